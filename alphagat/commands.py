@@ -1,0 +1,158 @@
+"""What every command shares: reading flags and config files, and ending with one line when something is wrong."""
+
+import argparse
+import dataclasses
+import difflib
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from absl import flags
+from ml_collections import config_flags
+
+from alphagat import config_validation
+from alphagat.config import Config
+from alphagat.errors import UserError
+
+USER_ERROR = 2
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """Raises `UserError` where argparse would print its usage, and takes no abbreviated flags."""
+
+    def __init__(self, **kwargs):
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see --help")
+
+
+def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interrupted: str) -> int:
+    """Calls `command(argv)` and returns the exit status: 0, 2 after a user's mistake, 130 after Ctrl-C.
+
+    Args:
+      interrupted: the line that Ctrl-C leaves behind.
+    """
+    try:
+        command(argv)
+    except UserError as error:
+        _say(f"error: {' '.join(str(error).split())}")
+        return USER_ERROR
+    except KeyboardInterrupt:
+        _say(interrupted)
+        return INTERRUPTED
+    except SystemExit as end:  # argparse ends --help so
+        return int(end.code or 0)
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
+    """Reads a config file and applies overrides such as `--config.search.num_simulations=64`.
+
+    Raises:
+      UserError: the file is missing or broken, or an override names no field or has a value of another type.
+    """
+    config = _get_config(_find(path))
+    arguments = ["", *_normalized(overrides)]
+    flag_values = flags.FlagValues()
+    holder = config_flags.DEFINE_config_dataclass("config", config, flag_values=flag_values, sys_argv=arguments)
+    try:
+        flag_values(arguments)
+    except flags.Error as error:
+        raise UserError(f"{error}; see --help for the type of each field") from error
+    return holder.value
+
+
+def _find(path: str) -> Path:
+    """Returns the file, with or without `.py` in `path`."""
+    file = Path(path)
+    for candidate in (file, file.with_name(file.name + ".py")) if file.name else ():
+        if candidate.is_file():
+            return candidate
+    neighbours = sorted(each.name for each in file.parent.glob("*.py") if each.name != "__init__.py")
+    have = f"{file.parent}/ has {', '.join(neighbours)}" if neighbours else f"{file.parent}/ has no config file"
+    raise UserError(f"--config {path}: there is no such file; {have}")
+
+
+def _get_config(file: Path) -> Config:
+    try:
+        get_config = runpy.run_path(str(file)).get("get_config")
+    except Exception as error:
+        raise UserError(f"--config {file}: running it raised {type(error).__name__}: {error}") from error
+    if not callable(get_config):
+        raise UserError(f"--config {file}: it has no function get_config(); add one that returns alphagat.config.Config")
+    try:
+        config = get_config()
+    except Exception as error:
+        raise UserError(f"--config {file}: get_config() raised {type(error).__name__}: {error}") from error
+    if not isinstance(config, Config):
+        raise UserError(f"--config {file}: get_config() returned {type(config).__name__}, not alphagat.config.Config")
+    return config
+
+
+def _normalized(overrides: Sequence[str]) -> list[str]:
+    """Returns `--config.path=value` for each override, and refuses what names no field."""
+    types = {field.path: field.type for field in config_validation.fields(Config())}
+    normalized: list[str] = []
+    queue = list(overrides)
+    while queue:
+        name, equals, value = queue.pop(0).partition("=")
+        path = name.removeprefix("--config.")
+        if path == name:
+            raise UserError(f"{name} is not a flag; use --config, --workdir or --config.FIELD=VALUE, or see --help")
+        if path not in types:
+            raise UserError(_unknown_field(path, list(types)))
+        if not equals:
+            has_value = bool(queue) and not queue[0].startswith("--")
+            if not has_value and types[path] is not bool:
+                raise UserError(f"--config.{path} has no value; write --config.{path}=VALUE")
+            value = queue.pop(0) if has_value else "true"
+        is_bare_list = types[path] == tuple[str, ...] and "," in value and not value.startswith(("(", "["))
+        normalized += [f"--config.{path}={each}" for each in (value.split(",") if is_bare_list else [value])]
+    return normalized
+
+
+def _unknown_field(path: str, known: list[str]) -> str:
+    inside = [each for each in known if each.startswith(f"{path}.")]
+    if inside:
+        return f"--config.{path} is a section; set one of its fields, such as --config.{inside[0]}"
+    same_name = [each for each in known if each.rpartition(".")[2] == path.rpartition(".")[2]]
+    near = same_name[:1] or difflib.get_close_matches(path, known, n=1, cutoff=0.0)
+    return f"--config.{path}: there is no such field; the nearest is --config.{near[0]}"
+
+
+def config_help() -> str:
+    """Lists every config field with its default and its comment, by section."""
+    fields = list(config_validation.fields(Config()))
+    width = max(len(f"{field.path}={field.value!r}") for field in fields if len(field.path) < 40)
+    lines = ["config fields and their defaults (a config file may differ):"]
+    section = ""
+    for field in fields:
+        if field.path.rpartition(".")[0] != section:
+            section = field.path.rpartition(".")[0]
+            lines.append("")
+        default = ",".join(field.value) if isinstance(field.value, tuple) else field.value
+        lines.append(f"  --config.{f'{field.path}={default}':{min(width, 52)}}  {field.comment}".rstrip())
+    return "\n".join(lines)
+
+
+def workdir_and_config(argv: Sequence[str], *, description: str, examples: str) -> tuple[Path, Config]:
+    """Reads `--config FILE --workdir FOLDER [--config.FIELD=VALUE ...]` and validates the config."""
+    parser = ArgumentParser(prog="python -m alphagat.main", description=description, epilog=f"{examples}\n\n{config_help()}")
+    parser.usage = "%(prog)s --config FILE --workdir FOLDER [--config.FIELD=VALUE ...]"
+    parser.add_argument("--config", metavar="FILE", help="a Python file with get_config(); .py may be left out")
+    parser.add_argument("--workdir", metavar="FOLDER", help="where the run is kept; one that holds this run resumes it")
+    known, overrides = parser.parse_known_args(list(argv))
+    for flag, value, example in (("--config", known.config, "configs/quickstart"), ("--workdir", known.workdir, "runs/1")):
+        if not value:
+            raise UserError(f"{flag} is missing; name one, such as {flag} {example}")
+    config = load_config(known.config, overrides)
+    config.validate()
+    return Path(known.workdir), config

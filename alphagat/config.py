@@ -1,0 +1,119 @@
+"""Everything a run can be told, as nested dataclasses; `configs/*.py` state only what differs."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class MeshConfig:
+    """Devices. Without accelerators, that many CPU devices are made."""
+
+    data: int = 0  # devices along the data axis; 0: every accelerator, or 8 CPU devices where there is none
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class NetworkConfig:
+    """The network that reads a position."""
+
+    name: str = "gat"  # gat or resnet
+    backend: str = "dense"  # gat only: dense (masked matrix products) or jraph (segment operations)
+    width: int = 64
+    num_blocks: int = 4
+    num_heads: int = 4  # gat only; divides width
+    mlp_ratio: int = 2  # gat only; hidden width of a block's MLP over width
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class SearchConfig:
+    """The tree search that improves the network's policy."""
+
+    algorithm: str = "gumbel"  # gumbel or puct
+    num_simulations: int = 32
+    max_num_considered_actions: int = 16  # gumbel: actions that take part in the sequential halving at the root
+    value_scale: float = 0.1  # gumbel: weight of completed Q-values against the prior logits
+    rescale_values: bool = False  # gumbel: stretch the Q-values of each node to [0, 1] first, which amplifies noise
+    dirichlet_alpha: float = 0.3  # puct: concentration of the root noise
+    dirichlet_fraction: float = 0.25  # puct: share of the root noise
+    temperature: float = 1.0  # puct: in the first `temperature_plies` plies of a game, then 0
+    temperature_plies: int = 15
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class SelfplayConfig:
+    """How games are made."""
+
+    num_games: int = 128  # games in flight, over all devices; rounded down to a multiple of num_groups
+    num_groups: int = 8  # games with one search key and one share of the replay; a multiple of the devices
+    plies_per_iteration: int = 16  # moves that every game makes per iteration
+    opening_plies: int = 0  # a game starts after 0 to this many uniformly random moves
+    max_plies: int = 0  # a longer game is cut, with the result that the game names; 0: the game's own bound
+    value_lambda: float = 1.0  # 1: the outcome; below: the lambda-return over the search values
+    horizon: int = 0  # plies that a position waits for its target; 0: the longest game, so that the outcome is known
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class ReplayConfig:
+    """The positions kept for training, on the devices."""
+
+    capacity: int = 65_536  # positions, over all devices; rounded up to whole iterations
+    min_size: int = 4_096  # positions before the first update
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class LearnerConfig:
+    """How parameters are updated."""
+
+    batch_size: int = 512  # positions per update, over all devices; a multiple of selfplay.num_groups
+    sample_reuse: float = 4.0  # times that a position is trained on, on average; sets the updates per iteration
+    optimizer: str = "lamb"  # lamb, adamw or sgd
+    learning_rate: float = 5e-3
+    warmup_steps: int = 50  # updates; then a cosine down to final_learning_rate_fraction
+    final_learning_rate_fraction: float = 0.05
+    weight_decay: float = 1e-4
+    clip_norm: float = 1.0
+    value_weight: float = 1.0  # of the value loss against the policy loss
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class EvaluationConfig:
+    """Matches during training. Each opening is played with both colours."""
+
+    every: int = 20  # iterations; also at the end; 0: never
+    num_games: int = 200  # per opponent; even
+    num_simulations: int = 32  # of the evaluated player
+    opponents: tuple[str, ...] = ("random", "mcts:100", "previous")  # previous: the parameters of the last evaluation
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class CheckpointConfig:
+    """What is kept on disk."""
+
+    every: int = 20  # iterations; also at the end
+    keep: int = 3  # the latest so many
+    keep_every: int = 0  # and each whose iteration is a multiple of this, for ever; 0: none
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Config:
+    """One training run."""
+
+    board: str = "hex:5"
+    seed: int = 0
+    num_iterations: int = 100
+    mesh: MeshConfig = dataclasses.field(default_factory=MeshConfig)
+    network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
+    search: SearchConfig = dataclasses.field(default_factory=SearchConfig)
+    selfplay: SelfplayConfig = dataclasses.field(default_factory=SelfplayConfig)
+    replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
+    learner: LearnerConfig = dataclasses.field(default_factory=LearnerConfig)
+    evaluation: EvaluationConfig = dataclasses.field(default_factory=EvaluationConfig)
+    checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
+
+    def validate(self) -> None:
+        """Checks every field that can be checked without the board's rules.
+
+        Raises:
+          UserError: the first field that breaks a rule; the line names it, its value and the fix.
+        """
+        from alphagat.config_validation import validate  # which imports this module
+
+        validate(self)

@@ -1,0 +1,225 @@
+"""What a `Config` may hold: the rules of each field, each refusal naming field, value and fix; and its JSON form."""
+
+import dataclasses
+import inspect
+import math
+import re
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from alphagat.config import Config
+from alphagat.errors import UserError
+
+CHOICES = {
+    "network.name": ("gat", "resnet"),
+    "network.backend": ("dense", "jraph"),
+    "search.algorithm": ("gumbel", "puct"),
+    "learner.optimizer": ("lamb", "adamw", "sgd"),
+}
+MINIMA = {
+    "seed": 0,
+    "num_iterations": 1,
+    "mesh.data": 0,
+    "network.width": 1,
+    "network.num_blocks": 1,
+    "network.num_heads": 1,
+    "network.mlp_ratio": 1,
+    "search.num_simulations": 1,
+    "search.max_num_considered_actions": 1,
+    "search.temperature": 0,
+    "search.temperature_plies": 0,
+    "selfplay.num_games": 1,
+    "selfplay.num_groups": 1,
+    "selfplay.plies_per_iteration": 1,
+    "selfplay.opening_plies": 0,
+    "selfplay.max_plies": 0,
+    "selfplay.horizon": 0,
+    "replay.capacity": 1,
+    "replay.min_size": 1,
+    "learner.batch_size": 1,
+    "learner.warmup_steps": 0,
+    "learner.weight_decay": 0,
+    "learner.value_weight": 0,
+    "evaluation.every": 0,
+    "evaluation.num_games": 2,
+    "evaluation.num_simulations": 1,
+    "checkpoint.every": 1,
+    "checkpoint.keep": 1,
+    "checkpoint.keep_every": 0,
+}
+POSITIVE = (
+    "search.value_scale",
+    "search.dirichlet_alpha",
+    "learner.sample_reuse",
+    "learner.learning_rate",
+    "learner.clip_norm",
+)
+FRACTIONS = ("search.dirichlet_fraction", "selfplay.value_lambda", "learner.final_learning_rate_fraction")
+OPPONENT = re.compile(r"random|previous|mcts:[1-9][0-9]*")
+MAX_SEED = 2**32 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """One settable value of a config.
+
+    Attributes:
+      path: dotted, without `config.`, e.g. `search.num_simulations`.
+      type: as annotated.
+      value: in the config that was asked.
+      comment: beside the field in the source; may be empty.
+    """
+
+    path: str
+    type: Any
+    value: Any
+    comment: str
+
+
+def fields(config: Any, prefix: str = "") -> Iterator[Field]:
+    """Walks every settable value of a config, sections in order."""
+    comments = dict(re.findall(r"^    (\w+): .*  # (.*)$", inspect.getsource(type(config)), re.MULTILINE))
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        section = typing.cast(type, field.type)
+        if dataclasses.is_dataclass(section):
+            if not isinstance(value, section):
+                raise _refusal(prefix + field.name, value, f"it must be a {section.__name__}")
+            yield from fields(value, f"{prefix}{field.name}.")
+        else:
+            yield Field(prefix + field.name, field.type, value, comments.get(field.name, ""))
+
+
+def validate(config: Config) -> None:
+    """Checks every field that can be checked without the board's rules.
+
+    Raises:
+      UserError: the first field that breaks a rule, in one line.
+    """
+    for field in fields(config):
+        _check_type(field)
+        _check_range(field)
+    _check_together(config)
+
+
+def _refusal(path: str, value: Any, fix: str) -> UserError:
+    return UserError(f"config.{path}={value!r}: {fix}")
+
+
+def _check_type(field: Field) -> None:
+    value = field.value
+    if typing.get_origin(field.type) is tuple:
+        item = typing.get_args(field.type)[0]
+        if not isinstance(value, tuple) or not all(isinstance(each, item) for each in value):
+            raise _refusal(field.path, value, f"it must be a tuple of {item.__name__}, such as ('a', 'b')")
+        return
+    accepted = (int, float) if field.type is float else field.type
+    if not isinstance(value, accepted) or (isinstance(value, bool) and field.type is not bool):
+        raise _refusal(field.path, value, f"it must be of type {field.type.__name__}, not {type(value).__name__}")
+    if field.type is float and not math.isfinite(value):
+        raise _refusal(field.path, value, "it must be a finite number")
+
+
+def _check_range(field: Field) -> None:
+    path, value = field.path, field.value
+    if path in CHOICES and value not in CHOICES[path]:
+        raise _refusal(path, value, f"choose one of {', '.join(CHOICES[path])}")
+    if path in MINIMA and value < MINIMA[path]:
+        raise _refusal(path, value, f"it must be at least {MINIMA[path]}")
+    if path in POSITIVE and value <= 0:
+        raise _refusal(path, value, "it must be above 0")
+    if path in FRACTIONS and not 0 <= value <= 1:
+        raise _refusal(path, value, "it must lie in [0, 1]")
+    if path == "seed" and value > MAX_SEED:
+        raise _refusal(path, value, f"it must be at most {MAX_SEED}")
+
+
+def _check_together(config: Config) -> None:
+    """Checks what one field says about another."""
+    network, selfplay, replay = config.network, config.selfplay, config.replay
+    if not config.board:
+        raise _refusal("board", config.board, "name a board, such as 'hex:5'")
+    if network.name == "gat" and network.width % network.num_heads:
+        fix = f"it must divide config.network.width={network.width}; {_nearest_divisors(network.width, network.num_heads)}"
+        raise _refusal("network.num_heads", network.num_heads, fix)
+    if selfplay.num_games < selfplay.num_groups:
+        fix = f"it must be at least config.selfplay.num_groups={selfplay.num_groups}, one game per group"
+        raise _refusal("selfplay.num_games", selfplay.num_games, fix)
+    if config.mesh.data and selfplay.num_groups % config.mesh.data:
+        fix = f"it must be a multiple of config.mesh.data={config.mesh.data}, whole groups per device"
+        fix += f"; {_nearest_multiples(selfplay.num_groups, config.mesh.data)}"
+        raise _refusal("selfplay.num_groups", selfplay.num_groups, fix)
+    batch_size = config.learner.batch_size
+    if batch_size % selfplay.num_groups:
+        fix = f"it must be a multiple of config.selfplay.num_groups={selfplay.num_groups}"
+        fix += f"; {_nearest_multiples(batch_size, selfplay.num_groups)}"
+        raise _refusal("learner.batch_size", batch_size, fix)
+    if replay.min_size < batch_size:
+        fix = f"it must be at least config.learner.batch_size={batch_size}, so that an update has its positions"
+        raise _refusal("replay.min_size", replay.min_size, fix)
+    if replay.capacity < replay.min_size:
+        fix = f"it must be at least config.replay.min_size={replay.min_size}, or training would never begin"
+        raise _refusal("replay.capacity", replay.capacity, fix)
+    _check_evaluation(config)
+
+
+def _check_evaluation(config: Config) -> None:
+    evaluation = config.evaluation
+    if evaluation.num_games % 2:
+        near = _nearest_multiples(evaluation.num_games, 2)
+        raise _refusal("evaluation.num_games", evaluation.num_games, f"it must be even, one game per colour; {near}")
+    for opponent in evaluation.opponents:
+        if not OPPONENT.fullmatch(opponent):
+            fix = f"{opponent!r} is none of random, previous, mcts:SIMULATIONS"
+            raise _refusal("evaluation.opponents", evaluation.opponents, fix)
+    if len(set(evaluation.opponents)) < len(evaluation.opponents):
+        raise _refusal("evaluation.opponents", evaluation.opponents, "name each opponent once")
+
+
+def _nearest_multiples(value: int, factor: int) -> str:
+    below = value // factor * factor
+    return f"the nearest are {below} and {below + factor}" if below else f"the nearest is {factor}"
+
+
+def _nearest_divisors(number: int, value: int) -> str:
+    divisors = sorted((d for d in range(1, number + 1) if number % d == 0), key=lambda d: abs(d - value))
+    return f"the nearest is {divisors[0]}"
+
+
+def to_dict(config: Config) -> dict[str, Any]:
+    """Returns nested dicts of JSON's types; tuples become lists."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: plain(item) for name, item in value.items()}
+        return list(value) if isinstance(value, tuple) else value
+
+    return plain(dataclasses.asdict(config))
+
+
+def from_dict(values: dict[str, Any]) -> Config:
+    """Reads what `to_dict` wrote; a field that is missing keeps its default.
+
+    Raises:
+      UserError: a field that no config has, or a value that `validate` refuses.
+    """
+    config = Config()
+    _assign(config, values, "")
+    validate(config)
+    return config
+
+
+def _assign(section: Any, values: Any, prefix: str) -> None:
+    if not isinstance(values, dict):
+        raise _refusal(prefix.rstrip("."), values, "it must be a section with fields")
+    known = {field.name: field.type for field in dataclasses.fields(section)}
+    for name, value in values.items():
+        if name not in known:
+            raise UserError(f"config.{prefix}{name} is not a field of this version; remove it")
+        if dataclasses.is_dataclass(known[name]):
+            _assign(getattr(section, name), value, f"{prefix}{name}.")
+        else:
+            is_tuple = isinstance(known[name], types.GenericAlias) and isinstance(value, list)
+            setattr(section, name, tuple(value) if is_tuple else value)

@@ -1,0 +1,44 @@
+"""Pure rules of games: what `step` computes, what a network sees, and the graph on which it sees it.
+
+The contract (`base.Game`): all methods work on one state, `jax.vmap` makes the batch, and `jax.jit` compiles them.
+
+- `init(key)` and `step(state, action, key)` return a state: a small pytree with `current_player`, `rewards` of the
+  last move for each player, `terminated`, and `legal_action_mask` (True where legal, all False once terminated).
+- A terminated state stays as it is, with rewards of 0.
+- `observe(state)` returns features of the nodes of `topology`, from the view of the player to move. They are
+  computed, never stored.
+- Every action lives at a node of `topology`, or at a pair of nodes.
+- `symmetries` permute nodes and actions; features, policy and value follow.
+- Boards of one family share features and `topology.vocabulary`, and so can share weights.
+
+A family is one module, and an entry in `GAMES`.
+"""
+
+import functools
+from collections.abc import Callable
+
+from alphagat.errors import UserError
+from alphagat.games import hex as hex_family
+from alphagat.games import mnk
+from alphagat.games.base import Features, Game, State, Symmetries
+
+# the first word of a board's name -> a function of the words after it, which colons separate
+GAMES: dict[str, Callable[[tuple[str, ...]], Game]] = {
+    "tic_tac_toe": mnk.make_tic_tac_toe,
+    "connect_four": mnk.make_connect_four,
+    "gomoku": mnk.make_gomoku,
+    "mnk": mnk.make_mnk,
+    "hex": hex_family.make_hex,
+}
+EXAMPLES = ("tic_tac_toe", "connect_four", "gomoku:9", "mnk:5x6x4", "mnk:5x6x4:gravity", "hex:5", "hex:5:swap")
+
+__all__ = ["EXAMPLES", "GAMES", "Features", "Game", "State", "Symmetries", "UserError", "make_game"]
+
+
+@functools.lru_cache(maxsize=None)
+def make_game(name: str) -> Game:
+    """Makes the board of that name, e.g. `hex:5`; equal names give the same object. Raises UserError for others."""
+    family, *arguments = name.split(":")
+    if family not in GAMES:
+        raise UserError(f"board {name}: there is no such game; take one such as {', '.join(EXAMPLES)}")
+    return GAMES[family](tuple(arguments))

@@ -1,0 +1,119 @@
+"""The contract that every game keeps: pure functions of one state; `jax.vmap` makes the batch."""
+
+import abc
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+from flax import struct
+
+from alphagat.graphs.topology import Topology
+
+
+class State(struct.PyTreeNode):
+    """What a search stores per tree node: no features, and no mask where the board tells it.
+
+    Attributes:
+      current_player: `[]` int8, the player to move; after the end, as the rules left it.
+      rewards: `[num_players]` float32, what the last move paid to each player.
+      terminated: `[]` bool.
+
+    Every subclass has `legal_action_mask`, `[A]` bool, as a field or a property: True where legal, and all False
+    once terminated.
+    """
+
+    current_player: jax.Array
+    rewards: jax.Array
+    terminated: jax.Array
+
+    @property
+    def legal_action_mask(self) -> jax.Array:
+        raise NotImplementedError
+
+
+class Features(struct.PyTreeNode):
+    """What the network reads, from the view of the player to move.
+
+    Attributes:
+      nodes: `[V, F]` float32.
+    """
+
+    nodes: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Symmetries:
+    """Permutations under which a position means the same; row 0 is the identity.
+
+    The transformed features are `nodes[node_permutations[s]]`, and the transformed policy is
+    `policy[action_permutations[s]]`: both gather. A symmetry may exchange the players (Hex transposed), since
+    features are seen from the player to move: it holds for features, policy and value, not for states.
+
+    Attributes:
+      node_permutations: `[S, V]` int32.
+      action_permutations: `[S, A]` int32.
+    """
+
+    node_permutations: np.ndarray
+    action_permutations: np.ndarray
+
+    @property
+    def num_symmetries(self) -> int:
+        return len(self.node_permutations)
+
+
+class Game(abc.ABC):
+    """The rules of one board. Instances are immutable, hashable by `name`, and hold only static numpy tables.
+
+    Attributes:
+      name: how configs, flags and files call it, e.g. `hex:5`.
+      num_players: 1 or 2.
+      max_plies: no game from `init` lasts longer.
+      num_features: F of `observe`.
+      topology: the graph that `observe` describes.
+      symmetries: of features, policy and value.
+      action_names: `[A]` what a person calls each action, e.g. `b3`.
+    """
+
+    num_players: ClassVar[int] = 2
+    name: str
+    max_plies: int
+    num_features: int
+    topology: Topology
+    symmetries: Symmetries
+    action_names: tuple[str, ...]
+
+    @property
+    def num_actions(self) -> int:
+        return self.topology.num_actions
+
+    @abc.abstractmethod
+    def init(self, key: jax.Array) -> Any:
+        """Returns the first state. `key` matters only where chance moves first."""
+
+    @abc.abstractmethod
+    def step(self, state: Any, action: jax.Array, key: jax.Array) -> Any:
+        """Plays `action` (`[]` int32, legal). A terminated state comes back unchanged but for rewards, which are 0."""
+
+    @abc.abstractmethod
+    def observe(self, state: Any) -> Features:
+        """Describes the state to the network, from the view of the player to move."""
+
+    @abc.abstractmethod
+    def render(self, state: Any) -> str:
+        """Draws the state as text, coordinates included."""
+
+    @abc.abstractmethod
+    def render_svg(self, state: Any) -> str:
+        """Draws the state as one SVG document, readable on light and dark pages."""
+
+    def truncation_rewards(self, state: Any) -> jax.Array:
+        """Returns `[num_players]` rewards for a game cut at a ply cap: a draw, unless the game names another result."""
+        return jax.numpy.zeros_like(state.rewards)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Game) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)

@@ -1,0 +1,229 @@
+"""Hex: two players connect opposite borders of a rhombus of hexagons; there are no draws.
+
+Player 0 connects top to bottom, player 1 left to right. Cell (r, c) touches (r, c±1), (r±1, c), (r-1, c+1) and
+(r+1, c-1). With the swap rule (pie rule), the second player may answer the first stone by taking it over,
+mirrored at the long diagonal.
+"""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from alphagat.errors import UserError
+from alphagat.games import base, svg
+from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
+
+MIN_SIZE, MAX_SIZE = 2, 19
+NEIGHBOURS = ((0, -1), (0, 1), (-1, 0), (1, 0), (-1, 1), (1, -1))
+RADIUS = 3  # cells farther apart than this many steps have no edge
+BORDER_DISTANCES = ("1", "2", "3", "4+")
+
+
+def _hex_distance(down, right):
+    return np.maximum(np.maximum(abs(down), abs(right)), abs(down + right))
+
+
+_SPAN = range(-RADIUS, RADIUS + 1)
+DISPLACEMENTS = tuple((r, c) for r in _SPAN for c in _SPAN if 0 < _hex_distance(r, c) <= RADIUS)
+CELL, BORDER, SWAP = 0, 1, 2
+TOP, BOTTOM, LEFT, RIGHT = 0, 1, 2, 3
+VOCABULARY = RelationVocabulary(
+    family="hex",
+    version=1,
+    relations=(
+        "self",
+        *(f"cell at ({down:+d},{right:+d})" for down, right in DISPLACEMENTS),
+        *(f"cell>border at {distance}" for distance in BORDER_DISTANCES),
+        *(f"border>cell at {distance}" for distance in BORDER_DISTANCES),
+        "border opposite",
+        "border adjacent",
+        "swap>cell",
+        "cell>swap",
+    ),
+    node_kinds=("cell", "border", "swap"),
+)
+RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
+
+
+class HexState(base.State):
+    """A position.
+
+    Attributes:
+      cells: `[N * N]` int16, 0 empty, else a label of the stone's group, positive for player 0 and negative for
+        player 1. The label's size is N * N + 1 for groups connected to their player's first border (top,
+        left), N * N + 2 for the second (bottom, right), else one more than the index of one of the group's cells.
+      can_swap: `[]` bool, whether the player to move may take over the only stone; None without the swap rule.
+    """
+
+    cells: jax.Array
+    can_swap: jax.Array | None
+
+    @property
+    def legal_action_mask(self) -> jax.Array:
+        legal = (self.cells == 0) & ~self.terminated[..., None]
+        return legal if self.can_swap is None else jnp.concatenate([legal, self.can_swap[..., None]], axis=-1)
+
+
+class HexGame(base.Game):
+    """The rules, topology and features of one board.
+
+    Features per node: own, opponent's (stone, or border), empty, stone connected to one of its player's borders,
+    swap is legal (its node only).
+    """
+
+    num_features = 5
+
+    def __init__(self, size: int, swap: bool = False):
+        """Makes a board of `size` x `size` cells. Raises UserError for sizes out of range."""
+        self.name = f"hex:{size}:swap" if swap else f"hex:{size}"
+        if not MIN_SIZE <= size <= MAX_SIZE:
+            raise UserError(f"board {self.name}: size {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
+        self.size, self.swap = size, swap
+        self.max_plies = size * size + swap
+        self.topology = make_topology(size, swap)
+        self.symmetries = make_symmetries(size, swap)
+        cells = tuple(f"{letter}{row + 1}" for row in range(size) for letter in svg.column_letters(size))
+        self.action_names = (*cells, "swap") if swap else cells
+        self._neighbours = _neighbour_table(size)
+
+    def init(self, key: jax.Array) -> HexState:
+        del key
+        return HexState(
+            current_player=jnp.int8(0),
+            rewards=jnp.zeros(2, jnp.float32),
+            terminated=jnp.bool_(False),
+            cells=jnp.zeros(self.size * self.size, jnp.int16),
+            can_swap=jnp.bool_(False) if self.swap else None,
+        )
+
+    def step(self, state: HexState, action: jax.Array, key: jax.Array) -> HexState:
+        del key
+        running = ~state.terminated
+        colour = jnp.int16(1) - jnp.int16(2) * state.current_player  # 1 or -1
+        own, won = self._place(state.cells * colour, state.current_player, action)
+        cells = own * colour
+        can_swap = state.can_swap
+        if can_swap is not None:
+            swapped = action == self.size * self.size
+            cells = jnp.where(swapped, self._take_over(state.cells), cells)
+            won &= ~swapped
+            can_swap = (state.cells == 0).all()
+        won &= running
+        pay = jnp.where(jnp.arange(2) == state.current_player, jnp.float32(1), jnp.float32(-1))
+        return state.replace(
+            cells=jnp.where(running, cells, state.cells),
+            can_swap=can_swap,
+            current_player=jnp.where(running, jnp.int8(1) - state.current_player, state.current_player),
+            rewards=jnp.where(won, pay, jnp.float32(0)),
+            terminated=state.terminated | won,
+        )
+
+    def observe(self, state: HexState) -> base.Features:
+        num_cells = self.size * self.size
+        own = state.cells * (jnp.int16(1) - jnp.int16(2) * state.current_player)
+        connected = abs(own) > num_cells
+        none = jnp.zeros_like(connected)
+        cells = jnp.stack([own > 0, own < 0, own == 0, connected, none], axis=-1).astype(jnp.float32)
+        owner = np.array([0, 0, 1, 1])  # of top, bottom, left, right
+        mine = jnp.asarray(owner) == state.current_player
+        none = jnp.zeros(4, bool)
+        nodes = [cells, jnp.stack([mine, ~mine, none, none, none], axis=-1).astype(jnp.float32)]
+        if state.can_swap is not None:
+            is_swap = jnp.asarray(np.eye(1, self.num_features, self.num_features - 1, dtype=np.float32))
+            nodes.append(is_swap * state.can_swap.astype(jnp.float32))
+        return base.Features(nodes=jnp.concatenate(nodes))
+
+    def render(self, state: HexState) -> str:
+        raise NotImplementedError
+
+    def render_svg(self, state: HexState) -> str:
+        raise NotImplementedError
+
+    def _place(self, own: jax.Array, player: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Puts a stone of the player whose labels are positive; returns the labels and whether the borders met."""
+        num_cells = self.size * self.size
+        start, end = jnp.int16(num_cells + 1), jnp.int16(num_cells + 2)
+        cell = jnp.arange(num_cells) == action
+        row, column = action // self.size, action % self.size
+        along = jnp.where(player == 0, row, column)
+        around = jnp.asarray(self._neighbours)[action]  # [6], own cell where the neighbour is off the board
+        labels = jnp.maximum(own[around], jnp.int16(0))  # [6], 0 for what is not an own stone
+        at_start = (along == 0) | (labels == start).any()
+        at_end = (along == self.size - 1) | (labels == end).any()
+        label = jnp.maximum(labels.max(), (action + 1).astype(jnp.int16))
+        label = jnp.where(at_end, end, jnp.where(at_start, start, label))
+        touched = cell
+        for neighbour in range(len(NEIGHBOURS)):
+            touched |= (own == labels[neighbour]) & (own > 0)
+        return jnp.where(touched, label, own), at_start & at_end
+
+    def _take_over(self, cells: jax.Array) -> jax.Array:
+        """Replaces the only stone by one of the other player on the mirrored cell."""
+        num_cells = self.size * self.size
+        mirrored = cells.reshape(self.size, self.size).T.ravel()
+        # The mirror takes one player's first border to the other's: those labels stay.
+        indices = jnp.arange(1, num_cells + 1, dtype=jnp.int16)
+        return -jnp.sign(mirrored) * jnp.where(abs(mirrored) > num_cells, abs(mirrored), indices)
+
+
+def _neighbour_table(size: int) -> np.ndarray:
+    """Returns the `[N * N, 6]` int32 neighbours of each cell, the cell itself for those off the board."""
+    row, column = np.divmod(np.arange(size * size), size)
+    steps = np.array(NEIGHBOURS)
+    rows, columns = row[:, None] + steps[None, :, 0], column[:, None] + steps[None, :, 1]
+    inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
+    return np.where(inside, rows * size + columns, np.arange(size * size)[:, None]).astype(np.int32)
+
+
+def make_topology(size: int, swap: bool) -> Topology:
+    """Builds cells (row-major), the borders top, bottom, left and right, and with the swap rule a node for it."""
+    num_cells = size * size
+    row, column = np.divmod(np.arange(num_cells), size)
+    matrix = np.full((num_cells + 4 + swap,) * 2, -1, np.int32)
+    np.fill_diagonal(matrix, RELATION["self"])
+    down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)
+    for number, displacement in enumerate(DISPLACEMENTS):
+        receivers, senders = np.nonzero((down == displacement[0]) & (right == displacement[1]))
+        matrix[receivers, senders] = 1 + number
+    last = size - 1
+    for border, distance in ((TOP, row), (BOTTOM, last - row), (LEFT, column), (RIGHT, last - column)):
+        bucket = np.minimum(distance, len(BORDER_DISTANCES) - 1)
+        matrix[num_cells + border, :num_cells] = RELATION["cell>border at 1"] + bucket
+        matrix[:num_cells, num_cells + border] = RELATION["border>cell at 1"] + bucket
+        for other in (TOP, BOTTOM, LEFT, RIGHT):
+            if other != border:
+                kind = "border opposite" if other // 2 == border // 2 else "border adjacent"
+                matrix[num_cells + border, num_cells + other] = RELATION[kind]
+    if swap:
+        matrix[-1, :num_cells] = RELATION["cell>swap"]
+        matrix[:num_cells, -1] = RELATION["swap>cell"]
+    kinds = np.repeat([CELL, BORDER, SWAP], [num_cells, 4, int(swap)])
+    actions = np.concatenate([np.arange(num_cells), np.arange(num_cells + 4, len(matrix))])
+    return topology_from_matrix(VOCABULARY, matrix, kinds, actions, (size, size))
+
+
+def make_symmetries(size: int, swap: bool) -> base.Symmetries:
+    """Lists identity, half turn, and the mirrors at both diagonals, which exchange the players' roles."""
+    grid = np.arange(size * size).reshape(size, size)
+    turned = (
+        (grid, (TOP, BOTTOM, LEFT, RIGHT)),
+        (grid[::-1, ::-1], (BOTTOM, TOP, RIGHT, LEFT)),
+        (grid.T, (LEFT, RIGHT, TOP, BOTTOM)),
+        (grid[::-1, ::-1].T, (RIGHT, LEFT, BOTTOM, TOP)),
+    )
+    cells = np.stack([turn.ravel() for turn, _ in turned]).astype(np.int32)
+    borders = np.array([border for _, border in turned], np.int32) + size * size
+    rest = np.full((len(turned), int(swap)), size * size, np.int32)
+    nodes = np.concatenate([cells, borders, rest + 4], axis=1)
+    return base.Symmetries(nodes, np.concatenate([cells, rest], axis=1))
+
+
+def make_hex(arguments: tuple[str, ...]) -> HexGame:
+    """Makes `hex:N` or `hex:N:swap`."""
+    name = ":".join(("hex", *arguments))
+    match = re.fullmatch("hex:([1-9][0-9]{0,5})(:swap)?", name)
+    if not match:
+        raise UserError(f"board {name}: want hex:SIZE or hex:SIZE:swap, e.g. hex:5")
+    return HexGame(int(match[1]), swap=match[2] is not None)

@@ -1,0 +1,264 @@
+"""m,n,k-games: k stones of one colour in a line win, on a board of m rows and n columns, with or without gravity.
+
+Tic-tac-toe, Connect Four and free-style gomoku (five or more win) are boards of this family. Row 0 is the top.
+"""
+
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from alphagat.errors import UserError
+from alphagat.games import base, svg
+from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
+
+MIN_SIZE, MAX_SIZE, MIN_RUN, GOMOKU_RUN = 3, 19, 3, 5
+SIZE = "[1-9][0-9]{0,5}"  # a pattern
+# (name, row step, column step) from the receiver to the sender
+DIRECTIONS = (
+    ("n", -1, 0),
+    ("ne", -1, 1),
+    ("e", 0, 1),
+    ("se", 1, 1),
+    ("s", 1, 0),
+    ("sw", 1, -1),
+    ("w", 0, -1),
+    ("nw", -1, -1),
+)
+DISTANCES = ("1", "2", "3", "4", "5+")
+HEIGHTS = ("0", "1", "2", "3", "4", "5", "6", "7", "8+")
+CELL, COLUMN = 0, 1
+VOCABULARY = RelationVocabulary(
+    family="mnk",
+    version=1,
+    relations=(
+        "self",
+        *(f"{direction}{distance}" for direction, _, _ in DIRECTIONS for distance in DISTANCES),
+        *(f"cell>column at height {height}" for height in HEIGHTS),
+        "column>cell",
+        "column to the left",
+        "column to the right",
+    ),
+    node_kinds=("cell", "column"),
+)
+RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
+
+
+class MnkState(base.State):
+    """A position.
+
+    Attributes:
+      board: `[rows * columns]` int8, 0 empty, 1 a stone of player 0, 2 of player 1.
+      num_actions: static. Actions are the cells, or the columns, which are open while their cell in the top row
+        is empty: in both cases action `a` is legal while cell `a` is empty.
+    """
+
+    board: jax.Array
+    num_actions: int = struct.field(pytree_node=False)
+
+    @property
+    def legal_action_mask(self) -> jax.Array:
+        return (self.board[..., : self.num_actions] == 0) & ~self.terminated[..., None]
+
+
+class MnkGame(base.Game):
+    """The rules, topology and features of one board.
+
+    Features per node: own stone, opponent's stone, empty, playable now, height parity from the ground (0 without
+    gravity), k / 5. A column's node has only the playable and k / 5 features.
+    """
+
+    num_features = 6
+
+    def __init__(self, name: str, rows: int, columns: int, run: int, gravity: bool = False):
+        """Makes a board on which `run` stones in a line win. Raises UserError for sizes out of range."""
+        for field, size in (("rows", rows), ("columns", columns)):
+            if not MIN_SIZE <= size <= MAX_SIZE:
+                raise UserError(f"board {name}: {field} {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
+        if not MIN_RUN <= run <= max(rows, columns):
+            raise UserError(f"board {name}: {run} in a line is out of range; take {MIN_RUN} to {max(rows, columns)}")
+        self.name, self.rows, self.columns, self.run, self.gravity = name, rows, columns, run, gravity
+        self.max_plies = rows * columns
+        self.topology = make_topology(rows, columns, run, gravity)
+        self.symmetries = make_symmetries(rows, columns, gravity)
+        self.action_names = tuple(str(column + 1) for column in range(columns)) if gravity else self.cell_names()
+
+    def cell_names(self) -> tuple[str, ...]:
+        """Returns a name per cell: column letter from the left, row number from the bottom."""
+        letters = svg.column_letters(self.columns)
+        return tuple(f"{letter}{self.rows - row}" for row in range(self.rows) for letter in letters)
+
+    def init(self, key: jax.Array) -> MnkState:
+        del key
+        return MnkState(
+            current_player=jnp.int8(0),
+            rewards=jnp.zeros(2, jnp.float32),
+            terminated=jnp.bool_(False),
+            board=jnp.zeros(self.rows * self.columns, jnp.int8),
+            num_actions=self.num_actions,
+        )
+
+    def step(self, state: MnkState, action: jax.Array, key: jax.Array) -> MnkState:
+        del key
+        running = ~state.terminated
+        colour = state.current_player + jnp.int8(1)
+        board = jnp.where(self._landing(state.board, action) & running, colour, state.board)
+        won = self._has_line(board == colour) & running
+        pay = jnp.where(jnp.arange(2) == state.current_player, jnp.float32(1), jnp.float32(-1))
+        return state.replace(
+            board=board,
+            current_player=jnp.where(running, jnp.int8(1) - state.current_player, state.current_player),
+            rewards=jnp.where(won, pay, jnp.float32(0)),
+            terminated=state.terminated | won | (board != 0).all(),
+        )
+
+    def observe(self, state: MnkState) -> base.Features:
+        own = state.current_player + jnp.int8(1)
+        playable = self._playable(state.board) & ~state.terminated
+        moving = [state.board == own, state.board == jnp.int8(3) - own, state.board == 0, playable]
+        cells = jnp.concatenate([jnp.stack(moving, axis=-1).astype(jnp.float32), self._fixed_features], axis=-1)
+        if not self.gravity:
+            return base.Features(nodes=cells)
+        columns = jnp.zeros((self.columns, 3), jnp.float32)
+        playable = state.legal_action_mask[:, None].astype(jnp.float32)
+        k = jnp.full((self.columns, 1), self.run / 5, jnp.float32)
+        columns = jnp.concatenate([columns, playable, jnp.zeros_like(k), k], axis=-1)
+        return base.Features(nodes=jnp.concatenate([cells, columns]))
+
+    def render(self, state: MnkState) -> str:
+        return render_text(self, np.asarray(state.board), int(state.current_player), bool(state.terminated))
+
+    def render_svg(self, state: MnkState) -> str:
+        return render_svg(self, np.asarray(state.board))
+
+    @functools.cached_property
+    def _fixed_features(self) -> np.ndarray:
+        """`[rows * columns, 2]` float32 that no move changes: height parity and k / 5."""
+        heights = self.rows - 1 - np.arange(self.rows * self.columns) // self.columns
+        parity = heights % 2 * float(self.gravity)
+        return np.stack([parity, np.full_like(parity, self.run / 5)], axis=-1).astype(np.float32)
+
+    def _playable(self, board: jax.Array) -> jax.Array:
+        """Returns the `[rows * columns]` cells that a stone can come to lie on."""
+        if not self.gravity:
+            return board == 0
+        supported = jnp.concatenate([board[self.columns :] != 0, jnp.ones(self.columns, bool)])
+        return (board == 0) & supported
+
+    def _landing(self, board: jax.Array, action: jax.Array) -> jax.Array:
+        """Returns the `[rows * columns]` one-hot cell where the stone of `action` comes to lie."""
+        cells = np.arange(self.rows * self.columns)
+        if not self.gravity:
+            return jnp.asarray(cells) == action
+        return self._playable(board) & (jnp.asarray(cells % self.columns) == action)
+
+    def _has_line(self, stones: jax.Array) -> jax.Array:
+        """Tells whether `run` of the `[rows * columns]` stones lie in a line: one fused pass over the board."""
+        # An empty column at the right keeps lines from going round the edge: every such step meets it.
+        width, size = self.columns + 1, self.rows * (self.columns + 1)
+        board = jnp.pad(stones.reshape(self.rows, self.columns), ((0, 0), (0, 1))).ravel()
+        board = jnp.pad(board, (0, (self.run - 1) * (width + 1)))
+        starts = jnp.zeros(size, bool)  # [rows * (columns + 1)], cells where a line begins
+        for stride in (1, width - 1, width, width + 1):
+            line = board[:size]
+            for shift in range(stride, stride * self.run, stride):
+                line &= board[shift : shift + size]
+            starts |= line
+        return starts.any()
+
+
+def make_topology(rows: int, columns: int, run: int, gravity: bool) -> Topology:
+    """Builds cells (row-major) with line edges up to distance `run - 1`, and a node per column where stones fall."""
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)
+    distance = np.maximum(abs(down), abs(right))
+    bucket = np.minimum(distance, len(DISTANCES)) - 1
+    cells = np.full(distance.shape, -1, np.int32)
+    for number, (_, row_step, column_step) in enumerate(DIRECTIONS):
+        edge = (down == distance * row_step) & (right == distance * column_step) & (distance > 0) & (distance < run)
+        cells = np.where(edge, 1 + number * len(DISTANCES) + bucket, cells)
+    np.fill_diagonal(cells, RELATION["self"])
+    if not gravity:
+        kinds = np.full(rows * columns, CELL)
+        return topology_from_matrix(VOCABULARY, cells, kinds, np.arange(rows * columns), (rows, columns))
+    matrix = np.full((rows * columns + columns,) * 2, -1, np.int32)
+    matrix[: rows * columns, : rows * columns] = cells
+    _add_column_nodes(matrix, row, column)
+    kinds = np.repeat([CELL, COLUMN], [rows * columns, columns])
+    return topology_from_matrix(VOCABULARY, matrix, kinds, rows * columns + np.arange(columns), (rows, columns))
+
+
+def _add_column_nodes(matrix: np.ndarray, row: np.ndarray, column: np.ndarray) -> None:
+    """Writes the relations of the column nodes, which come after the cells, into the (receiver, sender) matrix."""
+    cells, nodes = np.arange(len(row)), len(row) + column
+    height = np.minimum(row.max() - row, len(HEIGHTS) - 1)
+    matrix[nodes, cells] = RELATION["cell>column at height 0"] + height
+    matrix[cells, nodes] = RELATION["column>cell"]
+    last = np.arange(len(row), len(matrix))
+    matrix[last, last] = RELATION["self"]
+    matrix[last[1:], last[:-1]] = RELATION["column to the left"]
+    matrix[last[:-1], last[1:]] = RELATION["column to the right"]
+
+
+def make_symmetries(rows: int, columns: int, gravity: bool) -> base.Symmetries:
+    """Lists the 8 symmetries of a square, the 4 of another rectangle, or the 2 under gravity."""
+    grid = np.arange(rows * columns).reshape(rows, columns)
+    if gravity:
+        line = np.arange(columns)
+        actions = np.stack([line, line[::-1]])
+        cells = np.stack([grid.ravel(), grid[:, ::-1].ravel()])
+        nodes = np.concatenate([cells, rows * columns + actions], axis=1)
+        return base.Symmetries(nodes.astype(np.int32), actions.astype(np.int32))
+    grids = [grid, grid[:, ::-1], grid[::-1], grid[::-1, ::-1]]
+    if rows == columns:
+        grids += [turned.T for turned in grids]
+    cells = np.stack([turned.ravel() for turned in grids]).astype(np.int32)
+    return base.Symmetries(cells, cells)
+
+
+def render_text(game: MnkGame, board: np.ndarray, current_player: int, terminated: bool) -> str:
+    """Draws `x` for player 0 and `o` for player 1, with coordinates and a line that tells who moves or won."""
+    raise NotImplementedError
+
+
+def render_svg(game: MnkGame, board: np.ndarray) -> str:
+    raise NotImplementedError
+
+
+def make_tic_tac_toe(arguments: tuple[str, ...]) -> MnkGame:
+    """Makes `tic_tac_toe`."""
+    if arguments:
+        raise UserError(f"board tic_tac_toe takes no arguments, got {':'.join(arguments)}; other sizes: mnk:4x4x3")
+    return MnkGame("tic_tac_toe", 3, 3, 3)
+
+
+def make_connect_four(arguments: tuple[str, ...]) -> MnkGame:
+    """Makes `connect_four`, on 6 rows and 7 columns."""
+    if arguments:
+        raise UserError(
+            f"board connect_four takes no arguments, got {':'.join(arguments)}; other sizes: mnk:7x8x4:gravity"
+        )
+    return MnkGame("connect_four", 6, 7, 4, gravity=True)
+
+
+def make_gomoku(arguments: tuple[str, ...]) -> MnkGame:
+    """Makes `gomoku:N`, free style: five or more in a line win."""
+    if len(arguments) != 1 or not re.fullmatch(SIZE, arguments[0]):
+        raise UserError(f"board {':'.join(('gomoku', *arguments))}: want gomoku:SIZE, e.g. gomoku:9")
+    size = int(arguments[0])
+    if size < GOMOKU_RUN:
+        raise UserError(f"board gomoku:{size}: size {size} is out of range; take {GOMOKU_RUN} to {MAX_SIZE}")
+    return MnkGame(f"gomoku:{size}", size, size, GOMOKU_RUN)
+
+
+def make_mnk(arguments: tuple[str, ...]) -> MnkGame:
+    """Makes `mnk:ROWSxCOLUMNSxK` or `mnk:ROWSxCOLUMNSxK:gravity`."""
+    name = ":".join(("mnk", *arguments))
+    match = re.fullmatch(f"mnk:({SIZE})x({SIZE})x({SIZE})(:gravity)?", name)
+    if not match:
+        raise UserError(f"board {name}: want mnk:ROWSxCOLUMNSxK or mnk:ROWSxCOLUMNSxK:gravity, e.g. mnk:6x7x4:gravity")
+    rows, columns, run = (int(number) for number in match.groups()[:3])
+    return MnkGame(name, rows, columns, run, gravity=match[4] is not None)

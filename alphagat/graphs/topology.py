@@ -1,0 +1,90 @@
+"""The static graph of a board: what never changes while a game is played."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class RelationVocabulary:
+    """Names the relations and node kinds of one board family.
+
+    Boards of a family share it, so they share weights: the network owns one learned bias per relation
+    and one embedding per node kind, whatever the size of the board. `version` changes whenever a
+    name changes its meaning, because weights trained with the old meaning no longer fit.
+    """
+
+    family: str
+    version: int
+    relations: tuple[str, ...]
+    node_kinds: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Topology:
+    """The typed, directed graph of one board, as numpy arrays that are constants to a compiled program.
+
+    A receiver attends to its senders. There is at most one edge from a sender to a receiver, and
+    every node has an edge to itself. An action lives at the pair (action_senders, action_receivers): an action that
+    is a node has both equal to it.
+
+    Attributes:
+      vocabulary: what relation and kind numbers mean.
+      senders: `[E]` int32.
+      receivers: `[E]` int32.
+      relations: `[E]` int32, index into `vocabulary.relations`.
+      node_kinds: `[V]` int32, index into `vocabulary.node_kinds`.
+      action_senders: `[A]` int32.
+      action_receivers: `[A]` int32.
+      grid_shape: rows and columns of the cells, which are the first `rows * columns` nodes in row-major order.
+    """
+
+    vocabulary: RelationVocabulary
+    senders: np.ndarray
+    receivers: np.ndarray
+    relations: np.ndarray
+    node_kinds: np.ndarray
+    action_senders: np.ndarray
+    action_receivers: np.ndarray
+    grid_shape: tuple[int, int]
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.node_kinds)
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.senders)
+
+    @property
+    def num_actions(self) -> int:
+        return len(self.action_senders)
+
+    @functools.cached_property
+    def relation_matrix(self) -> np.ndarray:
+        """`[V, V]` int32 by (receiver, sender): the relation, or -1 where there is no edge."""
+        matrix = np.full((self.num_nodes, self.num_nodes), -1, np.int32)
+        matrix[self.receivers, self.senders] = self.relations
+        return matrix
+
+
+def topology_from_matrix(
+    vocabulary: RelationVocabulary,
+    relation_matrix: np.ndarray,
+    node_kinds: np.ndarray,
+    action_nodes: np.ndarray,
+    grid_shape: tuple[int, int],
+) -> Topology:
+    """Builds the topology of a board whose actions are nodes, from its `[V, V]` (receiver, sender) relations, -1 for none."""
+    receivers, senders = np.nonzero(relation_matrix >= 0)
+    return Topology(
+        vocabulary=vocabulary,
+        senders=senders.astype(np.int32),
+        receivers=receivers.astype(np.int32),
+        relations=relation_matrix[receivers, senders].astype(np.int32),
+        node_kinds=np.asarray(node_kinds, np.int32),
+        action_senders=np.asarray(action_nodes, np.int32),
+        action_receivers=np.asarray(action_nodes, np.int32),
+        grid_shape=grid_shape,
+    )

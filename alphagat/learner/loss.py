@@ -1,0 +1,38 @@
+"""The AlphaZero loss."""
+
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+
+class Batch(NamedTuple):
+    """Training examples, from the view of the player to move.
+
+    Attributes:
+      nodes: `[B, V, F]` float32.
+      legal_action_mask: `[B, A]` bool.
+      policy_target: `[B, A]` float32, sums to 1, 0 where illegal.
+      value_target: `[B]` float32 in [-1, 1].
+    """
+
+    nodes: jax.Array
+    legal_action_mask: jax.Array
+    policy_target: jax.Array
+    value_target: jax.Array
+
+
+def alphazero_loss(params: Any, network: nn.Module, batch: Batch, value_weight: float) -> tuple[jax.Array, dict]:
+    """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the decay is the optimizer's).
+
+    Policy: cross-entropy of the legal prior against the target. Value: squared error.
+    """
+    prior_logits, value = network.apply(params, batch.nodes)
+    legal_logits = jnp.where(batch.legal_action_mask, prior_logits, jnp.finfo(prior_logits.dtype).min)
+    log_prior = jax.nn.log_softmax(legal_logits)
+    policy_loss = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()
+    value_loss = jnp.square(value - batch.value_target).mean()
+    entropy = -(jnp.exp(log_prior) * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()
+    parts = {"policy_loss": policy_loss, "value_loss": value_loss, "policy_entropy": entropy}
+    return policy_loss + value_weight * value_loss, parts

@@ -1,0 +1,51 @@
+"""One update of the parameters, on every device at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import flax.linen as nn
+import jax
+import optax
+from flax import struct
+
+from alphagat.learner.loss import Batch, alphazero_loss
+
+
+class TrainState(struct.PyTreeNode):
+    """Attributes:
+    params: of the network.
+    opt_state: of the optimizer.
+    step: `[]` int32, updates so far.
+    """
+
+    params: Any
+    opt_state: Any
+    step: jax.Array
+
+
+def mean_gradients(
+    params: Any, network: nn.Module, batch: Batch, value_weight: float, axis_name: str | None
+) -> tuple[Any, dict]:
+    """Returns the gradients of the mean loss over the global batch, before any optimizer, and the parts of the loss.
+
+    Each device gives its share of the batch, all equal in size; both results are means over `axis_name`. Inside
+    `shard_map` this needs `check_vma=False`: with True, JAX has already summed the gradient of replicated
+    parameters over the axis, and the mean of that sum would be too large by the number of devices.
+    """
+    gradients, parts = jax.grad(alphazero_loss, has_aux=True)(params, network, batch, value_weight)
+    return (gradients, parts) if axis_name is None else jax.lax.pmean((gradients, parts), axis_name)
+
+
+def make_update(
+    network: nn.Module, optimizer: optax.GradientTransformation, *, value_weight: float, axis_name: str | None
+) -> Callable[[TrainState, Batch], tuple[TrainState, dict]]:
+    """Returns `update(train_state, local_batch) -> (train_state, metrics)`."""
+
+    def update(train: TrainState, batch: Batch) -> tuple[TrainState, dict]:
+        gradients, metrics = mean_gradients(train.params, network, batch, value_weight, axis_name)
+        updates, opt_state = optimizer.update(gradients, train.opt_state, train.params)
+        params = optax.apply_updates(train.params, updates)
+        metrics["grad_norm"] = optax.global_norm(gradients)
+        return TrainState(params, opt_state, train.step + 1), metrics
+
+    return update

@@ -1,0 +1,28 @@
+"""Trains, and resumes: `python -m alphagat.main --config configs/quickstart.py --workdir runs/quickstart`."""
+
+import sys
+from collections.abc import Sequence
+
+import alphagat
+from alphagat import commands
+
+DESCRIPTION = "Trains AlphaGAT on a board by self-play. Run the same command again to resume."
+EXAMPLES = """\
+examples:
+  python -m alphagat.main --config configs/quickstart --workdir runs/quickstart
+  python -m alphagat.main --config configs/connect_four --workdir runs/c4 --config.search.num_simulations=64
+  python -m alphagat.main --config configs/quickstart --workdir runs/x --config.evaluation.opponents=random,mcts:50"""
+
+
+def train(argv: Sequence[str]) -> None:
+    workdir, config = commands.workdir_and_config(argv, description=DESCRIPTION, examples=EXAMPLES)
+    alphagat.train(config, workdir)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Trains as `argv` (without the program's name) says and returns the exit status."""
+    return commands.run(train, argv, interrupted="interrupted; the same command resumes from the last checkpoint")
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,68 @@
+"""The graph attention network (GAT)."""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from alphagat.graphs.topology import Topology
+from alphagat.networks.attention import ATTENTION_BACKENDS
+from alphagat.networks.heads import PolicyHead, ValueHead
+
+
+class GraphAttentionNetwork(nn.Module):
+    """Maps node features to prior logits and a value; no parameter depends on the size of the board.
+
+    Blocks are pre-norm residual (Xiong et al. 2020): attention along typed edges beside a global path, then an MLP.
+
+    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; value `[B]` in (-1, 1), for the player to move).
+    """
+
+    topology: Topology
+    width: int
+    num_blocks: int
+    num_heads: int
+    mlp_ratio: int
+    backend: str
+
+    @nn.compact
+    def __call__(self, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
+        kinds = jax.nn.one_hot(self.topology.node_kinds, len(self.topology.vocabulary.node_kinds))
+        hidden = nn.Dense(self.width, name="features")(nodes)
+        hidden += nn.Dense(self.width, use_bias=False, name="kinds")(kinds)[None]
+        for i in range(self.num_blocks):
+            block = GraphAttentionBlock(self.topology, self.num_heads, self.mlp_ratio, self.backend, name=f"block_{i}")
+            hidden = block(hidden)
+        hidden = nn.RMSNorm(name="norm")(hidden)
+        prior_logits = PolicyHead(self.topology, name="policy")(hidden)
+        value = ValueHead(self.num_heads, name="value")(hidden)
+        return prior_logits, value
+
+
+class GraphAttentionBlock(nn.Module):
+    """Adds to each node what it attends to, what the mean of all nodes tells, and an MLP of itself.
+
+    The mean over nodes is the global path: it carries what lies beyond the edges, at the same scale on every board.
+    """
+
+    topology: Topology
+    num_heads: int
+    mlp_ratio: int
+    backend: str
+
+    @nn.compact
+    def __call__(self, hidden: jax.Array) -> jax.Array:  # [B, V, D] -> [B, V, D]
+        batch_size, num_nodes, width = hidden.shape
+        heads = (batch_size, num_nodes, self.num_heads, width // self.num_heads)
+        num_relations = len(self.topology.vocabulary.relations)
+        relation_bias = self.param("relation_bias", nn.initializers.zeros, (num_relations, self.num_heads))
+
+        normed = nn.RMSNorm(name="attention_norm")(hidden)
+        projected = nn.Dense(3 * width, use_bias=False, name="query_key_value")(normed)
+        query, key, value = (x.reshape(heads) for x in jnp.split(projected, 3, axis=-1))
+        attended = ATTENTION_BACKENDS[self.backend](query, key, value, relation_bias, self.topology)
+        hidden += nn.Dense(width, name="attention_out")(attended.reshape(hidden.shape))
+        hidden += nn.Dense(width, name="global")(normed.mean(axis=1))[:, None]
+
+        normed = nn.RMSNorm(name="mlp_norm")(hidden)
+        expanded = nn.relu(nn.Dense(self.mlp_ratio * width, name="mlp_in")(normed))
+        return hidden + nn.Dense(width, name="mlp_out")(expanded)

@@ -1,0 +1,57 @@
+"""A ring of samples on the device."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+
+class Replay(struct.PyTreeNode):
+    """The newest samples, overwritten from the oldest on.
+
+    Attributes:
+      samples: any pytree, `[C]` before each shape.
+      cursor: `[]` int32, where the next block goes.
+      size: `[]` int32, how many samples are valid: the first `size` places.
+    """
+
+    samples: Any
+    cursor: jax.Array
+    size: jax.Array
+
+    @property
+    def capacity(self) -> int:
+        return jax.tree.leaves(self.samples)[0].shape[0]
+
+
+def make_replay(example: Any, capacity: int) -> Replay:
+    """Returns an empty ring for samples shaped like `example` (one sample)."""
+    samples = jax.tree.map(lambda x: jnp.zeros((capacity, *x.shape), x.dtype), example)
+    return Replay(samples, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+
+
+def add(replay: Replay, block: Any, valid: jax.Array) -> Replay:
+    """Writes a block of samples (`[M]` before each shape) at the cursor, and counts it where `valid` (`[]` bool).
+
+    Every block has the same M, which divides the capacity: a block never wraps. One that is not valid is
+    overwritten by the next.
+    """
+    length = jax.tree.leaves(block)[0].shape[0]
+    if replay.capacity % length:
+        raise ValueError(f"the capacity {replay.capacity} is not a multiple of the block's length {length}")
+    samples = jax.tree.map(
+        lambda ring, new: jax.lax.dynamic_update_slice_in_dim(ring, new, replay.cursor, axis=0), replay.samples, block
+    )
+    counted = jnp.where(valid, length, 0)
+    return Replay(
+        samples=samples,
+        cursor=(replay.cursor + counted) % replay.capacity,
+        size=jnp.minimum(replay.size + counted, replay.capacity),
+    )
+
+
+def sample(replay: Replay, key: jax.Array, num_samples: int) -> Any:
+    """Draws samples uniformly with replacement; the ring is not empty."""
+    indices = jax.random.randint(key, (num_samples,), 0, replay.size)
+    return jax.tree.map(lambda x: x[indices], replay.samples)

@@ -1,0 +1,31 @@
+"""Evaluators: whatever gives a prior and a value for a batch of states."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+
+from alphagat.games.base import Game
+
+
+class Evaluation(NamedTuple):
+    """Attributes:
+    prior_logits: `[B, A]`, illegal actions not masked.
+    value: `[B]`, from the view of the player to move; anything at terminal states.
+    """
+
+    prior_logits: jax.Array
+    value: jax.Array
+
+
+Evaluator = Callable[[Any, Any], Evaluation]  # (params, states [B]) -> Evaluation
+
+
+def make_network_evaluator(game: Game, network: nn.Module) -> Evaluator:
+    """Returns the evaluator that observes each state and applies the network to it."""
+
+    def evaluate(params: Any, states: Any) -> Evaluation:
+        return Evaluation(*network.apply(params, jax.vmap(game.observe)(states).nodes))
+
+    return evaluate

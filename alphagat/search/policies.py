@@ -1,0 +1,138 @@
+"""Gumbel and PUCT search over batches of states."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from alphagat.games.base import Game
+from alphagat.search.evaluator import Evaluator
+from alphagat.search.tree import invalid_actions, make_recurrent_fn, make_root
+
+
+class SearchOutput(NamedTuple):
+    """What a search says of a batch of states, from the view of the player to move.
+
+    Attributes:
+      action: `[B]` int32, the move to play.
+      policy_target: `[B, A]`, sums to 1: completed-Q action weights of Gumbel, visit shares of PUCT.
+      value: `[B]`, the mean over the simulations.
+    """
+
+    action: jax.Array
+    policy_target: jax.Array
+    value: jax.Array
+
+
+Search = Callable[[Any, jax.Array, Any, jax.Array], SearchOutput]  # (params, key, states [B], plies [B])
+
+
+def make_gumbel_search(
+    game: Game,
+    evaluate: Evaluator,
+    *,
+    num_simulations: int,
+    max_num_considered_actions: int,
+    value_scale: float,
+    rescale_values: bool,
+    gumbel_scale: float,
+) -> Search:
+    """Returns Gumbel AlphaZero's search: sequential halving at the root, completed Q-values (Danihelka et al. 2022, sections 3-5).
+
+    `gumbel_scale` is 1 in self-play and 0 in evaluation, where the search is deterministic.
+    """
+    recurrent_fn = make_recurrent_fn(game, evaluate)
+    qtransform = functools.partial(
+        mctx.qtransform_completed_by_mix_value, value_scale=value_scale, rescale_values=rescale_values
+    )
+
+    def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
+        del plies
+        output = mctx.gumbel_muzero_policy(
+            params,
+            key,
+            make_root(evaluate, params, states),
+            recurrent_fn,
+            num_simulations=num_simulations,
+            invalid_actions=invalid_actions(states),
+            qtransform=qtransform,
+            max_num_considered_actions=max_num_considered_actions,
+            gumbel_scale=gumbel_scale,
+        )
+        return SearchOutput(output.action, output.action_weights, output.search_tree.summary().value)
+
+    return search
+
+
+def make_puct_search(
+    game: Game,
+    evaluate: Evaluator,
+    *,
+    num_simulations: int,
+    dirichlet_alpha: float,
+    dirichlet_fraction: float,
+    temperature: float,
+    temperature_plies: int,
+) -> Search:
+    """Returns AlphaZero's search: PUCT with root noise (Silver et al. 2018, methods, "Search").
+
+    The move is drawn from visits ** (1 / temperature) in the first `temperature_plies` plies of a game and is the most
+    visited one afterwards; the policy target is the share of visits, whatever the temperature.
+    """
+    recurrent_fn = make_recurrent_fn(game, evaluate)
+
+    def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
+        output = mctx.muzero_policy(
+            params,
+            key,
+            make_root(evaluate, params, states),
+            recurrent_fn,
+            num_simulations=num_simulations,
+            invalid_actions=invalid_actions(states),
+            dirichlet_alpha=dirichlet_alpha,
+            dirichlet_fraction=dirichlet_fraction,
+            temperature=jnp.where(plies < temperature_plies, temperature, 0.0)[:, None],
+        )
+        return SearchOutput(output.action, output.action_weights, output.search_tree.summary().value)
+
+    return search
+
+
+def make_search(
+    game: Game,
+    evaluate: Evaluator,
+    *,
+    algorithm: str,
+    num_simulations: int,
+    explore: bool,
+    max_num_considered_actions: int = 16,
+    value_scale: float = 0.1,
+    rescale_values: bool = False,
+    dirichlet_alpha: float = 0.3,
+    dirichlet_fraction: float = 0.25,
+    temperature: float = 1.0,
+    temperature_plies: int = 15,
+) -> Search:
+    """Returns the search called `algorithm` (`gumbel` or `puct`); without `explore` it adds no noise and plays its best move."""
+    if algorithm == "gumbel":
+        return make_gumbel_search(
+            game,
+            evaluate,
+            num_simulations=num_simulations,
+            max_num_considered_actions=max_num_considered_actions,
+            value_scale=value_scale,
+            rescale_values=rescale_values,
+            gumbel_scale=1.0 if explore else 0.0,
+        )
+    return make_puct_search(
+        game,
+        evaluate,
+        num_simulations=num_simulations,
+        dirichlet_alpha=dirichlet_alpha,
+        dirichlet_fraction=dirichlet_fraction if explore else 0.0,
+        temperature=temperature,
+        temperature_plies=temperature_plies if explore else 0,
+    )

@@ -1,0 +1,52 @@
+"""What mctx asks of a game: the root, and the function that expands one edge."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from alphagat.games.base import Game
+from alphagat.games.transition import transition
+from alphagat.search.evaluator import Evaluator
+
+
+def invalid_actions(states: Any) -> jax.Array:
+    """Returns `[B, A]` bool, True where illegal: mctx's mask. The one place where the legal mask is negated."""
+    return ~states.legal_action_mask
+
+
+def mask_illegal(prior_logits: jax.Array, states: Any) -> jax.Array:
+    """Puts illegal actions of `[B, A]` logits so low that no softmax sees them."""
+    return jnp.where(invalid_actions(states), jnp.finfo(prior_logits.dtype).min, prior_logits)
+
+
+def make_root(evaluate: Evaluator, params: Any, states: Any) -> mctx.RootFnOutput:
+    """Evaluates the states that the search starts from; none of them is terminal."""
+    evaluation = evaluate(params, states)
+    return mctx.RootFnOutput(
+        prior_logits=mask_illegal(evaluation.prior_logits, states), value=evaluation.value, embedding=states
+    )
+
+
+def make_recurrent_fn(game: Game, evaluate: Evaluator) -> mctx.RecurrentFn:
+    """Returns mctx's recurrent function: one move by the rules, then one evaluation of what it leads to.
+
+    mctx masks illegal actions at the root only, so the prior is masked here; the value of a terminal state is 0, since its
+    result came as a reward.
+    """
+
+    def recurrent_fn(params: Any, key: jax.Array, actions: jax.Array, states: Any):
+        keys = jax.random.split(key, actions.shape[0])
+        next_states = jax.vmap(game.step)(states, actions, keys)
+        reward, discount = jax.vmap(transition)(states, next_states)
+        evaluation = evaluate(params, next_states)
+        output = mctx.RecurrentFnOutput(
+            reward=reward,
+            discount=discount,
+            prior_logits=mask_illegal(evaluation.prior_logits, next_states),
+            value=jnp.where(next_states.terminated, 0.0, evaluation.value),
+        )
+        return output, next_states
+
+    return recurrent_fn

@@ -1,0 +1,159 @@
+"""Self-play: games that go on from one call to the next, and positions that wait for their targets."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from alphagat.games.base import Game
+from alphagat.games.transition import transition
+from alphagat.search.policies import Search
+
+
+class Ply(struct.PyTreeNode):
+    """One move of one game, as it was searched and played; in arrays of time and games, `[T, N]` before each shape.
+
+    Attributes:
+      state: the position.
+      policy_target: `[A]` float32.
+      search_value: `[]` float32, from the view of the player to move.
+      reward: `[]` float32, from the view of the player who moved.
+      discount: `[]` float32, of the next position's value; 0 where the game ended or was cut.
+      ended: `[]` bool, the game ended here, by the rules or by the cap.
+      truncated: `[]` bool, it was the cap.
+      length: `[]` int32, plies that the game has, this one and its random opening included.
+    """
+
+    state: Any
+    policy_target: jax.Array
+    search_value: jax.Array
+    reward: jax.Array
+    discount: jax.Array
+    ended: jax.Array
+    truncated: jax.Array
+    length: jax.Array
+
+
+class GamesInFlight(struct.PyTreeNode):
+    """N games and the plies that wait for their targets.
+
+    Every ply waits for the same time, whether its game is short or long: a replay filled in the order in which games end would
+    hold too many short games while the first long ones are still being played.
+
+    Attributes:
+      state: the positions to move in, `[N]` before each shape; never terminal.
+      plies: `[N]` int32, how many plies each game has.
+      waiting: `Ply`, `[P, N]` before each shape, oldest first; P is stated by `num_waiting_plies`.
+    """
+
+    state: Any
+    plies: jax.Array
+    waiting: Ply
+
+
+class OpenedGame(NamedTuple):
+    state: Any
+    plies: jax.Array  # [] int32
+
+
+def num_waiting_plies(horizon: int, plies_per_iteration: int) -> int:
+    """Returns P, the plies a position waits: whole iterations that, with the next one, cover `horizon` moves.
+
+    The memory of what waits is P * N times the bytes of one `Ply`.
+    """
+    return -(-(horizon - 1) // plies_per_iteration) * plies_per_iteration
+
+
+def make_opener(game: Game, opening_plies: int) -> Callable[[jax.Array], OpenedGame]:
+    """Returns `open(key) -> OpenedGame`: a new game after 0 to `opening_plies` uniformly random moves, never one that is over."""
+
+    def open_game(key: jax.Array) -> OpenedGame:
+        init_key, length_key, moves_key = jax.random.split(key, 3)
+        length = jax.random.randint(length_key, (), 0, opening_plies + 1)
+
+        def play(opened: OpenedGame, inputs):
+            index, key = inputs
+            action_key, step_key = jax.random.split(key)
+            logits = jnp.where(opened.state.legal_action_mask, 0.0, -jnp.inf)
+            state = game.step(opened.state, jax.random.categorical(action_key, logits), step_key)
+            goes_on = (index < length) & ~state.terminated
+            state = jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), state, opened.state)
+            return OpenedGame(state, opened.plies + goes_on), None
+
+        opened = OpenedGame(game.init(init_key), jnp.zeros((), jnp.int32))
+        inputs = jnp.arange(opening_plies), jax.random.split(moves_key, opening_plies)
+        return jax.lax.scan(play, opened, inputs)[0]
+
+    return open_game
+
+
+def start_games(game: Game, key: jax.Array, *, num_games: int, num_waiting: int, opening_plies: int) -> GamesInFlight:
+    """Starts `num_games` games; what waits is blank until `num_waiting` plies have been played."""
+    opened = jax.vmap(make_opener(game, opening_plies))(jax.random.split(key, num_games))
+    blank = Ply(
+        state=opened.state,
+        policy_target=jnp.zeros((num_games, game.num_actions)),
+        search_value=jnp.zeros(num_games),
+        reward=jnp.zeros(num_games),
+        discount=jnp.zeros(num_games),
+        ended=jnp.zeros(num_games, bool),
+        truncated=jnp.zeros(num_games, bool),
+        length=jnp.zeros(num_games, jnp.int32),
+    )
+    waiting = jax.tree.map(lambda x: jnp.broadcast_to(x[None], (num_waiting, *x.shape)), blank)
+    return GamesInFlight(opened.state, opened.plies, waiting)
+
+
+def make_play(
+    game: Game, search: Search, *, num_plies: int, max_plies: int, opening_plies: int
+) -> Callable[[Any, jax.Array, GamesInFlight], tuple[GamesInFlight, Ply]]:
+    """Returns `play(params, key, games) -> (games, history)`: `num_plies` searched moves in every game.
+
+    `history` is `Ply` with `[P + T, N]` before each shape: what waited, then what was played. Its first T plies are
+    older than the horizon, and the returned games no longer hold them. A game that ends is replaced by a new one
+    after its last ply is stored; one that reaches `max_plies` is cut with the result that the game names.
+    """
+    open_games = jax.vmap(make_opener(game, opening_plies))
+
+    def play_ply(params: Any, carry, key: jax.Array):
+        state, plies = carry
+        num_games = plies.shape[0]
+        search_key, step_key, open_key = jax.random.split(key, 3)
+        found = search(params, search_key, state, plies)
+        after = jax.vmap(game.step)(state, found.action, jax.random.split(step_key, num_games))
+        reward, discount = jax.vmap(transition)(state, after)
+
+        truncated = ~after.terminated & (plies + 1 >= max_plies)
+        named_rewards = jax.vmap(game.truncation_rewards)(after)
+        named_reward = jnp.take_along_axis(named_rewards, state.current_player[:, None].astype(jnp.int32), axis=1)[:, 0]
+        ended = after.terminated | truncated
+        ply = Ply(
+            state=state,
+            policy_target=found.policy_target,
+            search_value=found.value,
+            reward=jnp.where(truncated, named_reward, reward),
+            discount=jnp.where(truncated, 0.0, discount),
+            ended=ended,
+            truncated=truncated,
+            length=plies + 1,
+        )
+        opened = open_games(jax.random.split(open_key, num_games))
+        state, plies = jax.tree.map(
+            lambda new, old: jnp.where(ended.reshape(-1, *[1] * (new.ndim - 1)), new, old),
+            (opened.state, opened.plies),
+            (after, plies + 1),
+        )
+        return (state, plies), ply
+
+    def play(params: Any, key: jax.Array, games: GamesInFlight) -> tuple[GamesInFlight, Ply]:
+        def body(carry, key):
+            return play_ply(params, carry, key)
+
+        (state, plies), played = jax.lax.scan(body, (games.state, games.plies), jax.random.split(key, num_plies))
+        history = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), games.waiting, played)
+        waiting = jax.tree.map(lambda x: x[num_plies:], history)
+        return GamesInFlight(state, plies, waiting), history
+
+    return play

@@ -1,0 +1,24 @@
+"""Value targets: what became of a position."""
+
+import jax
+
+from alphagat.selfplay.games_in_flight import Ply
+
+
+def value_targets(history: Ply, value_lambda: float) -> jax.Array:
+    """Returns `[T, N]` lambda-returns, each from the view of the player to move at its ply.
+
+    G_t = r_t + discount_t * ((1 - lambda) * v_{t+1} + lambda * G_{t+1}), with v the search value
+    (Sutton and Barto 2018, equation 12.2, with discount -1 where the player changes). With lambda 1 it is the outcome of the game
+    wherever the game ends within `history`; past the end of `history` it bootstraps from the last search value.
+    """
+
+    def backward(carry, ply):
+        next_return, next_value = carry
+        target = ply.reward + ply.discount * ((1 - value_lambda) * next_value + value_lambda * next_return)
+        return (target, ply.search_value), target
+
+    earlier = jax.tree.map(lambda x: x[:-1], history)
+    last_value = history.search_value[-1]
+    _, targets = jax.lax.scan(backward, (last_value, last_value), earlier, reverse=True)
+    return jax.numpy.concatenate([targets, last_value[None]])

@@ -1,0 +1,125 @@
+"""One iteration: self-play, replay, updates, as one compiled program over all devices."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+
+from alphagat import sharding
+from alphagat.learner.loss import Batch
+from alphagat.learner.update import make_update
+from alphagat.replay import add, sample
+from alphagat.selfplay.games_in_flight import Ply, make_play
+from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
+from alphagat.selfplay.targets import value_targets
+from alphagat.training.setup import Setup, make_configured_search
+from alphagat.training.state import RunState, Sample, partition_specs
+
+Metrics = dict[str, jax.Array]
+_TRAIN_METRICS = ("policy_loss", "value_loss", "policy_entropy", "grad_norm")
+
+
+def make_iteration(setup: Setup, mesh: Mesh) -> Callable[[RunState], tuple[RunState, Metrics]]:
+    """Returns the jitted `iteration(run_state) -> (run_state, metrics)`, which consumes (donates) its argument.
+
+    Self-play uses no collective over the devices, so that none waits for another's trees; only the gradients and, once at the end, the
+    metrics cross them. `check_vma=False` because mctx's loops do not declare what varies over the mesh.
+    """
+
+    def iterate(run: RunState) -> tuple[RunState, Metrics]:
+        key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
+        group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(run.groups)
+        run, selfplay_metrics = play_and_store(setup, run, group_keys[:, 0])
+        run, train_metrics = update_parameters(setup, run, group_keys[:, 1])
+        metrics = jax.lax.psum(selfplay_metrics, sharding.DATA) | train_metrics
+        return run.replace(iteration=run.iteration + 1), metrics
+
+    specs = partition_specs()
+    mapped = jax.shard_map(
+        iterate, mesh=mesh, in_specs=(specs,), out_specs=(specs, sharding.REPLICATED), check_vma=False
+    )
+    return jax.jit(mapped, donate_argnums=0)
+
+
+def play_and_store(setup: Setup, run: RunState, keys: jax.Array) -> tuple[RunState, Metrics]:
+    """Plays the iteration's plies in the groups of one device, and moves the plies whose horizon has passed to the replay."""
+    plan, config = setup.plan, setup.config
+    play = make_play(
+        setup.game,
+        make_configured_search(setup.game, setup.evaluate, config.search, explore=True),
+        num_plies=plan.plies_per_iteration,
+        max_plies=plan.max_plies,
+        opening_plies=config.selfplay.opening_plies,
+    )
+    games, history = jax.vmap(play, in_axes=(None, 0, 0))(run.train.params, keys, run.games)
+    has_waited = run.iteration >= plan.num_waiting // plan.plies_per_iteration
+    blocks = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, config.selfplay.value_lambda))(history)
+    replay = jax.vmap(add, in_axes=(0, 0, None))(run.replay, blocks, has_waited)
+    played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
+    return run.replace(games=games, replay=replay), selfplay_sums(played)
+
+
+def final_samples(history: Ply, num_plies: int, value_lambda: float) -> Sample:
+    """Returns the samples of the oldest `num_plies` plies, `[num_plies * N]` before each shape."""
+    samples = Sample(history.state, history.policy_target, value_targets(history, value_lambda))
+    return jax.tree.map(lambda x: x[:num_plies].reshape(-1, *x.shape[2:]), samples)
+
+
+def selfplay_sums(played: Ply) -> Metrics:
+    """Returns sums over the plies of one device; the host makes means and rates of them."""
+    ended = played.ended
+    log_target = jnp.log(jnp.maximum(played.policy_target, 1e-12))
+    return {
+        "plies": jnp.asarray(ended.size, jnp.float32),
+        "games": ended.sum(dtype=jnp.float32),
+        "truncated": played.truncated.sum(dtype=jnp.float32),
+        "game_plies": jnp.where(ended, played.length, 0).sum(dtype=jnp.float32),
+        "drawn": (ended & (played.reward == 0)).sum(dtype=jnp.float32),
+        "target_entropy": -(played.policy_target * log_target).sum(),
+    }
+
+
+def update_parameters(setup: Setup, run: RunState, keys: jax.Array) -> tuple[RunState, Metrics]:
+    """Makes the iteration's updates once the replay holds its minimum; before, the metrics are NaN."""
+    plan = setup.plan
+    update = make_update(
+        setup.network, setup.optimizer, value_weight=setup.config.learner.value_weight, axis_name=sharding.DATA
+    )
+
+    def one_update(train, index):
+        batch = draw_batch(setup, run, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, index))
+        return update(train, batch)
+
+    def all_updates(train):
+        train, metrics = jax.lax.scan(one_update, train, jnp.arange(plan.updates_per_iteration))
+        return train, jax.tree.map(jnp.mean, metrics)
+
+    def no_update(train):
+        return train, {name: jnp.full((), jnp.nan) for name in _TRAIN_METRICS}
+
+    # Every group's ring has the same size, so that all devices take the same branch, as the mean over them requires.
+    train, metrics = jax.lax.cond(
+        run.iteration >= plan.first_update_iteration, all_updates, no_update, run.train
+    )
+    metrics["learning_rate"] = jnp.asarray(setup.schedule(train.step), jnp.float32)
+    return run.replace(train=train), metrics
+
+
+def draw_batch(setup: Setup, run: RunState, keys: jax.Array) -> Batch:
+    """Draws one device's share of a batch, an equal part from each of its groups, each example in a random symmetry."""
+    plan, game = setup.plan, setup.game
+
+    def draw_group(replay, key):
+        sample_key, symmetry_key = jax.random.split(key)
+        symmetry = random_symmetries(symmetry_key, plan.group_batch_size, game.symmetries)
+        return sample(replay, sample_key, plan.group_batch_size), symmetry
+
+    drawn = jax.vmap(draw_group)(run.replay, keys)  # [G, b] before each shape
+    samples, symmetry = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), drawn)
+    return Batch(
+        nodes=permute_nodes(jax.vmap(game.observe)(samples.state).nodes, symmetry, game.symmetries),
+        legal_action_mask=permute_actions(samples.state.legal_action_mask, symmetry, game.symmetries),
+        policy_target=permute_actions(samples.policy_target, symmetry, game.symmetries),
+        value_target=samples.value_target,
+    )

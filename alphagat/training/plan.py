@@ -1,0 +1,84 @@
+"""The sizes that follow from a config."""
+
+import dataclasses
+
+from alphagat.config import Config
+from alphagat.errors import UserError
+from alphagat.games.base import Game
+from alphagat.selfplay.games_in_flight import num_waiting_plies
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What every part of a run must agree on; games, replay and batches are split evenly over the groups.
+
+    Attributes:
+      num_groups: groups of games; each has its own keys and its own ring of the replay, and lies on one device.
+      group_games: games in flight per group.
+      plies_per_iteration: moves per game and iteration.
+      max_plies: where a game is cut.
+      num_waiting: plies that wait for their targets, per game.
+      group_capacity: samples in a group's ring.
+      group_batch_size: samples that a group gives to one update.
+      updates_per_iteration: updates once the replay holds its minimum.
+      first_update_iteration: number of iterations before the first with updates.
+      total_updates: updates of the whole run.
+    """
+
+    num_groups: int
+    group_games: int
+    plies_per_iteration: int
+    max_plies: int
+    num_waiting: int
+    group_capacity: int
+    group_batch_size: int
+    updates_per_iteration: int
+    first_update_iteration: int
+    total_updates: int
+
+    @property
+    def num_games(self) -> int:
+        return self.num_groups * self.group_games
+
+    @property
+    def plies_per_group(self) -> int:
+        return self.group_games * self.plies_per_iteration
+
+    @property
+    def frames_per_iteration(self) -> int:
+        return self.num_games * self.plies_per_iteration
+
+
+def make_plan(config: Config, game: Game) -> Plan:
+    """Derives the sizes of a run.
+
+    Raises:
+      UserError: the run is too short for one update, or its horizon too short for outcomes.
+    """
+    selfplay, learner = config.selfplay, config.learner
+    max_plies = min(selfplay.max_plies or game.max_plies, game.max_plies)
+    num_waiting = num_waiting_plies(selfplay.horizon or max_plies, selfplay.plies_per_iteration)
+    group_games = max(selfplay.num_games // selfplay.num_groups, 1)
+    frames = selfplay.num_groups * group_games * selfplay.plies_per_iteration
+    updates = max(round(learner.sample_reuse * frames / learner.batch_size), 1)
+    # The first samples leave the waiting room in iteration `num_waiting / plies_per_iteration`, counted from 0.
+    fill_iterations = -(-config.replay.min_size // frames)
+    first_update = num_waiting // selfplay.plies_per_iteration + fill_iterations - 1
+    if first_update >= config.num_iterations:
+        raise UserError(
+            f"config.num_iterations={config.num_iterations} ends before the first update: positions wait "
+            f"{num_waiting} plies for their outcome and config.replay.min_size={config.replay.min_size} must be full: "
+            f"set it to at least {first_update + 1}"
+        )
+    return Plan(
+        num_groups=selfplay.num_groups,
+        group_games=group_games,
+        plies_per_iteration=selfplay.plies_per_iteration,
+        max_plies=max_plies,
+        num_waiting=num_waiting,
+        group_capacity=-(-config.replay.capacity // frames) * group_games * selfplay.plies_per_iteration,
+        group_batch_size=learner.batch_size // selfplay.num_groups,
+        updates_per_iteration=updates,
+        first_update_iteration=first_update,
+        total_updates=updates * (config.num_iterations - first_update),
+    )
