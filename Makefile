@@ -21,9 +21,9 @@ help:  ## show this list
 	@printf '  PYTHON=python3.12 to choose an interpreter. Example: make train CONFIG=configs/connect_four.py\n'
 
 $(STAMP): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { echo \
-		"error: PYTHON=$(PYTHON) is $$($(PYTHON) --version 2>&1 || true), but Python 3.11, 3.12 or 3.13 is needed;" \
-		"name one, e.g. make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
+		found=$$($(PYTHON) --version 2>&1) || found="nowhere to be found"; \
+		echo "error: PYTHON=$(PYTHON) is $$found; name a Python 3.11, 3.12 or 3.13, e.g. PYTHON=python3.12" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo "installing into $(VENV) (about 1 GB; only when requirements.lock or pyproject.toml changed)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
@@ -41,7 +41,7 @@ test: check  ## check, then run every test
 check: $(STAMP)  ## formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: $(STAMP)  ## format and fix what can be fixed
 	$(BIN)/ruff format .

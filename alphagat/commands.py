@@ -1,10 +1,11 @@
 """What every command shares: reading flags and config files, and ending with one line when something is wrong."""
 
 import argparse
-import dataclasses
 import difflib
 import runpy
 import sys
+import textwrap
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -45,7 +46,7 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
         _say(interrupted)
         return INTERRUPTED
     except SystemExit as end:  # argparse ends --help so
-        return int(end.code or 0)
+        return end.code if isinstance(end.code, int) else 0
     return 0
 
 
@@ -76,22 +77,24 @@ def _find(path: str) -> Path:
     for candidate in (file, file.with_name(file.name + ".py")) if file.name else ():
         if candidate.is_file():
             return candidate
-    neighbours = sorted(each.name for each in file.parent.glob("*.py") if each.name != "__init__.py")
-    have = f"{file.parent}/ has {', '.join(neighbours)}" if neighbours else f"{file.parent}/ has no config file"
+    folder = file if file.is_dir() else file.parent
+    neighbours = sorted(each.name for each in folder.glob("*.py") if each.name != "__init__.py")
+    have = f"{folder}/ has {', '.join(neighbours) or 'no Python file'}"
     raise UserError(f"--config {path}: there is no such file; {have}")
 
 
 def _get_config(file: Path) -> Config:
     try:
         get_config = runpy.run_path(str(file)).get("get_config")
+        config = get_config() if callable(get_config) else None
     except Exception as error:
-        raise UserError(f"--config {file}: running it raised {type(error).__name__}: {error}") from error
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+        where = f"{file}, line {lines[-1]}" if lines else str(file)
+        raise UserError(f"--config {where}: {type(error).__name__}: {error}") from error
     if not callable(get_config):
-        raise UserError(f"--config {file}: it has no function get_config(); add one that returns alphagat.config.Config")
-    try:
-        config = get_config()
-    except Exception as error:
-        raise UserError(f"--config {file}: get_config() raised {type(error).__name__}: {error}") from error
+        raise UserError(
+            f"--config {file}: it has no function get_config(); add one that returns alphagat.config.Config"
+        )
     if not isinstance(config, Config):
         raise UserError(f"--config {file}: get_config() returned {type(config).__name__}, not alphagat.config.Config")
     return config
@@ -130,27 +133,32 @@ def _unknown_field(path: str, known: list[str]) -> str:
 
 def config_help() -> str:
     """Lists every config field with its default and its comment, by section."""
-    fields = list(config_validation.fields(Config()))
-    width = max(len(f"{field.path}={field.value!r}") for field in fields if len(field.path) < 40)
-    lines = ["config fields and their defaults (a config file may differ):"]
+    lines = ["fields and their defaults, each set by --config.FIELD=VALUE (a config file may set other values):"]
     section = ""
-    for field in fields:
+    for field in config_validation.fields(Config()):
         if field.path.rpartition(".")[0] != section:
             section = field.path.rpartition(".")[0]
             lines.append("")
         default = ",".join(field.value) if isinstance(field.value, tuple) else field.value
-        lines.append(f"  --config.{f'{field.path}={default}':{min(width, 52)}}  {field.comment}".rstrip())
+        comment = textwrap.wrap(field.comment, 74)
+        lines.append(f"  {f'{field.path}={default}':42}  {comment[0] if comment else ''}".rstrip())
+        lines += [" " * 46 + more for more in comment[1:]]
     return "\n".join(lines)
 
 
 def workdir_and_config(argv: Sequence[str], *, description: str, examples: str) -> tuple[Path, Config]:
     """Reads `--config FILE --workdir FOLDER [--config.FIELD=VALUE ...]` and validates the config."""
-    parser = ArgumentParser(prog="python -m alphagat.main", description=description, epilog=f"{examples}\n\n{config_help()}")
+    parser = ArgumentParser(
+        prog="python -m alphagat.main", description=description, epilog=f"{examples}\n\n{config_help()}"
+    )
     parser.usage = "%(prog)s --config FILE --workdir FOLDER [--config.FIELD=VALUE ...]"
     parser.add_argument("--config", metavar="FILE", help="a Python file with get_config(); .py may be left out")
     parser.add_argument("--workdir", metavar="FOLDER", help="where the run is kept; one that holds this run resumes it")
     known, overrides = parser.parse_known_args(list(argv))
-    for flag, value, example in (("--config", known.config, "configs/quickstart"), ("--workdir", known.workdir, "runs/1")):
+    for flag, value, example in (
+        ("--config", known.config, "configs/quickstart"),
+        ("--workdir", known.workdir, "runs/1"),
+    ):
         if not value:
             raise UserError(f"{flag} is missing; name one, such as {flag} {example}")
     config = load_config(known.config, overrides)

@@ -57,7 +57,7 @@ POSITIVE = (
     "learner.clip_norm",
 )
 FRACTIONS = ("search.dirichlet_fraction", "selfplay.value_lambda", "learner.final_learning_rate_fraction")
-OPPONENT = re.compile(r"random|previous|mcts:[1-9][0-9]*")
+OPPONENT = re.compile(r"random|previous|solver|mcts:[1-9][0-9]*")
 MAX_SEED = 2**32 - 1
 
 
@@ -142,7 +142,8 @@ def _check_together(config: Config) -> None:
     if not config.board:
         raise _refusal("board", config.board, "name a board, such as 'hex:5'")
     if network.name == "gat" and network.width % network.num_heads:
-        fix = f"it must divide config.network.width={network.width}; {_nearest_divisors(network.width, network.num_heads)}"
+        near = _nearest_divisor(network.width, network.num_heads)
+        fix = f"it must divide config.network.width={network.width}; the nearest that does is {near}"
         raise _refusal("network.num_heads", network.num_heads, fix)
     if selfplay.num_games < selfplay.num_groups:
         fix = f"it must be at least config.selfplay.num_groups={selfplay.num_groups}, one game per group"
@@ -172,7 +173,7 @@ def _check_evaluation(config: Config) -> None:
         raise _refusal("evaluation.num_games", evaluation.num_games, f"it must be even, one game per colour; {near}")
     for opponent in evaluation.opponents:
         if not OPPONENT.fullmatch(opponent):
-            fix = f"{opponent!r} is none of random, previous, mcts:SIMULATIONS"
+            fix = f"{opponent!r} is none of random, previous, solver, mcts:SIMULATIONS"
             raise _refusal("evaluation.opponents", evaluation.opponents, fix)
     if len(set(evaluation.opponents)) < len(evaluation.opponents):
         raise _refusal("evaluation.opponents", evaluation.opponents, "name each opponent once")
@@ -183,9 +184,8 @@ def _nearest_multiples(value: int, factor: int) -> str:
     return f"the nearest are {below} and {below + factor}" if below else f"the nearest is {factor}"
 
 
-def _nearest_divisors(number: int, value: int) -> str:
-    divisors = sorted((d for d in range(1, number + 1) if number % d == 0), key=lambda d: abs(d - value))
-    return f"the nearest is {divisors[0]}"
+def _nearest_divisor(number: int, value: int) -> int:
+    return min((d for d in range(1, number + 1) if number % d == 0), key=lambda d: abs(d - value))
 
 
 def to_dict(config: Config) -> dict[str, Any]:

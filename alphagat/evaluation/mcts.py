@@ -1,8 +1,8 @@
-"""Plain Monte-Carlo tree search (UCT, Kocsis & Szepesvari 2006), batched on the device: the yardstick without a network.
+"""Plain Monte-Carlo tree search (UCT, Kocsis & Szepesvari 2006), batched on the device: a yardstick without a network.
 
-It does not use mctx, whose backward pass is a vmapped while loop that copies the whole tree at each of its steps: of no
-weight beside a network and a few dozen simulations, but with random rollouts and a thousand simulations it took more than
-nine tenths of the time. Here all games of the batch descend in step, so a simulation touches only the nodes on its path.
+It does not use mctx, whose backward pass is a vmapped while loop that copies the whole tree at each of its steps. That
+is nothing beside a network and a few dozen simulations, but with random rollouts and a thousand simulations it took
+more than nine tenths of the time. Here the games descend in step, and a simulation touches only the nodes on its path.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from alphagat.evaluation.rollout import rollout
+from alphagat.evaluation.rollout import action_noise, rollout
 from alphagat.games.base import Game
 from alphagat.games.transition import transition
 
@@ -27,7 +27,7 @@ class Tree(NamedTuple):
 
     Attributes:
       states: `[N, B, ...]`.
-      order: `[N, B, A]` float32, the random order in [0, 1) in which legal actions are first tried; `ILLEGAL` elsewhere.
+      order: `[N, B, A]` float32 in [0, 1): legal actions are first tried from the largest down; `ILLEGAL` elsewhere.
       children: `[N, B, A]` int32, node that the action leads to, or `UNVISITED`.
       visits: `[N, B, A]` float32, how many simulations took the action.
       sums: `[N, B, A]` float32, sum of their results from the view of the node's player to move, each in [-1, 1].
@@ -93,8 +93,8 @@ def select_uct(order: jax.Array, visits: jax.Array, sums: jax.Array) -> jax.Arra
     safe_visits = jnp.maximum(visits, 1.0)
     total = jnp.maximum(visits.sum(axis=-1, keepdims=True), 1.0)
     scores = (sums / safe_visits + 1) / 2 + EXPLORATION * jnp.sqrt(jnp.log(total) / safe_visits)
-    # The order also breaks ties. Scores stay below 100 for every N that fits a memory.
-    scores = jnp.where(visits == 0, 100.0, scores) + 1e-5 * order
+    # The order breaks ties too; 100 is above every score.
+    scores = jnp.where(visits == 0, 100.0 + order, scores + 1e-5 * order)
     return jnp.argmax(jnp.where(order >= 0, scores, -jnp.inf), axis=-1).astype(jnp.int32)
 
 
@@ -193,4 +193,5 @@ def _backup(tree: Tree, path: Path, value: jax.Array) -> Tree:
 
 def _draw_order(key: jax.Array, states: Any) -> jax.Array:
     legal = states.legal_action_mask  # [B, A]
-    return jnp.where(legal, jax.random.uniform(key, legal.shape), ILLEGAL)
+    noise = action_noise(jax.random.bits(key, legal.shape[:1], jnp.uint32), legal.shape[-1])
+    return jnp.where(legal, noise, ILLEGAL)

@@ -7,14 +7,16 @@ import jax.numpy as jnp
 
 from alphagat.games.base import Game
 
-# Constants of SplitMix32 (Steele, Lea & Flood 2014, with the 32-bit finaliser of MurmurHash3).
+# SplitMix (Steele, Lea & Flood 2014) with the 32-bit finaliser of MurmurHash3: a word costs a few integer operations,
+# where Threefry's would take longer than the move that it chooses.
 _WEYL, _MIX_1, _MIX_2 = 0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35
 
 
 def rollout(game: Game, key: jax.Array, states: Any) -> jax.Array:
-    """Plays uniformly random legal moves to the end of every game; returns the `[B]` results for the player to move now.
+    """Plays uniformly random legal moves to the end of every game.
 
-    Terminal states give 0. A game still running after `game.max_plies` plies counts what it was paid until then.
+    Returns the `[B]` results for the player to move in `states`. Terminal states give 0. A game
+    still running after `game.max_plies` plies counts what it was paid until then.
     """
     seed_key, step_key = jax.random.split(key)
     batch_size = states.terminated.shape[0]
@@ -27,7 +29,7 @@ def rollout(game: Game, key: jax.Array, states: Any) -> jax.Array:
 
     def play(carry: tuple) -> tuple:
         ply, states, returns = carry
-        actions = uniform_actions(_mix(seeds, ply), states.legal_action_mask)
+        actions = uniform_actions(word(seeds, ply), states.legal_action_mask)
         states = step(states, actions, jax.random.split(jax.random.fold_in(step_key, ply), batch_size))
         return ply + 1, states, returns + states.rewards
 
@@ -38,19 +40,26 @@ def rollout(game: Game, key: jax.Array, states: Any) -> jax.Array:
 
 
 def uniform_actions(bits: jax.Array, legal: jax.Array) -> jax.Array:
-    """Returns `[B]` int32, uniform over `legal` `[B, A]`, one per `[B]` uint32 random word; 0 where nothing is legal.
+    """Returns `[B]` int32, uniform over `legal` `[B, A]`, by `[B]` uint32 random words; 0 where nothing is legal."""
+    noise = action_noise(bits, legal.shape[-1])
+    return jnp.argmax(jnp.where(legal, noise, -1.0), axis=-1).astype(jnp.int32)
 
-    The probabilities are exact to `2 ** -24`.
+
+def action_noise(bits: jax.Array, num_actions: int) -> jax.Array:
+    """Spreads each of the `[B]` uint32 random words over `[B, A]` float32, pseudo-random and uniform in [0, 1).
+
+    Its largest legal entry is a uniformly random action, got quicker than by a cumulative sum over the legal ones.
     """
-    ranks = jnp.cumsum(legal, axis=-1, dtype=jnp.int32)  # [B, A]
-    uniform = (bits >> 8).astype(jnp.float32) * 2.0**-24  # [B], below 1
-    chosen = jnp.floor(uniform * ranks[:, -1]).astype(jnp.int32)
-    return jnp.argmax(ranks > chosen[:, None], axis=-1).astype(jnp.int32)
+    actions = jnp.arange(num_actions, dtype=jnp.uint32) * jnp.uint32(_WEYL)
+    return (_finalise(bits[:, None] ^ actions[None, :]) >> 8).astype(jnp.float32) * 2.0**-24
 
 
-def _mix(seeds: jax.Array, ply: jax.Array) -> jax.Array:
-    """Returns word number `ply` of the SplitMix32 sequences that start at `seeds` `[B]`: far cheaper than Threefry per move."""
-    word = seeds + (ply + jnp.uint32(1)) * jnp.uint32(_WEYL)
-    word = (word ^ (word >> 16)) * jnp.uint32(_MIX_1)
-    word = (word ^ (word >> 13)) * jnp.uint32(_MIX_2)
-    return word ^ (word >> 16)
+def word(seeds: jax.Array, index: jax.Array) -> jax.Array:
+    """Returns word number `index` of the SplitMix32 sequences that start at `seeds` `[B]` uint32."""
+    return _finalise(seeds + (index + jnp.uint32(1)) * jnp.uint32(_WEYL))
+
+
+def _finalise(words: jax.Array) -> jax.Array:
+    words = (words ^ (words >> 16)) * jnp.uint32(_MIX_1)
+    words = (words ^ (words >> 13)) * jnp.uint32(_MIX_2)
+    return words ^ (words >> 16)

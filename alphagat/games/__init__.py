@@ -35,7 +35,7 @@ EXAMPLES = ("tic_tac_toe", "connect_four", "gomoku:9", "mnk:5x6x4", "mnk:5x6x4:g
 __all__ = ["EXAMPLES", "GAMES", "Features", "Game", "State", "Symmetries", "UserError", "make_game"]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def make_game(name: str) -> Game:
     """Makes the board of that name, e.g. `hex:5`; equal names give the same object. Raises UserError for others."""
     family, *arguments = name.split(":")

@@ -4,6 +4,7 @@ Tic-tac-toe, Connect Four and free-style gomoku (five or more win) are boards of
 """
 
 import functools
+import itertools
 import re
 
 import jax
@@ -30,6 +31,7 @@ DIRECTIONS = (
 )
 DISTANCES = ("1", "2", "3", "4", "5+")
 HEIGHTS = ("0", "1", "2", "3", "4", "5", "6", "7", "8+")
+LINES = ((0, 1), (1, 0), (1, 1), (1, -1))  # (row step, column step)
 CELL, COLUMN = 0, 1
 VOCABULARY = RelationVocabulary(
     family="mnk",
@@ -84,12 +86,9 @@ class MnkGame(base.Game):
         self.max_plies = rows * columns
         self.topology = make_topology(rows, columns, run, gravity)
         self.symmetries = make_symmetries(rows, columns, gravity)
-        self.action_names = tuple(str(column + 1) for column in range(columns)) if gravity else self.cell_names()
-
-    def cell_names(self) -> tuple[str, ...]:
-        """Returns a name per cell: column letter from the left, row number from the bottom."""
-        letters = svg.column_letters(self.columns)
-        return tuple(f"{letter}{self.rows - row}" for row in range(self.rows) for letter in letters)
+        letters = svg.column_letters(columns)
+        cells = tuple(f"{letter}{rows - row}" for row in range(rows) for letter in letters)
+        self.action_names = tuple(str(column + 1) for column in range(columns)) if gravity else cells
 
     def init(self, key: jax.Array) -> MnkState:
         del key
@@ -129,10 +128,42 @@ class MnkGame(base.Game):
         return base.Features(nodes=jnp.concatenate([cells, columns]))
 
     def render(self, state: MnkState) -> str:
-        return render_text(self, np.asarray(state.board), int(state.current_player), bool(state.terminated))
+        stones = np.asarray(state.board).reshape(self.rows, self.columns)
+        names, column_names = self._row_names(), self._column_names()
+        width = max(len(name) for name in (*names, *column_names))
+        lines = [" ".join((" " * width, *(name.rjust(width) for name in column_names)))]
+        for name, row in zip(reversed(names), stones[::-1]):
+            lines.insert(0, " ".join((name.rjust(width), *(".xo"[stone].rjust(width) for stone in row))))
+        return "\n".join((*lines, self._status(state)))
 
     def render_svg(self, state: MnkState) -> str:
-        return render_svg(self, np.asarray(state.board))
+        stones = np.asarray(state.board).reshape(self.rows, self.columns)
+        marked = self._lines(stones)
+        if self.gravity:
+            return svg.draw_discs(stones - 1, marked, self._column_names())
+        return svg.draw_tiles(stones - 1, marked, self._row_names(), self._column_names())
+
+    def _row_names(self) -> tuple[str, ...]:
+        return tuple("" if self.gravity else str(self.rows - row) for row in range(self.rows))
+
+    def _column_names(self) -> tuple[str, ...]:
+        return self.action_names if self.gravity else svg.column_letters(self.columns)
+
+    def _lines(self, stones: np.ndarray) -> np.ndarray:
+        """Returns the `[rows, columns]` stones that lie in a line of at least `run`."""
+        marked = np.zeros(stones.shape, bool)
+        for (row, column), (down, right) in itertools.product(np.ndindex(stones.shape), LINES):
+            rows, columns = row + down * np.arange(self.run), column + right * np.arange(self.run)
+            if rows[-1] < self.rows and 0 <= columns[-1] < self.columns:
+                line = stones[rows, columns]
+                marked[rows, columns] |= line[0] != 0 and (line == line[0]).all()
+        return marked
+
+    def _status(self, state: MnkState) -> str:
+        if not state.terminated:
+            return f"{'xo'[int(state.current_player)]} to move"
+        marked = self._lines(np.asarray(state.board).reshape(self.rows, self.columns)).any()
+        return f"{'ox'[int(state.current_player)]} won" if marked else "draw"
 
     @functools.cached_property
     def _fixed_features(self) -> np.ndarray:
@@ -219,35 +250,24 @@ def make_symmetries(rows: int, columns: int, gravity: bool) -> base.Symmetries:
     return base.Symmetries(cells, cells)
 
 
-def render_text(game: MnkGame, board: np.ndarray, current_player: int, terminated: bool) -> str:
-    """Draws `x` for player 0 and `o` for player 1, with coordinates and a line that tells who moves or won."""
-    raise NotImplementedError
-
-
-def render_svg(game: MnkGame, board: np.ndarray) -> str:
-    raise NotImplementedError
-
-
 def make_tic_tac_toe(arguments: tuple[str, ...]) -> MnkGame:
     """Makes `tic_tac_toe`."""
     if arguments:
-        raise UserError(f"board tic_tac_toe takes no arguments, got {':'.join(arguments)}; other sizes: mnk:4x4x3")
+        raise UserError(f"board {_join('tic_tac_toe', arguments)}: want tic_tac_toe; other sizes: mnk:4x4x3")
     return MnkGame("tic_tac_toe", 3, 3, 3)
 
 
 def make_connect_four(arguments: tuple[str, ...]) -> MnkGame:
     """Makes `connect_four`, on 6 rows and 7 columns."""
     if arguments:
-        raise UserError(
-            f"board connect_four takes no arguments, got {':'.join(arguments)}; other sizes: mnk:7x8x4:gravity"
-        )
+        raise UserError(f"board {_join('connect_four', arguments)}: want connect_four; other sizes: mnk:7x8x4:gravity")
     return MnkGame("connect_four", 6, 7, 4, gravity=True)
 
 
 def make_gomoku(arguments: tuple[str, ...]) -> MnkGame:
     """Makes `gomoku:N`, free style: five or more in a line win."""
     if len(arguments) != 1 or not re.fullmatch(SIZE, arguments[0]):
-        raise UserError(f"board {':'.join(('gomoku', *arguments))}: want gomoku:SIZE, e.g. gomoku:9")
+        raise UserError(f"board {_join('gomoku', arguments)}: want gomoku:SIZE, e.g. gomoku:9")
     size = int(arguments[0])
     if size < GOMOKU_RUN:
         raise UserError(f"board gomoku:{size}: size {size} is out of range; take {GOMOKU_RUN} to {MAX_SIZE}")
@@ -256,9 +276,13 @@ def make_gomoku(arguments: tuple[str, ...]) -> MnkGame:
 
 def make_mnk(arguments: tuple[str, ...]) -> MnkGame:
     """Makes `mnk:ROWSxCOLUMNSxK` or `mnk:ROWSxCOLUMNSxK:gravity`."""
-    name = ":".join(("mnk", *arguments))
+    name = _join("mnk", arguments)
     match = re.fullmatch(f"mnk:({SIZE})x({SIZE})x({SIZE})(:gravity)?", name)
     if not match:
         raise UserError(f"board {name}: want mnk:ROWSxCOLUMNSxK or mnk:ROWSxCOLUMNSxK:gravity, e.g. mnk:6x7x4:gravity")
     rows, columns, run = (int(number) for number in match.groups()[:3])
     return MnkGame(name, rows, columns, run, gravity=match[4] is not None)
+
+
+def _join(family: str, arguments: tuple[str, ...]) -> str:
+    return ":".join((family, *arguments))

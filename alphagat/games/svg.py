@@ -1,6 +1,150 @@
-"""Small helpers that draw boards as SVG text, readable on light and dark pages."""
+"""Boards as SVG documents: flat shapes, and mid-tones that read on light and dark pages alike."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+COLOURS = ("#e8590c", "#1c7ed6")  # of player 0 and player 1
+PANEL, TILE, MARKED_TILE, LABEL = "#ced4da", "#f8f9fa", "#ffe066", "#868e96"
+CELL = 40.0  # pixels between the middles of neighbouring cells
+MARGIN = 28.0  # pixels around a board, for its labels
 
 
 def column_letters(columns: int) -> tuple[str, ...]:
     """Returns the names of up to 26 columns, from a."""
     return tuple("abcdefghijklmnopqrstuvwxyz"[:columns])
+
+
+def document(width: float, height: float, shapes: Sequence[str]) -> str:
+    """Wraps shapes into an SVG document of that many pixels."""
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="system-ui, sans-serif" font-size="14">'
+    )
+    return "\n".join((head, *shapes, "</svg>"))
+
+
+def label(x: float, y: float, text: str) -> str:
+    """Writes centred text."""
+    place = f'x="{x:.1f}" y="{y:.1f}" dy=".35em" text-anchor="middle"'
+    return f'<text {place} fill="{LABEL}">{text}</text>'
+
+
+def rectangle(x: float, y: float, width: float, height: float, radius: float, colour: str) -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    return f'<rect {place} rx="{radius:.1f}" fill="{colour}"/>'
+
+
+def disc(x: float, y: float, radius: float, colour: str) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}"/>'
+
+
+def ring(x: float, y: float, radius: float, thickness: float, colour: str) -> str:
+    stroke = f'fill="none" stroke="{colour}" stroke-width="{thickness:.1f}"'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {stroke}/>'
+
+
+def line(points: Sequence[tuple[float, float]], thickness: float, colour: str, cap: str = "round") -> str:
+    """Draws straight lines from point to point."""
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    stroke = f'stroke="{colour}" stroke-width="{thickness:.1f}" stroke-linecap="{cap}" stroke-linejoin="round"'
+    return f'<polyline points="{path}" fill="none" {stroke}/>'
+
+
+def polygon(points: Sequence[tuple[float, float]], colour: str) -> str:
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polygon points="{path}" fill="{colour}"/>'
+
+
+def cross_or_ring(x: float, y: float, player: int) -> str:
+    """Draws the stone of tic-tac-toe and gomoku on paper."""
+    arm, thickness, colour = 0.2 * CELL, 0.11 * CELL, COLOURS[player]
+    if player == 1:
+        return ring(x, y, 0.23 * CELL, thickness, colour)
+    strokes = [((x - arm, y - way * arm), (x + arm, y + way * arm)) for way in (1, -1)]
+    return "".join(line(stroke, thickness, colour) for stroke in strokes)
+
+
+def draw_tiles(stones: np.ndarray, marked: np.ndarray, row_names: Sequence[str], column_names: Sequence[str]) -> str:
+    """Draws crosses and rings on square tiles.
+
+    Args:
+      stones: `[rows, columns]`, the player whose stone it is, or -1.
+      marked: `[rows, columns]` bool, the tiles to highlight.
+      row_names: `[rows]`, written at the left.
+      column_names: `[columns]`, written below.
+    """
+    rows, columns = stones.shape
+    shapes = [rectangle(MARGIN - 2, 2, columns * CELL + 4, rows * CELL + 4, 8, PANEL)]
+    for row, column in np.ndindex(rows, columns):
+        x, y = MARGIN + (column + 0.5) * CELL, 4 + (row + 0.5) * CELL
+        colour = MARKED_TILE if marked[row, column] else TILE
+        shapes.append(rectangle(x - CELL / 2 + 1.5, y - CELL / 2 + 1.5, CELL - 3, CELL - 3, 5, colour))
+        if stones[row, column] >= 0:
+            shapes.append(cross_or_ring(x, y, int(stones[row, column])))
+    shapes += [label(MARGIN / 2 - 2, 4 + (row + 0.5) * CELL, name) for row, name in enumerate(row_names)]
+    bottom = 4 + rows * CELL + MARGIN / 2 + 2
+    shapes += [label(MARGIN + (column + 0.5) * CELL, bottom, name) for column, name in enumerate(column_names)]
+    return document(MARGIN + columns * CELL + 4, bottom + MARGIN / 2, shapes)
+
+
+def draw_discs(stones: np.ndarray, marked: np.ndarray, column_names: Sequence[str]) -> str:
+    """Draws discs in the holes of an upright board; the arguments are as in `draw_tiles`."""
+    rows, columns = stones.shape
+    shapes = [rectangle(2, 2, columns * CELL + 8, rows * CELL + 8, 12, PANEL)]
+    for row, column in np.ndindex(rows, columns):
+        x, y, player = 6 + (column + 0.5) * CELL, 6 + (row + 0.5) * CELL, stones[row, column]
+        shapes.append(disc(x, y, 0.42 * CELL, COLOURS[player] if player >= 0 else TILE))
+        if marked[row, column]:
+            shapes.append(ring(x, y, 0.22 * CELL, 0.09 * CELL, TILE))
+    bottom = 10 + rows * CELL + MARGIN / 2
+    shapes += [label(6 + (column + 0.5) * CELL, bottom, name) for column, name in enumerate(column_names)]
+    return document(columns * CELL + 12, bottom + MARGIN / 2, shapes)
+
+
+def draw_hexagons(stones: np.ndarray, row_names: Sequence[str], column_names: Sequence[str]) -> str:
+    """Draws a rhombus of hexagons whose top and bottom borders are player 0's, and left and right ones player 1's.
+
+    Args:
+      stones: `[N, N]`, the player whose stone it is, or -1.
+      row_names: `[N]`, written at the left.
+      column_names: `[N]`, written above.
+    """
+    size, side = len(stones), CELL / math.sqrt(3)
+
+    def middle(row: float, column: float) -> tuple[float, float]:
+        return MARGIN + (column + row / 2 + 0.75) * CELL, MARGIN + (1.5 * row + 1) * side
+
+    def corners(row: int, column: int, scale: float = 1.0) -> list[tuple[float, float]]:  # clockwise from the top
+        x, y = middle(row, column)
+        steps = ((0, -1), (1, -0.5), (1, 0.5), (0, 1), (-1, 0.5), (-1, -0.5))
+        return [(x + scale * CELL / 2 * right, y + scale * side * down) for right, down in steps]
+
+    shapes = _hexagon_borders(size, corners)
+    for row, column in np.ndindex(size, size):
+        shapes.append(polygon(corners(row, column), PANEL))
+        shapes.append(polygon(corners(row, column, 0.94), TILE))
+        if stones[row, column] >= 0:
+            shapes.append(polygon(corners(row, column, 0.8), COLOURS[stones[row, column]]))
+    shapes += [label(*middle(-1.15, column), name) for column, name in enumerate(column_names)]
+    shapes += [label(*middle(row, -0.95), name) for row, name in enumerate(row_names)]
+    right, bottom = middle(size - 1, size - 1)
+    return document(right + CELL / 2 + 10, bottom + side + 10, shapes)
+
+
+def _hexagon_borders(size: int, corners) -> list[str]:
+    """Draws the four borders; at the sharp corners two of them share an edge, half and half."""
+    last = size - 1
+    sharp = [_halfway(*corners(0, last)[:2]), _halfway(*corners(last, 0)[3:5])]
+    top = [point for column in range(size) for point in (corners(0, column)[5], corners(0, column)[0])]
+    right = [point for row in range(size) for point in corners(row, last)[1:3]]
+    bottom = [point for column in range(size) for point in (corners(last, column)[4], corners(last, column)[3])]
+    left = [point for row in range(size) for point in (corners(row, 0)[5], corners(row, 0)[4])]
+    bottom = [sharp[1], *bottom[1:], corners(last, last)[2]]
+    borders = ([*top, sharp[0]], bottom, [*left, sharp[1]], [sharp[0], *right])
+    return [line(points, 11, COLOURS[border // 2], "butt") for border, points in enumerate(borders)]
+
+
+def _halfway(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return (one[0] + other[0]) / 2, (one[1] + other[1]) / 2

@@ -1,15 +1,33 @@
 """Optimizers and their schedule."""
 
+from typing import Any
+
 import jax
 import optax
 
-OPTIMIZERS = {
-    "lamb": optax.lamb,
-    "adamw": optax.adamw,
-    "sgd": lambda learning_rate, weight_decay, mask: optax.chain(
-        optax.add_decayed_weights(weight_decay, mask), optax.sgd(learning_rate, momentum=0.9)
-    ),
-}
+
+def _lamb(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
+    """Builds LAMB (You et al. 2020, algorithm 2), whose trust ratio acts on weight matrices only.
+
+    A bias starts at 0, and a step in proportion to its norm would hold it there.
+    """
+    return optax.chain(
+        optax.scale_by_adam(eps=1e-6),
+        optax.add_decayed_weights(weight_decay, is_matrix),
+        optax.masked(optax.scale_by_trust_ratio(), is_matrix),
+        optax.scale_by_learning_rate(schedule),
+    )
+
+
+def _adamw(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
+    return optax.adamw(schedule, weight_decay=weight_decay, mask=is_matrix)
+
+
+def _sgd(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
+    return optax.chain(optax.add_decayed_weights(weight_decay, is_matrix), optax.sgd(schedule, momentum=0.9))
+
+
+OPTIMIZERS = {"lamb": _lamb, "adamw": _adamw, "sgd": _sgd}
 
 
 def make_schedule(
@@ -28,16 +46,14 @@ def make_schedule(
 def make_optimizer(
     *, name: str, schedule: optax.Schedule, weight_decay: float, clip_norm: float
 ) -> optax.GradientTransformation:
-    """Returns the optimizer behind a clip of the global gradient norm.
-
-    `lamb` is You et al. 2020, algorithm 2. Weights decay, biases, norms and relation biases (fewer than two axes, or named
-    `relation_bias`) do not.
-    """
-    optimizer = OPTIMIZERS[name](schedule, weight_decay=weight_decay, mask=_decays)
-    return optax.chain(optax.clip_by_global_norm(clip_norm), optimizer)
+    """Returns the optimizer called `name` behind a clip of the global gradient norm; only weight matrices decay."""
+    return optax.chain(optax.clip_by_global_norm(clip_norm), OPTIMIZERS[name](schedule, weight_decay))
 
 
-def _decays(params):
-    return jax.tree_util.tree_map_with_path(
-        lambda path, leaf: leaf.ndim > 1 and "relation_bias" not in jax.tree_util.keystr(path), params
-    )
+def is_matrix(params: Any) -> Any:
+    """Returns, per parameter, whether it is a weight matrix or kernel: not a bias, a norm's scale or a relation bias."""
+
+    def is_kernel(path, leaf):
+        return leaf.ndim > 1 and "relation_bias" not in jax.tree_util.keystr(path)
+
+    return jax.tree_util.tree_map_with_path(is_kernel, params)

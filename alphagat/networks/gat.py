@@ -54,7 +54,7 @@ class GraphAttentionBlock(nn.Module):
         batch_size, num_nodes, width = hidden.shape
         heads = (batch_size, num_nodes, self.num_heads, width // self.num_heads)
         num_relations = len(self.topology.vocabulary.relations)
-        relation_bias = self.param("relation_bias", nn.initializers.zeros, (num_relations, self.num_heads))
+        relation_bias = self.param("relation_bias", nn.initializers.normal(1.0), (num_relations, self.num_heads))
 
         normed = nn.RMSNorm(name="attention_norm")(hidden)
         projected = nn.Dense(3 * width, use_bias=False, name="query_key_value")(normed)

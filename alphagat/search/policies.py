@@ -110,7 +110,7 @@ def make_search(
     explore: bool,
     max_num_considered_actions: int = 16,
     value_scale: float = 0.1,
-    rescale_values: bool = False,
+    rescale_values: bool = True,
     dirichlet_alpha: float = 0.3,
     dirichlet_fraction: float = 0.25,
     temperature: float = 1.0,

@@ -23,7 +23,7 @@ class Checkpoints:
         """Opens the folder, creating it unless `read_only`; keeps the latest `keep` and every multiple of `keep_every`."""
         self.directory = (workdir / "checkpoints").absolute()
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=None if read_only else keep, keep_period=keep_every or None, create=not read_only, read_only=read_only
+            max_to_keep=None if read_only else keep, keep_period=keep_every or None, create=not read_only
         )
         self._manager = ocp.CheckpointManager(self.directory, options=options, item_names=(_RUN, _PARAMS))
         self._copy = jax.jit(lambda state: jax.tree.map(jnp.copy, state))
@@ -36,7 +36,8 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """Returns the complete steps on disk, ascending."""
-        return sorted(self._manager.all_steps(read=True))
+        self._manager.reload()  # what is on disk, and not what this process believes to have written
+        return sorted(self._manager.all_steps())
 
     def save(self, state: RunState, step: int) -> None:
         """Starts to write `state`; it may be donated right afterwards."""

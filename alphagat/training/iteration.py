@@ -54,7 +54,9 @@ def play_and_store(setup: Setup, run: RunState, keys: jax.Array) -> tuple[RunSta
     )
     games, history = jax.vmap(play, in_axes=(None, 0, 0))(run.train.params, keys, run.games)
     has_waited = run.iteration >= plan.num_waiting // plan.plies_per_iteration
-    blocks = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, config.selfplay.value_lambda))(history)
+    blocks = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, config.selfplay.value_lambda))(
+        history
+    )
     replay = jax.vmap(add, in_axes=(0, 0, None))(run.replay, blocks, has_waited)
     played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
     return run.replace(games=games, replay=replay), selfplay_sums(played)
@@ -99,9 +101,7 @@ def update_parameters(setup: Setup, run: RunState, keys: jax.Array) -> tuple[Run
         return train, {name: jnp.full((), jnp.nan) for name in _TRAIN_METRICS}
 
     # Every group's ring has the same size, so that all devices take the same branch, as the mean over them requires.
-    train, metrics = jax.lax.cond(
-        run.iteration >= plan.first_update_iteration, all_updates, no_update, run.train
-    )
+    train, metrics = jax.lax.cond(run.iteration >= plan.first_update_iteration, all_updates, no_update, run.train)
     metrics["learning_rate"] = jnp.asarray(setup.schedule(train.step), jnp.float32)
     return run.replace(train=train), metrics
 

@@ -1,0 +1,26 @@
+"""AlphaGAT: AlphaZero with a graph attention network, on all devices at once.
+
+`train(config, workdir)` trains or resumes a run; `load(workdir)` gives a player for evaluation. JAX is imported when one of them is
+first called, since the number of CPU devices must be set before.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["load", "train"]
+
+if TYPE_CHECKING:
+    from alphagat.training.agent import load
+    from alphagat.training.loop import train
+
+
+def __getattr__(name: str) -> Any:
+    if name == "train":
+        from alphagat.training.loop import train
+
+        return train
+    if name == "load":
+        from alphagat.training.agent import load
+
+        return load
+    raise AttributeError(f"module 'alphagat' has no attribute {name!r}")

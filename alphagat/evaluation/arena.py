@@ -1,0 +1,209 @@
+"""Matches: every opening played twice with colours swapped, all games at once in one compiled program."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh
+
+from alphagat import sharding
+from alphagat.errors import UserError
+from alphagat.evaluation.openings import select
+from alphagat.evaluation.players import Act, Player
+from alphagat.evaluation.statistics import elo_difference, wilson_interval
+from alphagat.games.base import Game
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MatchResult:
+    """How player A did against player B.
+
+    Attributes:
+      outcomes: `[2, N]` float32, what each game paid to A, so +1 won, 0 drawn, -1 lost; in row 0 A is player 0, in
+        row 1 player 1 (in most games, the first and the second to move).
+      plies: `[2, N]` int32, moves played after the opening.
+    """
+
+    outcomes: np.ndarray
+    plies: np.ndarray
+
+    @property
+    def num_games(self) -> int:
+        return self.outcomes.size
+
+    @property
+    def wins(self) -> int:
+        return int((self.outcomes > 0).sum())
+
+    @property
+    def draws(self) -> int:
+        return int((self.outcomes == 0).sum())
+
+    @property
+    def losses(self) -> int:
+        return int((self.outcomes < 0).sum())
+
+    @property
+    def score(self) -> float:
+        """Share of the points in [0, 1]: a win counts 1, a draw 1/2."""
+        return (self.wins + self.draws / 2) / self.num_games
+
+    @property
+    def score_by_colour(self) -> tuple[float, float]:
+        """The score of the games in which A is player 0, and player 1."""
+        first, second = (np.sign(self.outcomes).astype(np.float64).mean(axis=1) + 1) / 2
+        return float(first), float(second)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of the score."""
+        return wilson_interval(self.score, self.num_games)
+
+    @property
+    def elo(self) -> float:
+        """A's rating minus B's."""
+        return elo_difference(self.score)
+
+    @property
+    def mean_plies(self) -> float:
+        return float(self.plies.mean())
+
+
+class _Games(NamedTuple):
+    """All games of a match on one device: those in which A is player 0, then, from the same openings, the others.
+
+    Attributes:
+      states: `[2N]`.
+      a_player: `[2N]` int32, which player A is.
+      outcomes: `[2N]` float32, what A was paid so far.
+      plies: `[2N]` int32, moves since the opening.
+      done: `[2N]` bool.
+    """
+
+    states: Any
+    a_player: jax.Array
+    outcomes: jax.Array
+    plies: jax.Array
+    done: jax.Array
+
+
+def play_match(
+    game: Game, player_a: Player, player_b: Player, openings: Any, key: jax.Array, mesh: Mesh | None = None
+) -> MatchResult:
+    """Plays two games from each of the `[N]` openings, and returns A's results.
+
+    A game is cut after `game.max_plies` plies from its opening and then pays `game.truncation_rewards`.
+
+    With a mesh, the openings lie on its `data` axis, padded to a multiple of the devices; the padding's games are
+    dropped. All games of a device share a key, so the games of players that use it depend on the number of devices;
+    those of deterministic players do not. The program is compiled once per pair of `act`s and shape.
+
+    Raises:
+      UserError: the game is not for two.
+    """
+    if game.num_players != 2:
+        raise UserError(f"board {game.name}: a match needs a game for two players")
+    num_openings = openings.terminated.shape[0]
+    num_devices = 1 if mesh is None else mesh.shape[sharding.DATA]
+    # Blocks of equal size, named by their number: the key of a block does not depend on who plays it.
+    rows = np.resize(np.arange(num_openings), -(-num_openings // num_devices) * num_devices)
+    openings = jax.tree.map(lambda x: np.asarray(x)[rows], openings)
+    blocks = np.arange(num_devices, dtype=np.int32)
+    arguments = (player_a.params, player_b.params, key)
+    if mesh is not None:
+        arguments = jax.device_put(arguments, sharding.replicated(mesh))
+        openings, blocks = jax.device_put((openings, blocks), sharding.sharded(mesh))
+    outcomes, plies = _compile_match(game, player_a.act, player_b.act, mesh)(*arguments, blocks, openings)
+    return MatchResult(outcomes=_fetch(outcomes)[:num_openings].T, plies=_fetch(plies)[:num_openings].T)
+
+
+@functools.lru_cache(maxsize=64)
+def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> Callable:
+    """Returns the program of one match; its results are `[N, 2]` outcomes and plies."""
+
+    def play(params_a: Any, params_b: Any, key: jax.Array, blocks: jax.Array, openings: Any) -> tuple:
+        key = jax.random.fold_in(key, blocks[0])
+        games = _play_to_end(game, act_a, act_b, params_a, params_b, key, _set_up(openings))
+        return games.outcomes.reshape(2, -1).T, games.plies.reshape(2, -1).T
+
+    if mesh is None:
+        return jax.jit(play)
+    everywhere, split = sharding.REPLICATED, sharding.SHARDED
+    # No collective inside: no device waits for another's games. mctx needs check_vma=False.
+    return jax.jit(
+        jax.shard_map(
+            play,
+            mesh=mesh,
+            in_specs=(everywhere, everywhere, everywhere, split, split),
+            out_specs=(split, split),
+            check_vma=False,
+        )
+    )
+
+
+def _set_up(openings: Any) -> _Games:
+    num_openings = openings.terminated.shape[0]
+    return _Games(
+        states=jax.tree.map(lambda x: jnp.concatenate([x, x]), openings),
+        a_player=jnp.repeat(jnp.arange(2), num_openings, total_repeat_length=2 * num_openings),
+        outcomes=jnp.zeros(2 * num_openings),
+        plies=jnp.zeros(2 * num_openings, jnp.int32),
+        done=jnp.concatenate([openings.terminated, openings.terminated]),
+    )
+
+
+def _play_to_end(
+    game: Game, act_a: Act, act_b: Act, params_a: Any, params_b: Any, key: jax.Array, games: _Games
+) -> _Games:
+    """Lets A move in N games and B in N others, round after round, until all are over.
+
+    Games are sorted each round: those where A is to move, those that are over, those where B is. A moves in the first
+    half, B in the second. Where players alternate, no game ever waits; else those beyond a half wait for a round.
+    """
+    half = games.done.shape[0] // 2
+
+    def play_round(carry: tuple) -> tuple:
+        number, games = carry
+        key_a, key_b, step_key = jax.random.split(jax.random.fold_in(key, number), 3)
+        a_moves = games.states.current_player.astype(jnp.int32) == games.a_player
+        rank = jnp.where(games.done, 1, jnp.where(a_moves, 0, 2))
+        order = jnp.argsort(rank, stable=True)
+        ordered = jax.tree.map(lambda x: x[order], games.states)
+        halves = [jax.tree.map(lambda x, part=part: x[part], ordered) for part in (slice(half), slice(half, None))]
+        actions = jnp.concatenate([act_a(params_a, key_a, halves[0]), act_b(params_b, key_b, halves[1])])
+        moves = rank[order] == jnp.where(jnp.arange(2 * half) < half, 0, 2)
+        # Back to the order of the games, which stays fixed.
+        actions = jnp.zeros(2 * half, jnp.int32).at[order].set(actions)
+        moves = jnp.zeros(2 * half, bool).at[order].set(moves)
+        return number + 1, _step(game, games, actions, moves, step_key)
+
+    start = (jnp.int32(0), games)
+    return jax.lax.while_loop(lambda carry: ~carry[1].done.all(), play_round, start)[1]
+
+
+def _step(game: Game, games: _Games, actions: jax.Array, moves: jax.Array, key: jax.Array) -> _Games:
+    """Plays `actions` `[2N]` in the games where `moves` `[2N]`, and settles those that end or reach the ply cap."""
+    after = jax.vmap(game.step)(games.states, actions, jax.random.split(key, len(actions)))
+    states = select(moves, after, games.states)
+    plies = games.plies + moves
+    is_cut = moves & ~states.terminated & (plies >= game.max_plies)
+    rewards = states.rewards + jnp.where(is_cut[:, None], jax.vmap(game.truncation_rewards)(states), 0.0)
+    paid = jnp.take_along_axis(rewards, games.a_player[:, None], axis=1)[:, 0]
+    return games._replace(
+        states=states,
+        outcomes=games.outcomes + jnp.where(moves, paid, 0.0),
+        plies=plies,
+        done=games.done | (moves & (states.terminated | is_cut)),
+    )
+
+
+def _fetch(array: jax.Array) -> np.ndarray:
+    """Brings a sharded result to the host, on every process."""
+    if array.is_fully_addressable:
+        return np.asarray(array)
+    return np.asarray(multihost_utils.process_allgather(array, tiled=True))

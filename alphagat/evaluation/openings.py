@@ -1,0 +1,155 @@
+"""Positions to start from: distinct openings for matches, and random positions to examine a player on."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from alphagat.errors import UserError
+from alphagat.evaluation.rollout import uniform_actions
+from alphagat.games.base import Game
+
+CHUNK = 1024
+MAX_CANDIDATES = 65_536
+MAX_ROUNDS = 1_000
+
+
+def distinct_openings(game: Game, num_openings: int, seed: int) -> Any:
+    """Draws `[num_openings]` distinct positions that are not over, all after the same number of plies.
+
+    That is the smallest number after which there are so many. Two positions are the same when the player to move, the
+    features and the legal actions are: what a state keeps beside them may depend on the order of moves. The draw is
+    uniform and without repetition; where a ply offers more than `MAX_CANDIDATES` moves, a random part of them is
+    played.
+
+    Raises:
+      UserError: the board has no ply with so many positions.
+    """
+    generator = np.random.default_rng(seed)
+    limit = max(MAX_CANDIDATES, 4 * num_openings)
+    positions = to_host(jax.vmap(game.init)(jax.random.key(seed)[None]))
+    most = 1
+    for _ in range(game.max_plies):
+        if count(positions) >= num_openings:
+            chosen = generator.choice(count(positions), num_openings, replace=False)
+            return jax.tree.map(jnp.asarray, take(positions, chosen))
+        if count(positions) == 0:
+            break
+        parents, actions = np.nonzero(positions.legal_action_mask)
+        if len(parents) > limit:
+            drawn = generator.choice(len(parents), limit, replace=False)
+            parents, actions = parents[drawn], actions[drawn]
+        positions = distinct(game, play_all(game, positions, parents, actions))
+        most = max(most, count(positions))
+    raise UserError(
+        f"board {game.name}: it has at most {most} distinct openings after any number of plies, fewer than the "
+        f"{num_openings} asked for: play at most {2 * most} games, two per opening"
+    )
+
+
+def random_positions(game: Game, num_positions: int, min_plies: int, max_plies: int, seed: int) -> Any:
+    """Draws `[num_positions]` positions that are not over, by uniformly random play.
+
+    It takes `min_plies` to `max_plies` plies. Their number is drawn first, uniformly, and a game that ends before is
+    played anew, so every number is as frequent as any other. Positions may repeat.
+
+    Raises:
+      UserError: games of so many plies are too rare to be found.
+    """
+    if not 0 <= min_plies <= max_plies:
+        raise UserError(f"min_plies={min_plies} and max_plies={max_plies}: take 0 <= min_plies <= max_plies")
+    plies = np.random.default_rng(seed).integers(min_plies, max_plies + 1, num_positions)
+    batch = max(num_positions, CHUNK)
+    play = _compile_random_play(game)
+    missing, found = np.arange(num_positions), None
+    for attempt in range(MAX_ROUNDS):
+        slots = np.resize(missing, batch)  # each missing slot several times: the first survivor fills it
+        states = to_host(play(jax.random.fold_in(jax.random.key(seed), attempt), plies[slots], max_plies))
+        if found is None:
+            found = jax.tree.map(lambda x: np.zeros((num_positions, *x.shape[1:]), x.dtype), states)
+        filled, first = np.unique(np.where(states.terminated, -1, slots), return_index=True)
+        filled, first = filled[filled >= 0], first[filled >= 0]
+        for target, source in zip(jax.tree.leaves(found), jax.tree.leaves(states), strict=True):
+            target[filled] = source[first]
+        missing = np.setdiff1d(missing, filled)
+        if len(missing) == 0:
+            return jax.tree.map(jnp.asarray, found)
+    raise UserError(
+        f"board {game.name}: random games hardly ever last {plies[missing].max()} plies: lower max_plies={max_plies}"
+    )
+
+
+def _play_randomly(game: Game, key: jax.Array, plies: jax.Array, max_plies: jax.Array) -> Any:
+    """Plays `plies` `[B]` uniformly random moves from the start."""
+    batch_size = plies.shape[0]
+    init_key, play_key = jax.random.split(key)
+
+    def play(ply: jax.Array, states: Any) -> Any:
+        bits_key, step_key = jax.random.split(jax.random.fold_in(play_key, ply))
+        actions = uniform_actions(jax.random.bits(bits_key, (batch_size,), jnp.uint32), states.legal_action_mask)
+        after = jax.vmap(game.step)(states, actions, jax.random.split(step_key, batch_size))
+        return select(ply < plies, after, states)
+
+    return jax.lax.fori_loop(0, max_plies, play, jax.vmap(game.init)(jax.random.split(init_key, batch_size)))
+
+
+def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarray) -> Any:
+    """Returns the `[M]` states, on the host, after playing `actions` `[M]` from `positions[parents]`."""
+    step, chunks = _compile_step(game), []
+    for start in range(0, len(parents), CHUNK):
+        rows = np.resize(np.arange(start, min(start + CHUNK, len(parents))), CHUNK)  # one shape, one program
+        states = take(positions, parents[rows])
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(0), start), CHUNK)
+        chunks.append(to_host(step(states, actions[rows].astype(np.int32), keys)))
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[: len(parents)], *chunks)
+
+
+def distinct(game: Game, positions: Any) -> Any:
+    """Drops repetitions, and positions where the game is over."""
+    observe, kept, seen = _compile_observe(game), [], set()
+    for start in range(0, count(positions), CHUNK):
+        rows = np.resize(np.arange(start, min(start + CHUNK, count(positions))), CHUNK)
+        states = take(positions, rows)
+        parts = [*jax.tree.leaves(to_host(observe(states))), states.current_player, states.legal_action_mask]
+        seen_from = np.concatenate([np.asarray(part, np.float32).reshape(CHUNK, -1) for part in parts], axis=1)
+        for row, description in zip(rows, seen_from, strict=True):
+            identity = description.tobytes()
+            if identity not in seen and not positions.terminated[row]:
+                seen.add(identity)
+                kept.append(row)
+    return take(positions, np.asarray(kept, int))
+
+
+@functools.lru_cache(maxsize=64)
+def _compile_step(game: Game) -> Callable:
+    return jax.jit(jax.vmap(game.step))
+
+
+@functools.lru_cache(maxsize=64)
+def _compile_random_play(game: Game) -> Callable:
+    return jax.jit(functools.partial(_play_randomly, game))
+
+
+@functools.lru_cache(maxsize=64)
+def _compile_observe(game: Game) -> Callable:
+    return jax.jit(jax.vmap(game.observe))
+
+
+def select(condition: jax.Array, yes: Any, no: Any) -> Any:
+    """Takes each of the `[B]` states from `yes` where `condition` `[B]`, else from `no`."""
+    return jax.tree.map(lambda x, y: jnp.where(condition.reshape(-1, *[1] * (x.ndim - 1)), x, y), yes, no)
+
+
+def take(states: Any, rows: Any) -> Any:
+    return jax.tree.map(lambda x: x[rows], states)
+
+
+def to_host(states: Any) -> Any:
+    return jax.tree.map(np.asarray, states)
+
+
+def count(states: Any) -> int:
+    return len(states.terminated)

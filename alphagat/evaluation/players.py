@@ -1,0 +1,115 @@
+"""Players: whatever chooses an action for each of a batch of states."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from alphagat.errors import UserError
+from alphagat.evaluation.mcts import make_mcts, most_visited
+from alphagat.evaluation.rollout import uniform_actions
+from alphagat.evaluation.solvers import make_solved_table, position_code
+from alphagat.games.base import Game
+from alphagat.search import Search
+
+Act = Callable[[Any, jax.Array, Any], jax.Array]  # (params, key, states [B]) -> actions [B]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Player:
+    """A name, and a pure function that moves.
+
+    Programs are compiled per `act`, and `params` is an argument to them: players with the same `act` share a program.
+    The functions below return the same `act` for the same arguments.
+
+    Attributes:
+      name: how reports call it.
+      act: `act(params, key, states [B])` gives `[B]` int32 actions, legal wherever the state is not terminal; what it
+        gives at terminal states is ignored.
+      params: a pytree of arrays.
+    """
+
+    name: str
+    act: Act
+    params: Any = None
+
+
+def random_player(game: Game) -> Player:
+    """Plays uniformly random legal moves."""
+    del game
+    return Player("random", _random_act)
+
+
+def mcts_player(game: Game, num_simulations: int) -> Player:
+    """Plays the most visited move of `num_simulations` simulations with random rollouts."""
+    return Player(f"mcts:{num_simulations}", _make_mcts_act(game, num_simulations))
+
+
+def search_player(name: str, search: Search, params: Any) -> Player:
+    """Plays the action that a search over a network gives."""
+    return Player(name, _make_search_act(search), params)
+
+
+def solver_player(game: Game) -> Player:
+    """Plays moves of the best exact value, uniformly among them: it never gives a result away.
+
+    Raises:
+      UserError: the board is not one of those that are solved in a table.
+    """
+    return Player("solver", _make_solver_act(game), jnp.asarray(make_solved_table(game)))
+
+
+def make_opponent(game: Game, spec: str) -> Player:
+    """Makes the player called `random`, `mcts:N` (N simulations) or `solver` (where an exact table is to be had).
+
+    Raises:
+      UserError: there is no such player, or none for this board.
+    """
+    kind, _, argument = spec.partition(":")
+    if spec == "random":
+        return random_player(game)
+    if spec == "solver":
+        return solver_player(game)
+    if kind == "mcts" and argument.isascii() and argument.isdigit() and int(argument) > 0:
+        return mcts_player(game, int(argument))
+    raise UserError(f"opponent {spec!r} is unknown: take random, mcts:N with N simulations (e.g. mcts:100) or solver")
+
+
+def _random_act(params: None, key: jax.Array, states: Any) -> jax.Array:
+    del params
+    legal = states.legal_action_mask
+    return uniform_actions(jax.random.bits(key, legal.shape[:1], jnp.uint32), legal)
+
+
+@functools.lru_cache(maxsize=64)
+def _make_mcts_act(game: Game, num_simulations: int) -> Act:
+    search = make_mcts(game, num_simulations)
+
+    def act(params: None, key: jax.Array, states: Any) -> jax.Array:
+        del params
+        search_key, choice_key = jax.random.split(key)
+        return most_visited(choice_key, search(search_key, states))
+
+    return act
+
+
+@functools.lru_cache(maxsize=64)
+def _make_search_act(search: Search) -> Act:
+    def act(params: Any, key: jax.Array, states: Any) -> jax.Array:
+        # Plies steer the temperature of self-play only.
+        plies = jnp.zeros(states.terminated.shape, jnp.int32)
+        return search(params, key, states, plies).action
+
+    return act
+
+
+@functools.lru_cache(maxsize=64)
+def _make_solver_act(game: Game) -> Act:
+    def act(best_moves: jax.Array, key: jax.Array, states: Any) -> jax.Array:
+        best = best_moves[position_code(game, states)]  # [B, A]
+        return uniform_actions(jax.random.bits(key, best.shape[:1], jnp.uint32), best)
+
+    return act

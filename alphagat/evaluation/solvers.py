@@ -1,0 +1,205 @@
+"""Exact values of small boards by negamax on rules of its own, which share no code with the compiled ones."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from alphagat.errors import UserError
+from alphagat.evaluation import openings
+from alphagat.games import make_game
+from alphagat.games.base import Game
+from alphagat.games.hex import HexGame
+from alphagat.games.mnk import MnkGame
+
+ILLEGAL = -2
+MAX_CELLS = 9  # Hex 4x4 takes minutes and has too many positions for a table
+CHUNK = 512
+
+Position = tuple[int, int]  # bit sets of the stones of player 0 and player 1, bit `i` for cell `i`
+
+
+class Solver:
+    """Exact values of one board, computed when first asked for and then remembered.
+
+    Values are +1, 0, -1 for a won, drawn, lost position, from the view of the player to move.
+    """
+
+    def __init__(self, game: Game, num_cells: int, has_won: Callable[[int, int], bool]):
+        """Makes a solver; `has_won(player, stones)` tells whether the player's stones decide the game."""
+        self.game, self.num_cells, self.has_won = game, num_cells, has_won
+        self._values: dict[Position, int] = {}
+
+    def value(self, state: Any) -> int:
+        """Returns the value of one state that is not over."""
+        return self._value(self._position(state))
+
+    def action_values(self, state: Any) -> np.ndarray:
+        """Returns `[A]` int8, the value after each action for the player to move now; `ILLEGAL` where there is none."""
+        position = self._position(state)
+        values = np.full(self.num_cells, ILLEGAL, np.int8)
+        for action in self._empty_cells(position):
+            values[action] = self._value_after(position, action)
+        return values
+
+    def _position(self, state: Any) -> Position:
+        stones = stone_owners(self.game, openings.to_host(state))
+        first, second = (sum(1 << int(cell) for cell in np.flatnonzero(stones == owner)) for owner in (1, 2))
+        return first, second
+
+    def _empty_cells(self, position: Position) -> list[int]:
+        taken = position[0] | position[1]
+        return [cell for cell in range(self.num_cells) if not taken >> cell & 1]
+
+    def _value(self, position: Position) -> int:
+        if position not in self._values:
+            best = ILLEGAL
+            for action in self._empty_cells(position):
+                best = max(best, self._value_after(position, action))
+                if best == 1:
+                    break
+            self._values[position] = best
+        return self._values[position]
+
+    def _value_after(self, position: Position, action: int) -> int:
+        player = (position[0] | position[1]).bit_count() % 2
+        stones = position[player] | 1 << action
+        if self.has_won(player, stones):
+            return 1
+        after = (stones, position[1]) if player == 0 else (position[0], stones)
+        return -self._value(after) if self._empty_cells(after) else 0
+
+
+class SolvedPositions(NamedTuple):
+    """All positions of a board that legal play reaches and that are not over.
+
+    Attributes:
+      states: `[P]`.
+      values: `[P]` int8, from the view of the player to move.
+      action_values: `[P, A]` int8, the value after each action, from the same view; `ILLEGAL` where there is none.
+    """
+
+    states: Any
+    values: np.ndarray
+    action_values: np.ndarray
+
+
+@functools.lru_cache(maxsize=16)
+def solve(board_name: str) -> Solver:
+    """Returns the solver of a board: tic_tac_toe, or Hex up to 3x3 without the swap rule.
+
+    Raises:
+      UserError: the board is not one of these.
+    """
+    game = make_game(board_name)
+    if isinstance(game, MnkGame) and not game.gravity and game.rows * game.columns <= MAX_CELLS:
+        lines = _lines(game.rows, game.columns, game.run)
+        return Solver(game, game.rows * game.columns, lambda _, stones: any(stones & line == line for line in lines))
+    if isinstance(game, HexGame) and not game.swap and game.size**2 <= MAX_CELLS:
+        return Solver(game, game.size**2, functools.partial(_connects, game.size))
+    raise UserError(f"board {board_name}: there is no exact solver; take tic_tac_toe, hex:2 or hex:3")
+
+
+@functools.lru_cache(maxsize=16)
+def reachable_positions(game: Game) -> SolvedPositions:
+    """Plays every legal move from every position, and solves what it finds.
+
+    Raises:
+      UserError: the board has no solver.
+    """
+    solver = solve(game.name)
+    layer = openings.to_host(jax.vmap(game.init)(jax.random.key(0)[None]))
+    layers = []
+    while openings.count(layer):
+        layers.append(layer)
+        parents, actions = np.nonzero(layer.legal_action_mask)
+        after = openings.play_all(game, layer, parents, actions)
+        layer = openings.distinct(game, after)
+    states = jax.tree.map(lambda *parts: np.concatenate(parts), *layers)
+    rows = range(openings.count(states))
+    action_values = np.stack([solver.action_values(openings.take(states, row)) for row in rows])
+    return SolvedPositions(states, action_values.max(axis=1), action_values)
+
+
+@functools.lru_cache(maxsize=16)
+def make_solved_table(game: Game) -> np.ndarray:
+    """Returns `[3 ** cells, A]` bool, by `position_code`: the actions that keep the exact value.
+
+    Raises:
+      UserError: the board has no solver.
+    """
+    solved = reachable_positions(game)
+    table = np.zeros((3 ** solve(game.name).num_cells, game.num_actions), bool)
+    table[np.asarray(position_code(game, solved.states))] = solved.action_values == solved.values[:, None]
+    return table
+
+
+def position_code(game: Game, states: Any) -> jax.Array:
+    """Numbers `[B]` positions by their stones, as digits of base 3; returns `[B]` int32."""
+    stones = stone_owners(game, states).astype(jnp.int32)
+    return (stones * 3 ** np.arange(stones.shape[-1], dtype=np.int32)[None, :]).sum(axis=-1)
+
+
+def stone_owners(game: Game, states: Any) -> Any:
+    """Returns `[..., cells]`: 0 empty, 1 a stone of player 0, 2 of player 1."""
+    if isinstance(game, HexGame):
+        return (states.cells > 0) + 2 * (states.cells < 0)
+    return states.board
+
+
+def count_losing_moves(game: Game, player: Any, key: jax.Array) -> tuple[int, int]:
+    """Asks a player for a move in every reachable position that is not lost.
+
+    Returns:
+      How many positions those are, and in how many the player's move leads to a lost one.
+
+    Raises:
+      UserError: the board has no solver.
+    """
+    solved = reachable_positions(game)
+    (rows,) = np.nonzero(solved.values >= 0)
+    act, num_blunders = _compile_act(player.act), 0
+    for start in range(0, len(rows), CHUNK):
+        chunk = rows[start : start + CHUNK]
+        padded = np.resize(chunk, CHUNK)  # one shape, one program
+        states = jax.tree.map(jnp.asarray, openings.take(solved.states, padded))
+        actions = np.asarray(act(player.params, jax.random.fold_in(key, start), states))[: len(chunk)]
+        num_blunders += int((solved.action_values[chunk, actions] < 0).sum())
+    return len(rows), num_blunders
+
+
+@functools.lru_cache(maxsize=32)
+def _compile_act(act: Callable) -> Callable:
+    return jax.jit(act)
+
+
+def _lines(rows: int, columns: int, run: int) -> list[int]:
+    """Lists the bit sets of `run` cells in a line."""
+    lines = []
+    for row in range(rows):
+        for column in range(columns):
+            for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+                cells = [(row + i * down, column + i * right) for i in range(run)]
+                if all(0 <= r < rows and 0 <= c < columns for r, c in cells):
+                    lines.append(sum(1 << r * columns + c for r, c in cells))
+    return lines
+
+
+def _connects(size: int, player: int, stones: int) -> bool:
+    """Tells whether a path of stones joins top and bottom (player 0) or left and right (player 1) of a Hex board."""
+    start = [(0, i) if player == 0 else (i, 0) for i in range(size)]
+    reached = {cell for cell in start if stones >> cell[0] * size + cell[1] & 1}
+    front = list(reached)
+    while front:
+        row, column = front.pop()
+        if (row, column)[player] == size - 1:
+            return True
+        for down, right in ((0, 1), (0, -1), (1, 0), (-1, 0), (1, -1), (-1, 1)):
+            cell = (row + down, column + right)
+            if cell not in reached and min(cell) >= 0 and max(cell) < size and stones >> cell[0] * size + cell[1] & 1:
+                reached.add(cell)
+                front.append(cell)
+    return False

@@ -1,0 +1,29 @@
+"""What the score of a match says: an interval, and a difference in Elo."""
+
+import math
+
+MAX_ELO = 1200.0
+
+
+def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[float, float]:
+    """Returns the Wilson score interval (Wilson 1927) of a share of `num_games` games; 95% with the default `z`.
+
+    A draw counts as half a win in `score`. With draws the results vary less than this supposes: the interval is then on
+    the safe side.
+    """
+    if num_games == 0:
+        return 0.0, 1.0
+    shrink = 1 + z * z / num_games
+    centre = (score + z * z / (2 * num_games)) / shrink
+    half = z / shrink * math.sqrt(score * (1 - score) / num_games + z * z / (4 * num_games * num_games))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def elo_difference(score: float) -> float:
+    """Returns the rating difference at which `score`, in [0, 1], is expected (Elo 1978).
+
+    It is `400 log10(score / (1 - score))`, clipped to +-`MAX_ELO`, since a score of 0 or 1 sets no bound.
+    """
+    if score <= 0 or score >= 1:
+        return MAX_ELO if score >= 1 else -MAX_ELO
+    return min(MAX_ELO, max(-MAX_ELO, 400 * math.log10(score / (1 - score))))

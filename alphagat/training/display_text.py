@@ -1,0 +1,104 @@
+"""The words and strokes of the display: how metrics become short text."""
+
+import itertools
+from collections.abc import Mapping
+
+from rich.text import Text
+
+SPARK = "▁▂▃▄▅▆▇█"
+SCALE_COLUMNS = 24  # of the scale on which a score is drawn
+
+SELFPLAY = {
+    "frames": "frames",
+    "simulations/s": "selfplay/simulations_per_s",
+    "games/s": "selfplay/games_per_s",
+    "plies per game": "selfplay/game_length",
+}
+LEARNING = {
+    "policy loss": "train/policy_loss",
+    "value loss": "train/value_loss",
+    "policy entropy": "train/policy_entropy",
+    "gradient norm": "train/grad_norm",
+}
+
+Metrics = Mapping[str, float]
+
+
+def opponents(metrics: Metrics) -> list[str]:
+    """Returns the opponents that have a score, in the metrics' order."""
+    prefix, suffix = "eval/vs_", "/win_rate"
+    return [name[len(prefix) : -len(suffix)] for name in metrics if name.startswith(prefix) and name.endswith(suffix)]
+
+
+def compact(value: float) -> str:
+    """Formats a count: 950, 9,500, 95.0 k, 9.50 M."""
+    for unit, limit in (("G", 1e9), ("M", 1e6), ("k", 1e4)):
+        if abs(value) >= limit:
+            scaled = value / (1e3 if unit == "k" else limit)
+            return f"{scaled:.{2 if abs(scaled) < 10 else 1}f} {unit}"
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.1f}"
+
+
+def duration(seconds: float) -> str:
+    """Formats a time: 42 s, 3 min 05 s, 2 h 07 min."""
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    hours, minutes_rest = divmod(minutes, 60)
+    return f"{hours} h {minutes_rest:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def sparkline(values: list[float], columns: int) -> str:
+    """Draws values as blocks from the lowest to the highest, averaged over equal stretches where there are many."""
+    if len(values) < 2:
+        return ""
+    columns = min(columns, len(values))
+    bounds = [round(i * len(values) / columns) for i in range(columns + 1)]
+    means = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(bounds)]
+    low, span = min(means), max(means) - min(means)
+    return "".join(SPARK[round((mean - low) / span * (len(SPARK) - 1))] if span > 0 else SPARK[0] for mean in means)
+
+
+def score_scale(score: float, low: float, high: float) -> Text:
+    """Draws a score and its interval on a line from 0 to 1, whose middle is marked."""
+
+    def column(value: float) -> int:
+        return round(min(max(value, 0.0), 1.0) * SCALE_COLUMNS)
+
+    scale = Text()
+    for place in range(SCALE_COLUMNS + 1):
+        if place == column(score):
+            scale.append("●", "bold green" if low > 0.5 else "bold red" if high < 0.5 else "bold yellow")
+        elif column(low) <= place <= column(high):
+            scale.append("━")
+        else:
+            scale.append("┼" if place == SCALE_COLUMNS // 2 else "─", "dim")
+    return scale
+
+
+def interval(metrics: Metrics, name: str) -> tuple[float, float, float]:
+    """Returns a value and the interval beside it; both ends are the value where there is none."""
+    value = metrics[name]
+    return value, metrics.get(f"{name}_low", value), metrics.get(f"{name}_high", value)
+
+
+def score_text(metrics: Metrics, opponent: str) -> str:
+    """Formats the score against an opponent: `61%  [54%, 68%]`."""
+    score, low, high = interval(metrics, f"eval/vs_{opponent}/win_rate")
+    return f"{score:.0%}" + (f"  [{low:.0%}, {high:.0%}]" if low < high else "")
+
+
+def rating_text(metrics: Metrics) -> str:
+    """Formats the Elo rating: `312  [250, 371]`."""
+    elo, low, high = interval(metrics, "eval/elo")
+    return f"{elo:,.0f}" + (f"  [{low:,.0f}, {high:,.0f}]" if low < high else "")
+
+
+def selfplay_rows(metrics: Metrics) -> list[tuple[str, str]]:
+    """Returns (label, value) of what is known of self-play."""
+    return [(label, compact(metrics[name])) for label, name in SELFPLAY.items() if name in metrics]
+
+
+def learning_rows(metrics: Metrics) -> list[tuple[str, str]]:
+    """Returns (label, value) of what is known of learning."""
+    return [(label, f"{metrics[name]:.3f}") for label, name in LEARNING.items() if name in metrics]

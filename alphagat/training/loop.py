@@ -1,0 +1,176 @@
+"""The training loop: resume, iterate, evaluate, save, report."""
+
+import os
+import time
+from pathlib import Path
+
+import jax
+from jax.sharding import Mesh
+
+from alphagat import sharding
+from alphagat.config import Config
+from alphagat.errors import UserError
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.display import Display, make_display
+from alphagat.training.iteration import Metrics, make_iteration
+from alphagat.training.matches import Matches
+from alphagat.training.metrics import MetricsWriter, read_metrics
+from alphagat.training.run_folder import open_run_folder
+from alphagat.training.setup import Setup, make_setup
+from alphagat.training.state import RunState, init_state
+
+
+def train(config: Config, workdir: str | os.PathLike) -> None:
+    """Trains a run in `workdir`, or resumes it from its latest checkpoint: a resumed run ends as one never interrupted.
+
+    Raises:
+      UserError: the config, the folder, or a checkpoint in it cannot be used; nothing was changed.
+    """
+    config.validate()
+    sharding.configure_cpu_devices(config.mesh.data)
+    mesh = sharding.make_mesh(config.mesh.data)
+    setup = make_setup(config)
+    _check_groups(config, mesh)
+    folder = open_run_folder(workdir, config)
+    with Checkpoints(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints:
+        state, start = _restore_or_init(setup, mesh, checkpoints)
+        with (
+            MetricsWriter(folder, restored_iteration=start) as writer,
+            make_display(config.num_iterations, config.board) as display,
+        ):
+            for line in _opening_lines(setup, mesh, start):
+                display.message(line)
+            report = Report(setup, writer, display, hours=_hours_so_far(folder))
+            _iterate(setup, mesh, state, start, checkpoints, report)
+            display.finish(_closing_lines(folder, checkpoints))
+
+
+def is_due(step: int, every: int, last: int) -> bool:
+    """Returns whether something that happens every so many steps (0: never), and at the last, happens at `step`."""
+    return every > 0 and (step % every == 0 or step == last)
+
+
+def _iterate(setup: Setup, mesh: Mesh, state: RunState, start: int, checkpoints: Checkpoints, report: "Report") -> None:
+    config, last = setup.config, setup.config.num_iterations
+    if start >= last:
+        return
+    iterate = make_iteration(setup, mesh)
+    matches = Matches(setup, mesh) if config.evaluation.every else None
+    for iteration in range(start + 1, last + 1):
+        state, metrics = iterate(state)
+        report.add(iteration, metrics)
+        evaluates = matches is not None and is_due(iteration, config.evaluation.every, last)
+        saves = is_due(iteration, config.checkpoint.every, last)
+        if evaluates:
+            report.wait()
+            state, scores = matches.play(state, iteration)
+            report.add_scores(scores)
+        if saves:
+            report.flush()
+            checkpoints.save(state, iteration)
+    report.flush()
+    checkpoints.wait()
+
+
+class Report:
+    """Turns device metrics into what people read, one iteration late, so that the host never holds up the devices."""
+
+    def __init__(self, setup: Setup, writer: MetricsWriter, display: Display, hours: float):
+        self._plan, self._num_simulations = setup.plan, setup.config.search.num_simulations
+        self._writer, self._display = writer, display
+        self._seconds = hours * 3600
+        self._ready = time.perf_counter()
+        self._pending: tuple[int, Metrics] | None = None
+        self._measured: dict[str, float] = {}
+        self._scores: dict[str, float] = {}
+
+    def add(self, iteration: int, metrics: Metrics) -> None:
+        """Takes the metrics of an iteration that may still be running, and reports the one before."""
+        self.flush()
+        self._pending = iteration, metrics
+
+    def wait(self) -> None:
+        """Waits for the iteration that was added last, so that what follows is not counted as its time."""
+        if self._pending and not self._measured:
+            iteration, metrics = self._pending
+            values = {name: float(value) for name, value in jax.device_get(metrics).items()}
+            now = time.perf_counter()
+            self._measured = self._describe(iteration, values, now - self._ready)
+            self._ready = now
+
+    def add_scores(self, scores: dict[str, float]) -> None:
+        """Takes the evaluation of the iteration that was added last."""
+        self._scores = scores
+        self._ready = time.perf_counter()
+
+    def flush(self) -> None:
+        """Writes and shows the iteration that was added last."""
+        if self._pending is None:
+            return
+        self.wait()
+        line = self._measured | self._scores
+        self._writer.write(self._pending[0], line)
+        self._display.update(line)
+        self._pending, self._measured, self._scores = None, {}, {}
+
+    def _describe(self, iteration: int, sums: dict[str, float], seconds: float) -> dict[str, float]:
+        self._seconds += seconds
+        plies, games = sums["plies"], sums["games"]
+        per_game = 1 / games if games else float("nan")
+        train = ("policy_loss", "value_loss", "policy_entropy", "grad_norm", "learning_rate")
+        return {
+            "iteration": float(iteration),
+            "frames": float(iteration * self._plan.frames_per_iteration),
+            "hours": self._seconds / 3600,
+            **{f"train/{name}": sums[name] for name in train},
+            "selfplay/game_length": sums["game_plies"] * per_game,
+            "selfplay/draws": sums["drawn"] * per_game,
+            "selfplay/truncated": sums["truncated"] * per_game,
+            "selfplay/target_entropy": sums["target_entropy"] / plies,
+            "selfplay/games_per_s": games / seconds,
+            "selfplay/simulations_per_s": plies * self._num_simulations / seconds,
+        }
+
+
+def _restore_or_init(setup: Setup, mesh: Mesh, checkpoints: Checkpoints) -> tuple[RunState, int]:
+    steps = checkpoints.steps()
+    if not steps:
+        return init_state(setup, mesh), 0
+    return checkpoints.restore(setup, mesh, steps[-1]), steps[-1]
+
+
+def _check_groups(config: Config, mesh: Mesh) -> None:
+    num_groups = config.selfplay.num_groups
+    if num_groups % mesh.size:
+        raise UserError(
+            f"config.selfplay.num_groups={num_groups} does not divide by the {mesh.size} devices of config.mesh.data: "
+            f"set it to {-(-num_groups // mesh.size) * mesh.size}, or config.mesh.data to a divisor of {num_groups}"
+        )
+
+
+def _opening_lines(setup: Setup, mesh: Mesh, start: int) -> list[str]:
+    plan, asked = setup.plan, setup.config.selfplay.num_games
+    kind = mesh.devices.flat[0].device_kind
+    lines = [f"{mesh.size} device(s) ({kind}), {plan.num_games} games at once"]
+    if plan.num_games != asked:
+        lines.append(
+            f"config.selfplay.num_games={asked} was changed to {plan.num_games}, a multiple of "
+            f"config.selfplay.num_groups={plan.num_groups}"
+        )
+    if start:
+        lines.append(f"resumed after iteration {start}")
+    return lines
+
+
+def _hours_so_far(folder: Path) -> float:
+    lines = read_metrics(folder)
+    return float(lines[-1].get("hours") or 0.0) if lines else 0.0
+
+
+def _closing_lines(folder: Path, checkpoints: Checkpoints) -> list[str]:
+    step = checkpoints.steps()[-1]
+    return [
+        f"checkpoint: {checkpoints.directory / str(step)}",
+        f"next: python -m alphagat.evaluate --workdir {folder} --opponent mcts:100 --games 200",
+        f"curves: tensorboard --logdir {folder / 'tensorboard'}",
+    ]

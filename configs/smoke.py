@@ -1,0 +1,28 @@
+"""Hex 5x5 for under one minute on two cores: shows that everything runs, and is what tests and scripts use.
+
+    python -m alphagat.main --config configs/smoke.py --workdir runs/smoke
+
+It learns a little and is not meant to play well.
+"""
+
+from alphagat.config import Config
+
+
+def get_config() -> Config:
+    config = Config(board="hex:5", num_iterations=6)
+    config.network.width = 16
+    config.network.num_blocks = 2
+    config.network.num_heads = 2
+    config.search.num_simulations = 8
+    config.selfplay.num_games = 32
+    config.selfplay.plies_per_iteration = 12
+    config.replay.capacity = 4096
+    config.replay.min_size = 256
+    config.learner.batch_size = 128
+    config.learner.sample_reuse = 2.0
+    config.evaluation.every = 6
+    config.evaluation.num_games = 40
+    config.evaluation.num_simulations = 8
+    config.evaluation.opponents = ("random", "previous")
+    config.checkpoint.every = 2
+    return config

@@ -1,0 +1,146 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat import sharding
+from alphagat.errors import UserError
+from alphagat.evaluation.arena import MatchResult, play_match
+from alphagat.evaluation.openings import distinct_openings
+from alphagat.evaluation.players import Player, make_opponent
+from alphagat.evaluation.solvers import solve
+from alphagat.games import make_game
+from tests.evaluation.toy import PileGame, piles
+
+KEY = jax.random.key(0)
+
+
+def _first_legal(params, key, states):
+    """Takes the first legal action in the order of `params` `[A]`."""
+    legal = states.legal_action_mask[:, params]
+    return params[jnp.argmax(legal, axis=1)]
+
+
+def _first(order):
+    return Player("first", _first_legal, jnp.array(order, jnp.int32))
+
+
+@pytest.mark.parametrize("num_devices", [1, 8])
+def test_perfect_players_get_the_value_of_each_opening(num_devices):
+    game = make_game("hex:3")
+    openings = distinct_openings(game, 75, seed=1)  # not a multiple of 8
+    solver = make_opponent(game, "solver")
+    mesh = sharding.make_mesh(8) if num_devices == 8 else None
+    result = play_match(game, solver, solver, openings, KEY, mesh)
+    values = [solve("hex:3").value(jax.tree.map(lambda x, i=i: x[i], openings)) for i in range(75)]
+    to_player_0 = np.where(np.asarray(openings.current_player) == 0, values, -np.array(values))
+    assert len(set(to_player_0.tolist())) == 2
+    assert result.outcomes.tolist() == [to_player_0.tolist(), (-to_player_0).tolist()]
+    assert result.score == 0.5
+    assert result.num_games == 150
+
+
+def test_results_are_from_the_view_of_player_a():
+    game = make_game("tic_tac_toe")
+    openings = distinct_openings(game, 60, seed=0)
+    solver, random = make_opponent(game, "solver"), make_opponent(game, "random")
+    strong, weak = play_match(game, solver, random, openings, KEY), play_match(game, random, solver, openings, KEY)
+    assert strong.wins > 60
+    assert strong.score > 0.7
+    assert weak.losses > 60
+    assert weak.score < 0.3
+    assert strong.wins + strong.draws + strong.losses == strong.num_games == 120
+
+
+def _play_slowly(size, orders):
+    """Plays one game of piles in Python; returns player 0's result and the plies."""
+    pile, player, plies = size, 0, 0
+    while True:
+        action = next(action for action in orders[player] if pile > action)
+        pile, plies = pile - (1, 2, 3)[action], plies + 1
+        if pile == 0:
+            return 1 if player == 0 else -1, plies
+        player = player if action == 1 else 1 - player
+
+
+@pytest.mark.parametrize("num_devices", [1, 8])
+def test_games_with_extra_moves_wait_but_never_go_astray(num_devices):
+    # One player moves again whenever it can, so that most games wait for it.
+    game, sizes = PileGame(16), list(range(1, 17))
+    order_a, order_b = (1, 0, 2), (2, 0, 1)
+    mesh = sharding.make_mesh(8) if num_devices == 8 else None
+    result = play_match(game, _first(order_a), _first(order_b), piles(sizes), KEY, mesh)
+    first = [_play_slowly(size, (order_a, order_b)) for size in sizes]
+    second = [_play_slowly(size, (order_b, order_a)) for size in sizes]
+    assert result.outcomes.tolist() == [[won for won, _ in first], [-won for won, _ in second]]
+    assert result.plies.tolist() == [[plies for _, plies in first], [plies for _, plies in second]]
+
+
+def test_long_games_are_cut_with_the_result_that_the_game_names():
+    game = PileGame(30, max_plies=3)
+    result = play_match(game, _first((0, 1, 2)), _first((0, 1, 2)), piles([3, 4, 30]), KEY)
+    # The cut costs player 0; a game that ends with the last ply allowed is not cut.
+    assert result.outcomes.tolist() == [[1, -1, -1], [-1, 1, 1]]
+    assert result.plies.tolist() == [[3, 3, 3], [3, 3, 3]]
+
+
+def test_openings_that_are_over_count_as_draws_of_no_plies():
+    game = PileGame(4)
+    openings = piles([0, 1]).replace(terminated=jnp.array([True, False]))
+    result = play_match(game, _first((0, 1, 2)), _first((0, 1, 2)), openings, KEY)
+    assert result.outcomes.tolist() == [[0, 1], [0, -1]]
+    assert result.plies.tolist() == [[0, 1], [0, 1]]
+
+
+def test_other_parameters_need_no_other_program():
+    traces = []
+
+    def act(params, key, states):
+        traces.append(params)
+        return _first_legal(params, key, states)
+
+    game, opponent = PileGame(7), _first((0, 1, 2))
+    results = []
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        player = Player("traced", act, jnp.array(order, jnp.int32))
+        results.append(play_match(game, player, opponent, piles(range(1, 8)), KEY))
+        if len(results) == 1:
+            num_traces = len(traces)
+    assert len(traces) == num_traces
+    assert (results[0].plies != results[1].plies).any()
+
+
+def test_the_same_key_gives_the_same_match():
+    game = make_game("tic_tac_toe")
+    openings, random = distinct_openings(game, 20, seed=0), make_opponent(game, "random")
+    first, again = (play_match(game, random, random, openings, KEY) for _ in range(2))
+    other = play_match(game, random, random, openings, jax.random.key(1))
+    assert (first.outcomes == again.outcomes).all()
+    assert (first.plies == again.plies).all()
+    assert (first.plies != other.plies).any()
+
+
+def test_devices_draw_different_games():
+    game = make_game("hex:2")
+    opening = jax.tree.map(lambda x: np.repeat(np.asarray(x)[None], 8, axis=0), game.init(KEY))
+    random, mcts = make_opponent(game, "random"), make_opponent(game, "mcts:8")
+    result = play_match(game, random, mcts, opening, KEY, sharding.make_mesh(8))
+    assert len(set(zip(*result.plies.tolist(), *result.outcomes.tolist(), strict=True))) > 2
+
+
+def test_summary():
+    outcomes = np.array([[1, 1, 1, 0], [-1, 0, 1, -1]], np.float32)
+    result = MatchResult(outcomes, np.array([[4, 4, 4, 9], [5, 9, 5, 5]]))
+    assert (result.wins, result.draws, result.losses) == (4, 2, 2)
+    assert result.score == 5 / 8
+    assert result.score_by_colour == (7 / 8, 3 / 8)
+    assert result.mean_plies == 45 / 8
+    low, high = result.interval
+    assert 0 < low < 5 / 8 < high < 1
+    assert result.elo == pytest.approx(88.74, abs=0.01)
+
+
+def test_a_game_for_one_is_refused(monkeypatch):
+    monkeypatch.setattr(PileGame, "num_players", 1)
+    with pytest.raises(UserError, match="two players"):
+        play_match(PileGame(4), _first((0, 1, 2)), _first((0, 1, 2)), piles([4]), KEY)

@@ -1,0 +1,109 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.evaluation.openings import distinct_openings, random_positions
+from alphagat.games import make_game
+from tests.evaluation.toy import PileGame, PileState
+
+
+def _stones(states):
+    return (np.asarray(states.board) != 0).sum(axis=1)
+
+
+@pytest.mark.parametrize(("num_openings", "plies"), [(1, 0), (2, 1), (9, 1), (10, 2), (72, 2), (73, 3)])
+def test_openings_are_distinct_after_the_fewest_plies(num_openings, plies):
+    states = distinct_openings(make_game("tic_tac_toe"), num_openings, seed=0)
+    boards = np.asarray(states.board)
+    assert len({board.tobytes() for board in boards}) == len(boards) == num_openings
+    assert (_stones(states) == plies).all()
+    assert not states.terminated.any()
+
+
+def test_hex_boards_are_counted_once():
+    game = make_game("hex:3")
+    states = distinct_openings(game, 252, seed=0)  # boards of 2 + 1 stones: C(9, 2) * 7
+    assert len({board.tobytes() for board in np.sign(np.asarray(states.cells))}) == 252
+    assert (np.asarray(states.cells) != 0).sum() == 252 * 3
+    assert (np.asarray(distinct_openings(game, 253, seed=0).cells) != 0).sum() == 253 * 4
+
+
+class NotedState(PileState):
+    """`last` `[]` int32: the last action, which no player sees."""
+
+    last: jax.Array
+
+
+class NotedGame(PileGame):
+    def init(self, key):
+        return NotedState(**vars(super().init(key)), last=jnp.int32(-1))
+
+    def step(self, state, action, key):
+        after = super().step(PileState(state.current_player, state.rewards, state.terminated, state.pile), action, key)
+        return NotedState(**vars(after), last=jnp.asarray(action, jnp.int32))
+
+
+def test_positions_that_differ_in_bookkeeping_only_are_one():
+    # After 2 plies there are 5 piles and players to move, but 9 with the last action told apart.
+    for game in (PileGame(9), NotedGame(9)):
+        states = distinct_openings(game, 5, seed=0)
+        assert len(set(zip(states.pile.tolist(), states.current_player.tolist(), strict=True))) == 5
+
+
+def test_openings_depend_on_the_seed_only():
+    game = make_game("connect_four")
+    first, again, other = (np.asarray(distinct_openings(game, 20, seed).board) for seed in (3, 3, 4))
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+def test_all_openings_of_a_ply_are_drawn_alike():
+    game = make_game("tic_tac_toe")
+    counts = np.zeros(9)
+    for seed in range(300):
+        counts += (np.asarray(distinct_openings(game, 3, seed).board) != 0).sum(axis=0)
+    assert abs(counts - 100).max() < 4 * np.sqrt(300 * 1 / 3 * 2 / 3)
+
+
+def test_too_small_a_board_is_refused():
+    with pytest.raises(UserError, match=r"board pile:5:0: .* at most 3 distinct"):
+        distinct_openings(PileGame(5), 100, seed=0)
+
+
+def test_random_positions_have_every_number_of_plies_alike():
+    game = make_game("tic_tac_toe")
+    states = random_positions(game, 2000, 2, 7, seed=0)
+    assert not states.terminated.any()
+    stones = _stones(states)
+    counts = np.bincount(stones, minlength=10)
+    assert counts[:2].sum() + counts[8:].sum() == 0
+    assert abs(counts[2:8] - 2000 / 6).max() < 4 * np.sqrt(2000 * 1 / 6 * 5 / 6)
+    # Player 0 is to move when the numbers of stones are equal.
+    boards = np.asarray(states.board)
+    assert ((boards == 1).sum(axis=1) - (boards == 2).sum(axis=1) == stones % 2).all()
+    assert (np.asarray(states.current_player) == stones % 2).all()
+
+
+def test_random_positions_depend_on_the_seed_only():
+    game = make_game("tic_tac_toe")
+    first, again, other = (random_positions(game, 50, 3, 4, seed).board for seed in (0, 0, 1))
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+def test_random_positions_that_cannot_be_are_refused(monkeypatch):
+    monkeypatch.setattr("alphagat.evaluation.openings.MAX_ROUNDS", 5)
+    with pytest.raises(UserError, match="max_plies=4"):
+        random_positions(make_game("hex:2"), 3, 4, 4, seed=0)
+    with pytest.raises(UserError, match="min_plies=3"):
+        random_positions(make_game("hex:2"), 3, 3, 2, seed=0)
+
+
+def test_openings_can_be_stepped_on_the_device():
+    game = make_game("hex:3")
+    states = distinct_openings(game, 4, seed=0)
+    actions = np.argmax(np.asarray(states.legal_action_mask), axis=1)
+    after = jax.vmap(game.step)(states, actions, jax.random.split(jax.random.key(0), 4))
+    assert ((after.cells != 0).sum(axis=1) == (states.cells != 0).sum(axis=1) + 1).all()

@@ -1,0 +1,63 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.evaluation.players import make_opponent, mcts_player, random_player, search_player
+from alphagat.evaluation.solvers import reachable_positions
+from alphagat.games import make_game
+from alphagat.search import SearchOutput
+
+KEY = jax.random.key(0)
+GAME = make_game("tic_tac_toe")
+
+
+@pytest.mark.parametrize("spec", ["random", "mcts:8", "solver"])
+def test_opponents_move_legally_in_every_position(spec):
+    player = make_opponent(GAME, spec)
+    assert player.name == spec
+    states = jax.tree.map(jnp.asarray, reachable_positions(GAME).states)
+    actions = jax.jit(player.act)(player.params, KEY, states)
+    assert actions.dtype == jnp.int32
+    assert states.legal_action_mask[np.arange(len(actions)), actions].all()
+
+
+def test_the_same_opponent_has_the_same_function():
+    assert make_opponent(GAME, "mcts:8").act is mcts_player(make_game("tic_tac_toe"), 8).act
+    assert make_opponent(GAME, "mcts:8").act is not make_opponent(GAME, "mcts:9").act
+    assert make_opponent(GAME, "solver").act is make_opponent(GAME, "solver").act
+    assert random_player(GAME).act is make_opponent(GAME, "random").act
+
+
+@pytest.mark.parametrize(
+    "spec", ["", "mcts", "mcts:", "mcts:0", "mcts:-3", "mcts:1e3", "random:2", "stockfish", "mcts:²"]
+)
+def test_unknown_opponents_are_refused(spec):
+    with pytest.raises(UserError, match=r"opponent .* take random, mcts:N"):
+        make_opponent(GAME, spec)
+
+
+def test_a_solver_is_refused_where_there_is_none():
+    with pytest.raises(UserError, match="board hex:5: there is no exact solver"):
+        make_opponent(make_game("hex:5"), "solver")
+
+
+def test_a_search_player_plays_the_action_of_its_search():
+    def search(params, key, states, plies):
+        assert plies.shape == states.terminated.shape
+        actions = jnp.argmax(states.legal_action_mask * params[None, :], axis=1).astype(jnp.int32)
+        return SearchOutput(actions, jnp.zeros((3, 9)), jnp.zeros(3))
+
+    states = jax.vmap(GAME.init)(jax.random.split(KEY, 3))
+    states = jax.vmap(GAME.step)(states, jnp.array([8, 7, 6]), jax.random.split(KEY, 3))
+    player = search_player("net", search, jnp.arange(9.0))
+    assert player.name == "net"
+    assert player.act(player.params, KEY, states).tolist() == [7, 8, 8]
+    assert search_player("other", search, None).act is player.act
+
+
+def test_the_solver_plays_every_best_move():
+    states = jax.vmap(GAME.init)(jax.random.split(KEY, 200))
+    player = make_opponent(GAME, "solver")
+    assert len(np.unique(player.act(player.params, KEY, states))) == 9

@@ -1,0 +1,54 @@
+"""Random games of ours, played once per board and shared by the tests."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.games import make_game
+
+
+class Record(NamedTuple):
+    """B random games, each one ply longer than any game lasts; position 0 is the first, action t follows position t."""
+
+    actions: np.ndarray  # [T, B] int32, arbitrary once terminated
+    players: np.ndarray  # [T + 1, B]
+    legal: np.ndarray  # [T + 1, B, A]
+    rewards: np.ndarray  # [T + 1, B, P]
+    terminated: np.ndarray  # [T + 1, B]
+    states: object  # [T + 1, B, ...]
+
+    def length(self, game: int) -> int:
+        """Returns the number of moves until the game is over."""
+        return int(np.argmax(self.terminated[:, game]))
+
+
+@functools.cache
+def _record(name: str, num_games: int) -> Record:
+    game = make_game(name)
+
+    @jax.jit
+    def play(key):
+        def ply(state, key):
+            logits = jnp.where(state.legal_action_mask, 0.0, -1e9)
+            action = jax.random.categorical(key, logits).astype(jnp.int32)
+            after = jax.vmap(game.step)(state, action, jax.random.split(key, num_games))
+            return after, (action, after)
+
+        first = jax.vmap(game.init)(jax.random.split(key, num_games))
+        _, (actions, rest) = jax.lax.scan(ply, first, jax.random.split(key, game.max_plies + 1))
+        states = jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), first, rest)
+        return actions, states, states.legal_action_mask
+
+    actions, states, legal = play(jax.random.key(7))
+    host = (np.asarray(x) for x in (actions, states.current_player, legal, states.rewards, states.terminated))
+    return Record(*host, states)
+
+
+@pytest.fixture(scope="session")
+def record():
+    """Returns a function of (board's name, number of games) to a Record."""
+    return _record

@@ -1,0 +1,213 @@
+"""What every game must keep, on boards of every registered family."""
+
+import functools
+import xml.etree.ElementTree as ET
+
+import jax
+import numpy as np
+import pytest
+
+from alphagat.games import EXAMPLES, GAMES, UserError, make_game
+
+BOARDS = (
+    "tic_tac_toe",
+    "connect_four",
+    "gomoku:5",
+    "mnk:4x3x3",
+    "mnk:3x5x4:gravity",
+    "hex:2:swap",
+    "hex:3",
+    "hex:4:swap",
+)
+NUM_GAMES = 32
+every_board = pytest.mark.parametrize("name", BOARDS)
+
+
+def shapes(tree):
+    return jax.tree.map(lambda x: (x.shape, x.dtype, x.weak_type), tree)
+
+
+@functools.cache
+def jitted_observe(name):
+    return jax.jit(jax.vmap(jax.vmap(make_game(name).observe)))
+
+
+def test_every_family_is_tested():
+    assert {name.split(":")[0] for name in BOARDS} == set(GAMES) == {name.split(":")[0] for name in EXAMPLES}
+
+
+def test_equal_names_give_the_same_game():
+    assert make_game("hex:3") is make_game("hex:3")
+    assert make_game("hex:3") != make_game("hex:4")
+    assert all(make_game(name).name == name for name in (*BOARDS, *EXAMPLES))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("chess960", "hex:5"),
+        ("", "hex:5"),
+        ("hex", "hex:SIZE"),
+        ("hex:05", "hex:SIZE"),
+        ("hex:1", "2 to 19"),
+        ("hex:20", "2 to 19"),
+        ("hex:5:pie", "hex:5"),
+        ("tic_tac_toe:4", "mnk"),
+        ("connect_four:7", "mnk"),
+        ("gomoku", "gomoku:9"),
+        ("gomoku:4", "5 to 19"),
+        ("gomoku:20", "3 to 19"),
+        ("mnk:3x3", "ROWSxCOLUMNSxK"),
+        ("mnk:2x5x3", "rows 2"),
+        ("mnk:5x20x3", "columns 20"),
+        ("mnk:5x5x6", "3 to 5"),
+        ("mnk:5x5x2", "3 to 5"),
+    ],
+)
+def test_a_wrong_name_is_refused_in_one_line(name, says):
+    with pytest.raises(UserError) as error:
+        make_game(name)
+    assert says in str(error.value)
+    assert name in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@every_board
+def test_shapes_and_dtypes_stay(name):
+    game = make_game(name)
+    key = jax.random.key(0)
+    first = jax.eval_shape(game.init, key)
+    action = jax.ShapeDtypeStruct((), np.int32)
+    after = jax.eval_shape(game.step, first, action, key)
+    assert jax.tree.structure(first) == jax.tree.structure(after)
+    assert shapes(first) == shapes(after)
+    assert not any(leaf.weak_type for leaf in jax.tree.leaves(first))
+    assert (first.current_player.shape, first.current_player.dtype) == ((), np.int8)
+    assert (first.rewards.shape, first.rewards.dtype) == ((game.num_players,), np.float32)
+    assert (first.terminated.shape, first.terminated.dtype) == ((), bool)
+    legal = jax.eval_shape(lambda state: state.legal_action_mask, first)
+    assert (legal.shape, legal.dtype) == ((game.num_actions,), bool)
+    nodes = jax.eval_shape(game.observe, first).nodes
+    assert (nodes.shape, nodes.dtype) == ((game.topology.num_nodes, game.num_features), np.float32)
+
+
+@every_board
+def test_random_games_end_and_stay_ended(name, record):
+    games = record(name, NUM_GAMES)
+    assert games.terminated[-2].all()  # position max_plies
+    assert not games.terminated[0].any()
+    assert (games.legal.any(axis=-1) == ~games.terminated).all()
+    over = games.terminated[:-1]
+    assert (games.rewards[1:][over] == 0).all()
+    for leaf in jax.tree.leaves(games.states.replace(rewards=games.terminated)):
+        before, after = np.asarray(leaf)[:-1], np.asarray(leaf)[1:]
+        assert (before[over] == after[over]).all()
+
+
+@every_board
+def test_two_players_alternate_and_share_nothing(name, record):
+    games = record(name, NUM_GAMES)
+    running = ~games.terminated[:-1]
+    assert (games.players[0] == 0).all()
+    assert (games.players[1:][running] == 1 - games.players[:-1][running]).all()
+    assert (games.rewards.sum(axis=-1) == 0).all()
+    assert (games.rewards[1:][running & ~games.terminated[1:]] == 0).all()
+    assert (abs(games.rewards) <= 1).all()
+
+
+@every_board
+def test_features_are_finite_and_tell_positions_apart(name, record):
+    games = record(name, NUM_GAMES)
+    nodes = np.asarray(jitted_observe(name)(games.states).nodes)
+    assert np.isfinite(nodes).all()
+    assert (abs(nodes) <= 4).all()
+    for game in range(NUM_GAMES):
+        positions = nodes[: games.length(game) + 1, game]
+        assert len(np.unique(positions.reshape(len(positions), -1), axis=0)) == len(positions)
+
+
+@every_board
+def test_topology(name):
+    game = make_game(name)
+    topology = game.topology
+    nodes = np.arange(topology.num_nodes)
+    pairs = set(zip(topology.senders.tolist(), topology.receivers.tolist()))
+    assert len(pairs) == topology.num_edges
+    assert (topology.relation_matrix[nodes, nodes] == topology.vocabulary.relations.index("self")).all()
+    assert ((topology.relation_matrix == topology.vocabulary.relations.index("self")).sum()) == len(nodes)
+    assert 0 <= topology.relations.min() <= topology.relations.max() < len(topology.vocabulary.relations)
+    assert 0 <= topology.node_kinds.min() <= topology.node_kinds.max() < len(topology.vocabulary.node_kinds)
+    assert len(set(topology.vocabulary.relations)) == len(topology.vocabulary.relations)
+    places = list(zip(topology.action_senders.tolist(), topology.action_receivers.tolist()))
+    assert set(places) <= pairs
+    assert len(set(places)) == len(places) == game.num_actions == len(set(game.action_names))
+    assert np.prod(topology.grid_shape) <= topology.num_nodes
+
+
+@every_board
+def test_symmetries_permute_nodes_edges_and_actions(name):
+    game = make_game(name)
+    topology, symmetries = game.topology, game.symmetries
+    edges = topology.relation_matrix >= 0
+    nodes = np.arange(topology.num_nodes)
+    for table, size in ((symmetries.node_permutations, len(nodes)), (symmetries.action_permutations, game.num_actions)):
+        assert (table.shape, table.dtype) == ((symmetries.num_symmetries, size), np.int32)
+        assert (np.sort(table, axis=1) == np.arange(size)).all()
+        assert (table[0] == np.arange(size)).all()
+    assert len(np.unique(symmetries.node_permutations, axis=0)) == symmetries.num_symmetries
+    for node, action in zip(symmetries.node_permutations, symmetries.action_permutations):
+        assert (edges[node][:, node] == edges).all()
+        assert (topology.node_kinds[node] == topology.node_kinds).all()
+        assert (node[topology.action_senders] == topology.action_senders[action]).all()
+        assert (node[topology.action_receivers] == topology.action_receivers[action]).all()
+        # Edges of one relation stay together, so that only the names of directions change.
+        renamed = set(zip(topology.relations.tolist(), topology.relation_matrix[node][:, node][edges_of(topology)]))
+        assert len(renamed) == len({old for old, _ in renamed}) == len({new for _, new in renamed})
+
+
+def edges_of(topology):
+    return topology.receivers, topology.senders
+
+
+@every_board
+def test_symmetric_play_gives_symmetric_positions(name, record):
+    """A symmetry that moves the first position's features exchanges the players: the other one then starts."""
+    game, games = make_game(name), record(name, NUM_GAMES)
+    key = jax.random.key(0)
+
+    @jax.jit
+    @functools.partial(jax.vmap, in_axes=(None, 1), out_axes=1)
+    def replay(player, actions):
+        first = game.init(key).replace(current_player=player)
+        _, states = jax.lax.scan(lambda state, action: (game.step(state, action, key),) * 2, first, actions)
+        return states, states.legal_action_mask
+
+    start = np.asarray(game.observe(game.init(key)).nodes)
+    nodes = np.asarray(jitted_observe(name)(games.states).nodes)[1:]
+    mover = games.players[:-1, :, None]
+    reward = np.take_along_axis(games.rewards[1:], mover, axis=-1)
+    symmetries = game.symmetries
+    for node, action in zip(symmetries.node_permutations, symmetries.action_permutations):
+        exchanged = not (start[node] == start).all()
+        states, legal = replay(np.int8(exchanged), np.argsort(action).astype(np.int32)[games.actions])
+        assert (np.asarray(jitted_observe(name)(states).nodes) == nodes[:, :, node]).all()
+        assert (np.asarray(legal) == games.legal[1:][:, :, action]).all()
+        assert (np.asarray(states.terminated) == games.terminated[1:]).all()
+        rewards = np.asarray(states.rewards)[:, :, ::-1] if exchanged else np.asarray(states.rewards)
+        assert (np.take_along_axis(rewards, mover, axis=-1) == reward).all()
+
+
+@every_board
+def test_drawings(name, record):
+    game, games = make_game(name), record(name, NUM_GAMES)
+    last = games.length(0)
+    for ply in (0, 1, last):
+        state = jax.tree.map(lambda x, ply=ply: x[ply, 0], games.states)
+        text = game.render(state)
+        assert text == text.rstrip()
+        assert ("won" in text or "draw" in text) == (ply == last)
+        root = ET.fromstring(game.render_svg(state))
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert {"viewBox", "width", "height"} <= set(root.attrib)
+    drawings = {game.render(jax.tree.map(lambda x, ply=ply: x[ply, 0], games.states)) for ply in range(last + 1)}
+    assert len(drawings) == last + 1

@@ -1,0 +1,130 @@
+"""Hex against OpenSpiel's, move by move, and what its features promise."""
+
+import functools
+
+import jax
+import numpy as np
+import pyspiel
+import pytest
+
+from alphagat.games import make_game, svg
+from alphagat.games.hex import DISPLACEMENTS, VOCABULARY
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs", "num_games"),
+    [
+        ("hex:2", "hex(board_size=2)", 200),
+        ("hex:3", "hex(board_size=3)", 1000),
+        ("hex:5", "hex(board_size=5)", 1000),
+        ("hex:8", "hex(board_size=8)", 200),
+        ("hex:11", "hex(board_size=11)", 100),
+        ("hex:2:swap", "hex(board_size=2,swap=true)", 200),
+        ("hex:3:swap", "hex(board_size=3,swap=true)", 1000),
+        ("hex:5:swap", "hex(board_size=5,swap=true)", 1000),
+    ],
+)
+def test_plays_as_open_spiel_does(name, theirs, num_games, record):
+    games, spiel = record(name, num_games), pyspiel.load_game(theirs)
+    swaps = 0
+    for game in range(num_games):
+        state = spiel.new_initial_state()
+        for ply in range(games.length(game)):
+            assert not state.is_terminal()
+            assert state.current_player() == games.players[ply, game]
+            assert state.legal_actions() == np.flatnonzero(games.legal[ply, game]).tolist()
+            state.apply_action(int(games.actions[ply, game]))
+            swaps += games.actions[ply, game] == make_game(name).size ** 2
+        assert state.is_terminal()
+        assert state.returns() == games.rewards[games.length(game), game].tolist()
+    assert bool(swaps) == name.endswith("swap")
+
+
+@functools.cache
+def jitted_step(name):
+    return jax.jit(make_game(name).step)
+
+
+def play(name, moves):
+    """Plays moves by name, e.g. `b1`, and returns the state."""
+    game, step = make_game(name), jitted_step(name)
+    state = game.init(jax.random.key(0))
+    for move in moves.split():
+        action = game.action_names.index(move)
+        assert state.legal_action_mask[action]
+        state = step(state, np.int32(action), jax.random.key(0))
+    return state
+
+
+def test_swap_puts_the_stone_on_the_mirrored_cell_once():
+    state = play("hex:3:swap", "b1 swap")
+    assert np.sign(state.cells).reshape(3, 3).tolist() == [[0, 0, 0], [-1, 0, 0], [0, 0, 0]]
+    assert state.current_player == 0
+    assert not state.legal_action_mask[-1]
+    assert play("hex:3:swap", "b1").legal_action_mask[-1]
+    assert not play("hex:3:swap", "b1 b2").legal_action_mask[-1]
+    assert not play("hex:3:swap", "").legal_action_mask[-1]
+
+
+def test_a_stone_taken_over_keeps_its_border():
+    # a2 was taken over at the left border: two more stones reach the right one.
+    assert play("hex:3:swap", "b1 swap a1 b2 a3 c2").rewards.tolist() == [-1, 1]
+    # b2 has no border: it must not count as one of the left.
+    assert not play("hex:3:swap", "b2 swap a1 c2").terminated
+
+
+def test_drawings_show_stones_results_and_who_may_swap():
+    game = make_game("hex:3:swap")
+    lines = game.render(play("hex:3:swap", "b1 c2")).split("\n")
+    assert lines == ["   a b c", " 1 . x .", "  2 . . o", "   3 . . .", "x to move, top to bottom"]
+    assert game.render(play("hex:3:swap", "b1")).endswith("or swap")
+    assert game.render(play("hex:3:swap", "b1 c2 b2 c3 b3")).endswith("x won")
+    assert game.render(play("hex:3:swap", "b1 swap a1 b2 a3 c2")).endswith("o won")
+    drawing = game.render_svg(play("hex:3:swap", "b1 c2 b3"))
+    # Each player has two borders besides the stones.
+    assert [drawing.count(colour) for colour in svg.COLOURS] == [2 + 2, 2 + 1]
+
+
+def test_features_see_own_stones_borders_and_connections():
+    game = make_game("hex:3")
+    #  a b c          player 0 (x, top to bottom) is to move
+    # 1 . x .
+    #  2 . . o
+    #   3 o . x
+    state = play("hex:3", "b1 c2 c3 a3")
+    own, opponent, empty, connected, swap = np.asarray(game.observe(state).nodes).T
+    assert own[:9].reshape(3, 3).tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 1]]
+    assert opponent[:9].reshape(3, 3).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 0]]
+    assert empty[:9].reshape(3, 3).tolist() == [[1, 0, 1], [1, 1, 0], [0, 1, 0]]
+    assert connected[:9].reshape(3, 3).tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 1]]
+    assert own[9:].tolist() == [1, 1, 0, 0]
+    assert opponent[9:].tolist() == [0, 0, 1, 1]
+    assert not swap.any()
+
+
+def test_features_say_when_a_swap_is_legal():
+    game = make_game("hex:3:swap")
+    for moves, legal in (("", 0), ("b2", 1), ("b2 swap", 0), ("b2 b1", 0)):
+        *others, swap = np.asarray(game.observe(play("hex:3:swap", moves)).nodes)[:, 4]
+        assert swap == legal
+        assert not any(others)
+
+
+def test_relations_name_the_sender_as_the_receiver_sees_it():
+    topology = make_game("hex:5").topology
+    assert len(DISPLACEMENTS) == 36
+    centre, relation = 2 * 5 + 2, VOCABULARY.relations.index
+    matrix = topology.relation_matrix
+    assert matrix[centre, 1 * 5 + 3] == relation("cell at (-1,+1)")
+    assert matrix[1 * 5 + 3, centre] == relation("cell at (+1,-1)")
+    assert matrix[0, 24] == matrix[0, 2 * 5 + 2] == -1  # eight and four steps away
+    top, bottom, left, right = range(25, 29)
+    assert matrix[top, :25:5].tolist() == [relation(f"cell>border at {d}") for d in ("1", "2", "3", "4+", "4+")]
+    assert matrix[:5, right].tolist() == [relation(f"border>cell at {d}") for d in ("4+", "4+", "3", "2", "1")]
+    assert matrix[top, bottom] == matrix[right, left] == relation("border opposite")
+    assert matrix[top, left] == matrix[right, bottom] == relation("border adjacent")
+
+
+def test_sizes_share_one_vocabulary():
+    assert make_game("hex:2").topology.vocabulary is make_game("hex:19:swap").topology.vocabulary
+    assert make_game("hex:19").num_features == make_game("hex:5:swap").num_features

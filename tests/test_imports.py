@@ -1,0 +1,95 @@
+"""Holds who may import whom, by reading the source."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "alphagat"
+# Package: the packages of AlphaGAT that it may import, beside itself.
+MAY_IMPORT = {
+    "graphs": set(),
+    "games": {"graphs"},
+    "networks": {"graphs"},
+    "search": {"games", "networks"},
+    "selfplay": {"games", "search"},
+    "replay": set(),
+    "learner": {"networks", "replay"},
+    "evaluation": {"games", "search"},
+    "training": {"graphs", "games", "networks", "search", "selfplay", "replay", "learner", "evaluation"},
+}
+BENEATH_ALL = {"config", "config_validation", "errors", "sharding", "types"}
+CONFIG = {"config", "config_validation"}  # which only training and the commands see
+HEAVY = {"jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax", "chex", "tensorboardX"}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """Names every module that an import statement may load, dotted."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"line {node.lineno}: relative import"
+        assert node.module
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def parts_imported(file: Path) -> set[str]:
+    """Returns the parts of AlphaGAT that a file imports anywhere: packages and top-level modules."""
+    names = [name.split(".") for node in ast.walk(ast.parse(file.read_text())) for name in imported(node)]
+    return {name[1] if len(name) > 1 else "alphagat" for name in names if name[0] == "alphagat"}
+
+
+def imported_when_loaded(file: Path) -> Iterator[str]:
+    """Names what a file imports outside functions and `if TYPE_CHECKING`, that is, whenever it is loaded."""
+    pending: list[ast.AST] = list(ast.parse(file.read_text()).body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            pending += node.orelse
+            continue
+        yield from imported(node)
+        pending += ast.iter_child_nodes(node)
+
+
+def files_of(name: str) -> Iterator[Path]:
+    """Yields the files that importing a dotted name of AlphaGAT loads: the packages above it and the module."""
+    path = ROOT
+    for part in name.split("."):
+        path = path / part
+        for file in (path / "__init__.py", path.with_suffix(".py")):
+            if file.is_file():
+                yield file
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_import_direction(file: Path):
+    package = file.relative_to(PACKAGE).parts[0]
+    parts = parts_imported(file)
+    if package in MAY_IMPORT:
+        allowed = MAY_IMPORT[package] | {package} | BENEATH_ALL - (set() if package == "training" else CONFIG)
+        assert parts <= allowed
+    elif package.removesuffix(".py") in BENEATH_ALL:
+        assert parts <= BENEATH_ALL
+
+
+def test_every_package_has_a_row():
+    packages = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py"))}
+    assert packages == set(MAY_IMPORT)
+
+
+def test_the_command_loads_nothing_heavy_before_it_reads_flags():
+    pending, seen = [PACKAGE / "main.py"], set()
+    while pending:
+        file = pending.pop()
+        if file in seen:
+            continue
+        seen.add(file)
+        names = list(imported_when_loaded(file))
+        assert not HEAVY & {name.split(".")[0] for name in names}, file
+        pending += [each for name in names if name.split(".")[0] == "alphagat" for each in files_of(name)]
+    assert PACKAGE / "config_validation.py" in seen

@@ -1,0 +1,142 @@
+"""What a person meets at the command line: one line and exit status 2 for each mistake."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import alphagat
+from alphagat import config_validation, main
+from alphagat.config import Config
+from alphagat.errors import UserError
+
+GOOD = "from alphagat.config import Config\n\ndef get_config():\n    return Config(board='hex:3', num_iterations=7)\n"
+FILES = {
+    "good.py": GOOD,
+    "raises.py": "x = 1\nraise RuntimeError('no\\nway')\n",
+    "raises_late.py": "def get_config():\n    return 1 / 0\n",
+    "syntax.py": "def get_config(:\n",
+    "empty.py": "",
+    "wrong_type.py": "def get_config():\n    return {}\n",
+    "invalid.py": "from alphagat.config import *\n\ndef get_config():\n    return Config(seed=-1)\n",
+}
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Config, Path]]:
+    """Makes a folder of configs the current one, and records what reaches `alphagat.train`."""
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    recorded: list[tuple[Config, Path]] = []
+    monkeypatch.setattr(alphagat, "train", lambda config, workdir: recorded.append((config, workdir)), raising=False)
+    return recorded
+
+
+BASE = ["--config", "configs/good.py", "--workdir", "w"]
+MISTAKES = {
+    "no flags": ([], "--config is missing"),
+    "no workdir": (["--config", "configs/good.py"], "--workdir is missing"),
+    "no config": (["--workdir", "w"], "--config is missing"),
+    "config without a path": (["--workdir", "w", "--config"], "--config: expected one argument"),
+    "missing file": (["--config", "configs/god", "--workdir", "w"], "configs/ has empty.py, good.py"),
+    "missing folder": (["--config", "nowhere/x.py", "--workdir", "w"], "nowhere/ has no Python file"),
+    "a folder": (["--config", "configs", "--workdir", "w"], "configs/ has empty.py, good.py"),
+    "raises": (["--config", "configs/raises", "--workdir", "w"], "configs/raises.py, line 2: RuntimeError: no way"),
+    "raises late": (["--config", "configs/raises_late", "--workdir", "w"], "line 2: ZeroDivisionError"),
+    "syntax error": (["--config", "configs/syntax", "--workdir", "w"], "SyntaxError"),
+    "no get_config": (["--config", "configs/empty", "--workdir", "w"], "no function get_config()"),
+    "another type": (["--config", "configs/wrong_type", "--workdir", "w"], "returned dict"),
+    "invalid config": (["--config", "configs/invalid", "--workdir", "w"], "config.seed=-1"),
+    "unknown field": ([*BASE, "--config.search.num_simulation=3"], "nearest is --config.search.num_simulations"),
+    "another section": ([*BASE, "--config.selfplay.learning_rate=3"], "nearest is --config.learner.learning_rate"),
+    "a section": ([*BASE, "--config.search=3"], "config.search is a section"),
+    "unknown flag": ([*BASE, "--wrkdir=w"], "--wrkdir is not a flag"),
+    "abbreviated flag": (["--conf", "configs/good.py", "--workdir", "w"], "--config is missing"),
+    "stray word": ([*BASE, "now"], "now is not a flag"),
+    "float for int": ([*BASE, "--config.search.num_simulations=3.5"], "num_simulations=3.5"),
+    "word for float": ([*BASE, "--config.learner.learning_rate=fast"], "learning_rate=fast"),
+    "word for bool": ([*BASE, "--config.search.rescale_values=perhaps"], "rescale_values=perhaps"),
+    "number for tuple": ([*BASE, "--config.evaluation.opponents=3"], "tuple of str"),
+    "no value": ([*BASE, "--config.seed"], "--config.seed has no value"),
+    "refused value": ([*BASE, "--config.search.num_simulations=0"], "config.search.num_simulations=0: it must be at"),
+}
+
+
+@pytest.mark.parametrize(("argv", "expected"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistake_gives_one_line_and_exit_2(argv, expected: str, calls, capsys: pytest.CaptureFixture):
+    assert main.run(argv) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert printed.err.startswith("error: ")
+    assert expected in printed.err
+    assert calls == []
+
+
+@pytest.mark.parametrize("path", ["configs/good.py", "configs/good"])
+def test_config_reaches_train(path: str, calls):
+    assert main.run(["--workdir", "runs/w", f"--config={path}"]) == 0
+    assert calls == [(Config(board="hex:3", num_iterations=7), Path("runs/w"))]
+
+
+@pytest.mark.parametrize(
+    ("flags", "path", "value"),
+    [
+        (["--config.search.num_simulations=5"], "search.num_simulations", 5),
+        (["--config.search.num_simulations", "5"], "search.num_simulations", 5),
+        (["--config.learner.learning_rate=1"], "learner.learning_rate", 1.0),
+        (["--config.search.rescale_values"], "search.rescale_values", True),
+        (["--config.search.rescale_values=false"], "search.rescale_values", False),
+        (["--config.board=hex:4", "--config.board=hex:5"], "board", "hex:5"),
+        (["--config.evaluation.opponents=random"], "evaluation.opponents", ("random",)),
+        (["--config.evaluation.opponents=random,mcts:5"], "evaluation.opponents", ("random", "mcts:5")),
+        (["--config.evaluation.opponents=('random','mcts:5')"], "evaluation.opponents", ("random", "mcts:5")),
+        (["--config.evaluation.opponents=()"], "evaluation.opponents", ()),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_overrides(flags: list[str], path: str, value: object, calls):
+    for argv in ([*BASE, *flags], [*flags, *BASE]):
+        assert main.run(argv) == 0
+        config, _ = calls.pop()
+        assert {field.path: field.value for field in config_validation.fields(config)}[path] == value
+
+
+def test_mistake_inside_train_gives_one_line(calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+    def refuse(config: Config, workdir: Path) -> None:
+        raise UserError("the board\n is unknown")
+
+    monkeypatch.setattr(alphagat, "train", refuse, raising=False)
+    assert main.run(BASE) == 2
+    assert capsys.readouterr().err == "error: the board is unknown\n"
+
+
+def test_interrupt_says_how_to_resume(calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+    def interrupt(config: Config, workdir: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(alphagat, "train", interrupt, raising=False)
+    assert main.run(BASE) == 130
+    assert "the same command resumes" in capsys.readouterr().err
+
+
+def test_help_lists_every_field(capsys: pytest.CaptureFixture):
+    assert main.run(["--help"]) == 0
+    text = capsys.readouterr().out
+    for field in config_validation.fields(Config()):
+        assert f"  {field.path}=" in text
+    assert max(len(line) for line in text.splitlines()) <= 120
+
+
+def test_a_mistake_is_found_before_jax_is_imported():
+    """Flags are read before anything slow: a fresh process that ends in a mistake has not imported JAX."""
+    program = (
+        "import sys; from alphagat import main; status = main.run(['--config', 'nowhere.py', '--workdir', 'w']);"
+        "print(status, [name for name in ('jax', 'flax', 'orbax', 'tensorboardX') if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "2 []\n"
