@@ -1,4 +1,6 @@
-"""Plays a checkpoint against an opponent: `python -m alphagat.evaluate --workdir DIR --opponent mcts:100 --games 200`."""
+"""Plays a checkpoint against an opponent: `python -m alphagat.evaluate --workdir DIR --opponent mcts:100 --games
+200`.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -30,7 +32,7 @@ def evaluate(argv: Sequence[str]) -> None:
         raise UserError(f"--games {options.games}: take an even number of at least 2, one game per colour and opening")
     if options.simulations is not None and options.simulations < 1:
         raise UserError(f"--simulations {options.simulations}: take at least 1")
-    print(_play(options))
+    sys.stdout.write(_play(options) + "\n")
 
 
 def _play(options) -> str:

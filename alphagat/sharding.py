@@ -1,5 +1,7 @@
 """Devices: how many, their mesh, and where the arrays of a run lie on it."""
 
+import contextlib
+
 import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
@@ -18,10 +20,8 @@ def configure_cpu_devices(num_devices: int) -> None:
     JAX reads this when it first touches a device. Where that has happened already, as in a notebook, the devices stay
     as they are, and `make_mesh` says so if they are too few.
     """
-    try:
+    with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", num_devices or DEFAULT_CPU_DEVICES)
-    except RuntimeError:
-        pass
 
 
 def make_mesh(num_devices: int) -> Mesh:

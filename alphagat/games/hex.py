@@ -183,8 +183,8 @@ def _neighbour_table(size: int) -> np.ndarray:
 def make_topology(size: int, swap: bool) -> Topology:
     """Builds cells (row-major), the borders top, bottom, left and right, and with the swap rule a node for it.
 
-    Only what touches has an edge. Edges to cells farther away (measured with all cells up to 3 steps, and all borders) made
-    the network learn several times slower: attention then starts as an average over most of the board.
+    Only what touches has an edge. Edges to cells farther away (measured with all cells up to 3 steps, and all borders)
+    made the network learn several times slower: attention then starts as an average over most of the board.
     """
     num_cells = size * size
     row, column = np.divmod(np.arange(num_cells), size)

@@ -76,7 +76,9 @@ def topology_from_matrix(
     action_nodes: np.ndarray,
     grid_shape: tuple[int, int],
 ) -> Topology:
-    """Builds the topology of a board whose actions are nodes, from its `[V, V]` (receiver, sender) relations, -1 for none."""
+    """Builds the topology of a board whose actions are nodes, from its `[V, V]` (receiver, sender) relations, -1 for
+    none.
+    """
     receivers, senders = np.nonzero(relation_matrix >= 0)
     return Topology(
         vocabulary=vocabulary,

@@ -1,6 +1,6 @@
 """The AlphaZero loss."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import flax.linen as nn
 import jax
@@ -24,11 +24,12 @@ class Batch(NamedTuple):
 
 
 def alphazero_loss(params: Any, network: nn.Module, batch: Batch, value_weight: float) -> tuple[jax.Array, dict]:
-    """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the decay is the optimizer's).
+    """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the decay is the
+    optimizer's).
 
     Policy: cross-entropy of the legal prior against the target. Value: squared error.
     """
-    prior_logits, value = network.apply(params, batch.nodes)
+    prior_logits, value = cast(tuple[jax.Array, jax.Array], network.apply(params, batch.nodes))
     legal_logits = jnp.where(batch.legal_action_mask, prior_logits, jnp.finfo(prior_logits.dtype).min)
     log_prior = jax.nn.log_softmax(legal_logits)
     policy_loss = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()

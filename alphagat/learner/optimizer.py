@@ -51,7 +51,9 @@ def make_optimizer(
 
 
 def is_matrix(params: Any) -> Any:
-    """Returns, per parameter, whether it is a weight matrix or kernel: not a bias, a norm's scale or a relation bias."""
+    """Returns, per parameter, whether it is a weight matrix or kernel: not a bias, a norm's scale or a relation
+    bias.
+    """
 
     def is_kernel(path, leaf):
         return leaf.ndim > 1 and "relation_bias" not in jax.tree_util.keystr(path)

@@ -7,6 +7,7 @@ import flax.linen as nn
 import jax
 import optax
 from flax import struct
+from jax.flatten_util import ravel_pytree
 
 from alphagat.learner.loss import Batch, alphazero_loss
 
@@ -33,7 +34,11 @@ def mean_gradients(
     parameters over the axis, and the mean of that sum would be too large by the number of devices.
     """
     gradients, parts = jax.grad(alphazero_loss, has_aux=True)(params, network, batch, value_weight)
-    return (gradients, parts) if axis_name is None else jax.lax.pmean((gradients, parts), axis_name)
+    if axis_name is None:
+        return gradients, parts
+    # As one vector: a mean per parameter would make the devices wait for each other a hundred times.
+    flat, unflatten = ravel_pytree((gradients, parts))
+    return unflatten(jax.lax.pmean(flat, axis_name))
 
 
 def make_update(

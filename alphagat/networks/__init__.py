@@ -1,8 +1,8 @@
 """Networks: `(features, params) -> (prior_logits, value)`.
 
 A network is a flax module whose only variables are parameters. `network.init(key, nodes)` makes them and
-`network.apply(params, nodes)` maps node features `[B, V, F]` to prior logits `[B, A]`, illegal actions included, and values
-`[B]` in (-1, 1) from the view of the player to move.
+`network.apply(params, nodes)` maps node features `[B, V, F]` to prior logits `[B, A]`, illegal actions included, and
+values `[B]` in (-1, 1) from the view of the player to move.
 """
 
 import flax.linen as nn

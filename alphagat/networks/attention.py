@@ -1,7 +1,7 @@
 """Multi-head attention along the edges of a graph: one function, two backends.
 
-Both take `query`, `key`, `value` `[B, V, H, d]` and `relation_bias` `[R, H]`, and return `[B, V, H, d]`. For receiver i, head h,
-and the senders j that have an edge to i with relation r(i, j):
+Both take `query`, `key`, `value` `[B, V, H, d]` and `relation_bias` `[R, H]`, and return `[B, V, H, d]`. For receiver
+i, head h, and the senders j that have an edge to i with relation r(i, j):
 
     weight_ij = softmax_j(query_i . key_j / sqrt(d) + relation_bias[r(i, j), h]),    out_i = sum_j weight_ij value_j
 
@@ -9,6 +9,9 @@ The logit depends on receiver and sender together: the attention is dynamic (Bro
 attention networks?", section 3), in the query-key form of Vaswani et al. 2017, equation 1, with a typed bias per edge
 (Shaw et al. 2018; Graphormer, Ying et al. 2021, equation 6).
 """
+
+# The types that jraph declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
+# pyright: reportIndexIssue=false, reportArgumentType=false, reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 
 import jax
 import jax.numpy as jnp

@@ -14,7 +14,8 @@ class GraphAttentionNetwork(nn.Module):
 
     Blocks are pre-norm residual (Xiong et al. 2020): attention along typed edges beside a global path, then an MLP.
 
-    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; value `[B]` in (-1, 1), for the player to move).
+    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; value `[B]` in (-1, 1), for the player to
+    move).
     """
 
     topology: Topology

@@ -10,11 +10,12 @@ from alphagat.graphs.topology import Topology
 class ResidualNetwork(nn.Module):
     """Reads the cells of the board as a picture; its parameters belong to one size of board.
 
-    Differs from AlphaZero in the normalisation: layer norm over channels before each convolution, which keeps no running
-    statistics, so that the network is a function of its parameters alone. What lies outside the grid (Hex
+    Differs from AlphaZero in the normalisation: layer norm over channels before each convolution, which keeps no
+    running statistics, so that the network is a function of its parameters alone. What lies outside the grid (Hex
     borders) is added to every cell through one linear map.
 
-    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; value `[B]` in (-1, 1), for the player to move).
+    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; value `[B]` in (-1, 1), for the player to
+    move).
     """
 
     topology: Topology

@@ -1,7 +1,7 @@
 """Evaluators: whatever gives a prior and a value for a batch of states."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import flax.linen as nn
 import jax
@@ -26,6 +26,9 @@ def make_network_evaluator(game: Game, network: nn.Module) -> Evaluator:
     """Returns the evaluator that observes each state and applies the network to it."""
 
     def evaluate(params: Any, states: Any) -> Evaluation:
-        return Evaluation(*network.apply(params, jax.vmap(game.observe)(states).nodes))
+        prior_logits, value = cast(
+            tuple[jax.Array, jax.Array], network.apply(params, jax.vmap(game.observe)(states).nodes)
+        )
+        return Evaluation(prior_logits, value)
 
     return evaluate

@@ -1,5 +1,8 @@
 """Gumbel and PUCT search over batches of states."""
 
+# The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
+# pyright: reportArgumentType=false
+
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -40,7 +43,8 @@ def make_gumbel_search(
     rescale_values: bool,
     gumbel_scale: float,
 ) -> Search:
-    """Returns Gumbel AlphaZero's search: sequential halving at the root, completed Q-values (Danihelka et al. 2022, sections 3-5).
+    """Returns Gumbel AlphaZero's search: sequential halving at the root, completed Q-values (Danihelka et al. 2022,
+    sections 3-5).
 
     `gumbel_scale` is 1 in self-play and 0 in evaluation, where the search is deterministic.
     """
@@ -116,7 +120,9 @@ def make_search(
     temperature: float = 1.0,
     temperature_plies: int = 15,
 ) -> Search:
-    """Returns the search called `algorithm` (`gumbel` or `puct`); without `explore` it adds no noise and plays its best move."""
+    """Returns the search called `algorithm` (`gumbel` or `puct`); without `explore` it adds no noise and plays its
+    best move.
+    """
     if algorithm == "gumbel":
         return make_gumbel_search(
             game,

@@ -1,5 +1,8 @@
 """What mctx asks of a game: the root, and the function that expands one edge."""
 
+# The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
+# pyright: reportCallIssue=false, reportReturnType=false
+
 from typing import Any
 
 import jax
@@ -32,8 +35,8 @@ def make_root(evaluate: Evaluator, params: Any, states: Any) -> mctx.RootFnOutpu
 def make_recurrent_fn(game: Game, evaluate: Evaluator) -> mctx.RecurrentFn:
     """Returns mctx's recurrent function: one move by the rules, then one evaluation of what it leads to.
 
-    mctx masks illegal actions at the root only, so the prior is masked here; the value of a terminal state is 0, since its
-    result came as a reward.
+    mctx masks illegal actions at the root only, so the prior is masked here; the value of a terminal state is 0, since
+    its result came as a reward.
     """
 
     def recurrent_fn(params: Any, key: jax.Array, actions: jax.Array, states: Any):

@@ -39,8 +39,8 @@ class Ply(struct.PyTreeNode):
 class GamesInFlight(struct.PyTreeNode):
     """N games and the plies that wait for their targets.
 
-    Every ply waits for the same time, whether its game is short or long: a replay filled in the order in which games end would
-    hold too many short games while the first long ones are still being played.
+    Every ply waits for the same time, whether its game is short or long: a replay filled in the order in which games
+    end would hold too many short games while the first long ones are still being played.
 
     Attributes:
       state: the positions to move in, `[N]` before each shape; never terminal.
@@ -67,7 +67,9 @@ def num_waiting_plies(horizon: int, plies_per_iteration: int) -> int:
 
 
 def make_opener(game: Game, opening_plies: int) -> Callable[[jax.Array], OpenedGame]:
-    """Returns `open(key) -> OpenedGame`: a new game after 0 to `opening_plies` uniformly random moves, never one that is over."""
+    """Returns `open(key) -> OpenedGame`: a new game after 0 to `opening_plies` uniformly random moves, never one that
+    is over.
+    """
 
     def open_game(key: jax.Array) -> OpenedGame:
         init_key, length_key, moves_key = jax.random.split(key, 3)

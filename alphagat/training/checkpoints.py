@@ -20,7 +20,9 @@ class Checkpoints:
     """The folder `checkpoints/` of a run. A step is the number of iterations done; it appears once it is complete."""
 
     def __init__(self, workdir: pathlib.Path, *, keep: int = 3, keep_every: int = 0, read_only: bool = False):
-        """Opens the folder, creating it unless `read_only`; keeps the latest `keep` and every multiple of `keep_every`."""
+        """Opens the folder, creating it unless `read_only`; keeps the latest `keep` and every multiple of
+        `keep_every`.
+        """
         self.directory = (workdir / "checkpoints").absolute()
         options = ocp.CheckpointManagerOptions(
             max_to_keep=None if read_only else keep, keep_period=keep_every or None, create=not read_only
@@ -51,7 +53,8 @@ class Checkpoints:
         self._manager.wait_until_finished()
 
     def restore(self, setup: Setup, mesh: Mesh, step: int) -> RunState:
-        """Reads the run state of `step` onto the devices of `mesh`, of which there may be more or fewer than at the save.
+        """Reads the run state of `step` onto the devices of `mesh`, of which there may be more or fewer than at the
+        save.
 
         Raises:
           UserError: it cannot be read, or is another run's.
@@ -87,5 +90,5 @@ class Checkpoints:
             reason = str(error).strip().split("\n")[0][:200]
             raise UserError(
                 f"checkpoint {self.directory / str(step)} cannot be read ({type(error).__name__}: {reason}): "
-                "nothing was changed; move that folder away to go on from the checkpoint before it, or take another --workdir"
+                "nothing was changed; move that folder away to go on from the one before it, or take another --workdir"
             ) from error

@@ -23,8 +23,8 @@ _TRAIN_METRICS = ("policy_loss", "value_loss", "policy_entropy", "grad_norm")
 def make_iteration(setup: Setup, mesh: Mesh) -> Callable[[RunState], tuple[RunState, Metrics]]:
     """Returns the jitted `iteration(run_state) -> (run_state, metrics)`, which consumes (donates) its argument.
 
-    Self-play uses no collective over the devices, so that none waits for another's trees; only the gradients and, once at the end, the
-    metrics cross them. `check_vma=False` because mctx's loops do not declare what varies over the mesh.
+    Self-play uses no collective over the devices, so that none waits for another's trees; only the gradients and, once
+    at the end, the metrics cross them. `check_vma=False` because mctx's loops do not declare what varies over the mesh.
     """
 
     def iterate(run: RunState) -> tuple[RunState, Metrics]:
@@ -43,7 +43,9 @@ def make_iteration(setup: Setup, mesh: Mesh) -> Callable[[RunState], tuple[RunSt
 
 
 def play_and_store(setup: Setup, run: RunState, keys: jax.Array) -> tuple[RunState, Metrics]:
-    """Plays the iteration's plies in the groups of one device, and moves the plies whose horizon has passed to the replay."""
+    """Plays the iteration's plies in the groups of one device, and moves the plies whose horizon has passed to the
+    replay.
+    """
     plan, config = setup.plan, setup.config
     play = make_play(
         setup.game,

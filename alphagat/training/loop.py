@@ -59,13 +59,11 @@ def _iterate(setup: Setup, mesh: Mesh, state: RunState, start: int, checkpoints:
     for iteration in range(start + 1, last + 1):
         state, metrics = iterate(state)
         report.add(iteration, metrics)
-        evaluates = matches is not None and is_due(iteration, config.evaluation.every, last)
-        saves = is_due(iteration, config.checkpoint.every, last)
-        if evaluates:
+        if matches is not None and is_due(iteration, config.evaluation.every, last):
             report.wait()
             state, scores = matches.play(state, iteration)
             report.add_scores(scores)
-        if saves:
+        if is_due(iteration, config.checkpoint.every, last):
             report.flush()
             checkpoints.save(state, iteration)
     report.flush()

@@ -27,7 +27,9 @@ class Matches:
         self._openings = distinct_openings(setup.game, config.num_games // 2, self._seed)
 
     def play(self, state: RunState, iteration: int) -> tuple[RunState, dict[str, float]]:
-        """Plays every opponent; returns the metrics, and the state whose previous parameters and rating follow from them."""
+        """Plays every opponent; returns the metrics, and the state whose previous parameters and rating follow from
+        them.
+        """
         metrics = {}
         rating = float(state.rating)
         player = search_player("now", self._search, state.train.params)

@@ -31,7 +31,8 @@ class Sample(struct.PyTreeNode):
 class RunState(struct.PyTreeNode):
     """Everything that changes in a run. The same state goes on to the same run, bit for bit.
 
-    `games`, `replay` and `groups` have a leading axis of groups, which is sharded over the devices; the rest is replicated.
+    `games`, `replay` and `groups` have a leading axis of groups, which is sharded over the devices; the rest is
+    replicated.
 
     Attributes:
       train: parameters, optimizer, number of updates.

@@ -37,6 +37,10 @@ class NotedState(PileState):
 
 
 class NotedGame(PileGame):
+    def __init__(self, size):
+        super().__init__(size)
+        self.name = f"noted_pile:{size}"
+
     def init(self, key):
         return NotedState(**vars(super().init(key)), last=jnp.int32(-1))
 
