@@ -52,8 +52,8 @@ lock: $(STAMP)  ## write requirements.lock anew from pyproject.toml
 	printf 'jax==%s\n' 0.10.2 | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-annotate \
 		--constraints - --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
 
-bench: $(STAMP)  ## run the benchmarks
-	@for script in benchmarks/*.py; do echo "== $$script" && $(BIN)/python "$$script" || exit 1; done
+bench: $(STAMP)  ## measure the speed of every part on 1, 2 and 8 devices
+	$(BIN)/python benchmarks/throughput.py $(ARGS)
 
 clean:  ## delete .venv and caches, never runs/
 	rm -rf $(VENV) .pytest_cache .ruff_cache build dist *.egg-info

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from absl import flags
+from absl import flags, logging
 from ml_collections import config_flags
 
 from alphagat import config_validation
@@ -37,6 +37,7 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     Args:
       interrupted: the line that Ctrl-C leaves behind.
     """
+    logging.set_verbosity(logging.FATAL)  # Orbax warns by the screen where one line says what matters
     try:
         command(argv)
     except UserError as error:

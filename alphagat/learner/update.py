@@ -50,7 +50,7 @@ def make_update(
         gradients, metrics = mean_gradients(train.params, network, batch, value_weight, axis_name)
         updates, opt_state = optimizer.update(gradients, train.opt_state, train.params)
         params = optax.apply_updates(train.params, updates)
-        metrics["grad_norm"] = optax.global_norm(gradients)
+        metrics["grad_norm"] = optax.tree.norm(gradients)
         return TrainState(params, opt_state, train.step + 1), metrics
 
     return update

@@ -23,7 +23,7 @@ class PolicyHead(nn.Module):
         hidden = nn.Dense(width, name="receiver")(select_nodes(nodes, receivers))
         if np.any(senders != receivers):
             hidden += nn.Dense(width, use_bias=False, name="sender")(select_nodes(nodes, senders))
-        return nn.Dense(1, name="logit")(nn.relu(hidden))[..., 0]
+        return nn.Dense(1, name="logit")(nn.silu(hidden))[..., 0]
 
 
 class ValueHead(nn.Module):
@@ -37,9 +37,10 @@ class ValueHead(nn.Module):
     @nn.compact
     def __call__(self, nodes: jax.Array) -> jax.Array:
         batch_size, _, width = nodes.shape
-        weights = jax.nn.softmax(nn.Dense(self.num_heads, name="pooling")(nodes), axis=1)  # [B, V, H]
+        # No bias: a softmax over nodes would not see it.
+        weights = jax.nn.softmax(nn.Dense(self.num_heads, use_bias=False, name="pooling")(nodes), axis=1)  # [B, V, H]
         pooled = jnp.matmul(jnp.swapaxes(weights, 1, 2), nodes)  # [B, H, D]
-        hidden = nn.relu(nn.Dense(width, name="hidden")(pooled.reshape(batch_size, self.num_heads * width)))
+        hidden = nn.silu(nn.Dense(width, name="hidden")(pooled.reshape(batch_size, self.num_heads * width)))
         return jnp.tanh(nn.Dense(1, name="value")(hidden)[..., 0])
 
 

@@ -32,17 +32,19 @@ def make_replay(example: Any, capacity: int) -> Replay:
 
 
 def add(replay: Replay, block: Any, valid: jax.Array) -> Replay:
-    """Writes a block of samples (`[M]` before each shape) at the cursor, and counts it where `valid` (`[]` bool).
+    """Writes a block of samples (`[M]` before each shape) at the cursor; nothing where not `valid` (`[]` bool).
 
-    Every block has the same M, which divides the capacity: a block never wraps. One that is not valid is
-    overwritten by the next.
+    Every block has the same M, which divides the capacity: a block never wraps.
     """
     length = jax.tree.leaves(block)[0].shape[0]
     if replay.capacity % length:
         raise ValueError(f"the capacity {replay.capacity} is not a multiple of the block's length {length}")
-    samples = jax.tree.map(
-        lambda ring, new: jax.lax.dynamic_update_slice_in_dim(ring, new, replay.cursor, axis=0), replay.samples, block
-    )
+
+    def write(ring: jax.Array, new: jax.Array) -> jax.Array:
+        old = jax.lax.dynamic_slice_in_dim(ring, replay.cursor, length, axis=0)
+        return jax.lax.dynamic_update_slice_in_dim(ring, jnp.where(valid, new, old), replay.cursor, axis=0)
+
+    samples = jax.tree.map(write, replay.samples, block)
     counted = jnp.where(valid, length, 0)
     return Replay(
         samples=samples,

@@ -89,20 +89,32 @@ def make_puct_search(
     recurrent_fn = make_recurrent_fn(game, evaluate)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
+        search_key, move_key = jax.random.split(key)
         output = mctx.muzero_policy(
             params,
-            key,
+            search_key,
             make_root(evaluate, params, states),
             recurrent_fn,
             num_simulations=num_simulations,
             invalid_actions=invalid_actions(states),
             dirichlet_alpha=dirichlet_alpha,
             dirichlet_fraction=dirichlet_fraction,
-            temperature=jnp.where(plies < temperature_plies, temperature, 0.0)[:, None],
         )
-        return SearchOutput(output.action, output.action_weights, output.search_tree.summary().value)
+        move = draw_move(move_key, output.action_weights, jnp.where(plies < temperature_plies, temperature, 0.0))
+        return SearchOutput(move, output.action_weights, output.search_tree.summary().value)
 
     return search
+
+
+def draw_move(key: jax.Array, visit_shares: jax.Array, temperature: jax.Array) -> jax.Array:
+    """Draws one move per row of `[B, A]` shares from shares ** (1 / temperature `[B]`); at 0 the most visited one.
+
+    An action without visits is never drawn: mctx's own draw gives it a small weight, which a high temperature makes
+    large, so that illegal moves would be played.
+    """
+    logits = jnp.log(visit_shares)
+    logits -= logits.max(axis=-1, keepdims=True)  # 0 for the best, so that no temperature makes it infinite
+    return jax.random.categorical(key, logits / jnp.maximum(temperature, jnp.finfo(logits.dtype).tiny)[:, None])
 
 
 def make_search(

@@ -135,7 +135,7 @@ def make_play(
             state=state,
             policy_target=found.policy_target,
             search_value=found.value,
-            reward=jnp.where(truncated, named_reward, reward),
+            reward=reward + jnp.where(truncated, named_reward, 0.0),
             discount=jnp.where(truncated, 0.0, discount),
             ended=ended,
             truncated=truncated,

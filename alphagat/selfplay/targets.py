@@ -1,6 +1,7 @@
 """Value targets: what became of a position."""
 
 import jax
+import jax.numpy as jnp
 
 from alphagat.selfplay.games_in_flight import Ply
 
@@ -20,6 +21,7 @@ def value_targets(history: Ply, value_lambda: float) -> jax.Array:
         return (target, ply.search_value), target
 
     earlier = jax.tree.map(lambda x: x[:-1], history)
-    last_value = history.search_value[-1]
-    _, targets = jax.lax.scan(backward, (last_value, last_value), earlier, reverse=True)
-    return jax.numpy.concatenate([targets, last_value[None]])
+    last = jax.tree.map(lambda x: x[-1], history)
+    last_return = jnp.where(last.ended, last.reward, last.search_value)
+    _, targets = jax.lax.scan(backward, (last_return, last.search_value), earlier, reverse=True)
+    return jnp.concatenate([targets, last_return[None]])

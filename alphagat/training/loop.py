@@ -10,12 +10,12 @@ from jax.sharding import Mesh
 from alphagat import sharding
 from alphagat.config import Config
 from alphagat.errors import UserError
-from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints
 from alphagat.training.display import Display, make_display
 from alphagat.training.iteration import Metrics, make_iteration
 from alphagat.training.matches import Matches
 from alphagat.training.metrics import MetricsWriter, read_metrics
-from alphagat.training.run_folder import open_run_folder
+from alphagat.training.run_folder import check_run_folder, open_run_folder
 from alphagat.training.setup import Setup, make_setup
 from alphagat.training.state import RunState, init_state
 
@@ -31,18 +31,21 @@ def train(config: Config, workdir: str | os.PathLike) -> None:
     mesh = sharding.make_mesh(config.mesh.data)
     setup = make_setup(config)
     _check_groups(config, mesh)
+    restored = _restore_latest(setup, mesh, check_run_folder(workdir, config))  # before anything is written
     folder = open_run_folder(workdir, config)
-    with Checkpoints(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints:
-        state, start = _restore_or_init(setup, mesh, checkpoints)
-        with (
-            MetricsWriter(folder, restored_iteration=start) as writer,
-            make_display(config.num_iterations, config.board) as display,
-        ):
-            for line in _opening_lines(setup, mesh, start):
-                display.message(line)
-            report = Report(setup, writer, display, hours=_hours_so_far(folder))
-            _iterate(setup, mesh, state, start, checkpoints, report)
-            display.finish(_closing_lines(folder, checkpoints))
+    state, start = restored or (init_state(setup, mesh), 0)
+    if start >= config.num_iterations:
+        return _say_finished(config, folder, start)
+    with (
+        Checkpoints(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints,
+        MetricsWriter(folder, restored_iteration=start) as writer,
+        make_display(config.num_iterations, config.board) as display,
+    ):
+        for line in _opening_lines(setup, mesh, start):
+            display.message(line)
+        report = Report(setup, writer, display, hours=_hours_so_far(folder))
+        _iterate(setup, mesh, state, start, checkpoints, report)
+        display.finish(_closing_lines(folder, checkpoints.steps()[-1]))
 
 
 def is_due(step: int, every: int, last: int) -> bool:
@@ -52,8 +55,6 @@ def is_due(step: int, every: int, last: int) -> bool:
 
 def _iterate(setup: Setup, mesh: Mesh, state: RunState, start: int, checkpoints: Checkpoints, report: "Report") -> None:
     config, last = setup.config, setup.config.num_iterations
-    if start >= last:
-        return
     iterate = make_iteration(setup, mesh)
     matches = Matches(setup, mesh) if config.evaluation.every else None
     for iteration in range(start + 1, last + 1):
@@ -130,11 +131,11 @@ class Report:
         }
 
 
-def _restore_or_init(setup: Setup, mesh: Mesh, checkpoints: Checkpoints) -> tuple[RunState, int]:
-    steps = checkpoints.steps()
-    if not steps:
-        return init_state(setup, mesh), 0
-    return checkpoints.restore(setup, mesh, steps[-1]), steps[-1]
+def _restore_latest(setup: Setup, mesh: Mesh, folder: Path) -> tuple[RunState, int] | None:
+    """Returns the latest checkpoint and its iteration, None where there is none; changes nothing on disk."""
+    with Checkpoints(folder, read_only=True) as checkpoints:
+        steps = checkpoints.steps()
+        return (checkpoints.restore(setup, mesh, steps[-1]), steps[-1]) if steps else None
 
 
 def _check_groups(config: Config, mesh: Mesh) -> None:
@@ -165,10 +166,18 @@ def _hours_so_far(folder: Path) -> float:
     return float(lines[-1].get("hours") or 0.0) if lines else 0.0
 
 
-def _closing_lines(folder: Path, checkpoints: Checkpoints) -> list[str]:
-    step = checkpoints.steps()[-1]
+def _closing_lines(folder: Path, step: int) -> list[str]:
     return [
-        f"checkpoint: {checkpoints.directory / str(step)}",
+        f"checkpoint: {(folder / CHECKPOINT_FOLDER / str(step)).absolute()}",
         f"next: python -m alphagat.evaluate --workdir {folder} --opponent mcts:100 --games 200",
         f"curves: tensorboard --logdir {folder / 'tensorboard'}",
     ]
+
+
+def _say_finished(config: Config, folder: Path, start: int) -> None:
+    display = make_display(config.num_iterations, config.board)  # never entered: there is no progress to draw
+    display.message(
+        f"nothing to do: {start} iterations are done, and config.num_iterations={config.num_iterations}; "
+        "set it higher to train on"
+    )
+    display.finish(_closing_lines(folder, start))

@@ -23,11 +23,8 @@ CHANGEABLE = ("num_iterations", "mesh.data", "evaluation.", "checkpoint.")
 PACKAGES = ("alphagat", "jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax-checkpoint", "chex", "numpy")
 
 
-def open_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
-    """Makes `workdir` the folder of this run, or checks that it is, and writes `config.json` and `env.json`.
-
-    A resumed run keeps everything but the fields that may change; those are written as they are now. `env.json` gets
-    one entry per start, the latest last. Call it after the devices are configured.
+def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
+    """Checks that `workdir` is new, empty, or the folder of this run; changes nothing.
 
     Raises:
       UserError: `workdir` is a file, holds something else, or holds a run that differs in a field that may not change.
@@ -35,16 +32,28 @@ def open_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
     folder = Path(workdir)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--workdir {folder} is a file; name a folder")
-    config_file = folder / CONFIG_FILE
-    if config_file.exists():
+    if (folder / CONFIG_FILE).exists():
         _check_same_run(folder, read_config(folder), config)
     elif folder.exists() and any(folder.iterdir()):
         raise UserError(
             f"--workdir {folder} has files but no {CONFIG_FILE}, so it is no run; name an empty or new folder"
         )
+    return folder
+
+
+def open_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
+    """Makes `workdir` the folder of this run, or checks that it is, and writes `config.json` and `env.json`.
+
+    A resumed run keeps everything but the fields that may change; those are written as they are now. `env.json` gets
+    one entry per start, the latest last. Call it after the devices are configured.
+
+    Raises:
+      UserError: as `check_run_folder`, or the folder cannot be written.
+    """
+    folder = check_run_folder(workdir, config)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(config_file, _json(config_validation.to_dict(config)))
+        write_atomically(folder / CONFIG_FILE, _json(config_validation.to_dict(config)))
         starts = _read_starts(folder / ENVIRONMENT_FILE)
         write_atomically(folder / ENVIRONMENT_FILE, _json([*starts, describe_environment()]))
     except OSError as error:

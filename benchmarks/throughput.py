@@ -1,0 +1,206 @@
+"""Speed of every part on 1, 2 and 8 devices: `python benchmarks/throughput.py`, or `make bench`.
+
+Each number of devices gets a process of its own; within it the parts take turns, and each row is the median over
+the rounds, so that a noisy machine disturbs all rows alike. Compare within one table only.
+"""
+
+import argparse
+import dataclasses
+import functools
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.table import Table
+
+from alphagat.config import Config
+
+NETWORKS = {
+    "GAT dense": {"name": "gat", "backend": "dense"},
+    "GAT jraph": {"name": "gat", "backend": "jraph"},
+    "ResNet": {"name": "resnet"},
+}
+
+
+def make_config(options: argparse.Namespace, devices: int, network: dict[str, str]) -> Config:
+    config = Config(board=options.board)
+    config.mesh.data = devices
+    for field, value in network.items():
+        setattr(config.network, field, value)
+    config.network.width = options.width
+    config.search.num_simulations = options.simulations
+    config.selfplay.num_games = options.games
+    config.selfplay.plies_per_iteration = options.plies
+    config.replay.min_size = config.learner.batch_size = 256
+    config.validate()
+    return config
+
+
+def measure(options: argparse.Namespace, devices: int) -> dict[str, float]:
+    """Returns the rows of one number of devices: rates per second, compile seconds and megabytes."""
+    from alphagat import sharding
+
+    sharding.configure_cpu_devices(devices)
+    rows: dict[str, float] = {}
+    parts: dict[str, tuple[Callable[[], object], float]] = {}  # row -> (a call, how many of its unit the call makes)
+    for name, network in NETWORKS.items():
+        config = make_config(options, devices, network)
+        parts |= network_parts(name, config)
+        if name == "GAT dense":
+            parts |= selfplay_parts(config, rows)
+    times: dict[str, list[float]] = {name: [] for name in parts}
+    for _ in range(options.rounds):
+        for name, (call, _units) in parts.items():
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+    for name, (_call, units) in parts.items():
+        rows[name] = units / statistics.median(times[name])
+    ratios = zip(times["GAT dense, evaluations/s"], times["self-play, evaluations/s"], strict=True)
+    work = parts["self-play, evaluations/s"][1] / parts["GAT dense, evaluations/s"][1]
+    rows["self-play / GAT dense evaluations"] = statistics.median(work * bare / play for bare, play in ratios)
+    rows["peak memory of the process, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return rows
+
+
+def network_parts(name: str, config: Config) -> dict:
+    """Returns the bare network on as many positions as self-play evaluates at once, and updates on random batches."""
+    import jax
+    import jax.numpy as jnp
+
+    from alphagat import sharding
+    from alphagat.learner.loss import Batch
+    from alphagat.learner.update import TrainState, make_update
+    from alphagat.training.setup import make_params, make_setup
+
+    setup, mesh = make_setup(config), sharding.make_mesh(config.mesh.data)
+    game, size, batch_size = setup.game, setup.plan.num_games, config.learner.batch_size
+    repeats = max(config.search.num_simulations // 2, 1)
+    params = make_params(game, setup.network, jax.random.key(0))
+    nodes = jax.random.uniform(jax.random.key(1), (max(size, batch_size), game.topology.num_nodes, game.num_features))
+    batch = Batch(
+        nodes[:batch_size],
+        jnp.ones((batch_size, game.num_actions), bool),
+        jnp.full((batch_size, game.num_actions), 1 / game.num_actions),
+        jnp.zeros(batch_size),
+    )
+    train = TrainState(params, setup.optimizer.init(params), jnp.zeros((), jnp.int32))
+    update = make_update(setup.network, setup.optimizer, value_weight=1.0, axis_name=sharding.DATA)
+
+    def evaluate(params, nodes):
+        def body(_, nodes):  # each pass depends on the one before, so that none is left out
+            prior_logits, value = setup.network.apply(params, nodes)
+            return nodes + 1e-6 * (value + prior_logits.mean(-1))[:, None, None]
+
+        return jax.lax.fori_loop(0, repeats, body, nodes)
+
+    mapped = functools.partial(jax.shard_map, mesh=mesh, check_vma=False)
+    split, everywhere = sharding.SHARDED, sharding.REPLICATED
+    evaluations = jax.jit(mapped(evaluate, in_specs=(everywhere, split), out_specs=split))
+    updates = jax.jit(mapped(update, in_specs=(everywhere, split), out_specs=everywhere))
+    return {
+        f"{name}, evaluations/s": (warm(evaluations, params, nodes[:size]), size * repeats),
+        f"{name}, training examples/s": (warm(updates, train, batch), batch_size),
+    }
+
+
+def selfplay_parts(config: Config, rows: dict[str, float]) -> dict:
+    """Returns self-play with a network and without, and the whole iteration; adds what compiling it took to `rows`."""
+    import jax
+    import jax.numpy as jnp
+
+    from alphagat import sharding
+    from alphagat.search import Evaluation
+    from alphagat.training.iteration import make_iteration, play_and_store
+    from alphagat.training.setup import make_setup
+    from alphagat.training.state import init_state, partition_specs
+
+    setup, mesh = make_setup(config), sharding.make_mesh(config.mesh.data)
+    state, specs = init_state(setup, mesh), partition_specs()
+
+    def uniform(params, states):
+        return Evaluation(jnp.zeros(states.legal_action_mask.shape), jnp.zeros(states.terminated.shape))
+
+    def play(setup, state):
+        keys = jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(0)))(state.groups)
+        return play_and_store(setup, state, keys)[0].games.plies
+
+    def compile_play(setup):
+        part = functools.partial(play, setup)
+        return jax.jit(jax.shard_map(part, mesh=mesh, in_specs=(specs,), out_specs=sharding.SHARDED, check_vma=False))
+
+    bare = dataclasses.replace(setup, evaluate=uniform)
+    simulations = setup.plan.frames_per_iteration * config.search.num_simulations
+    start = time.perf_counter()
+    iterate = make_iteration(setup, mesh).lower(state).compile()
+    rows["compiling the iteration, s"] = time.perf_counter() - start
+    holder = [init_state(setup, mesh)]
+
+    def iteration():
+        holder[0], metrics = iterate(holder[0])
+        jax.block_until_ready(metrics)
+
+    for _ in range(setup.plan.first_update_iteration + 1):  # until an iteration contains its updates
+        iteration()
+    return {
+        "mctx without a network, simulations/s": (warm(compile_play(bare), state), simulations),
+        "self-play, evaluations/s": (
+            warm(compile_play(setup), state),
+            simulations + setup.plan.frames_per_iteration,
+        ),
+        "whole iteration, frames/s": (iteration, setup.plan.frames_per_iteration),
+    }
+
+
+def warm(function: Callable, *arguments: object) -> Callable[[], object]:
+    """Compiles `function` and returns a call of it that waits for its result."""
+    import jax
+
+    def call():
+        return jax.block_until_ready(function(*arguments))
+
+    call()
+    return call
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--board", default="connect_four")
+    parser.add_argument("--devices", default="1,2,8", help="comma-separated (default: %(default)s)")
+    parser.add_argument("--width", type=int, default=48)
+    parser.add_argument("--games", type=int, default=128)
+    parser.add_argument("--simulations", type=int, default=32)
+    parser.add_argument("--plies", type=int, default=2, help="per iteration (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)  # a child process: this many devices, JSON out
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_arguments()
+    if options.one:
+        sys.stdout.write(json.dumps(measure(options, options.one)) + "\n")
+        return
+    counts = [int(count) for count in options.devices.split(",")]
+    columns = {}
+    for count in counts:
+        command = [sys.executable, *sys.argv, "--one", str(count)]
+        columns[count] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    size = f"width {options.width}, {options.games} games, {options.simulations} simulations"
+    table = Table(title=f"{options.board}, {size}")
+    table.add_column("")
+    for count in counts:
+        table.add_column(f"{count} device{'s' if count > 1 else ''}", justify="right")
+    for row in columns[counts[0]]:
+        values = [columns[count][row] for count in counts]
+        table.add_row(row, *(f"{value:.2f}" if value < 10 else f"{value:,.0f}" for value in values))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""Tic-tac-toe in three minutes on two cores: a player that never loses.
+
+    python -m alphagat.main --config configs/tic_tac_toe.py --workdir runs/tic_tac_toe
+
+Games start after 0 to 6 random moves, so that self-play also meets positions that good play avoids.
+"""
+
+from alphagat.config import Config
+
+
+def get_config() -> Config:
+    config = Config(board="tic_tac_toe", num_iterations=80)
+    config.network.width = 32
+    config.network.num_blocks = 3
+    config.search.num_simulations = 16
+    config.selfplay.plies_per_iteration = 8
+    config.selfplay.opening_plies = 6
+    config.replay.capacity = 32_768
+    config.learner.batch_size = 256
+    config.learner.learning_rate = 1e-2
+    config.evaluation.every = 40
+    config.evaluation.opponents = ("random", "solver", "mcts:100")
+    return config

@@ -1,0 +1,74 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.learner.loss import alphazero_loss
+from tests.learner.networks import TinyNetwork, random_batch
+
+NETWORK = TinyNetwork()
+
+
+def make_params(batch):
+    return NETWORK.init(jax.random.key(0), jnp.asarray(batch.nodes))
+
+
+def slow_loss(logits, values, batch):
+    """Goes through examples and legal actions one at a time, in float64."""
+    policy = entropy = 0.0
+    for row, legal, target in zip(logits.astype(np.float64), batch.legal_action_mask, batch.policy_target):
+        (actions,) = np.nonzero(legal)
+        chance = np.exp(row[actions]) / np.exp(row[actions]).sum()
+        policy -= (target[actions] * np.log(chance)).sum()
+        entropy -= (chance * np.log(chance)).sum()
+    squares = (values.astype(np.float64) - batch.value_target) ** 2
+    return policy / len(logits), squares.mean(), entropy / len(logits)
+
+
+@pytest.mark.parametrize("value_weight", [1.0, 0.25])
+def test_loss_by_hand(value_weight):
+    batch = random_batch(20)
+    params = make_params(batch)
+    logits, values = (np.asarray(x) for x in NETWORK.apply(params, batch.nodes))
+    policy, value, entropy = slow_loss(logits, values, batch)
+    loss, parts = alphazero_loss(params, NETWORK, jax.tree.map(jnp.asarray, batch), value_weight)
+    np.testing.assert_allclose(parts["policy_loss"], policy, rtol=1e-5)
+    np.testing.assert_allclose(parts["value_loss"], value, rtol=1e-5)
+    np.testing.assert_allclose(parts["policy_entropy"], entropy, rtol=1e-5)
+    np.testing.assert_allclose(loss, policy + value_weight * value, rtol=1e-5)
+
+
+def test_one_legal_action_teaches_no_policy():
+    batch = jax.tree.map(lambda x: jnp.asarray(x[:1]), random_batch(4))
+    (_, parts), gradients = jax.value_and_grad(alphazero_loss, has_aux=True)(make_params(batch), NETWORK, batch, 0.0)
+    assert parts["policy_loss"] == parts["policy_entropy"] == 0
+    assert all((leaf == 0).all() for leaf in jax.tree.leaves(gradients))
+
+
+def test_illegal_logits_have_no_gradient():
+    batch = jax.tree.map(
+        jnp.asarray, random_batch(1)._replace(legal_action_mask=np.array([[True, False, True, False]]))
+    )
+    batch = batch._replace(policy_target=jnp.array([[0.5, 0.0, 0.5, 0.0]]))
+    gradients = jax.grad(alphazero_loss, has_aux=True)(make_params(batch), NETWORK, batch, 1.0)[0]
+    bias = gradients["params"]["policy"]["bias"]
+    assert (bias[jnp.array([1, 3])] == 0).all()
+    assert (bias[jnp.array([0, 2])] != 0).all()
+
+
+def test_gradients_are_the_slope_of_the_loss():
+    with jax.enable_x64(True):
+        batch = jax.tree.map(jnp.asarray, random_batch(6, dtype=np.float64))
+        params = jax.tree.map(lambda x: x.astype(jnp.float64), make_params(batch))
+        flat, unravel = jax.flatten_util.ravel_pytree(params)
+
+        @jax.jit
+        def loss(flat):
+            return alphazero_loss(unravel(flat), NETWORK, batch, 0.7)[0]
+
+        gradients, step = jax.grad(loss)(flat), 1e-5
+        assert gradients.dtype == jnp.float64
+        units = step * jnp.eye(len(flat))
+        slopes = (jax.vmap(loss)(flat[None] + units) - jax.vmap(loss)(flat[None] - units)) / (2 * step)
+        np.testing.assert_allclose(gradients, slopes, atol=1e-8)
+        assert abs(np.asarray(gradients)).min() > 1e-6

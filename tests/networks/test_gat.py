@@ -1,0 +1,168 @@
+"""The graph attention network: one function in two backends, free of the board's size, free of scatter."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.games import make_game
+from alphagat.graphs.topology import Topology
+from alphagat.networks import make_network
+from tests.networks.boards import irregular_topology, ring_topology
+
+TOPOLOGIES = {
+    "hex:3": make_game("hex:3").topology,
+    "connect_four": make_game("connect_four").topology,
+    "irregular": irregular_topology(num_nodes=9, num_actions=6, seed=2),
+}
+BATCH, FEATURES = 2, 5
+
+
+def gat(topology: Topology, backend: str = "dense"):
+    return make_network(topology, name="gat", backend=backend, width=8, num_blocks=1, num_heads=2, mlp_ratio=2)
+
+
+def draw_nodes(topology: Topology, num_features: int = FEATURES, batch: int = BATCH) -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(batch, topology.num_nodes, num_features)).astype(np.float32)
+
+
+def shapes_for(topology: Topology, num_features: int = FEATURES):
+    return jax.eval_shape(gat(topology).init, jax.random.key(0), draw_nodes(topology, num_features))
+
+
+def params_for(topology: Topology, num_features: int = FEATURES, dtype: type = np.float32):
+    """Draws every parameter from a normal distribution; the network's own start leaves biases at 0."""
+    generator = np.random.default_rng(0)
+    return jax.tree.map(lambda x: generator.normal(0, 0.5, x.shape).astype(dtype), shapes_for(topology, num_features))
+
+
+@functools.cache
+def compile_apply(topology: Topology):
+    return jax.jit(gat(topology).apply)
+
+
+class Differentiated(NamedTuple):
+    outputs: Any
+    by_params: Any
+    by_nodes: jax.Array
+    program: str  # as traced, and as XLA runs it
+
+
+@functools.cache
+def differentiate(name: str, backend: str, dtype: type = np.float32) -> Differentiated:
+    """Returns outputs and gradients of a loss that weighs every output differently, so that no errors cancel."""
+    topology = TOPOLOGIES[name]
+
+    def loss(params, nodes):
+        logits, value = gat(topology, backend).apply(params, nodes)
+        weights = np.arange(1, 1 + logits.size, dtype=dtype).reshape(logits.shape)
+        return (jnp.sin(logits) * weights).sum() + (value**2).sum(), (logits, value)
+
+    with jax.enable_x64(dtype == np.float64):
+        inputs = params_for(topology, dtype=dtype), draw_nodes(topology).astype(dtype)
+        lowered = jax.jit(jax.grad(loss, argnums=(0, 1), has_aux=True)).lower(*inputs)
+        compiled = lowered.compile()
+        (by_params, by_nodes), outputs = jax.tree.map(np.asarray, compiled(*inputs))
+    return Differentiated(outputs, by_params, by_nodes, lowered.as_text() + compiled.as_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "tolerance"),
+    [*((name, np.float32, 1e-4) for name in TOPOLOGIES), ("irregular", np.float64, 1e-10)],
+)
+def test_backends_are_one_function(name: str, dtype: type, tolerance: float):
+    """Outputs, and gradients of parameters and of features; to 1e-10 in float64, so the formulas are equal."""
+    dense, jraph = (differentiate(name, backend, dtype)[:3] for backend in ("dense", "jraph"))
+    for one, other in zip(jax.tree.leaves(dense), jax.tree.leaves(jraph), strict=True):
+        assert one.dtype == dtype
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * max(np.abs(one).max(), 1))
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_every_parameter_and_node_gets_a_gradient(name: str):
+    _, by_params, by_nodes, _ = differentiate(name, "dense")
+    for path, gradient in jax.tree_util.tree_leaves_with_path(by_params):
+        assert np.abs(gradient).max() > 1e-4, jax.tree_util.keystr(
+            path
+        )  # a parameter without effect has rounding errors
+    assert (np.abs(by_nodes).max(-1) > 0).all()
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_no_scatter_in_the_dense_backend(name: str):
+    assert "scatter" not in differentiate(name, "dense").program
+
+
+def test_the_jraph_backend_has_the_scatter_that_the_test_looks_for():
+    assert "scatter" in differentiate("hex:3", "jraph").program
+
+
+@pytest.mark.parametrize(
+    ("trained_on", "played_on"),
+    [
+        ("hex:5", ["hex:7", "hex:9", "hex:5:swap"]),
+        ("connect_four", ["mnk:5x9x4:gravity", "gomoku:9"]),
+    ],
+)
+def test_parameters_fit_every_board_of_a_family(trained_on: str, played_on: list[str]):
+    game = make_game(trained_on)
+    params = params_for(game.topology, game.num_features)
+    for name in played_on:
+        other = make_game(name)
+        logits, value = compile_apply(other.topology)(params, draw_nodes(other.topology, other.num_features))
+        assert logits.shape == (2, other.num_actions)
+        assert value.shape == (2,)
+        assert np.isfinite(logits).all()
+        assert (np.abs(value) < 1).all()
+        wanted = shapes_for(other.topology, other.num_features)
+        assert jax.tree.map(jnp.shape, wanted) == jax.tree.map(jnp.shape, params)
+
+
+def test_an_automorphism_permutes_logits_and_keeps_the_value():
+    """Turns a ring whose edges are all alike; actions are edges and turn with it."""
+    topology = ring_topology(6)
+    nodes, params = draw_nodes(topology), params_for(topology)
+    logits, value = compile_apply(topology)(params, nodes)
+    turned_logits, turned_value = compile_apply(topology)(params, np.roll(nodes, 2, axis=1))
+    np.testing.assert_allclose(turned_logits, np.roll(logits, 2, axis=1), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(turned_value, value, rtol=1e-4, atol=1e-6)
+    assert np.ptp(logits) > 1e-3
+
+
+def test_sender_and_receiver_of_an_action_count_differently():
+    """An action from i to j has another logit than one from j to i."""
+    ring = ring_topology(6)
+    there = with_actions(ring, ring.action_senders, ring.action_receivers)
+    back = with_actions(ring, ring.action_receivers, ring.action_senders)
+    nodes, params = draw_nodes(ring), params_for(ring)
+    one, other = (compile_apply(topology)(params, nodes)[0] for topology in (there, back))
+    assert not np.allclose(one, other, atol=1e-4)
+
+
+def with_actions(topology: Topology, action_senders: np.ndarray, action_receivers: np.ndarray) -> Topology:
+    fields = {name: getattr(topology, name) for name in topology.__dataclass_fields__}
+    return Topology(**{**fields, "action_senders": action_senders, "action_receivers": action_receivers})
+
+
+def test_outputs_do_not_scale_with_the_board():
+    """A ring of equal nodes looks the same to each node whatever its length, so logits and value are equal."""
+    params = params_for(ring_topology(6))
+    found = []
+    node = draw_nodes(ring_topology(3))[:1, :1]
+    for size in (6, 60):
+        found.append(compile_apply(ring_topology(size))(params, np.tile(node, (1, size, 1))))
+    (small_logits, small_value), (large_logits, large_value) = found
+    np.testing.assert_allclose(large_value, small_value, rtol=1e-4)
+    np.testing.assert_allclose(large_logits[:, :6], small_logits, rtol=1e-4, atol=1e-6)
+
+
+def test_the_global_path_reaches_every_node():
+    """One block carries a far node's features to a node that has no edge from it."""
+    topology = ring_topology(8)
+    nodes, params = draw_nodes(topology), params_for(topology)
+    changed = nodes + np.eye(8, dtype=np.float32)[4][None, :, None]
+    (logits, _), (after, _) = (compile_apply(topology)(params, each) for each in (nodes, changed))
+    assert (np.abs(after - logits) > 1e-6).all()

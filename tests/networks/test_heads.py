@@ -1,0 +1,40 @@
+"""Actions are read where they live; the value is a weighted mean of the nodes, on boards of any size."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.networks.heads import PolicyHead, ValueHead, select_nodes
+from tests.networks.boards import irregular_topology
+
+
+@pytest.mark.parametrize("indices", [[2, 3], [3, 1, 1, 0]])
+def test_select_nodes_equals_indexing(indices: list[int]):
+    nodes = jax.random.normal(jax.random.key(0), (2, 5, 3))
+    np.testing.assert_array_equal(select_nodes(nodes, np.array(indices)), nodes[:, np.array(indices)])
+
+
+def test_an_action_is_read_from_its_own_pair():
+    """The logit of an action depends on its sender and its receiver, and on no other node."""
+    topology = irregular_topology(num_nodes=6, num_actions=5, seed=4)
+    head = PolicyHead(topology)
+    nodes = jax.random.normal(jax.random.key(0), (1, 6, 8))
+    params = head.init(jax.random.key(1), nodes)
+    by_node = jnp.abs(jax.jit(jax.jacrev(lambda x: head.apply(params, x)[0]))(nodes)).max((1, 3)) > 0  # [A, V]
+    wanted = np.zeros((5, 6), bool)
+    wanted[np.arange(5), topology.action_senders] = True
+    wanted[np.arange(5), topology.action_receivers] = True
+    np.testing.assert_array_equal(by_node, wanted)
+
+
+def test_value_pools_to_a_mean():
+    """Repeating every node changes nothing, and a single node that stands out is found among many."""
+    head = ValueHead(num_heads=2)
+    nodes = jax.random.normal(jax.random.key(0), (2, 5, 8))
+    apply, params = jax.jit(head.apply), head.init(jax.random.key(1), nodes)
+    few, repeated = apply(params, nodes), apply(params, jnp.tile(nodes, (1, 40, 1)))
+    np.testing.assert_allclose(repeated, few, rtol=1e-4, atol=1e-6)
+    many = jnp.tile(nodes[:, :1], (1, 200, 1))
+    one_strange = many.at[:, 77].set(5 * nodes[:, 1])
+    assert (jnp.abs(apply(params, one_strange) - apply(params, many)) > 1e-4).all()

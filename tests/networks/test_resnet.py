@@ -1,0 +1,66 @@
+"""The residual baseline sees the same features as the GAT, the borders of Hex among them."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.games import make_game
+from alphagat.networks import make_network
+
+
+@functools.cache
+def make(name: str):
+    game = make_game(name)
+    network = make_network(
+        game.topology, name="resnet", backend="dense", width=8, num_blocks=1, num_heads=1, mlp_ratio=1
+    )
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 3))
+    nodes = jax.vmap(game.observe)(states).nodes
+    generator = np.random.default_rng(0)
+    shapes = jax.eval_shape(network.init, jax.random.key(1), nodes)
+    params = jax.tree.map(lambda x: generator.normal(0, 0.2, x.shape).astype(x.dtype), shapes)
+    return game, network, states, nodes, params
+
+
+@pytest.mark.parametrize("name", ["connect_four", "hex:3"])
+def test_shapes_and_gradients(name: str):
+    game, network, _, nodes, params = make(name)
+    noisy = nodes + jax.random.normal(jax.random.key(2), nodes.shape)
+
+    def loss(params, nodes):
+        logits, value = network.apply(params, nodes)
+        assert logits.shape == (3, game.num_actions)
+        assert value.shape == (3,)
+        return (jnp.sin(logits) * jnp.arange(1, 1 + logits.size).reshape(logits.shape)).sum() + value.sum()
+
+    by_params, by_nodes = jax.jit(jax.grad(loss, argnums=(0, 1)))(params, noisy)
+    for path, gradient in jax.tree_util.tree_leaves_with_path(by_params):
+        assert np.abs(gradient).max() > 1e-4, jax.tree_util.keystr(path)
+    assert (jnp.abs(by_nodes).max(-1) > 0).all()
+
+
+def test_the_player_to_move_is_known_on_hex():
+    """On an empty board only the borders tell whose turn it is."""
+    game, network, states, nodes, params = make("hex:3")
+    other = jax.vmap(game.observe)(states.replace(current_player=1 - states.current_player)).nodes
+    np.testing.assert_array_equal(nodes[:, :9], other[:, :9])
+    apply = jax.jit(network.apply)
+    logits, value = apply(params, nodes)
+    other_logits, other_value = apply(params, other)
+    assert (jnp.abs(logits - other_logits).max(1) > 1e-4).all()
+    assert (jnp.abs(value - other_value) > 1e-4).all()
+
+
+def test_each_example_is_read_alone():
+    """No statistics over the batch: an example's outputs do not depend on its neighbours."""
+    _, network, _, nodes, params = make("connect_four")
+    noisy = nodes + jax.random.normal(jax.random.key(2), nodes.shape)
+    apply = jax.jit(network.apply)
+    logits, value = apply(params, noisy)
+    others = noisy.at[1:].mul(-3)
+    alone_logits, alone_value = apply(params, others)
+    np.testing.assert_allclose(alone_logits[:1], logits[:1], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(alone_value[:1], value[:1], rtol=1e-4, atol=1e-6)

@@ -1,0 +1,262 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+
+from alphagat.evaluation.solvers import reachable_positions
+from alphagat.games import make_game
+from alphagat.search import make_search
+from tests.search.evaluators import (
+    make_table_evaluator,
+    make_tree_search,
+    some_positions,
+    uniform_evaluator,
+)
+
+KEY = jax.random.key(0)
+GAME = make_game("tic_tac_toe")
+FEW, MANY = 4, 96
+POSITIONS, TEMPERATURE_PLIES = 1000, 5
+TACTICS = {  # position -> the moves that keep its value
+    "xo. ... ...": (3, 4, 6),  # x threatens, and then twice
+    "xx. .o. ...": (2,),  # o blocks
+    "x.x .o. ...": (1,),  # o blocks
+    "oo. .x. x..": (2,),  # x blocks, and wins
+}
+every_algorithm = pytest.mark.parametrize("algorithm", ["gumbel", "puct"])
+
+
+@pytest.fixture(scope="module")
+def solved():
+    """Some positions and what is known of them; the first are those of `TACTICS`."""
+    everything = reachable_positions(GAME)
+    boards = np.asarray(everything.states.board)
+    named = [np.flatnonzero((boards == np.asarray(position(drawing).board)).all(axis=1))[0] for drawing in TACTICS]
+    others = np.random.default_rng(0).choice(np.setdiff1d(np.arange(len(boards)), named), 300, replace=False)
+    rows = np.concatenate([named, others])
+    return jax.tree.map(lambda x: x[rows], everything)
+
+
+@pytest.fixture(scope="module")
+def searches():
+    """Searches of every position for its best move, by algorithm and number of simulations."""
+    return {
+        (algorithm, number): jax.jit(
+            make_search(GAME, uniform_evaluator, algorithm=algorithm, num_simulations=number, explore=False)
+        )
+        for algorithm, number in (("gumbel", FEW), ("gumbel", MANY), ("puct", MANY))
+    }
+
+
+@pytest.fixture(scope="module")
+def found(searches, solved):
+    states, plies = batch(solved)
+    return {name: jax.tree.map(np.asarray, search(None, KEY, states, plies)) for name, search in searches.items()}
+
+
+def batch(solved):
+    return jax.tree.map(jnp.asarray, solved.states), jnp.zeros(len(solved.values), jnp.int32)
+
+
+@pytest.fixture(scope="module")
+def explored():
+    """Trees by algorithm, of an evaluator that knows whole numbers, over random positions, with all the noise."""
+    evaluate = make_table_evaluator(GAME)
+    states, plies = some_positions(GAME, POSITIONS)
+    gumbel = make_tree_search(GAME, evaluate, algorithm="gumbel", num_simulations=24, explore=True)
+    outputs = {"gumbel": gumbel(KEY, states, plies), "puct": explore_puct(1.0)}
+    return states, jax.tree.map(np.asarray, outputs)
+
+
+@functools.cache
+def explore_puct(temperature):
+    states, plies = some_positions(GAME, POSITIONS)
+    return _puct()(temperature, KEY, states, plies)
+
+
+@functools.cache
+def _puct():
+    return jax.jit(
+        lambda temperature, key, states, plies: make_tree_search(
+            GAME,
+            make_table_evaluator(GAME),
+            algorithm="puct",
+            num_simulations=24,
+            explore=True,
+            temperature=temperature,
+            temperature_plies=TEMPERATURE_PLIES,
+        )(key, states, plies)
+    )
+
+
+def position(drawing):
+    """Reads a position from its rows, x to move first."""
+    cells = np.array([".xo".index(cell) for cell in drawing if cell in ".xo"], np.int8)
+    state = GAME.init(KEY).replace(board=jnp.asarray(cells))
+    return state.replace(current_player=jnp.int8((cells != 0).sum() % 2))
+
+
+def wins_at_once(solved):
+    """Returns `[P, A]`: the moves that end the game with a win."""
+    states, _ = batch(solved)
+    after = jax.vmap(jax.vmap(GAME.step, (None, 0, None)), (0, None, None))(states, jnp.arange(9), KEY)
+    legal = np.asarray(states.legal_action_mask)
+    return (np.asarray(after.rewards) != 0).any(axis=-1) & legal
+
+
+@every_algorithm
+def test_wins_in_one_for_both_players(algorithm, found, solved):
+    wins = wins_at_once(solved)
+    (rows,) = np.nonzero(wins.any(axis=1))
+    assert set(solved.states.current_player[rows].tolist()) == {0, 1}
+    result = found[algorithm, MANY]
+    assert wins[rows, result.action[rows]].all()
+
+
+@every_algorithm
+@pytest.mark.parametrize("drawing", TACTICS)
+def test_known_tactics(algorithm, drawing, found, solved):
+    row = list(TACTICS).index(drawing)
+    assert tuple(np.flatnonzero(solved.action_values[row] == solved.values[row])) == TACTICS[drawing]
+    assert found[algorithm, MANY].action[row] in TACTICS[drawing]
+
+
+@every_algorithm
+def test_wins_in_three_plies_and_defends(algorithm, found, solved):
+    wins = wins_at_once(solved).any(axis=1)
+    wins_in_three = (solved.values == 1) & ~wins
+    # The only moves that do not lose.
+    must_defend = (solved.values == 0) & ((solved.action_values == 0).sum(axis=1) == 1)
+    kept = solved.action_values[np.arange(len(wins)), found[algorithm, MANY].action] == solved.values
+    assert wins_in_three.sum() > 10
+    assert must_defend.sum() > 10
+    assert kept[wins_in_three].mean() > 0.65
+    assert kept[must_defend].mean() > 0.9
+
+
+@every_algorithm
+def test_more_simulations_play_better(algorithm, found, solved):
+    matters = (solved.action_values != solved.values[:, None]) & (solved.action_values != -2)
+    (rows,) = np.nonzero(matters.any(axis=1))
+    keeps = (solved.action_values == solved.values[:, None])[rows]
+    prior = (keeps.sum(axis=1) / (solved.action_values[rows] != -2).sum(axis=1)).mean()  # of no simulation
+    many = keeps[np.arange(len(rows)), found[algorithm, MANY].action[rows]].mean()
+    assert many > 0.92 > prior + 0.3
+    if algorithm == "gumbel":
+        few = keeps[np.arange(len(rows)), found[algorithm, FEW].action[rows]].mean()
+        assert prior + 0.1 < few < many - 0.1
+
+
+@every_algorithm
+def test_values_are_those_of_the_player_to_move(algorithm, found, solved):
+    wins = wins_at_once(solved).any(axis=1)
+    (lost,) = np.nonzero((solved.values == -1) & ~wins & ((solved.action_values != -2).sum(axis=1) <= 4))
+    value = found[algorithm, MANY].value
+    for player in (0, 1):
+        own = solved.states.current_player == player
+        assert value[wins & own].mean() > 0.2  # low, since Gumbel must visit the other moves too
+        assert value[lost][own[lost]].mean() < -0.5
+        assert own[lost].sum() >= 2
+    assert (abs(value) <= 1).all()
+
+
+@every_algorithm
+def test_illegal_actions_are_never_touched(algorithm, explored):
+    """Neither at the root nor inside the tree, whatever the prior says of them."""
+    states, outputs = explored
+    output, tree = outputs[algorithm]
+    legal = np.asarray(states.legal_action_mask)
+    assert legal[np.arange(len(legal)), output.action].all()
+    assert (output.policy_target[~legal] == 0).all()
+    np.testing.assert_allclose(output.policy_target.sum(axis=1), 1, rtol=1e-5)
+    nodes = (tree.node_visits > 0) & ~tree.embeddings.terminated
+    inside = np.asarray(tree.embeddings.legal_action_mask)
+    assert nodes[:, 1:].sum() > 1000
+    assert not ((tree.children_visits > 0) & ~inside & nodes[..., None]).any()
+    assert ((~inside).sum(axis=-1)[nodes] > 0).any()
+
+
+def test_gumbel_target_is_the_softmax_of_logits_and_completed_values(explored):
+    """Danihelka et al. 2022, equation 11 and appendix D, in numpy, from the visits and values of the root."""
+    states, outputs = explored
+    output, tree = outputs["gumbel"]
+    legal = np.asarray(states.legal_action_mask)
+    visits = tree.children_visits[:, 0].astype(np.float64)
+    values = (tree.children_rewards + tree.children_discounts * tree.children_values)[:, 0].astype(np.float64)
+    evaluation = make_table_evaluator(GAME)(None, states)
+    logits = np.where(legal, np.asarray(evaluation.prior_logits, np.float64), -np.inf)
+    prior = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    visited = visits > 0
+    of_visited = (prior * values * visited).sum(axis=1) / (prior * visited).sum(axis=1)
+    total = visits.sum(axis=1)
+    mixed = (np.asarray(evaluation.value, np.float64) + total * of_visited) / (1 + total)
+    completed = np.where(visited, values, mixed[:, None])
+    spread = completed.max(axis=1, keepdims=True) - completed.min(axis=1, keepdims=True)
+    rescaled = (completed - completed.min(axis=1, keepdims=True)) / np.maximum(spread, 1e-8)
+    improved = logits + (50 + visits.max(axis=1, keepdims=True)) * 0.1 * rescaled
+    expected = np.exp(improved - improved.max(axis=1, keepdims=True))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(output.policy_target, expected, atol=1e-5)
+
+
+def test_puct_target_is_the_share_of_visits(explored):
+    _, outputs = explored
+    output, tree = outputs["puct"]
+    assert (tree.children_visits[:, 0].sum(axis=1) == 24).all()
+    np.testing.assert_allclose(output.policy_target, tree.children_visits[:, 0] / 24, rtol=1e-6)
+
+
+def test_without_exploration_gumbel_needs_no_key(searches, solved):
+    states, plies = batch(solved)
+    search = searches["gumbel", FEW]
+    first, other = search(None, KEY, states, plies), search(None, jax.random.key(9), states, plies)
+    assert (first.action == other.action).all()
+    assert (first.policy_target == other.policy_target).all()
+
+
+@every_algorithm
+@pytest.mark.parametrize("explore", [True, False])
+def test_noise_belongs_to_exploration(algorithm, explore, monkeypatch):
+    name = {"gumbel": "gumbel_muzero_policy", "puct": "muzero_policy"}[algorithm]
+    asked = {}
+
+    class HasAskedError(Exception):
+        pass
+
+    def listen(*arguments, **keywords):
+        asked.update(keywords)
+        raise HasAskedError
+
+    monkeypatch.setattr(mctx, name, listen)
+    states, plies = some_positions(GAME, 10)
+    search = make_search(GAME, uniform_evaluator, algorithm=algorithm, num_simulations=2, explore=explore)
+    with pytest.raises(HasAskedError):
+        search(None, KEY, states, plies)
+    if algorithm == "gumbel":
+        assert asked["gumbel_scale"] == float(explore)
+    else:
+        assert asked["dirichlet_fraction"] == (0.25 if explore else 0)
+
+
+def test_temperature_acts_in_the_first_plies_only():
+    _, plies = some_positions(GAME, POSITIONS)
+    first = plies < TEMPERATURE_PLIES
+    for temperature in (0.5, 1.0, 30.0):
+        output, tree = jax.tree.map(np.asarray, explore_puct(temperature))
+        visits = tree.children_visits[:, 0].astype(np.float64)
+        np.testing.assert_allclose(output.policy_target, visits / 24, rtol=1e-6)
+        of_played = visits[np.arange(POSITIONS), output.action]
+        # However warm: never a move without visits, so never an illegal one.
+        assert (of_played > 0).all()
+        assert (of_played[~first] == visits[~first].max(axis=1)).all()
+        shares = visits ** (1 / temperature) * (visits > 0)
+        shares /= shares.sum(axis=1, keepdims=True)
+        # How often the most visited move is played, against a sum of independent draws.
+        best = visits.argmax(axis=1)
+        hits = (output.action == best)[first].sum()
+        chance = shares[np.arange(POSITIONS), best][first]
+        assert abs(hits - chance.sum()) < 4 * np.sqrt((chance * (1 - chance)).sum())
+        assert (chance < 0.9).sum() > 30

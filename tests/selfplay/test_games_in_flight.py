@@ -1,0 +1,177 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat import sharding
+from alphagat.games import make_game
+from alphagat.search import make_search
+from alphagat.selfplay.games_in_flight import make_opener, make_play, num_waiting_plies, start_games
+from tests.search.evaluators import make_table_evaluator
+from tests.selfplay.toy import MarkedGame, random_search
+
+KEY = jax.random.key(0)
+TOY = MarkedGame()
+NUM_PLIES, NUM_WAITING, NUM_GAMES = 7, 21, 40
+
+
+@functools.cache
+def play_toy(max_plies=20, num_calls=6):
+    """Returns the games after each call, the start first, and each call's history."""
+    games = start_games(TOY, KEY, num_games=NUM_GAMES, num_waiting=NUM_WAITING, opening_plies=0)
+    play = jax.jit(make_play(TOY, random_search, num_plies=NUM_PLIES, max_plies=max_plies, opening_plies=0))
+    kept, histories = [games], []
+    for call in range(num_calls):
+        games, history = play(None, jax.random.fold_in(KEY, call), games)
+        kept.append(games)
+        histories.append(history)
+    return jax.tree.map(np.asarray, (kept, histories))
+
+
+def all_played(histories):
+    parts = [jax.tree.map(lambda x: x[NUM_WAITING:], history) for history in histories]
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
+
+@pytest.mark.parametrize(("horizon", "plies", "waiting"), [(9, 4, 8), (9, 3, 9), (10, 3, 9), (1, 5, 0), (2, 5, 5)])
+def test_every_ply_waits_for_its_horizon_in_whole_calls(horizon, plies, waiting):
+    # The youngest ply that leaves has `waiting` plies behind it, and itself.
+    assert num_waiting_plies(horizon, plies) == waiting
+    assert waiting + 1 >= horizon > waiting + 1 - plies
+
+
+@pytest.mark.parametrize("board", ["tic_tac_toe", "hex:3"])
+def test_openings_are_uniformly_long_and_never_over(board):
+    game = make_game(board)
+    opened = jax.jit(jax.vmap(make_opener(game, 4)))(jax.random.split(KEY, 5000))
+    stones = (np.asarray(opened.state.legal_action_mask) == 0).sum(axis=1)
+    assert (stones == np.asarray(opened.plies)).all()
+    assert not opened.state.terminated.any()
+    counts = np.bincount(stones, minlength=5)
+    assert len(counts) == 5
+    assert abs(counts - 1000).max() < 4 * np.sqrt(5000 * 0.2 * 0.8)  # no game ends within 4 plies
+    first = np.asarray(opened.state.legal_action_mask)[stones == 1]
+    assert abs((~first).mean(axis=0) - 1 / 9).max() < 4 * np.sqrt(1 / 9 / len(first))
+
+
+def test_long_openings_stop_before_the_end():
+    game = make_game("hex:3")
+    opened = jax.jit(jax.vmap(make_opener(game, 9)))(jax.random.split(KEY, 500))
+    assert not opened.state.terminated.any()
+    assert opened.state.legal_action_mask.any(axis=1).all()
+    assert ((np.asarray(opened.state.cells) != 0).sum(axis=1) == opened.plies).all()
+    assert {0, 4, 6} < set(opened.plies.tolist())
+
+
+def test_no_opening_is_the_first_position():
+    opened = make_opener(make_game("hex:3"), 0)(KEY)
+    assert opened.plies == 0
+    assert opened.state.legal_action_mask.all()
+
+
+def test_shapes():
+    kept, histories = play_toy()
+    assert {leaf.shape[:2] for leaf in jax.tree.leaves(histories[0])} == {(NUM_WAITING + NUM_PLIES, NUM_GAMES)}
+    assert {leaf.shape[:2] for leaf in jax.tree.leaves(kept[1].waiting)} == {(NUM_WAITING, NUM_GAMES)}
+    assert {leaf.shape[:1] for leaf in jax.tree.leaves(kept[1].state)} == {(NUM_GAMES,)}
+    assert histories[0].policy_target.shape[2:] == (2,)
+    for before, after in zip(jax.tree.leaves(kept[0]), jax.tree.leaves(kept[-1])):
+        assert before.dtype == after.dtype
+
+
+def test_games_go_on_from_call_to_call():
+    kept, histories = play_toy()
+    for call, history in enumerate(histories):
+        # The first ply that is played starts where the last call stopped.
+        first = jax.tree.map(lambda x: x[NUM_WAITING], history.state)
+        assert all((a == b).all() for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(kept[call].state)))
+        waited = jax.tree.map(lambda x: x[:NUM_WAITING], history)
+        assert all((a == b).all() for a, b in zip(jax.tree.leaves(waited), jax.tree.leaves(kept[call].waiting)))
+
+
+def test_what_leaves_the_waiting_is_what_was_played():
+    _, histories = play_toy()
+    blank_calls = NUM_WAITING // NUM_PLIES
+    leaves = [jax.tree.map(lambda x: x[:NUM_PLIES], history) for history in histories[blank_calls:]]
+    left = jax.tree.map(lambda *x: np.concatenate(x), *leaves)
+    played = jax.tree.map(lambda x: x[: len(left.ended)], all_played(histories))
+    assert len(left.ended) == 21
+    assert all((a == b).all() for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(played), strict=True))
+
+
+@pytest.mark.parametrize("max_plies", [20, 7])
+def test_no_ply_is_lost_or_doubled(max_plies):
+    played = all_played(play_toy(max_plies)[1])
+    state = played.state
+    identities = set(zip(state.serial.ravel().tolist(), state.ply.ravel().tolist()))
+    assert len(identities) == state.ply.size
+    assert (state.ply[0] == 0).all()
+    assert not state.terminated.any()
+    ended, goes_on = played.ended[:-1], ~played.ended[:-1]
+    assert (state.serial[1:] == state.serial[:-1])[goes_on].all()
+    assert (state.ply[1:] == state.ply[:-1] + 1)[goes_on].all()
+    assert (state.serial[1:] != state.serial[:-1])[ended].all()
+    assert (state.ply[1:][ended] == 0).all()
+    assert (played.length == state.ply + 1).all()
+    assert (played.ended == (played.length == np.minimum(state.length, max_plies))).all()
+
+
+def test_the_cap_is_told_from_the_end_and_pays_what_the_game_names():
+    played = all_played(play_toy(7)[1])
+    state = played.state
+    long_games = state.length == 20
+    assert (played.truncated == (long_games & (state.ply == 6))).all()
+    assert played.truncated.sum() > 20
+    assert (played.discount[played.ended] == 0).all()
+    # Ply 6 is the first of player 1's second turn: a cut pays it -0.5, beside the quarter of its last move.
+    assert (state.current_player[played.truncated] == 1).all()
+    assert set(played.reward[played.truncated].tolist()) == {-0.5, -0.25}
+    by_rules = played.ended & ~played.truncated
+    won = np.where(state.serial % 2 == 0, 1.0, -1.0)
+    assert set((played.reward - won)[by_rules].tolist()) == {0, 0.25}
+
+
+def test_a_game_that_ends_at_the_cap_is_not_cut():
+    played = all_played(play_toy(20)[1])
+    assert (played.ended & (played.length == 20)).any()
+    assert not played.truncated.any()
+
+
+def test_discounts_follow_the_players():
+    played = all_played(play_toy()[1])
+    before, after = played.state.current_player[:-1], played.state.current_player[1:]
+    expected = np.where(played.ended[:-1], 0, np.where(before == after, 1, -1))
+    assert (played.discount[:-1] == expected).all()
+    assert set(played.discount.ravel().tolist()) == {-1, 0, 1}
+
+
+def test_one_device_plays_the_games_of_eight():
+    game = make_game("tic_tac_toe")
+    search = make_search(game, make_table_evaluator(game), algorithm="gumbel", num_simulations=6, explore=True)
+    play = make_play(game, search, num_plies=12, max_plies=9, opening_plies=0)
+
+    def iterate(groups):
+        keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(KEY, group)))(groups)
+        games = jax.vmap(lambda key: start_games(game, key, num_games=4, num_waiting=0, opening_plies=0))(keys[:, 0])
+        return jax.vmap(play, in_axes=(None, 0, 0))(None, keys[:, 1], games)
+
+    def on(num_devices):
+        mesh = sharding.make_mesh(num_devices)
+        mapped = jax.shard_map(
+            iterate, mesh=mesh, in_specs=sharding.SHARDED, out_specs=sharding.SHARDED, check_vma=False
+        )
+        return jax.tree.map(np.asarray, jax.jit(mapped)(jnp.arange(8)))
+
+    (one, one_history), (eight, eight_history) = on(1), on(8)
+    for name in ("state", "ended", "reward", "discount", "length"):
+        for a, b in zip(
+            jax.tree.leaves(getattr(one_history, name)), jax.tree.leaves(getattr(eight_history, name)), strict=True
+        ):
+            assert (a == b).all()
+    assert all((a == b).all() for a, b in zip(jax.tree.leaves(one.state), jax.tree.leaves(eight.state)))
+    np.testing.assert_allclose(one_history.policy_target, eight_history.policy_target, atol=1e-5)
+    # Groups play different games.
+    boards = one_history.state.board
+    assert len({boards[group].tobytes() for group in range(8)}) == 8

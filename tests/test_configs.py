@@ -1,0 +1,55 @@
+"""Every file in configs/ is a run that can begin, and the smoke run really runs."""
+
+from pathlib import Path
+
+import jax
+import pytest
+
+from alphagat import commands
+from alphagat.evaluation.openings import distinct_openings
+from alphagat.evaluation.players import make_opponent
+from alphagat.training.loop import train
+from alphagat.training.metrics import read_metrics
+from alphagat.training.setup import make_setup
+from alphagat.training.state import state_shapes
+
+FOLDER = Path(__file__).parents[1] / "configs"
+FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name != "__init__.py")
+
+
+def test_there_are_configs():
+    assert {"smoke.py", "quickstart.py"} <= set(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_config_can_begin(name: str):
+    config = commands.load_config(str(FOLDER / name))
+    config.validate()
+    setup = make_setup(config)
+    assert setup.plan.num_games == config.selfplay.num_games, "nothing needs rounding"
+    assert setup.plan.num_groups % 8 == 0, "eight CPU devices, the default, share the groups"
+    leaves = jax.tree.leaves(state_shapes(setup))
+    assert sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) < 4 * 2**30
+    for opponent in set(config.evaluation.opponents) - {"previous", "solver"}:
+        assert make_opponent(setup.game, opponent).name == opponent
+    if config.evaluation.every:
+        num_openings = config.evaluation.num_games // 2
+        assert len(distinct_openings(setup.game, num_openings, config.seed).terminated) == num_openings
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_config_opens_with_its_command(name: str):
+    text = (FOLDER / name).read_text()
+    assert text.startswith('"""')
+    assert f"python -m alphagat.main --config configs/{name} --workdir runs/{name.removesuffix('.py')}" in text
+
+
+def test_smoke_trains(tmp_path):
+    """As it is, but for the matches, which take most of its time."""
+    config = commands.load_config(str(FOLDER / "smoke.py"), ["--config.evaluation.opponents=random"])
+    train(config, tmp_path / "smoke")
+    lines = read_metrics(tmp_path / "smoke")
+    assert [line["iteration"] for line in lines] == list(range(1, config.num_iterations + 1))
+    assert lines[-1]["train/policy_loss"] > 0
+    assert 0 <= lines[-1]["eval/vs_random/win_rate"] <= 1
+    assert (tmp_path / "smoke" / "checkpoints" / str(config.num_iterations)).is_dir()

@@ -1,0 +1,70 @@
+"""The command that plays a match from a checkpoint: its one line of result, and its one line of refusal."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from alphagat import evaluate, sharding
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.run_folder import open_run_folder
+from alphagat.training.state import init_state
+from tests.training.tiny import tiny_config, tiny_setup
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    folder = open_run_folder(tmp_path_factory.mktemp("evaluate") / "run", tiny_config())
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(init_state(tiny_setup(), sharding.make_mesh(1)), 5)
+    return folder
+
+
+def test_result_is_one_line(run, capsys):
+    flags = ["--workdir", str(run), "--opponent", "random", "--games", "8", "--simulations", "2"]
+    assert evaluate.run(flags) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    line = re.fullmatch(
+        r"hex:2, iteration 5, 2 simulations against random: score (\S+)% \(95% interval (\S+)% to (\S+)%; "
+        r"moving first (\S+)%, second (\S+)%\), (\d+) won, (\d+) drawn, (\d+) lost of 8 games\n",
+        printed.out,
+    )
+    assert line
+    score, low, high, first, second, *counts = map(float, line.groups())
+    assert sum(counts) == 8
+    assert low <= score <= high
+    assert score == pytest.approx(100 * (counts[0] + counts[1] / 2) / 8, abs=0.1)
+    assert score == pytest.approx((first + second) / 2, abs=0.1)
+    assert evaluate.run(flags) == 0
+    assert capsys.readouterr().out == printed.out
+
+
+MISTAKES = {
+    "no workdir": ([], "--workdir"),
+    "odd games": (["--games", "7"], "--games 7: take an even number"),
+    "no games": (["--games", "0"], "--games 0: take an even number"),
+    "too many games": (["--games", "600"], "play at most"),
+    "a word for games": (["--games", "many"], "invalid int value: 'many'"),
+    "no simulations": (["--simulations", "0"], "--simulations 0: take at least 1"),
+    "unknown opponent": (["--opponent", "mcst:3"], "opponent 'mcst:3' is unknown: take random, mcts:N"),
+    "no playouts": (["--opponent", "mcts:0"], "opponent 'mcts:0' is unknown"),
+    "previous": (["--opponent", "previous"], "opponent 'previous' is unknown"),
+    "negative seed": (["--seed", "-1"], "--seed -1: take"),
+    "unknown flag": (["--game", "3"], "unrecognized arguments: --game 3"),
+}
+
+
+@pytest.mark.parametrize(("flags", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistake_gives_one_line_and_exit_2(run, capsys, flags: list[str], message: str):
+    assert evaluate.run([*flags, *(["--workdir", str(run)] if flags else [])]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+
+
+def test_help(capsys):
+    assert evaluate.run(["--help"]) == 0
+    assert "--opponent mcts:100 --games 200" in capsys.readouterr().out

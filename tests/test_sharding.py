@@ -1,0 +1,33 @@
+"""The mesh: as many devices as asked, and one line where there are fewer."""
+
+import jax
+import pytest
+
+from alphagat import sharding
+from alphagat.errors import UserError
+
+
+@pytest.mark.parametrize(("asked", "found"), [(0, 8), (1, 1), (3, 3), (8, 8)])
+def test_mesh_has_the_devices_asked_for(asked: int, found: int):
+    mesh = sharding.make_mesh(asked)
+    assert mesh.size == found
+    assert mesh.axis_names == ("data",)
+    assert list(mesh.devices.flat) == jax.devices()[:found]
+
+
+def test_more_devices_than_there_are():
+    with pytest.raises(UserError, match=r"^config\.mesh\.data=9, but this process has 8 cpu device\(s\): set it to at"):
+        sharding.make_mesh(9)
+
+
+def test_devices_that_are_in_use_stay_as_they_are():
+    jax.devices()
+    sharding.configure_cpu_devices(3)
+    assert len(jax.devices()) == 8
+
+
+def test_shardings():
+    mesh = sharding.make_mesh(4)
+    numbers = jax.numpy.arange(8)
+    assert [len(x.data) for x in jax.device_put(numbers, sharding.sharded(mesh)).addressable_shards] == [2] * 4
+    assert [len(x.data) for x in jax.device_put(numbers, sharding.replicated(mesh)).addressable_shards] == [8] * 4

@@ -1,0 +1,103 @@
+"""A player from a run: its moves are legal, its network is the run's, and what is missing is said in one line."""
+
+import shutil
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import alphagat
+from alphagat import evaluate, sharding
+from alphagat.errors import UserError
+from alphagat.evaluation.openings import random_positions
+from alphagat.training.agent import load
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.run_folder import open_run_folder
+from alphagat.training.state import RunState, init_state
+from tests.training.tiny import tiny_config, tiny_setup
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> tuple[Path, RunState]:
+    """Returns a run's folder with checkpoints 1 and 2, whose parameters differ, and the state of the second."""
+    folder = open_run_folder(tmp_path_factory.mktemp("agent") / "run", tiny_config())
+    first = init_state(tiny_setup(), sharding.make_mesh(1))
+    params = jax.tree.map(lambda x: x + 0.1, first.train.params)
+    second = first.replace(train=first.train.replace(params=params))
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(first, 1)
+        checkpoints.save(second, 2)
+    return folder, second
+
+
+def test_loads_the_latest_or_the_one_asked_for(run):
+    folder, second = run
+    assert alphagat.load is load
+    agent = load(str(folder))
+    assert (agent.iteration, agent.game.name, agent.config) == (2, "hex:2", tiny_config())
+    for one, other in zip(jax.tree.leaves(agent.params), jax.tree.leaves(second.train.params), strict=True):
+        np.testing.assert_array_equal(one, other)
+    earlier = load(folder, 1)
+    assert earlier.iteration == 1
+    assert not np.array_equal(jax.tree.leaves(earlier.params)[0], jax.tree.leaves(agent.params)[0])
+
+
+def test_plays_legal_moves_and_always_the_same(run):
+    agent = load(run[0])
+    player = agent.player(3)
+    assert player.name == "iteration 2, 3 simulations"
+    assert agent.player().name == "iteration 2, 2 simulations"
+    states = random_positions(agent.game, 16, 0, 2, seed=0)
+    act = jax.jit(player.act)
+    actions = act(player.params, jax.random.key(0), states)
+    assert actions.shape == (16,)
+    assert jnp.take_along_axis(states.legal_action_mask, actions[:, None], axis=1).all()
+    np.testing.assert_array_equal(act(player.params, jax.random.key(1), states), actions)
+
+
+def test_evaluates_a_single_state(run):
+    folder, second = run
+    agent = load(folder)
+    state = agent.game.init(jax.random.key(0))
+    found = agent.evaluate(state)
+    assert isinstance(found.prior_logits, np.ndarray)
+    assert found.prior_logits.shape == (4,)
+    assert found.value.shape == ()
+    logits, value = tiny_setup().network.apply(second.train.params, agent.game.observe(state).nodes[None])
+    np.testing.assert_allclose(found.prior_logits, logits[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.value, value[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture(params=["no folder", "no config", "no checkpoint", "no such checkpoint", "damaged"])
+def broken(request, run, tmp_path) -> tuple[list[str], str]:
+    """Returns flags of `evaluate`, and what the line must say."""
+    folder = tmp_path / "run"
+    if request.param != "no folder":
+        shutil.copytree(run[0], folder)
+    if request.param == "no folder":
+        return [str(folder)], "config.json does not exist"
+    if request.param == "no config":
+        (folder / "config.json").unlink()
+        return [str(folder)], "holds no run"
+    if request.param == "no checkpoint":
+        shutil.rmtree(folder / "checkpoints")
+        return [str(folder)], "has no complete checkpoint yet"
+    if request.param == "no such checkpoint":
+        return [str(folder), "--iteration=7"], "has no checkpoint of iteration 7: it has [1, 2]"
+    (folder / "checkpoints" / "2" / "params" / "manifest.ocdbt").write_bytes(b"")
+    return [str(folder)], "checkpoints/2 cannot be read"
+
+
+def test_what_is_missing_or_broken_gives_one_line(broken, capsys):
+    (folder, *more), message = broken
+    iteration = int(more[0].partition("=")[2]) if more else None
+    with pytest.raises(UserError) as refusal:
+        load(folder, iteration)
+    assert message in str(refusal.value)
+    assert evaluate.run(["--workdir", folder, *more]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"error: {refusal.value}\n"
+    assert not (Path(folder) / "checkpoints" / "x").exists()

@@ -1,0 +1,226 @@
+"""What is saved comes back leaf by leaf on any number of devices, or not at all."""
+
+import shutil
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat import sharding
+from alphagat.errors import UserError
+from alphagat.training.checkpoints import Checkpoints, checksums
+from alphagat.training.setup import make_setup
+from alphagat.training.state import RunState, state_shapes, state_shardings
+from tests.training.tiny import tiny_config, tiny_setup
+
+STEP = 3
+
+
+@pytest.fixture(scope="module")
+def setup():
+    return tiny_setup()
+
+
+@pytest.fixture(scope="module")
+def content(setup) -> RunState:
+    """Returns a run state on the host in which every leaf is random."""
+    generator = np.random.default_rng(0)
+
+    def draw(leaf):
+        if leaf.dtype == np.bool_:
+            return generator.integers(0, 2, leaf.shape).astype(bool)
+        if leaf.dtype == np.float32:
+            return generator.normal(size=leaf.shape).astype(np.float32)
+        return generator.integers(0, 100, leaf.shape).astype(leaf.dtype)
+
+    return jax.tree.map(draw, state_shapes(setup))
+
+
+def on_devices(content: RunState, num_devices: int) -> RunState:
+    mesh = sharding.make_mesh(num_devices)
+    return jax.device_put(content, state_shardings(mesh, content))
+
+
+@pytest.fixture(scope="module")
+def saved(content, tmp_path_factory) -> dict[int, Path]:
+    """Returns folders with `content` as step 3, by the number of devices that saved it."""
+    folders = {}
+    for num_devices in (1, 2, 8):
+        folders[num_devices] = tmp_path_factory.mktemp(f"saved_on_{num_devices}")
+        with Checkpoints(folders[num_devices]) as checkpoints:
+            checkpoints.save(on_devices(content, num_devices), STEP)
+    return folders
+
+
+def contents_of(folder: Path) -> dict[str, bytes | None]:
+    """Returns every file and folder below, and what the files hold."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def assert_equal(one, other):
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    for path, (left, right) in zip(
+        [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(one)],
+        zip(jax.tree.leaves(one), jax.tree.leaves(other)),
+        strict=True,
+    ):
+        assert left.dtype == right.dtype, path
+        np.testing.assert_array_equal(np.asarray(left), np.asarray(right), err_msg=path)
+
+
+@pytest.mark.parametrize(
+    ("devices_before", "devices_after"), [(1, 1), (1, 8), (8, 1), (8, 8), (8, 4), (2, 4), (8, 2), (2, 1)]
+)
+def test_restores_exactly_on_other_devices(setup, content, saved, devices_before: int, devices_after: int):
+    mesh = sharding.make_mesh(devices_after)
+    with Checkpoints(saved[devices_before], read_only=True) as checkpoints:
+        assert checkpoints.steps() == [STEP]
+        state = checkpoints.restore(setup, mesh, STEP)
+    assert_equal(state, content)
+    assert jax.tree.map(lambda x: x.sharding, state) == state_shardings(mesh, state)
+
+
+def test_parameters_alone_are_those_of_the_run(setup, content, saved):
+    with Checkpoints(saved[8], read_only=True) as checkpoints:
+        params = checkpoints.restore_params(setup, STEP)
+    assert_equal(params, content.train.params)
+
+
+def test_a_saved_state_may_be_donated_at_once(setup, content, tmp_path):
+    state = on_devices(content, 8)
+    overwrite = jax.jit(lambda x: jax.tree.map(jnp.zeros_like, x), donate_argnums=0, keep_unused=True)
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(state, STEP)
+        overwrite(state)
+        checkpoints.wait()
+        assert_equal(checkpoints.restore(setup, sharding.make_mesh(8), STEP), content)
+
+
+def test_keeps_the_latest_three_and_every_fourth(content, tmp_path):
+    state = on_devices(content, 1)
+    with Checkpoints(tmp_path, keep=3, keep_every=4) as checkpoints:
+        for step in range(1, 11):
+            checkpoints.save(state, step)
+        checkpoints.wait()
+        assert checkpoints.steps() == [4, 8, 9, 10]
+    with Checkpoints(tmp_path, read_only=True) as checkpoints:
+        assert checkpoints.steps() == [4, 8, 9, 10]
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"4", "8", "9", "10"}
+
+
+def test_what_is_not_complete_is_not_a_step(setup, content, saved, tmp_path):
+    """Leftovers of a killed save, and strangers, are no checkpoints and are left alone by a reader."""
+    folder = tmp_path / "checkpoints"
+    shutil.copytree(saved[8] / "checkpoints", folder)
+    shutil.copytree(folder / str(STEP), folder / "4.orbax-checkpoint-tmp-1700000000")
+    shutil.rmtree(folder / "4.orbax-checkpoint-tmp-1700000000" / "run")
+    (folder / "5.orbax-checkpoint-tmp").mkdir()
+    (folder / "notes.txt").write_text("mine")
+    before = contents_of(tmp_path)
+    with Checkpoints(tmp_path, read_only=True) as checkpoints:
+        assert checkpoints.steps() == [STEP]
+        assert_equal(checkpoints.restore(setup, sharding.make_mesh(8), STEP), content)
+    assert contents_of(tmp_path) == before
+
+
+def test_reading_where_nothing_was_saved_makes_no_folder(tmp_path):
+    with Checkpoints(tmp_path / "run", read_only=True) as checkpoints:
+        assert checkpoints.steps() == []
+    assert not (tmp_path / "run").exists()
+
+
+DAMAGES = {
+    "no run": ("run", None),
+    "no metadata": ("run/_METADATA", None),
+    "metadata cut": ("run/_METADATA", "cut"),
+    "no manifest": ("run/manifest.ocdbt", None),
+    "manifest flipped": ("run/manifest.ocdbt", "flip"),
+    "no index": ("run/d", None),
+    "index cut": ("run/d/*", "cut"),
+    "index flipped": ("run/d/*", "flip"),
+    "index emptied": ("run/d/*", "empty"),
+    "index overwritten": ("run/d/*", "noise"),
+}
+
+
+def damage(step: Path, pattern: str, how: str | None) -> None:
+    paths = list(step.glob(pattern))
+    assert paths
+    for path in paths:
+        if how is None:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            continue
+        data = bytearray(path.read_bytes())
+        if how == "flip":
+            data[len(data) // 2] ^= 16
+        elif how == "noise":
+            data = bytearray(np.random.default_rng(0).bytes(len(data)))
+        path.write_bytes(data[: {"cut": len(data) // 2, "empty": 0}.get(how, len(data))])
+
+
+@pytest.mark.parametrize(("pattern", "how"), DAMAGES.values(), ids=DAMAGES.keys())
+def test_damage_gives_one_line_and_changes_nothing(setup, saved, tmp_path, pattern: str, how: str | None):
+    shutil.copytree(saved[8] / "checkpoints", tmp_path / "checkpoints")
+    step = tmp_path / "checkpoints" / str(STEP)
+    damage(step, pattern, how)
+    before = contents_of(tmp_path)
+    with Checkpoints(tmp_path, read_only=True) as checkpoints:
+        assert checkpoints.steps() == [STEP]
+        with pytest.raises(UserError) as refusal:
+            checkpoints.restore(setup, sharding.make_mesh(8), STEP)
+    assert f"checkpoint {step} cannot be read" in str(refusal.value)
+    assert "move that folder away" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert contents_of(tmp_path) == before
+
+
+def test_a_single_changed_bit_is_found(setup, saved, tmp_path):
+    """Somewhere in the largest file: Orbax alone reads most such changes as other numbers."""
+    shutil.copytree(saved[8] / "checkpoints", tmp_path / "checkpoints")
+    file = max((tmp_path / "checkpoints" / str(STEP) / "run").rglob("*"), key=lambda path: path.stat().st_size)
+    data, refused = file.read_bytes(), 0
+    content = None
+    for place in np.linspace(0, len(data) - 1, 12, dtype=int):
+        changed = bytearray(data)
+        changed[place] ^= 1
+        file.write_bytes(changed)
+        with Checkpoints(tmp_path, read_only=True) as checkpoints:
+            try:
+                restored = checkpoints.restore(setup, sharding.make_mesh(8), STEP)
+            except UserError:
+                refused += 1
+            else:  # a byte that no array's value rests on
+                content = content or restored
+                assert_equal(restored, content)
+    assert refused
+
+
+def test_another_networks_checkpoint_is_refused(saved):
+    config = tiny_config()
+    config.network.width = 12
+    with Checkpoints(saved[8], read_only=True) as checkpoints:
+        with pytest.raises(UserError, match="cannot be read"):
+            checkpoints.restore(make_setup(config), sharding.make_mesh(8), STEP)
+        with pytest.raises(UserError, match="cannot be read"):
+            checkpoints.restore_params(make_setup(config), STEP)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int16, np.uint32, np.bool_])
+def test_checksums_see_every_change(dtype: type):
+    """Of one element anywhere, and of two that change places."""
+    data = (np.arange(40).reshape(5, 8) % 2).astype(dtype)
+    seen = {int(checksums({"x": data})[0])}
+    for place in np.ndindex(data.shape):
+        changed = data.copy()
+        changed[place] = 1 - changed[place]
+        seen.add(int(checksums({"x": changed})[0]))
+    assert len(seen) == 41
+    swapped = data.copy()
+    swapped[0, :2] = swapped[0, 1::-1]
+    assert int(checksums({"x": swapped})[0]) != int(checksums({"x": data})[0])
+
+
+def test_checksums_do_not_depend_on_the_devices(content):
+    assert checksums(on_devices(content, 1)).tolist() == checksums(on_devices(content, 8)).tolist()

@@ -1,0 +1,162 @@
+"""One iteration: no word with the host, the same games on one and on eight devices, everything where it belongs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.extend.core import jaxprs_in_params
+
+from alphagat import sharding
+from alphagat.training.iteration import make_iteration
+from alphagat.training.state import init_state, state_shardings
+from tests.training.tiny import tiny_setup
+
+DEVICES = (1, 8)
+
+
+@pytest.fixture(scope="module")
+def setup():
+    return tiny_setup()
+
+
+@pytest.fixture(scope="module")
+def iterations(setup, compiled_once):
+    return {size: make_iteration(setup, sharding.make_mesh(size)) for size in DEVICES}
+
+
+@pytest.fixture(scope="module")
+def lowered(setup, iterations):
+    return iterations[8].lower(init_state(setup, sharding.make_mesh(8)))
+
+
+@pytest.fixture(scope="module")
+def histories(setup, iterations):
+    """Returns, per number of devices, the states (on the host) and metrics after each of six iterations."""
+    found = {}
+    for size, iterate in iterations.items():
+        state = init_state(setup, sharding.make_mesh(size))
+        found[size] = [(jax.device_get(state), None)]
+        for _ in range(6):
+            state, metrics = iterate(state)
+            found[size].append((jax.device_get(state), jax.device_get(metrics)))
+    return found
+
+
+def test_runs_under_a_transfer_guard(setup, iterations):
+    """Nothing moves from the host to the devices, and the argument is consumed."""
+    state = init_state(setup, sharding.make_mesh(8))
+    state, _ = iterations[8](state)
+    with jax.transfer_guard("disallow"):
+        after, metrics = iterations[8](state)
+        jax.block_until_ready((after, metrics))
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state))
+    assert jax.tree.map(lambda x: x.sharding, after) == state_shardings(sharding.make_mesh(8), after)
+    with pytest.raises(Exception, match="isallowed"), jax.transfer_guard("disallow"):
+        jnp.zeros(2) + np.ones(2)
+
+
+def test_calls_no_host(lowered):
+    def with_callback(x):
+        return jax.pure_callback(np.sin, x, x)
+
+    assert "callback" in jax.jit(with_callback).lower(jnp.zeros(2)).as_text()
+    assert "callback" not in lowered.as_text()
+
+
+def test_selfplay_waits_for_no_other_device(setup, iterations, lowered):
+    """The only collective is the sum over the devices, and it stands outside of every search."""
+    text = lowered.as_text()
+    collectives = ("all_gather", "all_to_all", "collective_permute", "reduce_scatter")
+    assert not [name for name in collectives if f"stablehlo.{name}" in text]
+    assert "stablehlo.all_reduce" in text
+    program = jax.make_jaxpr(iterations[8])(init_state(setup, sharding.make_mesh(8))).jaxpr
+    searches = inside_whiles(program)
+    assert searches
+    assert not any(name.startswith("psum") for names in searches for name in names)
+
+
+def inside_whiles(jaxpr) -> list[set[str]]:
+    """Returns the names of all primitives within each `while` of a program: the searches are the only ones."""
+    found = []
+
+    def names(inner) -> set[str]:
+        every = set()
+        for equation in inner.eqns:
+            below = [names(each) for each in jaxprs_in_params(equation.params)]
+            every |= {equation.primitive.name}.union(*below)
+            if equation.primitive.name == "while":
+                found.append(set().union(*below))
+        return every
+
+    names(jaxpr)
+    return found
+
+
+def test_counters_and_metrics(setup, histories):
+    plan = setup.plan
+    for number, (state, metrics) in enumerate(histories[8][1:], start=1):
+        assert int(state.iteration) == number
+        updates = max(number - plan.first_update_iteration, 0) * plan.updates_per_iteration
+        assert int(state.train.step) == updates
+        assert metrics["plies"] == plan.frames_per_iteration
+        assert 0 < metrics["games"] <= 2 * plan.num_games  # four plies end at most two games, of at least three each
+        assert metrics["game_plies"] >= 3 * metrics["games"]
+        assert metrics["truncated"] == metrics["drawn"] == 0
+        assert np.isfinite(metrics["policy_loss"]) == (updates > 0)
+
+
+def test_first_update_comes_once_the_replay_holds_its_minimum(setup, histories):
+    plan, min_size = setup.plan, setup.config.replay.min_size
+    sizes = [int(state.replay.size.sum()) for state, _ in histories[8]]
+    assert sizes == [min(max(n - 1, 0) * plan.frames_per_iteration, 256) for n in range(7)]
+    first = next(n for n, size in enumerate(sizes) if size >= min_size)
+    steps = [int(state.train.step) for state, _ in histories[8]]
+    assert next(n for n, step in enumerate(steps) if step) == first == plan.first_update_iteration + 1
+
+
+def test_parameters_change_with_the_updates_only(histories):
+    params = [state.train.params for state, _ in histories[8]]
+
+    def equal(one, other):
+        return all(map(np.array_equal, jax.tree.leaves(one), jax.tree.leaves(other)))
+
+    assert equal(params[0], params[1])
+    assert not equal(params[1], params[2])
+
+
+def test_one_and_eight_devices_play_the_same_games(histories, record_property):
+    """The share of equal moves of the first iteration is recorded; rounding may turn a close choice."""
+    one, eight = (histories[size][1][0] for size in DEVICES)
+    same = (one.games.waiting.state.cells == eight.games.waiting.state.cells).all(-1)  # [G, P, N]
+    record_property("share of equal positions", float(same.mean()))
+    assert same.mean() > 0.95
+    for name in ("policy_target", "search_value"):
+        np.testing.assert_allclose(
+            getattr(one.games.waiting, name)[same], getattr(eight.games.waiting, name)[same], atol=1e-5
+        )
+
+
+def test_logits_are_the_same_on_one_and_eight_devices(setup, histories):
+    """Per-device batches of 64 and 8 positions; to 1e-5."""
+    state = histories[8][-1][0]
+    positions = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:64], state.replay.samples.state)
+    found = []
+    for size in DEVICES:
+        mesh = sharding.make_mesh(size)
+        evaluate = jax.shard_map(
+            setup.evaluate, mesh=mesh, in_specs=(sharding.REPLICATED, sharding.SHARDED), out_specs=sharding.SHARDED
+        )
+        found.append(jax.jit(evaluate)(state.train.params, positions))
+    for one, eight in zip(*found, strict=True):
+        assert np.ptp(one) > 1e-3
+        np.testing.assert_allclose(one, eight, atol=1e-5)
+
+
+def test_replay_holds_positions_of_the_game(setup, histories):
+    """Every sample is a position in which its target's moves are legal, with an outcome for a value."""
+    samples = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), histories[8][-1][0].replay.samples)
+    legal = np.asarray(samples.state.legal_action_mask)
+    assert (samples.policy_target[~legal] == 0).all()
+    np.testing.assert_allclose(samples.policy_target.sum(1), 1, rtol=1e-5)
+    assert set(samples.value_target.tolist()) == {-1.0, 1.0}
+    assert not samples.state.terminated.any()

@@ -1,0 +1,254 @@
+"""The whole loop: a run that was stopped ends as one that was not, and nothing that is wrong does any harm."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from alphagat import sharding
+from alphagat.config import Config
+from alphagat.config_validation import to_dict
+from alphagat.errors import UserError
+from alphagat.training import loop
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.loop import is_due, train
+from alphagat.training.metrics import read_metrics
+from alphagat.training.run_folder import read_config
+from alphagat.training.setup import make_setup
+from alphagat.training.state import RunState
+from tests.training.tiny import NUM_ITERATIONS, tiny_config
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # what no two runs share
+ROOT = Path(__file__).parents[2]
+CONFIG_FILE = """
+from alphagat.config_validation import from_dict
+
+def get_config():
+    return from_dict({!r})
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(compiled_once, tmp_path_factory) -> Path:
+    """Returns the folder of a run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    train(tiny_config(), folder)
+    return folder
+
+
+def last_state(folder: Path) -> RunState:
+    with Checkpoints(folder, read_only=True) as checkpoints:
+        step = checkpoints.steps()[-1]
+        return checkpoints.restore(make_setup(read_config(folder)), sharding.make_mesh(0), step)
+
+
+def contents_of(folder: Path) -> dict[str, bytes | None]:
+    return {str(each.relative_to(folder)): each.read_bytes() if each.is_file() else None for each in folder.rglob("*")}
+
+
+def assert_same_run(folder: Path, other: Path) -> None:
+    """Compares the last state bit by bit, and every metric but the times; each iteration has one line."""
+    one, two = last_state(folder), last_state(other)
+    for (path, left), right in zip(jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(two), strict=True):
+        assert np.asarray(left).tobytes() == np.asarray(right).tobytes(), jax.tree_util.keystr(path)
+    lines = [read_metrics(each) for each in (folder, other)]
+    assert [line["iteration"] for line in lines[0]] == list(range(1, NUM_ITERATIONS + 1))
+    without_times = [[{k: v for k, v in line.items() if k not in TIMES} for line in each] for each in lines]
+    assert without_times[0] == without_times[1]
+
+
+def test_is_due():
+    assert [step for step in range(1, 8) if is_due(step, 3, last=7)] == [3, 6, 7]
+    assert not any(is_due(step, 0, last=7) for step in range(1, 8))
+
+
+def test_metrics_have_the_names_that_people_read(finished):
+    lines = read_metrics(finished)
+    every_line = {"iteration", "frames", "hours", "train/policy_loss", "train/value_loss", "train/grad_norm"}
+    every_line |= {"train/policy_entropy", "train/learning_rate", "selfplay/game_length", "selfplay/games_per_s"}
+    every_line |= {"selfplay/simulations_per_s"}
+    scores = {"eval/elo"}
+    for opponent in ("random", "previous"):
+        scores |= {f"eval/vs_{opponent}/win_rate{end}" for end in ("", "_low", "_high")}
+    for line in lines:
+        assert every_line <= line.keys()
+        assert (scores <= line.keys()) == (line["iteration"] % 4 == 0)
+    assert [line["frames"] for line in lines] == [64 * n for n in range(1, NUM_ITERATIONS + 1)]
+    assert [line["train/policy_loss"] is None for line in lines] == [True] + [False] * (NUM_ITERATIONS - 1)
+    hours = [line["hours"] for line in lines]
+    assert hours == sorted(hours)
+    assert all(line["selfplay/simulations_per_s"] > 0 for line in lines)
+    assert all(2 < line["selfplay/game_length"] <= 4 for line in lines)
+
+
+def test_run_folder_has_what_it_should(finished):
+    assert {path.name for path in finished.iterdir()} == {
+        "config.json",
+        "env.json",
+        "metrics.jsonl",
+        "checkpoints",
+        "tensorboard",
+    }
+    assert {int(path.name) for path in (finished / "checkpoints").iterdir()} == {10, 11, 12}
+    assert int(last_state(finished).iteration) == NUM_ITERATIONS
+
+
+class Stopped(BaseException):
+    """Stands for whatever ends a process."""
+
+
+def test_resumed_is_never_interrupted(finished, tmp_path, monkeypatch, capsys):
+    """Stops before the save of iterations 2 and 4, after their metrics were written; 4 has an evaluation."""
+    save, stops = Checkpoints.save, [2, 4]
+
+    def stop(self, state, step):
+        if stops and step == stops[0]:
+            stops.pop(0)
+            raise Stopped
+        save(self, state, step)
+
+    monkeypatch.setattr(Checkpoints, "save", stop)
+    folder, starts = tmp_path / "run", 1
+    while stops:
+        lost = stops[0]
+        with pytest.raises(Stopped):
+            train(tiny_config(), folder)
+        assert read_metrics(folder)[-1]["iteration"] == lost
+        starts += 1
+    capsys.readouterr()
+    train(tiny_config(), folder)
+    assert f"resumed after iteration {lost - 1}" in capsys.readouterr().out
+    assert_same_run(folder, finished)
+    assert len(json.loads((folder / "env.json").read_text())) == starts
+
+
+def test_killed_three_times_is_never_interrupted(finished, tmp_path, process_environment):
+    """The command itself, ended by SIGKILL at random moments, some of them during a save."""
+    (tmp_path / "tiny.py").write_text(CONFIG_FILE.format(to_dict(tiny_config())))
+    folder = tmp_path / "run"
+    command = [sys.executable, "-m", "alphagat.main", f"--config={tmp_path / 'tiny.py'}", f"--workdir={folder}"]
+    moments = random.Random(0)
+    for wanted in (1, 4, 8):
+        with subprocess.Popen(command, cwd=ROOT, env=process_environment, stdout=subprocess.DEVNULL) as process:
+            while process.poll() is None and not (folder / "checkpoints" / str(wanted)).exists():
+                time.sleep(0.005)
+            time.sleep(moments.uniform(0, 0.15))
+            process.send_signal(signal.SIGKILL)
+    ended = subprocess.run(command, cwd=ROOT, env=process_environment, capture_output=True, text=True, check=True)
+    assert "resumed after iteration" in ended.stdout
+    assert f"checkpoint: {folder / 'checkpoints' / str(NUM_ITERATIONS)}" in ended.stdout
+    assert ended.stderr == ""
+    assert_same_run(folder, finished)
+
+
+def test_a_finished_run_says_so_and_changes_nothing(finished, capsys):
+    checkpoints, metrics = contents_of(finished / "checkpoints"), (finished / "metrics.jsonl").read_bytes()
+    train(tiny_config(), finished)
+    printed = capsys.readouterr().out
+    assert f"nothing to do: {NUM_ITERATIONS} iterations are done" in printed
+    assert "config.num_iterations=12; set it higher" in printed
+    assert f"--workdir {finished}" in " ".join(printed.split())
+    assert contents_of(finished / "checkpoints") == checkpoints
+    assert (finished / "metrics.jsonl").read_bytes() == metrics
+
+
+def refuse_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(*_):
+        raise AssertionError("training began")
+
+    monkeypatch.setattr(loop, "_iterate", begin)
+
+
+def changed(config: Config, path: str, value: object) -> Config:
+    section, _, name = path.rpartition(".")
+    setattr(getattr(config, section) if section else config, name, value)
+    return config
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("board", "hex:3", "config.board='hex:3', but the run in"),
+        ("network.width", 10, "config.network.width=10, but the run in"),
+        ("network.name", "resnet", "config.network.name='resnet', but the run in"),
+        ("mesh.data", 9, r"config.mesh.data=9: |config.selfplay.num_groups=8: it must be a multiple"),
+        ("board", "hexx:3", "board hexx:3: there is no such game"),
+        ("learner.batch_size", 12, "config.learner.batch_size=12: it must be a multiple of"),
+        ("search.num_simulations", 0, "config.search.num_simulations=0: it must be at least 1"),
+        ("num_iterations", 1, "config.num_iterations=1 ends before the first update"),
+    ],
+)
+def test_what_does_not_fit_the_run_is_refused(finished, monkeypatch, path: str, value: object, message: str):
+    refuse_iterations(monkeypatch)
+    before = contents_of(finished)
+    with pytest.raises(UserError, match=message) as refusal:
+        train(changed(tiny_config(), path, value), finished)
+    assert "\n" not in str(refusal.value)
+    assert contents_of(finished) == before
+
+
+def test_devices_must_be_there_and_divide_the_groups(tmp_path, monkeypatch):
+    refuse_iterations(monkeypatch)
+    config = tiny_config()
+    config.selfplay.num_groups, config.mesh.data, config.selfplay.num_games = 16, 16, 16
+    with pytest.raises(UserError, match=r"config\.mesh\.data=16, but this process has 8 cpu"):
+        train(config, tmp_path / "run")
+    config.selfplay.num_groups, config.mesh.data = 4, 0
+    with pytest.raises(UserError, match=r"config\.selfplay\.num_groups=4 does not divide by the 8 devices"):
+        train(config, tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_checkpoint_ends_the_start_and_nothing_else(finished, tmp_path, monkeypatch):
+    """No restart from scratch, and no falling back to an older checkpoint without a word."""
+    refuse_iterations(monkeypatch)
+    monkeypatch.setattr(loop, "init_state", lambda *_: pytest.fail("started from scratch"))
+    folder = tmp_path / "run"
+    copy_tree(finished, folder)
+    (folder / "checkpoints" / "12" / "run" / "manifest.ocdbt").write_bytes(b"")
+    before = contents_of(folder)
+    with pytest.raises(UserError, match=r"checkpoints/12 cannot be read .* nothing was changed"):
+        train(changed(tiny_config(), "num_iterations", 20), folder)
+    assert contents_of(folder) == before
+
+
+def test_moving_a_damaged_checkpoint_away_goes_on_from_the_one_before(finished, tmp_path):
+    folder = tmp_path / "run"
+    copy_tree(finished, folder)
+    (folder / "checkpoints" / "12").rename(tmp_path / "12")
+    (folder / "checkpoints" / "11").rename(tmp_path / "11")
+    train(tiny_config(), folder)
+    assert_same_run(folder, finished)
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    for name, data in contents_of(source).items():
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(exist_ok=True) if data is None else path.write_bytes(data)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    refuse_iterations(monkeypatch)
+    (tmp_path / "file").write_text("words")
+    with pytest.raises(UserError, match="cannot be written: Not a directory"):
+        train(tiny_config(), tmp_path / "file" / "run")
+    assert (tmp_path / "file").read_text() == "words"
+
+
+def test_games_are_rounded_down_with_a_message(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(loop, "_iterate", lambda *_: None)
+    monkeypatch.setattr(loop, "_closing_lines", lambda *_: [])
+    monkeypatch.setattr(Checkpoints, "steps", lambda self: [] if self.directory.parent.name != "run" else [0])
+    monkeypatch.setattr(loop, "_restore_latest", lambda *_: None)
+    train(changed(tiny_config(), "selfplay.num_games", 23), tmp_path / "run")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "config.selfplay.num_games=23 was changed to 16, a multiple of config.selfplay.num_groups=8" in printed

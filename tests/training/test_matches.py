@@ -1,0 +1,75 @@
+"""Matches during training: they move the rating and the earlier parameters, and spare the rest of the run."""
+
+import jax
+import numpy as np
+import pytest
+
+from alphagat import sharding
+from alphagat.evaluation.arena import MatchResult
+from alphagat.evaluation.statistics import elo_difference
+from alphagat.training import matches
+from alphagat.training.matches import Matches, match_metrics
+from alphagat.training.state import init_state
+from tests.training.tiny import tiny_setup
+
+
+def result_of(wins: int, losses: int) -> MatchResult:
+    outcomes = np.array([1.0] * wins + [-1.0] * losses, np.float32).reshape(2, -1)
+    return MatchResult(outcomes, np.ones(outcomes.shape, np.int32))
+
+
+@pytest.fixture
+def calls(monkeypatch) -> list[dict]:
+    """Records each match, and gives 3 of 4 games to the player of now."""
+    found = []
+
+    def play(game, player, opponent, openings, key, mesh):
+        found.append({"opponent": opponent, "player": player, "openings": openings, "key": jax.random.key_data(key)})
+        return result_of(3, 1)
+
+    monkeypatch.setattr(matches, "play_match", play)
+    return found
+
+
+def test_rating_sums_over_the_matches_against_previous(calls):
+    setup, mesh = tiny_setup(), sharding.make_mesh(1)
+    setup.config.evaluation.opponents = ("random", "previous", "mcts:3")
+    state = init_state(setup, mesh)
+    trained = jax.tree.map(lambda x: x + 1, state.train.params)
+    state = state.replace(train=state.train.replace(params=trained))
+    before = jax.device_get(state)
+    played = Matches(setup, mesh)
+    state, first = played.play(state, 4)
+    again, second = played.play(state, 8)
+
+    assert [call["opponent"].name for call in calls[:3]] == ["random", "previous", "mcts:3"]
+    elo = elo_difference(0.75)
+    assert first["eval/elo"] == pytest.approx(elo)
+    assert second["eval/elo"] == pytest.approx(2 * elo)
+    assert float(again.rating) == pytest.approx(2 * elo)
+    assert list(first) == [*first_names("random"), *first_names("previous"), "eval/elo", *first_names("mcts:3")]
+    assert len({call["key"].tobytes() for call in calls}) == 6
+    for one, other in zip(jax.tree.leaves(calls[0]["openings"]), jax.tree.leaves(calls[5]["openings"])):
+        np.testing.assert_array_equal(one, other)
+
+    def kernel(params):
+        return np.asarray(params["params"]["features"]["kernel"])
+
+    np.testing.assert_array_equal(kernel(calls[1]["opponent"].params), kernel(before.previous_params))
+    np.testing.assert_array_equal(kernel(calls[4]["opponent"].params), kernel(trained))
+    kept = state.replace(previous_params=None, rating=None)
+    for one, other in zip(jax.tree.leaves(kept), jax.tree.leaves(before.replace(previous_params=None, rating=None))):
+        np.testing.assert_array_equal(one, other)
+    # The next iteration donates the parameters: what is kept must not be the same buffer.
+    for one, other in zip(jax.tree.leaves(state.previous_params), jax.tree.leaves(state.train.params)):
+        assert one.unsafe_buffer_pointer() != other.unsafe_buffer_pointer()
+
+
+def first_names(opponent: str) -> list[str]:
+    return [f"eval/vs_{opponent}/win_rate{end}" for end in ("", "_low", "_high")]
+
+
+def test_metrics_of_a_match():
+    found = match_metrics("mcts:100", result_of(90, 10))
+    assert found["eval/vs_mcts:100/win_rate"] == 0.9
+    assert 0.8 < found["eval/vs_mcts:100/win_rate_low"] < 0.9 < found["eval/vs_mcts:100/win_rate_high"] < 0.96

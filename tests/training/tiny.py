@@ -1,0 +1,33 @@
+"""The smallest run that has every part of a real one."""
+
+from alphagat.config import Config
+from alphagat.training.setup import Setup, make_setup
+
+NUM_ITERATIONS = 12
+
+
+def tiny_config() -> Config:
+    """Returns Hex 2x2, one game per device; the first updates come in the second iteration, matches every fourth."""
+    config = Config(board="hex:2", num_iterations=NUM_ITERATIONS)
+    config.network.width = 8
+    config.network.num_blocks = 1
+    config.network.num_heads = 2
+    config.network.mlp_ratio = 1
+    config.search.num_simulations = 2
+    config.search.max_num_considered_actions = 2
+    config.selfplay.num_games = 16
+    config.selfplay.plies_per_iteration = 4
+    config.replay.capacity = 256
+    config.replay.min_size = 64
+    config.learner.batch_size = 16
+    config.learner.sample_reuse = 0.5
+    config.evaluation.every = 4
+    config.evaluation.num_games = 4
+    config.evaluation.num_simulations = 2
+    config.evaluation.opponents = ("random", "previous")
+    config.checkpoint.every = 1
+    return config
+
+
+def tiny_setup() -> Setup:
+    return make_setup(tiny_config())
