@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from alphagat import commands
+from alphagat.config_validation import MAX_SEED
 from alphagat.errors import UserError
 
 EXAMPLES = """\
@@ -32,6 +33,8 @@ def evaluate(argv: Sequence[str]) -> None:
         raise UserError(f"--games {options.games}: take an even number of at least 2, one game per colour and opening")
     if options.simulations is not None and options.simulations < 1:
         raise UserError(f"--simulations {options.simulations}: take at least 1")
+    if not 0 <= options.seed <= MAX_SEED:
+        raise UserError(f"--seed {options.seed}: take 0 to {MAX_SEED}")
     sys.stdout.write(_play(options) + "\n")
 
 

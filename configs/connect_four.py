@@ -10,15 +10,15 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(board="connect_four", num_iterations=300)
+    config = Config(board="connect_four", num_iterations=260)
     config.network.width = 48
     config.search.num_simulations = 24
     config.selfplay.plies_per_iteration = 8
     config.selfplay.opening_plies = 12
     config.replay.capacity = 131_072
     config.learner.batch_size = 256
-    config.learner.learning_rate = 1e-2
-    config.evaluation.every = 100
+    config.learner.learning_rate = 5e-3  # at 1e-2 the value collapsed to a constant within the warm-up
+    config.evaluation.every = 130
     config.evaluation.num_simulations = 64
     config.checkpoint.keep_every = 50
     return config

@@ -45,11 +45,11 @@ def test_config_opens_with_its_command(name: str):
 
 
 def test_smoke_trains(tmp_path):
-    """As it is, but for the matches, which take most of its time."""
-    config = commands.load_config(str(FOLDER / "smoke.py"), ["--config.evaluation.opponents=random"])
+    """As it is, but for the matches, whose programs take most of the time and are tested elsewhere."""
+    config = commands.load_config(str(FOLDER / "smoke.py"), ["--config.evaluation.every=0"])
     train(config, tmp_path / "smoke")
     lines = read_metrics(tmp_path / "smoke")
     assert [line["iteration"] for line in lines] == list(range(1, config.num_iterations + 1))
     assert lines[-1]["train/policy_loss"] > 0
-    assert 0 <= lines[-1]["eval/vs_random/win_rate"] <= 1
+    assert not any(name.startswith("eval/") for line in lines for name in line)
     assert (tmp_path / "smoke" / "checkpoints" / str(config.num_iterations)).is_dir()

@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import jax
 from jax.sharding import Mesh
@@ -41,7 +42,7 @@ def train(config: Config, workdir: str | os.PathLike) -> None:
         MetricsWriter(folder, restored_iteration=start) as writer,
         make_display(config.num_iterations, config.board) as display,
     ):
-        for line in _opening_lines(setup, mesh, start):
+        for line in _opening_lines(setup, mesh, state, start):
             display.message(line)
         report = Report(setup, writer, display, hours=_hours_so_far(folder))
         _iterate(setup, mesh, state, start, checkpoints, report)
@@ -147,10 +148,14 @@ def _check_groups(config: Config, mesh: Mesh) -> None:
         )
 
 
-def _opening_lines(setup: Setup, mesh: Mesh, start: int) -> list[str]:
+def _opening_lines(setup: Setup, mesh: Mesh, state: RunState, start: int) -> list[str]:
     plan, asked = setup.plan, setup.config.selfplay.num_games
     kind = mesh.devices.flat[0].device_kind
-    lines = [f"{mesh.size} device(s) ({kind}), {plan.num_games} games at once"]
+    lines = [
+        f"{mesh.size} device(s) ({kind}), {plan.num_games} games at once",
+        f"over all devices, the replay takes {_megabytes(state.replay)}, and the {plan.num_waiting} plies per game "
+        f"that wait for their targets {_megabytes(state.games.waiting)}",
+    ]
     if plan.num_games != asked:
         lines.append(
             f"config.selfplay.num_games={asked} was changed to {plan.num_games}, a multiple of "
@@ -159,6 +164,10 @@ def _opening_lines(setup: Setup, mesh: Mesh, start: int) -> list[str]:
     if start:
         lines.append(f"resumed after iteration {start}")
     return lines
+
+
+def _megabytes(tree: Any) -> str:
+    return f"{sum(leaf.nbytes for leaf in jax.tree.leaves(tree)) / 1e6:,.1f} MB"
 
 
 def _hours_so_far(folder: Path) -> float:

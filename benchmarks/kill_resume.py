@@ -1,0 +1,121 @@
+"""Kills a run with SIGKILL at random moments, resumes it each time, and compares it with one that was left alone.
+
+    python benchmarks/kill_resume.py --kills 20 --seed 0
+
+The moments are uniform over the time that an undisturbed run takes, so they fall into imports, compilation, self-play,
+matches and saves alike. One round is one run, killed until it ends by itself; rounds go on until enough kills were
+made. A round counts as identical when the last checkpoint agrees bit by bit, and every metric but the times. About 20 s
+per kill on two cores; on one kind of device and with one version of JAX, whose programs are compiled once.
+"""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from alphagat import sharding
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.metrics import read_metrics
+from alphagat.training.run_folder import read_config
+from alphagat.training.setup import make_setup
+
+ROOT = Path(__file__).parents[1]
+TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # no two runs share them
+FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=3", "--config.num_iterations=24")
+
+
+def command(config: str, workdir: Path) -> list[str]:
+    return [sys.executable, "-m", "alphagat.main", "--config", config, "--workdir", str(workdir), *FLAGS]
+
+
+def environment(cache: Path) -> dict[str, str]:
+    """Lets every start read its compiled programs from `cache`, so that a kill costs little."""
+    return os.environ | {"JAX_COMPILATION_CACHE_DIR": str(cache), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
+
+
+def run_until(config: str, workdir: Path, cache: Path, seconds: float) -> bool:
+    """Starts or resumes the run and kills it after `seconds`; returns whether it was killed and had not ended before."""
+    with subprocess.Popen(command(config, workdir), cwd=ROOT, env=environment(cache), stdout=subprocess.DEVNULL) as run:
+        try:
+            status = run.wait(seconds)
+        except subprocess.TimeoutExpired:
+            run.send_signal(signal.SIGKILL)
+            return True
+    if status:
+        raise SystemExit(f"the run in {workdir} ended with status {status}")
+    return False
+
+
+def last_iteration(workdir: Path) -> int:
+    with Checkpoints(workdir, read_only=True) as checkpoints:
+        return max(checkpoints.steps(), default=0)
+
+
+def differences(workdir: Path, reference: Path) -> list[str]:
+    """Names the leaves of the last run state, and the iterations' metrics, in which two runs differ."""
+    states = []
+    for folder in (workdir, reference):
+        setup = make_setup(read_config(folder))
+        with Checkpoints(folder, read_only=True) as checkpoints:
+            states.append(
+                checkpoints.restore(setup, sharding.make_mesh(setup.config.mesh.data), checkpoints.steps()[-1])
+            )
+    leaves = zip(jax.tree_util.tree_leaves_with_path(states[0]), jax.tree.leaves(states[1]), strict=True)
+    found = [
+        jax.tree_util.keystr(path)
+        for (path, one), other in leaves
+        if np.asarray(one).tobytes() != np.asarray(other).tobytes()
+    ]
+    lines = [
+        [{name: value for name, value in line.items() if name not in TIMES} for line in read_metrics(folder)]
+        for folder in (workdir, reference)
+    ]
+    if len(lines[0]) != len(lines[1]):
+        found.append(f"{len(lines[0])} lines of metrics, not {len(lines[1])}")
+    return found + [f"metrics of iteration {b['iteration']}" for a, b in zip(*lines) if a != b]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20, help="at least so many (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments (default: %(default)s)")
+    parser.add_argument("--config", default="configs/smoke.py", help="what to run (default: %(default)s)")
+    options = parser.parse_args()
+    sharding.configure_cpu_devices(0)
+    moments, console, kills, rounds, identical = random.Random(options.seed), Console(), 0, 0, 0
+    table = Table("round", "kills", "resumed after iterations", "result", title="killed and resumed")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        reference, cache = folder / "reference", folder / "compiled"
+        run_until(options.config, folder / "first", cache, 3600)  # compiles
+        start = time.perf_counter()
+        run_until(options.config, reference, cache, 3600)
+        seconds = time.perf_counter() - start
+        console.print(f"an undisturbed run takes {seconds:.1f} s, {last_iteration(reference)} iterations")
+        while kills < options.kills:
+            rounds, workdir, resumed = rounds + 1, folder / f"round_{rounds}", []
+            while run_until(options.config, workdir, cache, moments.uniform(0, seconds)):
+                kills += 1
+                resumed.append(last_iteration(workdir))
+            found = differences(workdir, reference)
+            identical += not found
+            result = "identical" if not found else f"{len(found)} differences: {', '.join(found[:3])}"
+            table.add_row(str(rounds), str(len(resumed)), " ".join(map(str, resumed)), result)
+            console.print(f"round {rounds}: {len(resumed)} kills, {result}")
+    console.print(table)
+    console.print(f"identical: {identical} of {rounds} rounds, {kills} kills")
+    sys.exit(identical < rounds)
+
+
+if __name__ == "__main__":
+    main()
