@@ -1,14 +1,17 @@
 """What every command shares: reading flags and config files, and ending with one line when something is wrong."""
 
+import _thread
 import argparse
 import difflib
+import os
 import runpy
 import sys
 import textwrap
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from absl import flags, logging
 from ml_collections import config_flags
@@ -38,6 +41,7 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
       interrupted: the line that Ctrl-C leaves behind.
     """
     logging.set_verbosity(logging.FATAL)  # Orbax warns by the screen where one line says what matters
+    _repeat_lost_interrupts()
     try:
         command(argv)
     except UserError as error:
@@ -49,6 +53,28 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     except SystemExit as end:  # argparse ends --help so
         return end.code if isinstance(end.code, int) else 0
     return 0
+
+
+def end(status: int) -> NoReturn:
+    """Ends the process. After Ctrl-C at once: threads of JAX that still compile can crash while Python winds up."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if status == INTERRUPTED:
+        os._exit(status)
+    sys.exit(status)
+
+
+def _repeat_lost_interrupts() -> None:
+    """Makes Ctrl-C work where Python drops it: an exception in a callback of the garbage collector is only printed."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):  # exc_value may be None
+            threading.Timer(0.05, _thread.interrupt_main).start()  # at once, it would be dropped here
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
 
 
 def _say(line: str) -> None:

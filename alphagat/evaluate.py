@@ -69,4 +69,4 @@ def run(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+    commands.end(run(sys.argv[1:]))

@@ -44,7 +44,7 @@ def environment(cache: Path) -> dict[str, str]:
 
 
 def run_until(config: str, workdir: Path, cache: Path, seconds: float) -> bool:
-    """Starts or resumes the run and kills it after `seconds`; returns whether it was killed and had not ended before."""
+    """Starts or resumes the run and kills it after `seconds`; returns whether that was before its end."""
     with subprocess.Popen(command(config, workdir), cwd=ROOT, env=environment(cache), stdout=subprocess.DEVNULL) as run:
         try:
             status = run.wait(seconds)
@@ -87,7 +87,7 @@ def differences(workdir: Path, reference: Path) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=20, help="at least so many (default: %(default)s)")
+    parser.add_argument("--kills", type=int, default=6, help="at least so many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments (default: %(default)s)")
     parser.add_argument("--config", default="configs/smoke.py", help="what to run (default: %(default)s)")
     options = parser.parse_args()

@@ -7,7 +7,7 @@ os.environ["XLA_FLAGS"] = " ".join(
     [os.environ.get("XLA_FLAGS", ""), "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"]
 ).strip()
 
-import jax  # noqa: E402
+import jax
 
 # Before anything touches a device.
 jax.config.update("jax_platforms", "cpu")

@@ -124,6 +124,28 @@ def test_interrupt_says_how_to_resume(calls, monkeypatch: pytest.MonkeyPatch, ca
     assert "the same command resumes" in capsys.readouterr().err
 
 
+def test_an_interrupt_that_python_drops_is_repeated():
+    """Inside a callback of the garbage collector, of which JAX has one, it is only printed."""
+    program = """
+import gc, os, signal, sys, time
+from alphagat import commands
+
+def command(argv):
+    def interrupt(phase, info):
+        gc.callbacks.remove(interrupt)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+    gc.callbacks.append(interrupt)
+    gc.collect()
+    time.sleep(0.5)
+    print("went on")
+
+commands.end(commands.run(command, [], interrupted="interrupted here"))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted here\n")
+
+
 def test_help_lists_every_field(capsys: pytest.CaptureFixture):
     assert main.run(["--help"]) == 0
     text = capsys.readouterr().out

@@ -1,6 +1,7 @@
 """Checkpoints of the whole run state, written by Orbax while training goes on."""
 
 import functools
+import inspect
 import logging
 import pathlib
 import sys
@@ -155,7 +156,8 @@ def _filter_late_reads() -> None:
     before = sys.unraisablehook
 
     def hook(unraisable: Any) -> None:
-        if str(unraisable.exc_value) != "Event loop is closed":
+        is_late = inspect.iscoroutine(unraisable.object) or str(unraisable.exc_value) == "Event loop is closed"
+        if not is_late:
             before(unraisable)
 
     sys.unraisablehook = hook

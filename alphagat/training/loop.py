@@ -33,10 +33,11 @@ def train(config: Config, workdir: str | os.PathLike) -> None:
     setup = make_setup(config)
     _check_groups(config, mesh)
     restored = _restore_latest(setup, mesh, check_run_folder(workdir, config))  # before anything is written
+    if restored and restored[1] >= config.num_iterations:
+        return _say_finished(config, Path(workdir), restored[1])
+    matches = Matches(setup, mesh) if config.evaluation.every else None
     folder = open_run_folder(workdir, config)
     state, start = restored or (init_state(setup, mesh), 0)
-    if start >= config.num_iterations:
-        return _say_finished(config, folder, start)
     with (
         Checkpoints(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints,
         MetricsWriter(folder, restored_iteration=start) as writer,
@@ -45,7 +46,7 @@ def train(config: Config, workdir: str | os.PathLike) -> None:
         for line in _opening_lines(setup, mesh, state, start):
             display.message(line)
         report = Report(setup, writer, display, hours=_hours_so_far(folder))
-        _iterate(setup, mesh, state, start, checkpoints, report)
+        _iterate(setup, mesh, matches, state, start, checkpoints, report)
         display.finish(_closing_lines(folder, checkpoints.steps()[-1]))
 
 
@@ -54,10 +55,17 @@ def is_due(step: int, every: int, last: int) -> bool:
     return every > 0 and (step % every == 0 or step == last)
 
 
-def _iterate(setup: Setup, mesh: Mesh, state: RunState, start: int, checkpoints: Checkpoints, report: "Report") -> None:
+def _iterate(
+    setup: Setup,
+    mesh: Mesh,
+    matches: Matches | None,
+    state: RunState,
+    start: int,
+    checkpoints: Checkpoints,
+    report: "Report",
+) -> None:
     config, last = setup.config, setup.config.num_iterations
     iterate = make_iteration(setup, mesh)
-    matches = Matches(setup, mesh) if config.evaluation.every else None
     for iteration in range(start + 1, last + 1):
         state, metrics = iterate(state)
         report.add(iteration, metrics)

@@ -150,14 +150,13 @@ def test_killed_three_times_is_never_interrupted(finished, tmp_path, process_env
 
 
 def test_a_finished_run_says_so_and_changes_nothing(finished, capsys):
-    checkpoints, metrics = contents_of(finished / "checkpoints"), (finished / "metrics.jsonl").read_bytes()
+    before = contents_of(finished)
     train(tiny_config(), finished)
     printed = capsys.readouterr().out
     assert f"nothing to do: {NUM_ITERATIONS} iterations are done" in printed
     assert "config.num_iterations=12; set it higher" in printed
     assert f"--workdir {finished}" in " ".join(printed.split())
-    assert contents_of(finished / "checkpoints") == checkpoints
-    assert (finished / "metrics.jsonl").read_bytes() == metrics
+    assert contents_of(finished) == before
 
 
 def refuse_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +223,6 @@ def test_moving_a_damaged_checkpoint_away_goes_on_from_the_one_before(finished, 
     folder = tmp_path / "run"
     copy_tree(finished, folder)
     (folder / "checkpoints" / "12").rename(tmp_path / "12")
-    (folder / "checkpoints" / "11").rename(tmp_path / "11")
     train(tiny_config(), folder)
     assert_same_run(folder, finished)
 
@@ -244,11 +242,22 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
     assert (tmp_path / "file").read_text() == "words"
 
 
+def test_matches_that_cannot_be_played_are_refused_before_anything_is_written(finished, tmp_path, monkeypatch):
+    refuse_iterations(monkeypatch)
+    config = tiny_config()
+    config.num_iterations, config.evaluation.num_games = 20, 600
+    before = contents_of(finished)
+    for folder in (tmp_path / "run", finished):
+        with pytest.raises(UserError, match="play at most"):
+            train(config, folder)
+    assert contents_of(finished) == before
+    assert not (tmp_path / "run").exists()
+
+
 def test_games_are_rounded_down_with_a_message(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(loop, "_iterate", lambda *_: None)
-    monkeypatch.setattr(loop, "_closing_lines", lambda *_: [])
-    monkeypatch.setattr(Checkpoints, "steps", lambda self: [] if self.directory.parent.name != "run" else [0])
     monkeypatch.setattr(loop, "_restore_latest", lambda *_: None)
+    monkeypatch.setattr(Checkpoints, "steps", lambda _: [0])
     train(changed(tiny_config(), "selfplay.num_games", 23), tmp_path / "run")
     printed = " ".join(capsys.readouterr().out.split())
     assert "config.selfplay.num_games=23 was changed to 16, a multiple of config.selfplay.num_groups=8" in printed
