@@ -7,13 +7,12 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(board="hex:5", num_iterations=64)
+    config = Config(board="hex:5", num_iterations=70)
     config.network.width = 48
     config.search.num_simulations = 16
     config.selfplay.plies_per_iteration = 8
     config.learner.batch_size = 256
-    config.learner.learning_rate = 1e-2
-    config.evaluation.every = 64
+    config.evaluation.every = 70
     config.evaluation.num_simulations = 64
     config.evaluation.opponents = ("random", "mcts:100", "mcts:1000")
     return config
