@@ -13,10 +13,10 @@ from jax.sharding import Mesh
 
 from alphagat import sharding
 from alphagat.errors import UserError
-from alphagat.evaluation.openings import select
 from alphagat.evaluation.players import Act, Player
 from alphagat.evaluation.statistics import elo_difference, wilson_interval
 from alphagat.games.base import Game
+from alphagat.games.states import select
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.evaluation.rollout import uniform_actions
 from alphagat.games.base import Game
+from alphagat.games.states import select
 
 CHUNK = 1024
 MAX_CANDIDATES = 65_536
@@ -136,11 +137,6 @@ def _compile_random_play(game: Game) -> Callable:
 @functools.lru_cache(maxsize=64)
 def _compile_observe(game: Game) -> Callable:
     return jax.jit(jax.vmap(game.observe))
-
-
-def select(condition: jax.Array, yes: Any, no: Any) -> Any:
-    """Takes each of the `[B]` states from `yes` where `condition` `[B]`, else from `no`."""
-    return jax.tree.map(lambda x, y: jnp.where(condition.reshape(-1, *[1] * (x.ndim - 1)), x, y), yes, no)
 
 
 def take(states: Any, rows: Any) -> Any:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from alphagat.games.base import Game
+from alphagat.games.states import select
 from alphagat.games.transition import transition
 from alphagat.search.policies import Search
 
@@ -142,11 +143,7 @@ def make_play(
             length=plies + 1,
         )
         opened = open_games(jax.random.split(open_key, num_games))
-        state, plies = jax.tree.map(
-            lambda new, old: jnp.where(ended.reshape(-1, *[1] * (new.ndim - 1)), new, old),
-            (opened.state, opened.plies),
-            (after, plies + 1),
-        )
+        state, plies = select(ended, (opened.state, opened.plies), (after, plies + 1))
         return (state, plies), ply
 
     def play(params: Any, key: jax.Array, games: GamesInFlight) -> tuple[GamesInFlight, Ply]:
