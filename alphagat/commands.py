@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import traceback
+import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -144,7 +145,7 @@ def _normalized(overrides: Sequence[str]) -> list[str]:
             if not has_value and types[path] is not bool:
                 raise UserError(f"--config.{path} has no value; write --config.{path}=VALUE")
             value = queue.pop(0) if has_value else "true"
-        is_bare_list = types[path] == tuple[str, ...] and "," in value and not value.startswith(("(", "["))
+        is_bare_list = typing.get_origin(types[path]) is tuple and "," in value and not value.startswith(("(", "["))
         normalized += [f"--config.{path}={each}" for each in (value.split(",") if is_bare_list else [value])]
     return normalized
 
@@ -166,7 +167,7 @@ def config_help() -> str:
         if field.path.rpartition(".")[0] != section:
             section = field.path.rpartition(".")[0]
             lines.append("")
-        default = ",".join(field.value) if isinstance(field.value, tuple) else field.value
+        default = ",".join(map(str, field.value)) if isinstance(field.value, tuple) else field.value
         comment = textwrap.wrap(field.comment, 74)
         lines.append(f"  {f'{field.path}={default}':42}  {comment[0] if comment else ''}".rstrip())
         lines += [" " * 46 + more for more in comment[1:]]
@@ -178,9 +179,10 @@ def workdir_and_config(argv: Sequence[str], *, description: str, examples: str) 
     parser = ArgumentParser(
         prog="python -m alphagat.main", description=description, epilog=f"{examples}\n\n{config_help()}"
     )
-    parser.usage = "%(prog)s --config FILE --workdir FOLDER [--config.FIELD=VALUE ...]"
+    parser.usage = "%(prog)s --config FILE --workdir FOLDER [--init_from FOLDER] [--config.FIELD=VALUE ...]"
     parser.add_argument("--config", metavar="FILE", help="a Python file with get_config(); .py may be left out")
     parser.add_argument("--workdir", metavar="FOLDER", help="where the run is kept; one that holds this run resumes it")
+    parser.add_argument("--init_from", metavar="FOLDER", help="start from the latest weights of another run")
     known, overrides = parser.parse_known_args(list(argv))
     for flag, value, example in (
         ("--config", known.config, "configs/quickstart"),
@@ -188,6 +190,8 @@ def workdir_and_config(argv: Sequence[str], *, description: str, examples: str) 
     ):
         if not value:
             raise UserError(f"{flag} is missing; name one, such as {flag} {example}")
+    if known.init_from:
+        overrides.append(f"--config.init_from={known.init_from}")
     config = load_config(known.config, overrides)
     config.validate()
     return Path(known.workdir), config

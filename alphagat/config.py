@@ -43,7 +43,7 @@ class SearchConfig:
 class SelfplayConfig:
     """How games are made."""
 
-    num_games: int = 128  # games in flight, over all devices; rounded down to a multiple of num_groups
+    num_games: int = 128  # games in flight per board, over all devices; rounded down to a multiple of num_groups
     num_groups: int = 8  # games with one search key and one share of the replay; a multiple of the devices
     plies_per_iteration: int = 16  # moves that every game makes per iteration
     opening_plies: int = 0  # a game starts after 0 to this many uniformly random moves
@@ -56,8 +56,8 @@ class SelfplayConfig:
 class ReplayConfig:
     """The positions kept for training, on the devices."""
 
-    capacity: int = 65_536  # positions, over all devices; rounded up to whole iterations
-    min_size: int = 4_096  # positions before the first update
+    capacity: int = 65_536  # positions per board, over all devices; rounded up to whole iterations
+    min_size: int = 4_096  # positions of a board before its first update
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -98,7 +98,10 @@ class CheckpointConfig:
 class Config:
     """One training run."""
 
-    board: str = "hex:5"
+    boards: tuple[str, ...] = ("hex:5",)  # of one family; each has its own games and replay, all train one network
+    board_weights: tuple[float, ...] = ()  # share of the iterations that each board gets; empty: equal
+    final_board_weights: tuple[float, ...] = ()  # the shares move linearly to these; empty: they stay
+    init_from: str = ""  # a run folder whose latest weights this run starts from, of any board of the family
     seed: int = 0
     num_iterations: int = 100
     mesh: MeshConfig = dataclasses.field(default_factory=MeshConfig)

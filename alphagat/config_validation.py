@@ -112,8 +112,9 @@ def _check_type(field: Field) -> None:
     value = field.value
     if typing.get_origin(field.type) is tuple:
         item = typing.get_args(field.type)[0]
-        if not isinstance(value, tuple) or not all(isinstance(each, item) for each in value):
-            raise _refusal(field.path, value, f"it must be a tuple of {item.__name__}, such as ('a', 'b')")
+        accepted, example = ((int, float), "(1.0, 2.0)") if item is float else (item, "('a', 'b')")
+        if not isinstance(value, tuple) or not all(isinstance(each, accepted) for each in value):
+            raise _refusal(field.path, value, f"it must be a tuple of {item.__name__}, such as {example}")
         return
     accepted = (int, float) if field.type is float else field.type
     if not isinstance(value, accepted) or (isinstance(value, bool) and field.type is not bool):
@@ -139,8 +140,7 @@ def _check_range(field: Field) -> None:
 def _check_together(config: Config) -> None:
     """Checks what one field says about another."""
     network, selfplay, replay = config.network, config.selfplay, config.replay
-    if not config.board:
-        raise _refusal("board", config.board, "name a board, such as 'hex:5'")
+    _check_boards(config)
     if network.name == "gat" and network.width % network.num_heads:
         near = _nearest_divisor(network.width, network.num_heads)
         fix = f"it must divide config.network.width={network.width}; the nearest that does is {near}"
@@ -164,6 +164,20 @@ def _check_together(config: Config) -> None:
         fix = f"it must be at least config.replay.min_size={replay.min_size}, or training would never begin"
         raise _refusal("replay.capacity", replay.capacity, fix)
     _check_evaluation(config)
+
+
+def _check_boards(config: Config) -> None:
+    boards = config.boards
+    if not boards or not all(boards):
+        raise _refusal("boards", boards, "name at least one board, such as ('hex:5',)")
+    if len(set(boards)) < len(boards):
+        raise _refusal("boards", boards, "name each board once")
+    for path in ("board_weights", "final_board_weights"):
+        weights = getattr(config, path)
+        if weights and len(weights) != len(boards):
+            raise _refusal(path, weights, f"it must have one weight for each of config.boards={boards}")
+        if weights and (not all(0 <= each < math.inf for each in weights) or sum(weights) <= 0):
+            raise _refusal(path, weights, "weights must be finite, not negative, and not all 0")
 
 
 def _check_evaluation(config: Config) -> None:

@@ -23,6 +23,7 @@ def evaluate(argv: Sequence[str]) -> None:
         epilog=EXAMPLES,
     )
     parser.add_argument("--workdir", required=True, metavar="FOLDER", help="the folder of the run")
+    parser.add_argument("--board", help="any of the family of the run's boards (default: the run's first)")
     parser.add_argument("--opponent", default="mcts:100", help="random, mcts:N or solver (default: %(default)s)")
     parser.add_argument("--games", type=int, default=200, help="an even number (default: %(default)s)")
     parser.add_argument("--simulations", type=int, help="of the player (default: as in the run's own evaluations)")
@@ -47,13 +48,23 @@ def _play(options) -> str:
     from alphagat.evaluation.arena import play_match
     from alphagat.evaluation.openings import distinct_openings
     from alphagat.evaluation.players import make_opponent
+    from alphagat.evaluation.scores import play_alone
     from alphagat.training.agent import load
 
-    agent = load(options.workdir, options.iteration)
+    agent = load(options.workdir, options.iteration, options.board)
     player = agent.player(options.simulations)
     opponent = make_opponent(agent.game, options.opponent)
+    key, mesh = jax.random.key(options.seed), sharding.make_mesh(0)
+    if agent.game.num_players == 1:
+        ours, theirs = (play_alone(agent.game, each, options.games, key, mesh) for each in (player, opponent))
+        (low, high), (low_theirs, high_theirs) = ours.interval, theirs.interval
+        return (
+            f"{agent.game.name}, {player.name}: mean score {ours.mean:,.0f} (95% interval {low:,.0f} to {high:,.0f}); "
+            f"{opponent.name}: {theirs.mean:,.0f} ({low_theirs:,.0f} to {high_theirs:,.0f}); "
+            f"{ours.mean / theirs.mean:.1f} times, {options.games} games each"
+        )
     openings = distinct_openings(agent.game, options.games // 2, options.seed)
-    result = play_match(agent.game, player, opponent, openings, jax.random.key(options.seed), sharding.make_mesh(0))
+    result = play_match(agent.game, player, opponent, openings, key, mesh)
     low, high = result.interval
     first, second = result.score_by_colour
     return (

@@ -3,6 +3,8 @@
 import contextlib
 
 import jax
+import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from alphagat.errors import UserError
@@ -46,3 +48,10 @@ def replicated(mesh: Mesh) -> NamedSharding:
 
 def sharded(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, SHARDED)
+
+
+def fetch(array: jax.Array) -> np.ndarray:
+    """Brings a sharded array to the host, on every process."""
+    if array.is_fully_addressable:
+        return np.asarray(array)
+    return np.asarray(multihost_utils.process_allgather(array, tiled=True))

@@ -27,7 +27,7 @@ from alphagat import sharding
 from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.metrics import read_metrics
 from alphagat.training.run_folder import read_config
-from alphagat.training.setup import make_setup
+from alphagat.training.setup import make_setups
 
 ROOT = Path(__file__).parents[1]
 TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # no two runs share them
@@ -65,10 +65,10 @@ def differences(workdir: Path, reference: Path) -> list[str]:
     """Names the leaves of the last run state, and the iterations' metrics, in which two runs differ."""
     states = []
     for folder in (workdir, reference):
-        setup = make_setup(read_config(folder))
+        config = read_config(folder)
         with Checkpoints(folder, read_only=True) as checkpoints:
             states.append(
-                checkpoints.restore(setup, sharding.make_mesh(setup.config.mesh.data), checkpoints.steps()[-1])
+                checkpoints.restore(make_setups(config), sharding.make_mesh(config.mesh.data), checkpoints.steps()[-1])
             )
     leaves = zip(jax.tree_util.tree_leaves_with_path(states[0]), jax.tree.leaves(states[1]), strict=True)
     found = [

@@ -28,7 +28,7 @@ NETWORKS = {
 
 
 def make_config(options: argparse.Namespace, devices: int, network: dict[str, str]) -> Config:
-    config = Config(board=options.board)
+    config = Config(boards=(options.board,))
     config.mesh.data = devices
     for field, value in network.items():
         setattr(config.network, field, value)
@@ -76,9 +76,9 @@ def network_parts(name: str, config: Config) -> dict:
     from alphagat import sharding
     from alphagat.learner.loss import Batch
     from alphagat.learner.update import TrainState, make_update
-    from alphagat.training.setup import make_params, make_setup
+    from alphagat.training.setup import make_params, make_setups
 
-    setup, mesh = make_setup(config), sharding.make_mesh(config.mesh.data)
+    (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
     game, size, batch_size = setup.game, setup.plan.num_games, config.learner.batch_size
     repeats = max(config.search.num_simulations // 2, 1)
     params = make_params(game, setup.network, jax.random.key(0))
@@ -116,41 +116,45 @@ def selfplay_parts(config: Config, rows: dict[str, float]) -> dict:
 
     from alphagat import sharding
     from alphagat.search import Evaluation
-    from alphagat.training.iteration import make_iteration, play_and_store
-    from alphagat.training.setup import make_setup
-    from alphagat.training.state import init_state, partition_specs
+    from alphagat.training.iteration import make_iteration, play_and_store, program_arguments, run_iteration
+    from alphagat.training.setup import make_setups
+    from alphagat.training.state import init_state, over_board
 
-    setup, mesh = make_setup(config), sharding.make_mesh(config.mesh.data)
-    state, specs = init_state(setup, mesh), partition_specs()
+    (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
+    state = init_state([setup], mesh)
+    specs = sharding.REPLICATED, over_board(sharding.SHARDED, sharding.REPLICATED)
 
     def uniform(params, states):
         return Evaluation(jnp.zeros(states.legal_action_mask.shape), jnp.zeros(states.terminated.shape))
 
-    def play(setup, state):
-        keys = jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(0)))(state.groups)
-        return play_and_store(setup, state, keys)[0].games.plies
+    def play(setup, params, board):
+        keys = jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(0)))(board.groups)
+        return play_and_store(setup, params, board, keys)[0].games.plies
 
     def compile_play(setup):
         part = functools.partial(play, setup)
-        return jax.jit(jax.shard_map(part, mesh=mesh, in_specs=(specs,), out_specs=sharding.SHARDED, check_vma=False))
+        return jax.jit(jax.shard_map(part, mesh=mesh, in_specs=specs, out_specs=sharding.SHARDED, check_vma=False))
 
     bare = dataclasses.replace(setup, evaluate=uniform)
     simulations = setup.plan.frames_per_iteration * config.search.num_simulations
     start = time.perf_counter()
-    iterate = make_iteration(setup, mesh).lower(state).compile()
+    iterate = make_iteration(setup, mesh).lower(*program_arguments(state)).compile()
     rows["compiling the iteration, s"] = time.perf_counter() - start
-    holder = [init_state(setup, mesh)]
+    holder = [init_state([setup], mesh)]
 
     def iteration():
-        holder[0], metrics = iterate(holder[0])
+        holder[0], metrics = run_iteration(iterate, holder[0])
         jax.block_until_ready(metrics)
 
     for _ in range(setup.plan.first_update_iteration + 1):  # until an iteration contains its updates
         iteration()
     return {
-        "mctx without a network, simulations/s": (warm(compile_play(bare), state), simulations),
+        "mctx without a network, simulations/s": (
+            warm(compile_play(bare), state.train.params, state.boards[0]),
+            simulations,
+        ),
         "self-play, evaluations/s": (
-            warm(compile_play(setup), state),
+            warm(compile_play(setup), state.train.params, state.boards[0]),
             simulations + setup.plan.frames_per_iteration,
         ),
         "whole iteration, frames/s": (iteration, setup.plan.frames_per_iteration),

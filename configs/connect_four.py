@@ -24,7 +24,7 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(board="connect_four", num_iterations=260)
+    config = Config(boards=("connect_four",), num_iterations=260)
     config.network.width = 48
     config.search.num_simulations = 24
     config.selfplay.plies_per_iteration = 8

@@ -7,7 +7,7 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(board="hex:5", num_iterations=70)
+    config = Config(boards=("hex:5",), num_iterations=70)
     config.network.width = 48
     config.search.num_simulations = 16
     config.selfplay.plies_per_iteration = 8

@@ -9,7 +9,7 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(board="hex:5", num_iterations=6)
+    config = Config(boards=("hex:5",), num_iterations=6)
     config.network.width = 16
     config.network.num_blocks = 2
     config.network.num_heads = 2

@@ -12,7 +12,7 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(board="tic_tac_toe", num_iterations=80)
+    config = Config(boards=("tic_tac_toe",), num_iterations=80)
     config.network.width = 32
     config.network.num_blocks = 3
     config.search.num_simulations = 16

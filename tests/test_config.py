@@ -10,8 +10,15 @@ from alphagat.config import Config, LearnerConfig
 from alphagat.errors import UserError
 
 REFUSED = [
-    ("board", "", "hex:5"),
-    ("board", 5, "type str"),
+    ("boards", (), "hex:5"),
+    ("boards", ("",), "hex:5"),
+    ("boards", "hex:5", "tuple of str"),
+    ("boards", ("hex:5", "hex:5"), "each board once"),
+    ("board_weights", (1.0, 2.0), "one weight for each"),
+    ("board_weights", ("a",), "tuple of float"),
+    ("board_weights", (-1.0,), "not negative"),
+    ("final_board_weights", (0.0,), "not all 0"),
+    ("init_from", 5, "type str"),
     ("seed", -1, "at least 0"),
     ("seed", 2**32, "at most"),
     ("num_iterations", 0, "at least 1"),
@@ -105,7 +112,7 @@ def test_every_number_has_a_rule_and_every_rule_a_field():
     numbers = [field.path for field in config_validation.fields(Config()) if field.type in (int, float)]
     assert sorted(ruled) == sorted(numbers)
     texts = {field.path for field in config_validation.fields(Config()) if field.type is str}
-    assert set(config_validation.CHOICES) == texts - {"board"}
+    assert set(config_validation.CHOICES) == texts - {"init_from"}
 
 
 def test_json_round_trip():

@@ -10,8 +10,9 @@ from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import make_opponent
 from alphagat.training.loop import train
 from alphagat.training.metrics import read_metrics
-from alphagat.training.setup import make_setup
+from alphagat.training.setup import make_setups
 from alphagat.training.state import state_shapes
+from tests.training.tiny import tiny_config
 
 FOLDER = Path(__file__).parents[1] / "configs"
 FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name != "__init__.py")
@@ -25,16 +26,17 @@ def test_there_are_configs():
 def test_config_can_begin(name: str):
     config = commands.load_config(str(FOLDER / name))
     config.validate()
-    setup = make_setup(config)
-    assert setup.plan.num_games == config.selfplay.num_games, "nothing needs rounding"
-    assert setup.plan.num_groups % 8 == 0, "eight CPU devices, the default, share the groups"
-    leaves = jax.tree.leaves(state_shapes(setup))
+    setups = make_setups(config)
+    leaves = jax.tree.leaves(state_shapes(setups))
     assert sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) < 4 * 2**30
-    for opponent in set(config.evaluation.opponents) - {"previous", "solver"}:
-        assert make_opponent(setup.game, opponent).name == opponent
-    if config.evaluation.every:
-        num_openings = config.evaluation.num_games // 2
-        assert len(distinct_openings(setup.game, num_openings, config.seed).terminated) == num_openings
+    for setup in setups:
+        assert setup.plan.num_games == config.selfplay.num_games, "nothing needs rounding"
+        assert setup.plan.num_groups % 8 == 0, "eight CPU devices, the default, share the groups"
+        for opponent in set(config.evaluation.opponents) - {"previous", "solver"}:
+            assert make_opponent(setup.game, opponent).name == opponent
+        if config.evaluation.every and setup.game.num_players == 2:
+            num_openings = config.evaluation.num_games // 2
+            assert len(distinct_openings(setup.game, num_openings, config.seed).terminated) == num_openings
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -53,3 +55,20 @@ def test_smoke_trains(tmp_path):
     assert lines[-1]["train/policy_loss"] > 0
     assert not any(name.startswith("eval/") for line in lines for name in line)
     assert (tmp_path / "smoke" / "checkpoints" / str(config.num_iterations)).is_dir()
+
+
+@pytest.mark.parametrize(
+    "board", ["gomoku:5", "connect_four", "othello:4", "breakthrough:5", "2048:2", "go:5", "gardner_chess"]
+)
+def test_every_family_trains(board: str, tmp_path):
+    """A few iterations of the real loop, updates and a match included; Hex and tic-tac-toe train elsewhere."""
+    config = tiny_config()
+    config.boards, config.num_iterations, config.mesh.data = (board,), 3, 1
+    config.selfplay.max_plies = config.selfplay.plies_per_iteration
+    config.selfplay.num_games = config.replay.min_size = config.learner.batch_size = 16
+    config.evaluation.every = 0
+    train(config, tmp_path)
+    line = read_metrics(tmp_path)[-1]
+    assert line["train/policy_loss"] > 0
+    assert line["train/value_loss"] >= 0
+    assert line["selfplay/truncated"] <= 1

@@ -16,7 +16,7 @@ from tests.training.tiny import tiny_config, tiny_setup
 def run(tmp_path_factory) -> Path:
     folder = open_run_folder(tmp_path_factory.mktemp("evaluate") / "run", tiny_config())
     with Checkpoints(folder) as checkpoints:
-        checkpoints.save(init_state(tiny_setup(), sharding.make_mesh(1)), 5)
+        checkpoints.save(init_state([tiny_setup()], sharding.make_mesh(1)), 5)
     return folder
 
 

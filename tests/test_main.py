@@ -11,7 +11,9 @@ from alphagat import config_validation, main
 from alphagat.config import Config
 from alphagat.errors import UserError
 
-GOOD = "from alphagat.config import Config\n\ndef get_config():\n    return Config(board='hex:3', num_iterations=7)\n"
+GOOD = (
+    "from alphagat.config import Config\n\ndef get_config():\n    return Config(boards=('hex:3',), num_iterations=7)\n"
+)
 FILES = {
     "good.py": GOOD,
     "raises.py": "x = 1\nraise RuntimeError('no\\nway')\n",
@@ -80,7 +82,7 @@ def test_mistake_gives_one_line_and_exit_2(argv, expected: str, calls, capsys: p
 @pytest.mark.parametrize("path", ["configs/good.py", "configs/good"])
 def test_config_reaches_train(path: str, calls):
     assert main.run(["--workdir", "runs/w", f"--config={path}"]) == 0
-    assert calls == [(Config(board="hex:3", num_iterations=7), Path("runs/w"))]
+    assert calls == [(Config(boards=("hex:3",), num_iterations=7), Path("runs/w"))]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,11 @@ def test_config_reaches_train(path: str, calls):
         (["--config.learner.learning_rate=1"], "learner.learning_rate", 1.0),
         (["--config.search.rescale_values"], "search.rescale_values", True),
         (["--config.search.rescale_values=false"], "search.rescale_values", False),
-        (["--config.board=hex:4", "--config.board=hex:5"], "board", "hex:5"),
+        (["--config.boards=hex:4"], "boards", ("hex:4",)),
+        (["--config.boards=hex:4,hex:5"], "boards", ("hex:4", "hex:5")),
+        (["--config.board_weights=0.5"], "board_weights", (0.5,)),
+        (["--config.seed=4", "--config.seed=5"], "seed", 5),
+        (["--init_from", "runs/a"], "init_from", "runs/a"),
         (["--config.evaluation.opponents=random"], "evaluation.opponents", ("random",)),
         (["--config.evaluation.opponents=random,mcts:5"], "evaluation.opponents", ("random", "mcts:5")),
         (["--config.evaluation.opponents=('random','mcts:5')"], "evaluation.opponents", ("random", "mcts:5")),

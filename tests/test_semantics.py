@@ -25,10 +25,10 @@ from alphagat.search import make_search
 from alphagat.search.tree import make_recurrent_fn
 from alphagat.selfplay.games_in_flight import make_play, start_games
 from alphagat.selfplay.targets import value_targets
-from alphagat.training.iteration import draw_batch, make_iteration
+from alphagat.training.iteration import draw_batch, make_iteration, run_iteration
 from alphagat.training.plan import make_plan
 from alphagat.training.setup import Setup
-from alphagat.training.state import RunState, Sample, state_shardings
+from alphagat.training.state import BoardState, RunState, Sample, state_shardings
 from tests.evaluation.toy import PileGame, piles
 from tests.search.evaluators import (
     all_positions,
@@ -186,6 +186,8 @@ def test_matches():
 
 
 class TwoLayers(nn.Module):
+    value_support = None
+
     @nn.compact
     def __call__(self, nodes):
         flat = nodes.reshape(len(nodes), -1)
@@ -193,13 +195,13 @@ class TwoLayers(nn.Module):
 
 
 def make_toy_run(num_iterations, num_groups=2):
-    config = Config(board="toy", num_iterations=num_iterations)
+    config = Config(boards=("toy",), num_iterations=num_iterations)
     config.search.num_simulations = 1
     config.selfplay.num_games, config.selfplay.num_groups, config.selfplay.plies_per_iteration = 400, num_groups, 5
     config.replay.capacity, config.replay.min_size = 20_000, 3_000
     config.learner.batch_size, config.learner.sample_reuse = 500, 2.0
     game, network, optimizer = MarkedGame(), TwoLayers(), optax.sgd(0.0)
-    plan = make_plan(config, game)
+    plan = make_plan(config, game, num_iterations)
     setup = Setup(config, game, plan, network, uniform_evaluator, lambda step: 0.0 * step, optimizer)
     params = network.init(KEY, jnp.zeros((1, 1, 2)))
     groups = jnp.arange(num_groups, dtype=jnp.int32)  # the iteration consumes all of this, keys included
@@ -213,15 +215,19 @@ def make_toy_run(num_iterations, num_groups=2):
             opening_plies=0,
         )
     )(groups)
-    run = RunState(
-        train=TrainState(params, optimizer.init(params), jnp.zeros((), jnp.int32)),
+    board = BoardState(
         games=games,
         replay=jax.vmap(lambda _: make_replay(example, plan.group_capacity))(groups),
         groups=groups,
+        iteration=jnp.zeros((), jnp.int32),
+    )
+    run = RunState(
+        train=TrainState(params, optimizer.init(params), jnp.zeros((), jnp.int32)),
+        boards=(board,),
         key=jax.random.key_data(jax.random.key(1)),
         iteration=jnp.zeros((), jnp.int32),
         previous_params=jax.tree.map(jnp.copy, params),
-        rating=jnp.zeros(()),
+        rating=jnp.zeros(1),
     )
     return setup, run
 
@@ -234,8 +240,8 @@ def toy_run():
     run = jax.device_put(run, state_shardings(mesh, jax.eval_shape(lambda: run)))
     iterate, after = make_iteration(setup, mesh), []
     for _ in range(8):
-        run, metrics = iterate(run)
-        after.append(jax.tree.map(np.asarray, (run.replay, run.train.step, metrics)))
+        run, metrics = run_iteration(iterate, run)
+        after.append(jax.tree.map(np.asarray, (run.boards[0].replay, run.train.step, metrics)))
     return setup.plan, after
 
 
@@ -310,8 +316,8 @@ def test_symmetry():
     setup, run = make_toy_run(num_iterations=8, num_groups=1)
     ring = add(make_replay(jax.tree.map(lambda x: x[0], samples), len(best)), samples, jnp.bool_(True))
     setup = Setup(setup.config, game, setup.plan, *[None] * 4)  # no network
-    run = run.replace(replay=jax.tree.map(lambda x: x[None], ring))
-    batch = jax.tree.map(np.asarray, jax.jit(lambda key: draw_batch(setup, run, key[None]))(KEY))
+    board = run.boards[0].replace(replay=jax.tree.map(lambda x: x[None], ring))
+    batch = jax.tree.map(np.asarray, jax.jit(lambda key: draw_batch(setup, board, key[None]))(KEY))
     # Who is to move follows from the number of stones, and so the position from its features.
     own, theirs = batch.nodes[..., 0] > 0, batch.nodes[..., 1] > 0
     mover = (own | theirs).sum(axis=1) % 2

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from alphagat import sharding
@@ -119,7 +118,7 @@ def play_match(
         arguments = jax.device_put(arguments, sharding.replicated(mesh))
         openings, blocks = jax.device_put((openings, blocks), sharding.sharded(mesh))
     outcomes, plies = _compile_match(game, player_a.act, player_b.act, mesh)(*arguments, blocks, openings)
-    return MatchResult(outcomes=_fetch(outcomes)[:num_openings].T, plies=_fetch(plies)[:num_openings].T)
+    return MatchResult(outcomes=sharding.fetch(outcomes)[:num_openings].T, plies=sharding.fetch(plies)[:num_openings].T)
 
 
 @functools.lru_cache(maxsize=64)
@@ -200,10 +199,3 @@ def _step(game: Game, games: _Games, actions: jax.Array, moves: jax.Array, key: 
         plies=plies,
         done=games.done | (moves & (states.terminated | is_cut)),
     )
-
-
-def _fetch(array: jax.Array) -> np.ndarray:
-    """Brings a sharded result to the host, on every process."""
-    if array.is_fully_addressable:
-        return np.asarray(array)
-    return np.asarray(multihost_utils.process_allgather(array, tiled=True))

@@ -12,7 +12,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.mcts import make_mcts, most_visited
 from alphagat.evaluation.rollout import uniform_actions
 from alphagat.evaluation.solvers import make_solved_table, position_code
-from alphagat.games.base import Game
+from alphagat.games.base import Game, StochasticGame
 from alphagat.search import Search
 
 Act = Callable[[Any, jax.Array, Any], jax.Array]  # (params, key, states [B]) -> actions [B]
@@ -44,7 +44,13 @@ def random_player(game: Game) -> Player:
 
 
 def mcts_player(game: Game, num_simulations: int) -> Player:
-    """Plays the most visited move of `num_simulations` simulations with random rollouts."""
+    """Plays the most visited move of `num_simulations` simulations with random rollouts.
+
+    Raises:
+      UserError: the game has chance moves, which its tree has no nodes for.
+    """
+    if isinstance(game, StochasticGame):
+        raise UserError(f"opponent mcts:{num_simulations}: board {game.name} has chance moves; take random")
     return Player(f"mcts:{num_simulations}", _make_mcts_act(game, num_simulations))
 
 

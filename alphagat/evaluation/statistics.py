@@ -1,6 +1,8 @@
-"""What the score of a match says: an interval, and a difference in Elo."""
+"""What scores say: their intervals, and a difference in Elo."""
 
 import math
+
+import numpy as np
 
 MAX_ELO = 1200.0
 
@@ -17,6 +19,13 @@ def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[
     centre = (score + z * z / (2 * num_games)) / shrink
     half = z / shrink * math.sqrt(score * (1 - score) / num_games + z * z / (4 * num_games * num_games))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def mean_interval(values: np.ndarray, z: float = 1.959964) -> tuple[float, float]:
+    """Returns the interval of the mean of at least two values by the normal distribution; 95% with the default `z`."""
+    values = np.asarray(values, np.float64)
+    half = z * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return float(values.mean()) - half, float(values.mean()) + half
 
 
 def elo_difference(score: float) -> float:

@@ -18,9 +18,10 @@ import functools
 from collections.abc import Callable
 
 from alphagat.errors import UserError
+from alphagat.games import breakthrough, mnk, othello, twenty_forty_eight
+from alphagat.games import chess, go, pgx_adapter
 from alphagat.games import hex as hex_family
-from alphagat.games import mnk
-from alphagat.games.base import Features, Game, State, Symmetries
+from alphagat.games.base import Features, Game, State, StochasticGame, Symmetries
 
 # the first word of a board's name -> a function of the words after it, which colons separate
 GAMES: dict[str, Callable[[tuple[str, ...]], Game]] = {
@@ -29,10 +30,33 @@ GAMES: dict[str, Callable[[tuple[str, ...]], Game]] = {
     "gomoku": mnk.make_gomoku,
     "mnk": mnk.make_mnk,
     "hex": hex_family.make_hex,
+    "go": go.make_go,
+    "chess": chess.make_chess,
+    "gardner_chess": chess.make_gardner_chess,
+    "pgx": pgx_adapter.make_pgx,
+    "breakthrough": breakthrough.make_breakthrough,
+    "othello": othello.make_othello,
+    "2048": twenty_forty_eight.make_2048,
 }
-EXAMPLES = ("tic_tac_toe", "connect_four", "gomoku:9", "mnk:5x6x4", "mnk:5x6x4:gravity", "hex:5", "hex:5:swap")
+EXAMPLES = (
+    "tic_tac_toe",
+    "connect_four",
+    "gomoku:9",
+    "mnk:5x6x4",
+    "mnk:5x6x4:gravity",
+    "hex:5",
+    "hex:5:swap",
+    "go:9",
+    "chess",
+    "gardner_chess",
+    "pgx:animal_shogi",
+    "breakthrough:6",
+    "othello:8",
+    "2048",
+    "2048:3",
+)
 
-__all__ = ["EXAMPLES", "GAMES", "Features", "Game", "State", "Symmetries", "UserError", "make_game"]
+__all__ = ["EXAMPLES", "GAMES", "Features", "Game", "State", "StochasticGame", "Symmetries", "UserError", "make_game"]
 
 
 @functools.cache

@@ -71,12 +71,15 @@ class Game(abc.ABC):
       num_players: 1 or 2.
       max_plies: no game from `init` lasts longer.
       num_features: F of `observe`.
+      value_support: ascending, the returns over which a categorical value head spreads its belief; None where every
+        return lies in [-1, 1]. The same for all boards of a family.
       topology: the graph that `observe` describes.
       symmetries: of features, policy and value.
       action_names: `[A]` what a person calls each action, e.g. `b3`.
     """
 
     num_players: ClassVar[int] = 2
+    value_support: ClassVar[tuple[float, ...] | None] = None
     name: str
     max_plies: int
     num_features: int
@@ -108,6 +111,11 @@ class Game(abc.ABC):
     def render_svg(self, state: Any) -> str:
         """Draws the state as one SVG document, readable on light and dark pages."""
 
+    def action_name(self, state: Any, action: int) -> str:
+        """Returns what a person calls `action` on the board as `render` draws `state`."""
+        del state
+        return self.action_names[action]
+
     def truncation_rewards(self, state: Any) -> jax.Array:
         """Returns `[num_players]` rewards for a game cut at a ply cap: a draw, unless the game names another result."""
         return jax.numpy.zeros_like(state.rewards)
@@ -117,3 +125,38 @@ class Game(abc.ABC):
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+class StochasticGame(Game):
+    """A game in which chance moves after every move of a player.
+
+    A move leads to an afterstate, a state of the same type from which only `resolve` goes on. What the move pays is
+    in the afterstate's `rewards`, and stays there in the state that follows. An afterstate is never terminated.
+
+    Attributes:
+      num_chance_outcomes: C.
+    """
+
+    num_chance_outcomes: int
+
+    @abc.abstractmethod
+    def move(self, state: Any, action: jax.Array) -> Any:
+        """Returns the afterstate of a legal `action` (`[]` int32) in a state that is not terminated."""
+
+    @abc.abstractmethod
+    def chance_log_probs(self, afterstate: Any) -> jax.Array:
+        """Returns `[C]` float32 log probabilities of what chance does next, -inf for the impossible."""
+
+    @abc.abstractmethod
+    def resolve(self, afterstate: Any, outcome: jax.Array) -> Any:
+        """Returns the state after the possible `outcome` (`[]` int32) of chance."""
+
+    def draw(self, afterstate: Any, key: jax.Array) -> jax.Array:
+        """Draws an outcome by its probability; override it where that is quicker than one random number each."""
+        return jax.random.categorical(key, self.chance_log_probs(afterstate))
+
+    def step(self, state: Any, action: jax.Array, key: jax.Array) -> Any:
+        afterstate = self.move(state, action)
+        after = self.resolve(afterstate, self.draw(afterstate, key))
+        over = state.replace(rewards=jax.numpy.zeros_like(state.rewards))
+        return jax.tree.map(lambda new, old: jax.numpy.where(state.terminated, old, new), after, over)

@@ -208,7 +208,7 @@ def make_topology(size: int, swap: bool) -> Topology:
         matrix[:num_cells, -1] = RELATION["swap>cell"]
     kinds = np.repeat([CELL, BORDER, SWAP], [num_cells, 4, int(swap)])
     actions = np.concatenate([np.arange(num_cells), np.arange(num_cells + 4, len(matrix))])
-    return topology_from_matrix(VOCABULARY, matrix, kinds, actions, (size, size))
+    return topology_from_matrix(VOCABULARY, matrix, kinds, (actions, actions), (size, size))
 
 
 def make_symmetries(size: int, swap: bool) -> base.Symmetries:

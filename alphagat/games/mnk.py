@@ -214,12 +214,14 @@ def make_topology(rows: int, columns: int, run: int, gravity: bool) -> Topology:
     np.fill_diagonal(cells, RELATION["self"])
     if not gravity:
         kinds = np.full(rows * columns, CELL)
-        return topology_from_matrix(VOCABULARY, cells, kinds, np.arange(rows * columns), (rows, columns))
+        actions = np.arange(rows * columns)
+        return topology_from_matrix(VOCABULARY, cells, kinds, (actions, actions), (rows, columns))
     matrix = np.full((rows * columns + columns,) * 2, -1, np.int32)
     matrix[: rows * columns, : rows * columns] = cells
     _add_column_nodes(matrix, row, column)
     kinds = np.repeat([CELL, COLUMN], [rows * columns, columns])
-    return topology_from_matrix(VOCABULARY, matrix, kinds, rows * columns + np.arange(columns), (rows, columns))
+    actions = rows * columns + np.arange(columns)
+    return topology_from_matrix(VOCABULARY, matrix, kinds, (actions, actions), (rows, columns))
 
 
 def _add_column_nodes(matrix: np.ndarray, row: np.ndarray, column: np.ndarray) -> None:

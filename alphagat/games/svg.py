@@ -1,7 +1,7 @@
 """Boards as SVG documents: flat shapes, and mid-tones that read on light and dark pages alike."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -66,14 +66,28 @@ def cross_or_ring(x: float, y: float, player: int) -> str:
     return "".join(line(stroke, thickness, colour) for stroke in strokes)
 
 
-def draw_tiles(stones: np.ndarray, marked: np.ndarray, row_names: Sequence[str], column_names: Sequence[str]) -> str:
-    """Draws crosses and rings on square tiles.
+def pawn(x: float, y: float, player: int) -> str:
+    """Draws a disc with an arrow that points where the player's pieces go: up for player 0, down for player 1."""
+    ahead, arm = (-1, 1)[player], 0.14 * CELL
+    arrow = [(x - arm, y - 0.45 * ahead * arm), (x, y + 0.55 * ahead * arm), (x + arm, y - 0.45 * ahead * arm)]
+    return disc(x, y, 0.35 * CELL, COLOURS[player]) + line(arrow, 0.08 * CELL, TILE)
+
+
+def draw_tiles(
+    stones: np.ndarray,
+    marked: np.ndarray,
+    row_names: Sequence[str],
+    column_names: Sequence[str],
+    draw_stone: Callable[[float, float, int], str] = cross_or_ring,
+) -> str:
+    """Draws stones on square tiles.
 
     Args:
       stones: `[rows, columns]`, the player whose stone it is, or -1.
       marked: `[rows, columns]` bool, the tiles to highlight.
       row_names: `[rows]`, written at the left.
       column_names: `[columns]`, written below.
+      draw_stone: what draws the stone of a player around the middle (x, y) of a tile.
     """
     rows, columns = stones.shape
     shapes = [rectangle(MARGIN - 2, 2, columns * CELL + 4, rows * CELL + 4, 8, PANEL)]
@@ -82,7 +96,7 @@ def draw_tiles(stones: np.ndarray, marked: np.ndarray, row_names: Sequence[str],
         colour = MARKED_TILE if marked[row, column] else TILE
         shapes.append(rectangle(x - CELL / 2 + 1.5, y - CELL / 2 + 1.5, CELL - 3, CELL - 3, 5, colour))
         if stones[row, column] >= 0:
-            shapes.append(cross_or_ring(x, y, int(stones[row, column])))
+            shapes.append(draw_stone(x, y, int(stones[row, column])))
     shapes += [label(MARGIN / 2 - 2, 4 + (row + 0.5) * CELL, name) for row, name in enumerate(row_names)]
     bottom = 4 + rows * CELL + MARGIN / 2 + 2
     shapes += [label(MARGIN + (column + 0.5) * CELL, bottom, name) for column, name in enumerate(column_names)]

@@ -8,10 +8,10 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class RelationVocabulary:
-    """Names the relations and node kinds of one board family.
+    """Names the relations, node kinds and action kinds of one board family.
 
-    Boards of a family share it, so they share weights: the network owns one learned bias per relation
-    and one embedding per node kind, whatever the size of the board. `version` changes whenever a
+    Boards of a family share it, so they share weights: the network owns one learned bias per relation, one embedding
+    per node kind and one read-out per action kind, whatever the size of the board. `version` changes whenever a
     name changes its meaning, because weights trained with the old meaning no longer fit.
     """
 
@@ -19,6 +19,7 @@ class RelationVocabulary:
     version: int
     relations: tuple[str, ...]
     node_kinds: tuple[str, ...]
+    action_kinds: tuple[str, ...] = ("move",)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -27,7 +28,7 @@ class Topology:
 
     A receiver attends to its senders. There is at most one edge from a sender to a receiver, and
     every node has an edge to itself. An action lives at the pair (action_senders, action_receivers): an action that
-    is a node has both equal to it.
+    is a node has both equal to it. Actions at the same pair differ in kind, as promotions do.
 
     Attributes:
       vocabulary: what relation and kind numbers mean.
@@ -37,6 +38,7 @@ class Topology:
       node_kinds: `[V]` int32, index into `vocabulary.node_kinds`.
       action_senders: `[A]` int32.
       action_receivers: `[A]` int32.
+      action_kinds: `[A]` int32, index into `vocabulary.action_kinds`.
       grid_shape: rows and columns of the cells, which are the first `rows * columns` nodes in row-major order.
     """
 
@@ -47,6 +49,7 @@ class Topology:
     node_kinds: np.ndarray
     action_senders: np.ndarray
     action_receivers: np.ndarray
+    action_kinds: np.ndarray
     grid_shape: tuple[int, int]
 
     @property
@@ -73,20 +76,26 @@ def topology_from_matrix(
     vocabulary: RelationVocabulary,
     relation_matrix: np.ndarray,
     node_kinds: np.ndarray,
-    action_nodes: np.ndarray,
+    actions: tuple[np.ndarray, np.ndarray],
     grid_shape: tuple[int, int],
+    action_kinds: np.ndarray | None = None,
 ) -> Topology:
-    """Builds the topology of a board whose actions are nodes, from its `[V, V]` (receiver, sender) relations, -1 for
-    none.
+    """Builds a topology from its `[V, V]` (receiver, sender) relations, -1 for none.
+
+    `actions` are the `[A]` senders and the `[A]` receivers of each action, which are one and the same where it is a
+    node. Without `action_kinds` all actions are of kind 0.
     """
     receivers, senders = np.nonzero(relation_matrix >= 0)
+    action_senders, action_receivers = (np.asarray(nodes, np.int32) for nodes in actions)
+    kinds = np.zeros_like(action_senders) if action_kinds is None else np.asarray(action_kinds, np.int32)
     return Topology(
         vocabulary=vocabulary,
         senders=senders.astype(np.int32),
         receivers=receivers.astype(np.int32),
         relations=relation_matrix[receivers, senders].astype(np.int32),
         node_kinds=np.asarray(node_kinds, np.int32),
-        action_senders=np.asarray(action_nodes, np.int32),
-        action_receivers=np.asarray(action_nodes, np.int32),
+        action_senders=action_senders,
+        action_receivers=action_receivers,
+        action_kinds=kinds,
         grid_shape=grid_shape,
     )

@@ -2,9 +2,11 @@
 
 from typing import Any, NamedTuple, cast
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
+
+from alphagat.networks import Network
+from alphagat.networks.values import value_loss
 
 
 class Batch(NamedTuple):
@@ -14,7 +16,7 @@ class Batch(NamedTuple):
       nodes: `[B, V, F]` float32.
       legal_action_mask: `[B, A]` bool.
       policy_target: `[B, A]` float32, sums to 1, 0 where illegal.
-      value_target: `[B]` float32 in [-1, 1].
+      value_target: `[B]` float32.
     """
 
     nodes: jax.Array
@@ -23,17 +25,17 @@ class Batch(NamedTuple):
     value_target: jax.Array
 
 
-def alphazero_loss(params: Any, network: nn.Module, batch: Batch, value_weight: float) -> tuple[jax.Array, dict]:
+def alphazero_loss(params: Any, network: Network, batch: Batch, value_weight: float) -> tuple[jax.Array, dict]:
     """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the decay is the
     optimizer's).
 
-    Policy: cross-entropy of the legal prior against the target. Value: squared error.
+    Policy: cross-entropy of the legal prior against the target. Value: as `networks.values.value_loss` says.
     """
-    prior_logits, value = cast(tuple[jax.Array, jax.Array], network.apply(params, batch.nodes))
+    prior_logits, output = cast(tuple[jax.Array, jax.Array], network.apply(params, batch.nodes))
     legal_logits = jnp.where(batch.legal_action_mask, prior_logits, jnp.finfo(prior_logits.dtype).min)
     log_prior = jax.nn.log_softmax(legal_logits)
     policy_loss = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()
-    value_loss = jnp.square(value - batch.value_target).mean()
+    error = value_loss(output, batch.value_target, network.value_support).mean()
     entropy = -(jnp.exp(log_prior) * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()
-    parts = {"policy_loss": policy_loss, "value_loss": value_loss, "policy_entropy": entropy}
-    return policy_loss + value_weight * value_loss, parts
+    parts = {"policy_loss": policy_loss, "value_loss": error, "policy_entropy": entropy}
+    return policy_loss + value_weight * error, parts

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import flax.linen as nn
 import jax
 import optax
 from flax import struct
 from jax.flatten_util import ravel_pytree
 
 from alphagat.learner.loss import Batch, alphazero_loss
+from alphagat.networks import Network
 
 
 class TrainState(struct.PyTreeNode):
@@ -25,7 +25,7 @@ class TrainState(struct.PyTreeNode):
 
 
 def mean_gradients(
-    params: Any, network: nn.Module, batch: Batch, value_weight: float, axis_name: str | None
+    params: Any, network: Network, batch: Batch, value_weight: float, axis_name: str | None
 ) -> tuple[Any, dict]:
     """Returns the gradients of the mean loss over the global batch, before any optimizer, and the parts of the loss.
 
@@ -42,7 +42,7 @@ def mean_gradients(
 
 
 def make_update(
-    network: nn.Module, optimizer: optax.GradientTransformation, *, value_weight: float, axis_name: str | None
+    network: Network, optimizer: optax.GradientTransformation, *, value_weight: float, axis_name: str | None
 ) -> Callable[[TrainState, Batch], tuple[TrainState, dict]]:
     """Returns `update(train_state, local_batch) -> (train_state, metrics)`."""
 

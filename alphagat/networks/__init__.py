@@ -2,20 +2,29 @@
 
 A network is a flax module whose only variables are parameters. `network.init(key, nodes)` makes them and
 `network.apply(params, nodes)` maps node features `[B, V, F]` to prior logits `[B, A]`, illegal actions included, and
-values `[B]` in (-1, 1) from the view of the player to move.
+the output of the value head, which `values.expected_value` turns into values `[B]` from the view of the player to move.
 """
-
-import flax.linen as nn
 
 from alphagat.graphs.topology import Topology
 from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.networks.resnet import ResidualNetwork
+from alphagat.networks.values import Support
+
+Network = GraphAttentionNetwork | ResidualNetwork
 
 
 def make_network(
-    topology: Topology, *, name: str, backend: str, width: int, num_blocks: int, num_heads: int, mlp_ratio: int
-) -> nn.Module:
+    topology: Topology,
+    *,
+    name: str,
+    backend: str,
+    width: int,
+    num_blocks: int,
+    num_heads: int,
+    mlp_ratio: int,
+    value_support: Support | None = None,
+) -> Network:
     """Returns the network called `name`: `gat` or `resnet`."""
     if name == "resnet":
-        return ResidualNetwork(topology, width, num_blocks)
-    return GraphAttentionNetwork(topology, width, num_blocks, num_heads, mlp_ratio, backend)
+        return ResidualNetwork(topology, width, num_blocks, value_support)
+    return GraphAttentionNetwork(topology, width, num_blocks, num_heads, mlp_ratio, backend, value_support)

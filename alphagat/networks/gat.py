@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from alphagat.graphs.topology import Topology
 from alphagat.networks.attention import ATTENTION_BACKENDS
 from alphagat.networks.heads import PolicyHead, ValueHead
+from alphagat.networks.values import Support
 
 
 class GraphAttentionNetwork(nn.Module):
@@ -14,8 +15,8 @@ class GraphAttentionNetwork(nn.Module):
 
     Blocks are pre-norm residual (Xiong et al. 2020): attention along typed edges beside a global path, then an MLP.
 
-    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; value `[B]` in (-1, 1), for the player to
-    move).
+    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head, for the player to
+    move: see `networks.values`).
     """
 
     topology: Topology
@@ -24,6 +25,7 @@ class GraphAttentionNetwork(nn.Module):
     num_heads: int
     mlp_ratio: int
     backend: str
+    value_support: Support | None = None
 
     @nn.compact
     def __call__(self, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -35,7 +37,7 @@ class GraphAttentionNetwork(nn.Module):
             hidden = block(hidden)
         hidden = nn.RMSNorm(name="norm")(hidden)
         prior_logits = PolicyHead(self.topology, name="policy")(hidden)
-        value = ValueHead(self.num_heads, name="value")(hidden)
+        value = ValueHead(self.num_heads, self.value_support, name="value")(hidden)
         return prior_logits, value
 
 

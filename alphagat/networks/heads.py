@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.graphs.topology import Topology
+from alphagat.networks.values import Support
 
 
 class PolicyHead(nn.Module):
@@ -18,21 +19,36 @@ class PolicyHead(nn.Module):
 
     @nn.compact
     def __call__(self, nodes: jax.Array) -> jax.Array:
-        width = nodes.shape[-1]
-        senders, receivers = self.topology.action_senders, self.topology.action_receivers
-        hidden = nn.Dense(width, name="receiver")(select_nodes(nodes, receivers))
-        if np.any(senders != receivers):
-            hidden += nn.Dense(width, use_bias=False, name="sender")(select_nodes(nodes, senders))
+        if np.array_equal(self.topology.action_senders, self.topology.action_receivers):
+            return self._node_logits(nodes)
+        return self._pair_logits(nodes)
+
+    def _node_logits(self, nodes: jax.Array) -> jax.Array:
+        hidden = nn.Dense(nodes.shape[-1], name="receiver")(select_nodes(nodes, self.topology.action_receivers))
         return nn.Dense(1, name="logit")(nn.silu(hidden))[..., 0]
+
+    def _pair_logits(self, nodes: jax.Array) -> jax.Array:
+        """Scores all pairs of nodes by query and key, once per kind of action, and takes those that are actions."""
+        batch_size, num_nodes, width = nodes.shape
+        num_kinds = len(self.topology.vocabulary.action_kinds)
+        hidden = nn.silu(nn.Dense(width, name="node")(nodes))
+        senders = nn.Dense(num_kinds * width, name="sender")(hidden).reshape(batch_size, -1, width)  # [B, V * K, D]
+        receivers = nn.Dense(width, name="receiver")(hidden) * width**-0.5
+        scores = jnp.matmul(receivers, jnp.swapaxes(senders, 1, 2))  # [B, V, V * K] by (receiver, (sender, kind))
+        topology = self.topology
+        places = (topology.action_receivers * num_nodes + topology.action_senders) * num_kinds + topology.action_kinds
+        return take_distinct(scores.reshape(batch_size, -1), places)
 
 
 class ValueHead(nn.Module):
     """Pools the nodes by one learned softmax per head, so that the size of the board does not scale the result.
 
-    Call: nodes `[B, V, D]` -> value `[B]` in (-1, 1), from the view of the player to move.
+    Call: nodes `[B, V, D]` -> what `networks.values` makes a value of: `[B]` in (-1, 1), or `[B, K]` logits over a
+    support of K returns; from the view of the player to move.
     """
 
     num_heads: int
+    support: Support | None = None
 
     @nn.compact
     def __call__(self, nodes: jax.Array) -> jax.Array:
@@ -41,7 +57,34 @@ class ValueHead(nn.Module):
         weights = jax.nn.softmax(nn.Dense(self.num_heads, use_bias=False, name="pooling")(nodes), axis=1)  # [B, V, H]
         pooled = jnp.matmul(jnp.swapaxes(weights, 1, 2), nodes)  # [B, H, D]
         hidden = nn.silu(nn.Dense(width, name="hidden")(pooled.reshape(batch_size, self.num_heads * width)))
+        return value_output(hidden, self.support)
+
+
+def value_output(hidden: jax.Array, support: Support | None) -> jax.Array:
+    """Ends a value head: `[B, D]` -> `[B]` in (-1, 1), or `[B, K]` logits; called inside a compact module."""
+    if support is None:
         return jnp.tanh(nn.Dense(1, name="value")(hidden)[..., 0])
+    from_zero = np.abs(np.arange(len(support)) - np.abs(support).argmin())
+    # At first the belief lies near 0: a bootstrap from the mean of a wide support would take ages to come down.
+    return nn.Dense(len(support), bias_init=lambda *_: -jnp.asarray(from_zero, jnp.float32), name="value")(hidden)
+
+
+def take_distinct(values: jax.Array, indices: np.ndarray) -> jax.Array:
+    """Returns `values[:, indices]` of `[B, M]` values, for distinct indices, with a gradient free of scatter: each
+    value is taken at most once, so its gradient can be looked up.
+    """
+    inverse = np.full(values.shape[1], len(indices), np.int32)
+    inverse[indices] = np.arange(len(indices))
+
+    @jax.custom_vjp
+    def take(values):
+        return values[:, indices]
+
+    def backward(_, gradient):  # [B, A] -> [B, M]; a column of zeros is what nobody took
+        return (jnp.pad(gradient, ((0, 0), (0, 1)))[:, inverse],)
+
+    take.defvjp(lambda values: (take(values), None), backward)
+    return take(values)
 
 
 def select_nodes(nodes: jax.Array, indices: np.ndarray) -> jax.Array:

@@ -2,9 +2,10 @@
 
 import flax.linen as nn
 import jax
-import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
+from alphagat.networks.heads import value_output
+from alphagat.networks.values import Support
 
 
 class ResidualNetwork(nn.Module):
@@ -14,13 +15,14 @@ class ResidualNetwork(nn.Module):
     running statistics, so that the network is a function of its parameters alone. What lies outside the grid (Hex
     borders) is added to every cell through one linear map.
 
-    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; value `[B]` in (-1, 1), for the player to
-    move).
+    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head, for the player to
+    move: see `networks.values`).
     """
 
     topology: Topology
     width: int
     num_blocks: int
+    value_support: Support | None = None
 
     @nn.compact
     def __call__(self, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -40,7 +42,7 @@ class ResidualNetwork(nn.Module):
         value = nn.relu(nn.Dense(1, name="value_conv")(hidden)).reshape(batch_size, -1)
         value = nn.relu(nn.Dense(self.width, name="value_hidden")(value))
         prior_logits = nn.Dense(self.topology.num_actions, name="policy_logits")(policy)
-        return prior_logits, jnp.tanh(nn.Dense(1, name="value")(value)[..., 0])
+        return prior_logits, value_output(value, self.value_support)
 
     def _convolve(self, planes: jax.Array, name: str) -> jax.Array:
         return nn.Conv(self.width, (3, 3), use_bias=False, name=name)(planes)

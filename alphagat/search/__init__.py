@@ -5,6 +5,7 @@ view of the player to move; discount is -1 between alternating players, +1 for t
 """
 
 from alphagat.search.evaluator import Evaluation, Evaluator, make_network_evaluator
-from alphagat.search.policies import Search, SearchOutput, make_search
+from alphagat.search.policies import Search, make_search
+from alphagat.search.tree import SearchOutput
 
 __all__ = ["Evaluation", "Evaluator", "Search", "SearchOutput", "make_network_evaluator", "make_search"]

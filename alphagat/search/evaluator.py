@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-import flax.linen as nn
 import jax
 
 from alphagat.games.base import Game
+from alphagat.networks import Network
+from alphagat.networks.values import expected_value
 
 
 class Evaluation(NamedTuple):
@@ -22,13 +23,13 @@ class Evaluation(NamedTuple):
 Evaluator = Callable[[Any, Any], Evaluation]  # (params, states [B]) -> Evaluation
 
 
-def make_network_evaluator(game: Game, network: nn.Module) -> Evaluator:
+def make_network_evaluator(game: Game, network: Network) -> Evaluator:
     """Returns the evaluator that observes each state and applies the network to it."""
 
     def evaluate(params: Any, states: Any) -> Evaluation:
-        prior_logits, value = cast(
+        prior_logits, output = cast(
             tuple[jax.Array, jax.Array], network.apply(params, jax.vmap(game.observe)(states).nodes)
         )
-        return Evaluation(prior_logits, value)
+        return Evaluation(prior_logits, expected_value(output, network.value_support))
 
     return evaluate

@@ -5,30 +5,17 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import mctx
 
-from alphagat.games.base import Game
+from alphagat.errors import UserError
+from alphagat.games.base import Game, StochasticGame
 from alphagat.search.evaluator import Evaluator
-from alphagat.search.tree import invalid_actions, make_recurrent_fn, make_root
-
-
-class SearchOutput(NamedTuple):
-    """What a search says of a batch of states, from the view of the player to move.
-
-    Attributes:
-      action: `[B]` int32, the move to play.
-      policy_target: `[B, A]`, sums to 1: completed-Q action weights of Gumbel, visit shares of PUCT.
-      value: `[B]`, the mean over the simulations.
-    """
-
-    action: jax.Array
-    policy_target: jax.Array
-    value: jax.Array
-
+from alphagat.search.stochastic import make_stochastic_search
+from alphagat.search.tree import SearchOutput, invalid_actions, make_recurrent_fn, make_root, policy_value
 
 Search = Callable[[Any, jax.Array, Any, jax.Array], SearchOutput]  # (params, key, states [B], plies [B])
 
@@ -48,10 +35,19 @@ def make_gumbel_search(
 
     `gumbel_scale` is 1 in self-play and 0 in evaluation, where the search is deterministic.
     """
-    recurrent_fn = make_recurrent_fn(game, evaluate)
     qtransform = functools.partial(
         mctx.qtransform_completed_by_mix_value, value_scale=value_scale, rescale_values=rescale_values
     )
+    if isinstance(game, StochasticGame):
+        return make_stochastic_search(
+            game,
+            evaluate,
+            num_simulations=num_simulations,
+            max_num_considered_actions=max_num_considered_actions,
+            qtransform=qtransform,
+            gumbel_scale=gumbel_scale,
+        )
+    recurrent_fn = make_recurrent_fn(game, evaluate)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del plies
@@ -66,7 +62,8 @@ def make_gumbel_search(
             max_num_considered_actions=max_num_considered_actions,
             gumbel_scale=gumbel_scale,
         )
-        return SearchOutput(output.action, output.action_weights, output.search_tree.summary().value)
+        value = policy_value(output.search_tree, output.action_weights)
+        return SearchOutput(output.action, output.action_weights, value)
 
     return search
 
@@ -85,7 +82,12 @@ def make_puct_search(
 
     The move is drawn from visits ** (1 / temperature) in the first `temperature_plies` plies of a game and is the most
     visited one afterwards; the policy target is the share of visits, whatever the temperature.
+
+    Raises:
+      UserError: the game has chance moves.
     """
+    if isinstance(game, StochasticGame):
+        raise UserError(f"config.search.algorithm='puct': board {game.name} has chance moves; set it to 'gumbel'")
     recurrent_fn = make_recurrent_fn(game, evaluate)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:

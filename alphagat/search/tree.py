@@ -3,7 +3,7 @@
 # The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
 # pyright: reportCallIssue=false, reportReturnType=false
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,20 @@ import mctx
 from alphagat.games.base import Game
 from alphagat.games.transition import transition
 from alphagat.search.evaluator import Evaluator
+
+
+class SearchOutput(NamedTuple):
+    """What a search says of a batch of states, from the view of the player to move.
+
+    Attributes:
+      action: `[B]` int32, the move to play.
+      policy_target: `[B, A]`, sums to 1: completed-Q action weights of Gumbel, visit shares of PUCT.
+      value: `[B]`, of the position: of the improved policy with Gumbel, the mean over the simulations with PUCT.
+    """
+
+    action: jax.Array
+    policy_target: jax.Array
+    value: jax.Array
 
 
 def invalid_actions(states: Any) -> jax.Array:
@@ -53,3 +67,18 @@ def make_recurrent_fn(game: Game, evaluate: Evaluator) -> mctx.RecurrentFn:
         return output, next_states
 
     return recurrent_fn
+
+
+def policy_value(tree: mctx.Tree, policy: jax.Array) -> jax.Array:
+    """Returns `[B]` what `policy` `[B, A]` is worth at the root, by the Q-values of the actions that were visited.
+
+    The mean over the simulations would be too low: sequential halving visits all considered actions alike at first.
+    """
+    num_actions = policy.shape[1]
+    visited = tree.children_visits[:, tree.ROOT_INDEX, :num_actions] > 0
+    rewards, discounts, values = (
+        x[:, tree.ROOT_INDEX, :num_actions]
+        for x in (tree.children_rewards, tree.children_discounts, tree.children_values)
+    )
+    weights = jnp.where(visited, policy, 0.0)
+    return (weights * (rewards + discounts * values)).sum(-1) / weights.sum(-1)

@@ -6,7 +6,7 @@ import logging
 import pathlib
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +16,8 @@ import orbax.checkpoint as ocp
 from jax.sharding import Mesh, Sharding, SingleDeviceSharding
 
 from alphagat.errors import UserError
+from alphagat.games.base import Game
+from alphagat.networks import Network
 from alphagat.sharding import replicated
 from alphagat.training.setup import Setup, make_params
 from alphagat.training.state import RunState, state_shapes, state_shardings
@@ -58,14 +60,14 @@ class Checkpoints:
         """Returns once everything started is on disk."""
         self._manager.wait_until_finished()
 
-    def restore(self, setup: Setup, mesh: Mesh, step: int) -> RunState:
+    def restore(self, setups: Sequence[Setup], mesh: Mesh, step: int) -> RunState:
         """Reads the run state of `step` onto the devices of `mesh`, of which there may be more or fewer than at the
         save.
 
         Raises:
           UserError: it cannot be read, or is another run's.
         """
-        shapes = state_shapes(setup)
+        shapes = state_shapes(setups)
         target = jax.tree.map(
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
             shapes,
@@ -73,13 +75,13 @@ class Checkpoints:
         )
         return self._read(step, lambda: self._restore_item(step, _RUN, target, replicated(mesh)))
 
-    def restore_params(self, setup: Setup, step: int) -> Any:
-        """Reads only the parameters of `step`, onto the first device.
+    def restore_params(self, game: Game, network: Network, step: int) -> Any:
+        """Reads only the parameters of `step`, for `network` on `game`, onto the first device.
 
         Raises:
           UserError: they cannot be read, or are another network's.
         """
-        shapes = jax.eval_shape(lambda: make_params(setup.game, setup.network, jax.random.key(0)))
+        shapes = jax.eval_shape(lambda: make_params(game, network, jax.random.key(0)))
         sharding = SingleDeviceSharding(jax.devices()[0])
         target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shapes)
         return self._read(step, lambda: self._restore_item(step, _PARAMS, target, sharding))
@@ -125,8 +127,8 @@ def checksums(content: Any) -> jax.Array:
     """Returns `[1 + G]` uint32 of a run state with G groups, which stay on their devices, or `[1]` of anything else."""
     if not isinstance(content, RunState):
         return _checksum(content)[None]
-    grouped = content.games, content.replay, content.groups
-    replicated_part = content.replace(games=None, replay=None, groups=None)
+    grouped = [(board.games, board.replay, board.groups) for board in content.boards]
+    replicated_part = content.replace(boards=tuple(board.iteration for board in content.boards))
     return jnp.concatenate([_checksum(replicated_part)[None], jax.vmap(_checksum)(grouped)])
 
 

@@ -20,11 +20,13 @@ from alphagat.training.display_text import (
     duration,
     interval,
     learning_rows,
-    opponents,
     rating_text,
+    ratings,
     score_scale,
     score_text,
+    scores,
     selfplay_rows,
+    single_player_rows,
     sparkline,
 )
 
@@ -50,9 +52,10 @@ def make_display(total_iterations: int, board: str, console: Console | None = No
 class Display(abc.ABC):
     """Shows the metrics of each iteration. A context manager; `finish` may be called inside or after it.
 
-    `update` reads the names `iteration`, `frames`, `train/*`, `selfplay/*`, `eval/elo` and
-    `eval/vs_<opponent>/win_rate`; beside a score, `_low` and `_high` of the same name are its interval. Every name
-    may be missing, and what was shown stays until a newer value comes.
+    `update` reads the names `iteration`, `frames`, `train/*`, `selfplay/*`, `eval/elo`,
+    `eval/vs_<opponent>/win_rate`, and for games of one player `eval/score` and `eval/vs_<opponent>/score_ratio`, all
+    four with the board after `eval/` where there are several; beside a score, `_low` and `_high` of the same name are
+    its interval. Every name may be missing, and what was shown stays until a newer value comes.
     """
 
     def __init__(
@@ -119,15 +122,12 @@ class PlainDisplay(Display):
     _printed_at = float("-inf")
 
     def _show(self, metrics: Metrics) -> None:
-        now, scores = self._clock(), opponents(metrics)
-        if now - self._printed_at >= PLAIN_SECONDS or self.iteration >= self.total_iterations or scores:
+        now, found = self._clock(), _evaluation(metrics)
+        if now - self._printed_at >= PLAIN_SECONDS or self.iteration >= self.total_iterations or found:
             self._printed_at = now
             self.message(self._line())
-        if scores or "eval/elo" in metrics:
-            ratings = [f"Elo {rating_text(metrics)}"] if "eval/elo" in metrics else []
-            self.message(
-                "  evaluation: " + ", ".join(ratings + [f"{each} {score_text(metrics, each)}" for each in scores])
-            )
+        if found:
+            self.message("  evaluation: " + ", ".join(found))
 
     def _line(self) -> str:
         parts = [f"iteration {self.iteration}/{self.total_iterations}"]
@@ -167,8 +167,8 @@ class LiveDisplay(Display):
         width = min(self.console.width, 110) - 4
         rows = [self._headline(width), self._bar(width), Text("")]
         rows += self._numbers(width)
-        if scores := opponents(self.metrics):
-            rows += [Text(""), self._scores(scores, width)]
+        if _evaluation(self.metrics):
+            rows += [Text(""), self._scores(width)]
         return Padding(Group(*rows), (1, 2))
 
     def _headline(self, width: int) -> Table:
@@ -219,15 +219,22 @@ class LiveDisplay(Display):
         both.add_row(selfplay, learning)
         return [both]
 
-    def _scores(self, scores: list[str], width: int) -> Table:
-        elo = [("Elo", rating_text(self.metrics))] if "eval/elo" in self.metrics else []
-        table = _section("strength", [(label, *text.partition("  ")[::2], "") for label, text in elo])
-        for opponent in scores:
-            score, low, high = interval(self.metrics, f"eval/vs_{opponent}/win_rate")
-            value, _, bounds = score_text(self.metrics, opponent).partition("  ")
-            scale = score_scale(score, low, high) if width >= MEDIUM else ""
-            table.add_row(f"against {opponent}", value, Text(bounds), scale)
+    def _scores(self, width: int) -> Table:
+        rows = [(label, rating_text(self.metrics, name)) for label, name in ratings(self.metrics).items()]
+        rows += single_player_rows(self.metrics)
+        table = _section("strength", [(label, *text.partition("  ")[::2], "") for label, text in rows])
+        for label, name in scores(self.metrics).items():
+            value, _, bounds = score_text(self.metrics, name).partition("  ")
+            scale = score_scale(*interval(self.metrics, name)) if width >= MEDIUM else ""
+            table.add_row(f"against {label}", value, Text(bounds), scale)
         return table
+
+
+def _evaluation(metrics: Metrics) -> list[str]:
+    """Formats what an evaluation found, one text per result; none where the metrics hold no evaluation."""
+    rated = [(label, rating_text(metrics, name)) for label, name in ratings(metrics).items()]
+    scored = [(label, score_text(metrics, name)) for label, name in scores(metrics).items()]
+    return [f"{label} {text}" for label, text in (*rated, *single_player_rows(metrics), *scored)]
 
 
 def _section(title: str, rows: Iterable[tuple[str, ...]], extra_style: str = "dim") -> Table:

@@ -1,6 +1,7 @@
 """The words and strokes of the display: how metrics become short text."""
 
 import itertools
+import re
 from collections.abc import Mapping
 
 from rich.text import Text
@@ -24,10 +25,31 @@ LEARNING = {
 Metrics = Mapping[str, float]
 
 
-def opponents(metrics: Metrics) -> list[str]:
-    """Returns the opponents that have a score, in the metrics' order."""
-    prefix, suffix = "eval/vs_", "/win_rate"
-    return [name[len(prefix) : -len(suffix)] for name in metrics if name.startswith(prefix) and name.endswith(suffix)]
+def scores(metrics: Metrics) -> dict[str, str]:
+    """Returns the names of the scores against opponents, in the metrics' order, each under what it is called on the
+    screen: the opponent, after the board where a run has several.
+    """
+    found = re.compile(r"eval/(?:(.+)/)?vs_(.+)/win_rate")
+    matches = {name: match for name in metrics if (match := found.fullmatch(name))}
+    return {" ".join(filter(None, match.groups())): name for name, match in matches.items()}
+
+
+def single_player_rows(metrics: Metrics) -> list[tuple[str, str]]:
+    """Returns (label, value) of the mean scores of games for one player, and of their ratios to other players."""
+    rows = []
+    for name in metrics:
+        if match := re.fullmatch(r"eval/(?:(.+)/)?score", name):
+            mean, low, high = interval(metrics, name)
+            rows.append((" ".join(filter(None, (match[1], "score"))), f"{mean:,.0f}  [{low:,.0f}, {high:,.0f}]"))
+        elif match := re.fullmatch(r"eval/(?:(.+)/)?vs_(.+)/score_ratio", name):
+            rows.append((" ".join(filter(None, (match[1], match[2]))), f"{metrics[name]:.1f} times its score"))
+    return rows
+
+
+def ratings(metrics: Metrics) -> dict[str, str]:
+    """Returns the names of the Elo ratings, each under what it is called on the screen."""
+    matches = {name: match for name in metrics if (match := re.fullmatch(r"eval/(?:(.+)/)?elo", name))}
+    return {" ".join(filter(None, (match[1], "Elo"))): name for name, match in matches.items()}
 
 
 def compact(value: float) -> str:
@@ -82,15 +104,15 @@ def interval(metrics: Metrics, name: str) -> tuple[float, float, float]:
     return value, metrics.get(f"{name}_low", value), metrics.get(f"{name}_high", value)
 
 
-def score_text(metrics: Metrics, opponent: str) -> str:
+def score_text(metrics: Metrics, name: str) -> str:
     """Formats the score against an opponent: `61%  [54%, 68%]`."""
-    score, low, high = interval(metrics, f"eval/vs_{opponent}/win_rate")
+    score, low, high = interval(metrics, name)
     return f"{score:.0%}" + (f"  [{low:.0%}, {high:.0%}]" if low < high else "")
 
 
-def rating_text(metrics: Metrics) -> str:
-    """Formats the Elo rating: `312  [250, 371]`."""
-    elo, low, high = interval(metrics, "eval/elo")
+def rating_text(metrics: Metrics, name: str) -> str:
+    """Formats an Elo rating: `312  [250, 371]`."""
+    elo, low, high = interval(metrics, name)
     return f"{elo:,.0f}" + (f"  [{low:,.0f}, {high:,.0f}]" if low < high else "")
 
 

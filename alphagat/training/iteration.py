@@ -1,48 +1,67 @@
-"""One iteration: self-play, replay, updates, as one compiled program over all devices."""
+"""One iteration on one board: self-play, replay, updates, as one compiled program over all devices."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import stages
 from jax.sharding import Mesh
 
 from alphagat import sharding
 from alphagat.learner.loss import Batch
-from alphagat.learner.update import make_update
+from alphagat.learner.update import TrainState, make_update
 from alphagat.replay import add, sample
 from alphagat.selfplay.games_in_flight import Ply, make_play
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 from alphagat.selfplay.targets import value_targets
 from alphagat.training.setup import Setup, make_configured_search
-from alphagat.training.state import RunState, Sample, partition_specs
+from alphagat.training.state import BoardState, RunState, Sample, over_board
 
 Metrics = dict[str, jax.Array]
 _TRAIN_METRICS = ("policy_loss", "value_loss", "policy_entropy", "grad_norm")
 
 
-def make_iteration(setup: Setup, mesh: Mesh) -> Callable[[RunState], tuple[RunState, Metrics]]:
-    """Returns the jitted `iteration(run_state) -> (run_state, metrics)`, which consumes (donates) its argument.
+def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
+    """Returns the jitted `program(train, board, root_key, iteration) -> (train, board, iteration, metrics)`, one
+    iteration on the board of `setup`. It consumes (donates) all but the key. `run_iteration` calls it on a run.
 
     Self-play uses no collective over the devices, so that none waits for another's trees; only the gradients and, once
     at the end, the metrics cross them. `check_vma=False` because mctx's loops do not declare what varies over the mesh.
     """
 
-    def iterate(run: RunState) -> tuple[RunState, Metrics]:
-        key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
-        group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(run.groups)
-        run, selfplay_metrics = play_and_store(setup, run, group_keys[:, 0])
-        run, train_metrics = update_parameters(setup, run, group_keys[:, 1])
+    def iterate(train: TrainState, board: BoardState, root_key: jax.Array, iteration: jax.Array):
+        key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
+        group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(board.groups)
+        board, selfplay_metrics = play_and_store(setup, train.params, board, group_keys[:, 0])
+        train, train_metrics = update_parameters(setup, train, board, group_keys[:, 1])
         metrics = jax.lax.psum(selfplay_metrics, sharding.DATA) | train_metrics
-        return run.replace(iteration=run.iteration + 1), metrics
+        return train, board.replace(iteration=board.iteration + 1), iteration + 1, metrics
 
-    specs = partition_specs()
+    replicated, board = sharding.REPLICATED, over_board(sharding.SHARDED, sharding.REPLICATED)
     mapped = jax.shard_map(
-        iterate, mesh=mesh, in_specs=(specs,), out_specs=(specs, sharding.REPLICATED), check_vma=False
+        iterate,
+        mesh=mesh,
+        in_specs=(replicated, board, replicated, replicated),
+        out_specs=(replicated, board, replicated, replicated),
+        check_vma=False,
     )
-    return jax.jit(mapped, donate_argnums=0)
+    return jax.jit(mapped, donate_argnums=(0, 1, 3))
 
 
-def play_and_store(setup: Setup, run: RunState, keys: jax.Array) -> tuple[RunState, Metrics]:
+def run_iteration(program: Callable, run: RunState, number: int = 0) -> tuple[RunState, Metrics]:
+    """Runs the program of board `number` on that board, and returns the whole state and the metrics."""
+    train, board, iteration, metrics = program(*program_arguments(run, number))
+    boards = (*run.boards[:number], board, *run.boards[number + 1 :])
+    return run.replace(train=train, boards=boards, iteration=iteration), metrics
+
+
+def program_arguments(run: RunState, number: int = 0) -> tuple[TrainState, BoardState, jax.Array, jax.Array]:
+    """Returns what `make_iteration`'s program takes of the state of a run."""
+    return run.train, run.boards[number], run.key, run.iteration
+
+
+def play_and_store(setup: Setup, params: Any, board: BoardState, keys: jax.Array) -> tuple[BoardState, Metrics]:
     """Plays the iteration's plies in the groups of one device, and moves the plies whose horizon has passed to the
     replay.
     """
@@ -54,14 +73,14 @@ def play_and_store(setup: Setup, run: RunState, keys: jax.Array) -> tuple[RunSta
         max_plies=plan.max_plies,
         opening_plies=config.selfplay.opening_plies,
     )
-    games, history = jax.vmap(play, in_axes=(None, 0, 0))(run.train.params, keys, run.games)
-    has_waited = run.iteration >= plan.num_waiting // plan.plies_per_iteration
+    games, history = jax.vmap(play, in_axes=(None, 0, 0))(params, keys, board.games)
+    has_waited = board.iteration >= plan.num_waiting // plan.plies_per_iteration
     blocks = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, config.selfplay.value_lambda))(
         history
     )
-    replay = jax.vmap(add, in_axes=(0, 0, None))(run.replay, blocks, has_waited)
+    replay = jax.vmap(add, in_axes=(0, 0, None))(board.replay, blocks, has_waited)
     played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
-    return run.replace(games=games, replay=replay), selfplay_sums(played)
+    return board.replace(games=games, replay=replay), selfplay_sums(played)
 
 
 def final_samples(history: Ply, num_plies: int, value_lambda: float) -> Sample:
@@ -84,7 +103,9 @@ def selfplay_sums(played: Ply) -> Metrics:
     }
 
 
-def update_parameters(setup: Setup, run: RunState, keys: jax.Array) -> tuple[RunState, Metrics]:
+def update_parameters(
+    setup: Setup, train: TrainState, board: BoardState, keys: jax.Array
+) -> tuple[TrainState, Metrics]:
     """Makes the iteration's updates once the replay holds its minimum; before, the metrics are NaN."""
     plan = setup.plan
     update = make_update(
@@ -92,7 +113,7 @@ def update_parameters(setup: Setup, run: RunState, keys: jax.Array) -> tuple[Run
     )
 
     def one_update(train, index):
-        batch = draw_batch(setup, run, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, index))
+        batch = draw_batch(setup, board, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, index))
         return update(train, batch)
 
     def all_updates(train):
@@ -103,12 +124,12 @@ def update_parameters(setup: Setup, run: RunState, keys: jax.Array) -> tuple[Run
         return train, {name: jnp.full((), jnp.nan) for name in _TRAIN_METRICS}
 
     # Every group's ring has the same size, so that all devices take the same branch, as the mean over them requires.
-    train, metrics = jax.lax.cond(run.iteration >= plan.first_update_iteration, all_updates, no_update, run.train)
+    train, metrics = jax.lax.cond(board.iteration >= plan.first_update_iteration, all_updates, no_update, train)
     metrics["learning_rate"] = jnp.asarray(setup.schedule(train.step), jnp.float32)
-    return run.replace(train=train), metrics
+    return train, metrics
 
 
-def draw_batch(setup: Setup, run: RunState, keys: jax.Array) -> Batch:
+def draw_batch(setup: Setup, board: BoardState, keys: jax.Array) -> Batch:
     """Draws one device's share of a batch, an equal part from each of its groups, each example in a random symmetry."""
     plan, game = setup.plan, setup.game
 
@@ -117,7 +138,7 @@ def draw_batch(setup: Setup, run: RunState, keys: jax.Array) -> Batch:
         symmetry = random_symmetries(symmetry_key, plan.group_batch_size, game.symmetries)
         return sample(replay, sample_key, plan.group_batch_size), symmetry
 
-    drawn = jax.vmap(draw_group)(run.replay, keys)  # [G, b] before each shape
+    drawn = jax.vmap(draw_group)(board.replay, keys)  # [G, b] before each shape
     samples, symmetry = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), drawn)
     return Batch(
         nodes=permute_nodes(jax.vmap(game.observe)(samples.state).nodes, symmetry, game.symmetries),

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,15 @@ from jax.sharding import Mesh
 from alphagat import sharding
 from alphagat.config import Config
 from alphagat.errors import UserError
+from alphagat.training.agent import load_weights
 from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints
 from alphagat.training.display import Display, make_display
-from alphagat.training.iteration import Metrics, make_iteration
+from alphagat.training.iteration import Metrics, make_iteration, run_iteration
 from alphagat.training.matches import Matches
 from alphagat.training.metrics import MetricsWriter, read_metrics
 from alphagat.training.run_folder import check_run_folder, open_run_folder
-from alphagat.training.setup import Setup, make_setup
-from alphagat.training.state import RunState, init_state
+from alphagat.training.setup import Setup, boards_by_iteration, make_setups
+from alphagat.training.state import RunState, init_state, with_params
 
 
 def train(config: Config, workdir: str | os.PathLike) -> None:
@@ -30,23 +32,23 @@ def train(config: Config, workdir: str | os.PathLike) -> None:
     config.validate()
     sharding.configure_cpu_devices(config.mesh.data)
     mesh = sharding.make_mesh(config.mesh.data)
-    setup = make_setup(config)
+    setups = make_setups(config)
     _check_groups(config, mesh)
-    restored = _restore_latest(setup, mesh, check_run_folder(workdir, config))  # before anything is written
+    restored = _restore_latest(setups, mesh, check_run_folder(workdir, config))  # before anything is written
     if restored and restored[1] >= config.num_iterations:
         return _say_finished(config, Path(workdir), restored[1])
-    matches = Matches(setup, mesh) if config.evaluation.every else None
+    state, start = restored or (_start(setups, mesh), 0)
+    matches = Matches(setups, mesh) if config.evaluation.every else None
     folder = open_run_folder(workdir, config)
-    state, start = restored or (init_state(setup, mesh), 0)
     with (
         Checkpoints(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints,
         MetricsWriter(folder, restored_iteration=start) as writer,
-        make_display(config.num_iterations, config.board) as display,
+        make_display(config.num_iterations, ", ".join(config.boards)) as display,
     ):
-        for line in _opening_lines(setup, mesh, state, start):
+        for line in _opening_lines(setups, mesh, state, start):
             display.message(line)
-        report = Report(setup, writer, display, hours=_hours_so_far(folder))
-        _iterate(setup, mesh, matches, state, start, checkpoints, report)
+        report = Report(setups, writer, display, hours=_hours_so_far(folder))
+        _iterate(setups, mesh, matches, state, start, checkpoints, report)
         display.finish(_closing_lines(folder, checkpoints.steps()[-1]))
 
 
@@ -56,7 +58,7 @@ def is_due(step: int, every: int, last: int) -> bool:
 
 
 def _iterate(
-    setup: Setup,
+    setups: Sequence[Setup],
     mesh: Mesh,
     matches: Matches | None,
     state: RunState,
@@ -64,11 +66,13 @@ def _iterate(
     checkpoints: Checkpoints,
     report: "Report",
 ) -> None:
-    config, last = setup.config, setup.config.num_iterations
-    iterate = make_iteration(setup, mesh)
+    config = setups[0].config
+    last, order = config.num_iterations, boards_by_iteration(config)
+    programs = [make_iteration(setup, mesh) for setup in setups]
     for iteration in range(start + 1, last + 1):
-        state, metrics = iterate(state)
-        report.add(iteration, metrics)
+        board = order[iteration - 1]
+        state, metrics = run_iteration(programs[board], state, board)
+        report.add(iteration, board, metrics)
         if matches is not None and is_due(iteration, config.evaluation.every, last):
             report.wait()
             state, scores = matches.play(state, iteration)
@@ -83,24 +87,25 @@ def _iterate(
 class Report:
     """Turns device metrics into what people read, one iteration late, so that the host never holds up the devices."""
 
-    def __init__(self, setup: Setup, writer: MetricsWriter, display: Display, hours: float):
-        self._plan, self._num_simulations = setup.plan, setup.config.search.num_simulations
+    def __init__(self, setups: Sequence[Setup], writer: MetricsWriter, display: Display, hours: float):
+        self._plan, self._num_simulations = setups[0].plan, setups[0].config.search.num_simulations
+        self._boards = [setup.game.name for setup in setups]
         self._writer, self._display = writer, display
         self._seconds = hours * 3600
         self._ready = time.perf_counter()
-        self._pending: tuple[int, Metrics] | None = None
+        self._pending: tuple[int, int, Metrics] | None = None
         self._measured: dict[str, float] = {}
         self._scores: dict[str, float] = {}
 
-    def add(self, iteration: int, metrics: Metrics) -> None:
+    def add(self, iteration: int, board: int, metrics: Metrics) -> None:
         """Takes the metrics of an iteration that may still be running, and reports the one before."""
         self.flush()
-        self._pending = iteration, metrics
+        self._pending = iteration, board, metrics
 
     def wait(self) -> None:
         """Waits for the iteration that was added last, so that what follows is not counted as its time."""
         if self._pending and not self._measured:
-            iteration, metrics = self._pending
+            iteration, _, metrics = self._pending
             values = {name: float(value) for name, value in jax.device_get(metrics).items()}
             now = time.perf_counter()
             self._measured = self._describe(iteration, values, now - self._ready)
@@ -116,8 +121,10 @@ class Report:
         if self._pending is None:
             return
         self.wait()
+        iteration, board, _ = self._pending
         line = self._measured | self._scores
-        self._writer.write(self._pending[0], line)
+        several = len(self._boards) > 1
+        self._writer.write(iteration, _name_board(line, self._boards[board]) if several else line)
         self._display.update(line)
         self._pending, self._measured, self._scores = None, {}, {}
 
@@ -140,11 +147,26 @@ class Report:
         }
 
 
-def _restore_latest(setup: Setup, mesh: Mesh, folder: Path) -> tuple[RunState, int] | None:
+def _name_board(line: dict[str, float], board: str) -> dict[str, float]:
+    """Puts the board into the names of what belongs to one of several: `selfplay/hex:7/game_length`."""
+    return {
+        f"{section}/{board}/{rest}" if (section := name.partition("/")[0]) in ("train", "selfplay") else name: value
+        for name, value in line.items()
+        for rest in (name.partition("/")[2],)
+    }
+
+
+def _restore_latest(setups: Sequence[Setup], mesh: Mesh, folder: Path) -> tuple[RunState, int] | None:
     """Returns the latest checkpoint and its iteration, None where there is none; changes nothing on disk."""
     with Checkpoints(folder, read_only=True) as checkpoints:
         steps = checkpoints.steps()
-        return (checkpoints.restore(setup, mesh, steps[-1]), steps[-1]) if steps else None
+        return (checkpoints.restore(setups, mesh, steps[-1]), steps[-1]) if steps else None
+
+
+def _start(setups: Sequence[Setup], mesh: Mesh) -> RunState:
+    """Makes the state of a new run, with the weights of another run where the config names one."""
+    state, source = init_state(setups, mesh), setups[0].config.init_from
+    return with_params(state, load_weights(source, setups[0])) if source else state
 
 
 def _check_groups(config: Config, mesh: Mesh) -> None:
@@ -156,14 +178,18 @@ def _check_groups(config: Config, mesh: Mesh) -> None:
         )
 
 
-def _opening_lines(setup: Setup, mesh: Mesh, state: RunState, start: int) -> list[str]:
-    plan, asked = setup.plan, setup.config.selfplay.num_games
+def _opening_lines(setups: Sequence[Setup], mesh: Mesh, state: RunState, start: int) -> list[str]:
+    plan, config = setups[0].plan, setups[0].config
+    asked = config.selfplay.num_games
     kind = mesh.devices.flat[0].device_kind
-    lines = [
-        f"{mesh.size} device(s) ({kind}), {plan.num_games} games at once",
-        f"over all devices, the replay takes {_megabytes(state.replay)}, and the {plan.num_waiting} plies per game "
-        f"that wait for their targets {_megabytes(state.games.waiting)}",
-    ]
+    lines = [f"{mesh.size} device(s) ({kind}), {plan.num_games} games at once"]
+    for setup, board in zip(setups, state.boards):
+        lines.append(
+            f"{setup.game.name}: over all devices, the replay takes {_megabytes(board.replay)}, and the "
+            f"{setup.plan.num_waiting} plies per game that wait for their targets {_megabytes(board.games.waiting)}"
+        )
+    if config.init_from and not start:
+        lines.append(f"starts from the weights of {config.init_from}")
     if plan.num_games != asked:
         lines.append(
             f"config.selfplay.num_games={asked} was changed to {plan.num_games}, a multiple of "
@@ -192,7 +218,8 @@ def _closing_lines(folder: Path, step: int) -> list[str]:
 
 
 def _say_finished(config: Config, folder: Path, start: int) -> None:
-    display = make_display(config.num_iterations, config.board)  # never entered: there is no progress to draw
+    # Never entered: there is no progress to draw.
+    display = make_display(config.num_iterations, ", ".join(config.boards))
     display.message(
         f"nothing to do: {start} iterations are done, and config.num_iterations={config.num_iterations}; "
         "set it higher to train on"

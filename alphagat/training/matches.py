@@ -1,62 +1,94 @@
 """Matches in the training loop: how strong the parameters are now, against fixed and earlier players."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 
 from alphagat.evaluation.arena import MatchResult, play_match
 from alphagat.evaluation.openings import distinct_openings
-from alphagat.evaluation.players import make_opponent, search_player
+from alphagat.evaluation.players import Player, make_opponent, search_player
+from alphagat.evaluation.scores import Scores, play_alone
 from alphagat.training.setup import Setup, make_configured_search
 from alphagat.training.state import RunState
 
-PREVIOUS = "previous"
+PREVIOUS, ELO = "previous", "eval/elo"
 
 
 class Matches:
     """The opponents and openings of a run; every evaluation plays the same openings."""
 
-    def __init__(self, setup: Setup, mesh: Mesh):
-        config = setup.config.evaluation
-        self._game, self._mesh, self._seed = setup.game, mesh, setup.config.seed
-        self._search = make_configured_search(
-            setup.game, setup.evaluate, setup.config.search, explore=False, num_simulations=config.num_simulations
-        )
-        self._opponents = {name: make_opponent(setup.game, name) for name in config.opponents if name != PREVIOUS}
-        self._names = config.opponents
-        self._openings = distinct_openings(setup.game, config.num_games // 2, self._seed)
+    def __init__(self, setups: Sequence[Setup], mesh: Mesh):
+        self._boards = [_BoardMatches(setup, mesh) for setup in setups]
 
     def play(self, state: RunState, iteration: int) -> tuple[RunState, dict[str, float]]:
-        """Plays every opponent; returns the metrics, and the state whose previous parameters and rating follow from
-        them.
+        """Plays every opponent on every board; returns the metrics, and the state whose previous parameters and ratings
+        follow from them. With several boards the name of each stands in its metrics: `eval/hex:7/vs_random/win_rate`.
         """
-        metrics = {}
-        rating = float(state.rating)
-        player = search_player("now", self._search, state.train.params)
-        for number, name in enumerate(self._names):
-            opponent = (
-                search_player(PREVIOUS, self._search, state.previous_params)
-                if name == PREVIOUS
-                else self._opponents[name]
-            )
-            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._seed), iteration), number)
-            result = play_match(self._game, player, opponent, self._openings, key, self._mesh)
-            metrics |= match_metrics(name, result)
-            if name == PREVIOUS:
-                rating += result.elo
-                metrics["eval/elo"] = rating
-        return self._advance(state, rating), metrics
-
-    def _advance(self, state: RunState, rating: float) -> RunState:
+        metrics, ratings = {}, np.asarray(state.rating).copy()
+        for number, board in enumerate(self._boards):
+            found = board.play(state.train.params, state.previous_params, iteration)
+            if ELO in found:
+                ratings[number] += found[ELO]
+                found[ELO] = float(ratings[number])
+            prefix = f"eval/{board.name}/" if len(self._boards) > 1 else "eval/"
+            metrics |= {prefix + name.removeprefix("eval/"): value for name, value in found.items()}
         # Copies, because the next iteration donates the parameters.
-        return state.replace(
-            previous_params=jax.tree.map(jnp.copy, state.train.params),
-            rating=jax.device_put(jnp.float32(rating), state.rating.sharding),
+        previous = jax.tree.map(jnp.copy, state.train.params)
+        return state.replace(previous_params=previous, rating=jax.device_put(ratings, state.rating.sharding)), metrics
+
+
+class _BoardMatches:
+    """The evaluation of one board."""
+
+    def __init__(self, setup: Setup, mesh: Mesh):
+        self._config, self._game = setup.config.evaluation, setup.game
+        self.name, self._mesh, self._seed = setup.game.name, mesh, setup.config.seed
+        self._search = make_configured_search(
+            setup.game,
+            setup.evaluate,
+            setup.config.search,
+            explore=False,
+            num_simulations=self._config.num_simulations,
         )
+        opponents = self._config.opponents
+        self._opponents = {name: make_opponent(setup.game, name) for name in opponents if name != PREVIOUS}
+        self._alone = setup.game.num_players == 1
+        if not self._alone:
+            self._openings = distinct_openings(setup.game, self._config.num_games // 2, self._seed)
+
+    def play(self, params: Any, previous: Any, iteration: int) -> dict[str, float]:
+        """Returns the metrics; `eval/elo` is the difference to the previous parameters."""
+        player = search_player("now", self._search, params)
+        key = jax.random.fold_in(jax.random.key(self._seed), iteration)
+        metrics = score_metrics(self._score(player, key)) if self._alone else {}
+        for number, name in enumerate(self._config.opponents):
+            is_previous = name == PREVIOUS
+            opponent = search_player(PREVIOUS, self._search, previous) if is_previous else self._opponents[name]
+            match_key = jax.random.fold_in(key, number)
+            if self._alone:
+                metrics[f"eval/vs_{name}/score_ratio"] = metrics["eval/score"] / self._score(opponent, match_key).mean
+                continue
+            result = play_match(self._game, player, opponent, self._openings, match_key, self._mesh)
+            metrics |= match_metrics(name, result) | ({ELO: result.elo} if is_previous else {})
+        return metrics
+
+    def _score(self, player: Player, key: jax.Array) -> Scores:
+        return play_alone(self._game, player, self._config.num_games, key, self._mesh)
 
 
 def match_metrics(name: str, result: MatchResult) -> dict[str, float]:
     """Returns the score (draws count half) and its 95% interval."""
-    low, high = result.interval
-    prefix = f"eval/vs_{name}/win_rate"
-    return {prefix: result.score, f"{prefix}_low": low, f"{prefix}_high": high}
+    return _with_interval(f"eval/vs_{name}/win_rate", result.score, result.interval)
+
+
+def score_metrics(scores: Scores) -> dict[str, float]:
+    """Returns the mean score of a game for one player, and its 95% interval."""
+    return _with_interval("eval/score", scores.mean, scores.interval)
+
+
+def _with_interval(name: str, value: float, interval: tuple[float, float]) -> dict[str, float]:
+    return {name: value, f"{name}_low": interval[0], f"{name}_high": interval[1]}

@@ -7,10 +7,12 @@ from alphagat.errors import UserError
 from alphagat.games.base import Game
 from alphagat.selfplay.games_in_flight import num_waiting_plies
 
+LONGEST_HORIZON = 4096  # plies that a position may wait where nobody said how long
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What every part of a run must agree on; games, replay and batches are split evenly over the groups.
+    """What every part of one board's training must agree on; games, replay and batches are split evenly over groups.
 
     Attributes:
       num_groups: groups of games; each has its own keys and its own ring of the replay, and lies on one device.
@@ -21,8 +23,8 @@ class Plan:
       group_capacity: samples in a group's ring.
       group_batch_size: samples that a group gives to one update.
       updates_per_iteration: updates once the replay holds its minimum.
-      first_update_iteration: number of iterations before the first with updates.
-      total_updates: updates of the whole run.
+      first_update_iteration: number of the board's iterations before the first with updates.
+      total_updates: updates of the whole run on this board.
     """
 
     num_groups: int
@@ -49,14 +51,19 @@ class Plan:
         return self.num_games * self.plies_per_iteration
 
 
-def make_plan(config: Config, game: Game) -> Plan:
-    """Derives the sizes of a run.
+def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
+    """Derives the sizes of a board that gets `num_iterations` of the run.
 
     Raises:
-      UserError: the run is too short for one update, or its horizon too short for outcomes.
+      UserError: they are too few for one update, or its games too long to wait for outcomes.
     """
     selfplay, learner = config.selfplay, config.learner
     max_plies = min(selfplay.max_plies or game.max_plies, game.max_plies)
+    if not selfplay.horizon and max_plies > LONGEST_HORIZON:
+        raise UserError(
+            f"config.selfplay.horizon=0 would let each position of {game.name} wait for {max_plies} plies; set the "
+            "plies after which its value target bootstraps from the search, such as 32"
+        )
     num_waiting = num_waiting_plies(selfplay.horizon or max_plies, selfplay.plies_per_iteration)
     group_games = max(selfplay.num_games // selfplay.num_groups, 1)
     frames = selfplay.num_groups * group_games * selfplay.plies_per_iteration
@@ -64,11 +71,13 @@ def make_plan(config: Config, game: Game) -> Plan:
     # The first samples leave the waiting room in iteration `num_waiting / plies_per_iteration`, counted from 0.
     fill_iterations = -(-config.replay.min_size // frames)
     first_update = num_waiting // selfplay.plies_per_iteration + fill_iterations - 1
-    if first_update >= config.num_iterations:
+    if first_update >= num_iterations:
+        share = "" if num_iterations == config.num_iterations else f" gives {game.name} {num_iterations} iterations and"
+        at_least = -(-(first_update + 1) * config.num_iterations // max(num_iterations, 1))
         raise UserError(
-            f"config.num_iterations={config.num_iterations} ends before the first update: positions wait "
+            f"config.num_iterations={config.num_iterations}{share} ends before the first update: positions wait "
             f"{num_waiting} plies for their outcome and config.replay.min_size={config.replay.min_size} must be full: "
-            f"set it to at least {first_update + 1}"
+            f"set it to at least {at_least}"
         )
     return Plan(
         num_groups=selfplay.num_groups,
@@ -80,5 +89,5 @@ def make_plan(config: Config, game: Game) -> Plan:
         group_batch_size=learner.batch_size // selfplay.num_groups,
         updates_per_iteration=updates,
         first_update_iteration=first_update,
-        total_updates=updates * (config.num_iterations - first_update),
+        total_updates=updates * (num_iterations - first_update),
     )

@@ -1,58 +1,95 @@
 """Builds the parts of a run from its config."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
 
 from alphagat.config import Config, SearchConfig
+from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.learner.optimizer import make_optimizer, make_schedule
-from alphagat.networks import make_network
+from alphagat.networks import Network, make_network
 from alphagat.search import Evaluator, Search, make_network_evaluator, make_search
+from alphagat.training.board_schedule import board_schedule
 from alphagat.training.plan import Plan, make_plan
 
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """Everything static about a run."""
+    """Everything static about one board of a run; `config`, `schedule` and `optimizer` are common to its boards."""
 
     config: Config
     game: Game
     plan: Plan
-    network: nn.Module
+    network: Network
     evaluate: Evaluator
     schedule: optax.Schedule
     optimizer: optax.GradientTransformation
 
 
-def make_setup(config: Config) -> Setup:
-    """Builds game, network and optimizer, and derives the sizes; `config` is validated.
+def make_setups(config: Config) -> tuple[Setup, ...]:
+    """Builds game and network of each board, and the optimizer, and derives the sizes; `config` is validated.
 
     Raises:
-      UserError: the board is unknown, or the run too short.
+      UserError: a board is unknown or of another family, or the run too short for one.
     """
-    game = make_game(config.board)
-    plan = make_plan(config, game)
-    network = make_network(game.topology, **dataclasses.asdict(config.network))
+    games = [make_game(name) for name in config.boards]
+    check_one_family(config, games)
+    order = boards_by_iteration(config)
+    plans = [make_plan(config, game, order.count(number)) for number, game in enumerate(games)]
     learner = config.learner
     schedule = make_schedule(
         learning_rate=learner.learning_rate,
         warmup_steps=learner.warmup_steps,
-        total_steps=plan.total_updates,
+        total_steps=sum(plan.total_updates for plan in plans),
         final_learning_rate_fraction=learner.final_learning_rate_fraction,
     )
     optimizer = make_optimizer(
         name=learner.optimizer, schedule=schedule, weight_decay=learner.weight_decay, clip_norm=learner.clip_norm
     )
-    return Setup(config, game, plan, network, make_network_evaluator(game, network), schedule, optimizer)
+    networks = [make_configured_network(config, game) for game in games]
+    return tuple(
+        Setup(config, game, plan, network, make_network_evaluator(game, network), schedule, optimizer)
+        for game, plan, network in zip(games, plans, networks)
+    )
 
 
-def make_params(game: Game, network: nn.Module, key: jax.Array) -> Any:
+def boards_by_iteration(config: Config) -> list[int]:
+    """Returns the index of the board that each iteration trains on."""
+    return board_schedule(config.num_iterations, len(config.boards), config.board_weights, config.final_board_weights)
+
+
+def check_one_family(config: Config, games: Sequence[Game]) -> None:
+    """Checks that one network can play all boards.
+
+    Raises:
+      UserError: they are of several families, or of several sizes and the network reads one only.
+    """
+    names = ", ".join(game.name for game in games)
+    families = [game.topology.vocabulary.family for game in games]
+    if len({(game.topology.vocabulary, game.num_features, game.value_support) for game in games}) > 1:
+        raise UserError(
+            f"config.boards: {names} are of the families {', '.join(families)}; boards of one run share weights, so "
+            "take boards of one family"
+        )
+    if config.network.name == "resnet" and len({game.topology.num_nodes for game in games}) > 1:
+        raise UserError(
+            f"config.network.name='resnet' has weights for one size of board, but config.boards has {names}; "
+            "set it to 'gat', or take one board"
+        )
+
+
+def make_configured_network(config: Config, game: Game) -> Network:
+    """Returns the network that a config describes, for one board."""
+    return make_network(game.topology, value_support=game.value_support, **dataclasses.asdict(config.network))
+
+
+def make_params(game: Game, network: Network, key: jax.Array) -> Any:
     """Initialises the parameters of `network` for `game`."""
     return network.init(key, jnp.zeros((1, game.topology.num_nodes, game.num_features)))
 

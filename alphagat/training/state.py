@@ -1,5 +1,6 @@
 """The state of a run: all that a checkpoint holds."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -28,50 +29,57 @@ class Sample(struct.PyTreeNode):
     value_target: jax.Array
 
 
-class RunState(struct.PyTreeNode):
-    """Everything that changes in a run. The same state goes on to the same run, bit for bit.
-
-    `games`, `replay` and `groups` have a leading axis of groups, which is sharded over the devices; the rest is
-    replicated.
+class BoardState(struct.PyTreeNode):
+    """What changes with one board of a run. All but `iteration` has a leading axis of groups.
 
     Attributes:
-      train: parameters, optimizer, number of updates.
       games: games in flight, and their plies that wait for targets.
       replay: a ring of `Sample`s per group.
-      groups: `[G]` int32, the number of each group: keys are folded from it, never from a device.
-      key: `[2]` uint32, the root key's data.
-      iteration: `[]` int32, iterations done.
-      previous_params: parameters at the last evaluation, the opponent called `previous`.
-      rating: `[]` float32, Elo over the first evaluation, summed over the matches against `previous`.
+      groups: `[G]` int32, the number of each group in the whole run: keys are folded from it, never from a device.
+      iteration: `[]` int32, iterations that trained on this board.
     """
 
-    train: TrainState
     games: GamesInFlight
     replay: Replay
     groups: jax.Array
+    iteration: jax.Array
+
+
+class RunState(struct.PyTreeNode):
+    """Everything that changes in a run. The same state goes on to the same run, bit for bit.
+
+    What has a leading axis of groups is sharded over the devices; the rest is replicated.
+
+    Attributes:
+      train: parameters, optimizer, number of updates.
+      boards: one per board of the config.
+      key: `[2]` uint32, the root key's data.
+      iteration: `[]` int32, iterations done.
+      previous_params: parameters at the last evaluation, the opponent called `previous`.
+      rating: `[num_boards]` float32, Elo over the first evaluation, summed over the matches against `previous`.
+    """
+
+    train: TrainState
+    boards: tuple[BoardState, ...]
     key: jax.Array
     iteration: jax.Array
     previous_params: Any
     rating: jax.Array
 
 
-_GROUPED = ("games", "replay", "groups")
-
-
-def over_fields(grouped: Any, replicated: Any) -> RunState:
-    """Returns a `RunState` of one value per field: `grouped` where groups are sharded, else `replicated`."""
-    fields = RunState.__dataclass_fields__
-    return RunState(**{name: grouped if name in _GROUPED else replicated for name in fields})
-
-
-def partition_specs() -> RunState:
-    """Returns the `PartitionSpec` of each field, for `shard_map`."""
-    return over_fields(sharding.SHARDED, sharding.REPLICATED)
+def over_board(grouped: Any, replicated: Any) -> BoardState:
+    """Returns a `BoardState` of one value per field: `grouped` where groups are sharded, else `replicated`."""
+    return BoardState(games=grouped, replay=grouped, groups=grouped, iteration=replicated)
 
 
 def state_shardings(mesh: Mesh, shapes: RunState) -> RunState:
     """Returns the sharding of each leaf of a run state shaped like `shapes`."""
-    prefix = over_fields(sharding.sharded(mesh), sharding.replicated(mesh))
+    replicated = sharding.replicated(mesh)
+    boards = tuple(over_board(sharding.sharded(mesh), replicated) for _ in shapes.boards)
+    prefix = RunState(
+        train=replicated, boards=boards, key=replicated, iteration=replicated, previous_params=replicated,
+        rating=replicated,
+    )  # fmt: skip
     return jax.tree.map(
         lambda leaf_sharding, field: jax.tree.map(lambda _: leaf_sharding, field),
         prefix,
@@ -80,41 +88,54 @@ def state_shardings(mesh: Mesh, shapes: RunState) -> RunState:
     )
 
 
-def _initial_state(setup: Setup) -> RunState:
+def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
     plan, game = setup.plan, setup.game
-    root = jax.random.key(setup.config.seed)
-    params_key, games_key, run_key = jax.random.split(root, 3)
-    params = make_params(game, setup.network, params_key)
-    groups = jnp.arange(plan.num_groups, dtype=jnp.int32)
+    groups = number * plan.num_groups + jnp.arange(plan.num_groups, dtype=jnp.int32)
 
     def start_group(group):
         return start_games(
             game,
-            jax.random.fold_in(games_key, group),
+            jax.random.fold_in(key, group),
             num_games=plan.group_games,
             num_waiting=plan.num_waiting,
             opening_plies=setup.config.selfplay.opening_plies,
         )
 
-    example = Sample(game.init(games_key), jnp.zeros(game.num_actions), jnp.zeros(()))
-    return RunState(
-        train=TrainState(params, setup.optimizer.init(params), jnp.zeros((), jnp.int32)),
+    example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()))
+    return BoardState(
         games=jax.vmap(start_group)(groups),
         replay=jax.vmap(lambda _: make_replay(example, plan.group_capacity))(groups),
         groups=groups,
-        key=jax.random.key_data(run_key),
         iteration=jnp.zeros((), jnp.int32),
-        previous_params=jax.tree.map(jnp.copy, params),
-        rating=jnp.zeros(()),
     )
 
 
-def state_shapes(setup: Setup) -> RunState:
+def _initial_state(setups: Sequence[Setup]) -> RunState:
+    first = setups[0]
+    params_key, games_key, run_key = jax.random.split(jax.random.key(first.config.seed), 3)
+    params = make_params(first.game, first.network, params_key)
+    return RunState(
+        train=TrainState(params, first.optimizer.init(params), jnp.zeros((), jnp.int32)),
+        boards=tuple(_initial_board(setup, number, games_key) for number, setup in enumerate(setups)),
+        key=jax.random.key_data(run_key),
+        iteration=jnp.zeros((), jnp.int32),
+        previous_params=jax.tree.map(jnp.copy, params),
+        rating=jnp.zeros(len(setups)),
+    )
+
+
+def state_shapes(setups: Sequence[Setup]) -> RunState:
     """Returns shapes and dtypes of the run state, without making it."""
-    return jax.eval_shape(lambda: _initial_state(setup))
+    return jax.eval_shape(lambda: _initial_state(setups))
 
 
-def init_state(setup: Setup, mesh: Mesh) -> RunState:
+def init_state(setups: Sequence[Setup], mesh: Mesh) -> RunState:
     """Makes the state that a run starts from, on the devices of `mesh`; the same on any number of them."""
-    shardings = state_shardings(mesh, state_shapes(setup))
-    return jax.jit(lambda: _initial_state(setup), out_shardings=shardings)()
+    shardings = state_shardings(mesh, state_shapes(setups))
+    return jax.jit(lambda: _initial_state(setups), out_shardings=shardings)()
+
+
+def with_params(state: RunState, params: Any) -> RunState:
+    """Returns `state` with other parameters to start from; the optimizer starts anew in any case."""
+    placed = jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), params, state.train.params)
+    return state.replace(train=state.train.replace(params=placed), previous_params=jax.tree.map(jnp.copy, placed))

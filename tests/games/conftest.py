@@ -10,9 +10,13 @@ import pytest
 
 from alphagat.games import make_game
 
+MAX_RECORDED_PLIES = 300
+
 
 class Record(NamedTuple):
-    """B random games, each one ply longer than any game lasts; position 0 is the first, action t follows position t."""
+    """B random games, each one ply longer than any game lasts, or `MAX_RECORDED_PLIES` plies; position 0 is the first,
+    action t follows position t.
+    """
 
     actions: np.ndarray  # [T, B] int32, arbitrary once terminated
     players: np.ndarray  # [T + 1, B]
@@ -22,12 +26,13 @@ class Record(NamedTuple):
     states: object  # [T + 1, B, ...]
 
     def length(self, game: int) -> int:
-        """Returns the number of moves until the game is over."""
-        return int(np.argmax(self.terminated[:, game]))
+        """Returns the number of moves until the game is over, or the record."""
+        over = self.terminated[:, game]
+        return int(np.argmax(over)) if over.any() else len(over) - 1
 
 
 @functools.cache
-def _record(name: str, num_games: int) -> Record:
+def record_games(name: str, num_games: int) -> Record:
     game = make_game(name)
 
     @jax.jit
@@ -39,7 +44,8 @@ def _record(name: str, num_games: int) -> Record:
             return after, (action, after)
 
         first = jax.vmap(game.init)(jax.random.split(key, num_games))
-        _, (actions, rest) = jax.lax.scan(ply, first, jax.random.split(key, game.max_plies + 1))
+        num_plies = min(game.max_plies + 1, MAX_RECORDED_PLIES)
+        _, (actions, rest) = jax.lax.scan(ply, first, jax.random.split(key, num_plies))
         states = jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), first, rest)
         return actions, states, states.legal_action_mask
 
@@ -51,4 +57,4 @@ def _record(name: str, num_games: int) -> Record:
 @pytest.fixture(scope="session")
 def record():
     """Returns a function of (board's name, number of games) to a Record."""
-    return _record
+    return record_games

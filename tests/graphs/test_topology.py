@@ -8,11 +8,12 @@ VOCABULARY = RelationVocabulary(family="line", version=1, relations=("self", "le
 def test_edges_come_from_the_matrix_of_receivers_and_senders():
     #            sender 0   1   2
     matrix = np.array([[0, 2, -1], [1, 0, 2], [-1, 1, 0]])
-    topology = topology_from_matrix(VOCABULARY, matrix, np.zeros(3), np.array([2, 0]), (1, 3))
+    topology = topology_from_matrix(VOCABULARY, matrix, np.zeros(3), (np.array([2, 0]), np.array([2, 1])), (1, 3))
     assert (topology.num_nodes, topology.num_edges, topology.num_actions) == (3, 7, 2)
     edges = set(zip(topology.senders.tolist(), topology.receivers.tolist(), topology.relations.tolist()))
     assert edges == {(0, 0, 0), (1, 1, 0), (2, 2, 0), (1, 0, 2), (2, 1, 2), (0, 1, 1), (1, 2, 1)}
-    assert topology.action_senders.tolist() == topology.action_receivers.tolist() == [2, 0]
+    assert (topology.action_senders.tolist(), topology.action_receivers.tolist()) == ([2, 0], [2, 1])
+    assert topology.action_kinds.tolist() == [0, 0]
     assert (topology.relation_matrix == matrix).all()
-    arrays = (topology.senders, topology.receivers, topology.relations, topology.node_kinds, topology.action_senders)
+    arrays = (topology.senders, topology.receivers, topology.relations, topology.node_kinds, topology.action_kinds)
     assert all(array.dtype == np.int32 for array in arrays)

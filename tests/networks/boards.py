@@ -5,13 +5,15 @@ import numpy as np
 from alphagat.graphs.topology import RelationVocabulary, Topology
 
 
-def vocabulary(num_relations: int, num_kinds: int) -> RelationVocabulary:
-    names = [f"r{i}" for i in range(num_relations)], [f"k{i}" for i in range(num_kinds)]
-    return RelationVocabulary("test", 1, tuple(names[0]), tuple(names[1]))
+def vocabulary(num_relations: int, num_kinds: int, num_action_kinds: int) -> RelationVocabulary:
+    relations, kinds = [f"r{i}" for i in range(num_relations)], [f"k{i}" for i in range(num_kinds)]
+    return RelationVocabulary("test", 1, tuple(relations), tuple(kinds), tuple("abc"[:num_action_kinds]))
 
 
 def irregular_topology(num_nodes: int, num_actions: int, seed: int) -> Topology:
-    """Draws a directed graph with self-edges, degrees of 1 to all nodes, and actions that are edges."""
+    """Draws a directed graph with self-edges, degrees of 1 to all nodes, and actions of two kinds that are edges and
+    may share one.
+    """
     generator = np.random.default_rng(seed)
     density = generator.uniform(0, 1, (num_nodes, 1))
     connected = (generator.uniform(size=(num_nodes, num_nodes)) < density) | np.eye(num_nodes, dtype=bool)
@@ -19,15 +21,16 @@ def irregular_topology(num_nodes: int, num_actions: int, seed: int) -> Topology:
     receivers, senders = np.nonzero(connected)
     order = generator.permutation(len(senders))  # edges in no order
     receivers, senders = receivers[order].astype(np.int32), senders[order].astype(np.int32)
-    actions = generator.choice(len(senders), num_actions, replace=False)
+    actions, kinds = np.divmod(generator.choice(2 * len(senders), num_actions, replace=False), 2)
     return Topology(
-        vocabulary=vocabulary(4, 3),
+        vocabulary=vocabulary(4, 3, 2),
         senders=senders,
         receivers=receivers,
         relations=generator.integers(0, 4, len(senders), np.int32),
         node_kinds=generator.integers(0, 3, num_nodes, np.int32),
         action_senders=senders[actions],
         action_receivers=receivers[actions],
+        action_kinds=kinds.astype(np.int32),
         grid_shape=(1, num_nodes),
     )
 
@@ -36,12 +39,13 @@ def ring_topology(num_nodes: int) -> Topology:
     """Joins each node to itself and both neighbours, all relations equal; action i is the edge from i to i + 1."""
     node = np.arange(num_nodes, dtype=np.int32)
     return Topology(
-        vocabulary=vocabulary(1, 1),
+        vocabulary=vocabulary(1, 1, 1),
         senders=np.concatenate([node, (node + 1) % num_nodes, (node - 1) % num_nodes]).astype(np.int32),
         receivers=np.tile(node, 3),
         relations=np.zeros(3 * num_nodes, np.int32),
         node_kinds=np.zeros(num_nodes, np.int32),
         action_senders=node,
         action_receivers=(node + 1) % num_nodes,
+        action_kinds=np.zeros(num_nodes, np.int32),
         grid_shape=(1, num_nodes),
     )

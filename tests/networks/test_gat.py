@@ -1,6 +1,7 @@
 """The graph attention network: one function in two backends, free of the board's size, free of scatter."""
 
 import functools
+import re
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ TOPOLOGIES = {
     "irregular": irregular_topology(num_nodes=9, num_actions=6, seed=2),
 }
 BATCH, FEATURES = 2, 5
+SCATTER = re.compile(r"stablehlo\.scatter|\bscatter\(")  # the operation, and not a name that a program mentions
 
 
 def gat(topology: Topology, backend: str = "dense"):
@@ -93,11 +95,11 @@ def test_every_parameter_and_node_gets_a_gradient(name: str):
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_no_scatter_in_the_dense_backend(name: str):
-    assert "scatter" not in differentiate(name, "dense").program
+    assert not SCATTER.search(differentiate(name, "dense").program)
 
 
 def test_the_jraph_backend_has_the_scatter_that_the_test_looks_for():
-    assert "scatter" in differentiate("hex:3", "jraph").program
+    assert SCATTER.search(differentiate("hex:3", "jraph").program)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Actions are read where they live; the value is a weighted mean of the nodes, on boards of any size."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagat.networks.heads import PolicyHead, ValueHead, select_nodes
+from alphagat.networks.heads import PolicyHead, ValueHead, select_nodes, take_distinct
 from tests.networks.boards import irregular_topology
 
 
@@ -38,3 +40,33 @@ def test_value_pools_to_a_mean():
     many = jnp.tile(nodes[:, :1], (1, 200, 1))
     one_strange = many.at[:, 77].set(5 * nodes[:, 1])
     assert (jnp.abs(apply(params, one_strange) - apply(params, many)) > 1e-4).all()
+
+
+def test_actions_at_one_pair_differ_by_their_kind():
+    topology = irregular_topology(num_nodes=6, num_actions=5, seed=4)
+    both = dataclasses.replace(
+        topology,
+        action_senders=topology.action_senders[[0, 0]],
+        action_receivers=topology.action_receivers[[0, 0]],
+        action_kinds=np.array([0, 1], np.int32),
+    )
+    nodes = jax.random.normal(jax.random.key(0), (1, 6, 8))
+    head = PolicyHead(both)
+    logits = head.apply(head.init(jax.random.key(1), nodes), nodes)[0]
+    assert abs(logits[0] - logits[1]) > 1e-3
+
+
+def test_take_distinct_equals_indexing_and_its_gradient():
+    indices = np.array([4, 0, 3])
+    values = jax.random.normal(jax.random.key(0), (2, 5))
+    weights = jax.random.normal(jax.random.key(1), (2, 3))
+    found, gradient = jax.value_and_grad(lambda x: (take_distinct(x, indices) * weights).sum())(values)
+    wanted, reference = jax.value_and_grad(lambda x: (x[:, indices] * weights).sum())(values)
+    np.testing.assert_allclose(found, wanted)
+    np.testing.assert_array_equal(gradient, reference)
+
+
+def test_a_support_gives_one_logit_per_return():
+    head = ValueHead(num_heads=2, support=(0.0, 1.0, 2.0))
+    nodes = jax.random.normal(jax.random.key(0), (2, 5, 8))
+    assert head.apply(head.init(jax.random.key(1), nodes), nodes).shape == (2, 3)

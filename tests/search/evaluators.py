@@ -23,13 +23,13 @@ def uniform_evaluator(params, states):
 def make_table_evaluator(game, seed=0):
     """Gives whole-numbered logits and values in quarters; the highest logits are those of illegal actions."""
     generator = np.random.default_rng(seed)
-    logits = jnp.asarray(generator.integers(-3, 4, (3**9, game.num_actions)), jnp.float32)
-    values = jnp.asarray(generator.integers(-3, 4, 3**9) / 4, jnp.float32)
+    logits = generator.integers(-3, 4, (3**9, game.num_actions)).astype(np.float32)
+    values = (generator.integers(-3, 4, 3**9) / 4).astype(np.float32)
 
     def evaluate(params, states):
         code = position_code(game, states)
-        value = jnp.where(states.terminated, WILD, values[code])
-        return Evaluation(jnp.where(states.legal_action_mask, logits[code], 9.0), value)
+        value = jnp.where(states.terminated, WILD, jnp.asarray(values)[code])
+        return Evaluation(jnp.where(states.legal_action_mask, jnp.asarray(logits)[code], 9.0), value)
 
     return evaluate
 
@@ -40,10 +40,9 @@ def make_exact_evaluator(game):
     solved = reachable_positions(game)
     values = np.zeros(3**9, np.float32)
     values[np.asarray(position_code(game, solved.states))] = solved.values
-    table = jnp.asarray(values)
 
     def evaluate(params, states):
-        value = jnp.where(states.terminated, WILD, table[position_code(game, states)])
+        value = jnp.where(states.terminated, WILD, jnp.asarray(values)[position_code(game, states)])
         return Evaluation(jnp.zeros(states.legal_action_mask.shape), value)
 
     return evaluate

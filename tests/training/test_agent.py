@@ -23,7 +23,7 @@ from tests.training.tiny import tiny_config, tiny_setup
 def run(tmp_path_factory) -> tuple[Path, RunState]:
     """Returns a run's folder with checkpoints 1 and 2, whose parameters differ, and the state of the second."""
     folder = open_run_folder(tmp_path_factory.mktemp("agent") / "run", tiny_config())
-    first = init_state(tiny_setup(), sharding.make_mesh(1))
+    first = init_state([tiny_setup()], sharding.make_mesh(1))
     params = jax.tree.map(lambda x: x + 0.1, first.train.params)
     second = first.replace(train=first.train.replace(params=params))
     with Checkpoints(folder) as checkpoints:

@@ -12,7 +12,7 @@ from alphagat import sharding
 from alphagat.errors import UserError
 from alphagat.training import checkpoints as checkpoints_module
 from alphagat.training.checkpoints import Checkpoints, checksums
-from alphagat.training.setup import make_setup
+from alphagat.training.setup import make_setups
 from alphagat.training.state import RunState, state_shapes, state_shardings
 from tests.training.tiny import tiny_config, tiny_setup
 
@@ -36,7 +36,7 @@ def content(setup) -> RunState:
             return generator.normal(size=leaf.shape).astype(np.float32)
         return generator.integers(0, 100, leaf.shape).astype(leaf.dtype)
 
-    return jax.tree.map(draw, state_shapes(setup))
+    return jax.tree.map(draw, state_shapes([setup]))
 
 
 def on_devices(content: RunState, num_devices: int) -> RunState:
@@ -78,14 +78,14 @@ def test_restores_exactly_on_other_devices(setup, content, saved, devices_before
     mesh = sharding.make_mesh(devices_after)
     with Checkpoints(saved[devices_before], read_only=True) as checkpoints:
         assert checkpoints.steps() == [STEP]
-        state = checkpoints.restore(setup, mesh, STEP)
+        state = checkpoints.restore([setup], mesh, STEP)
     assert_equal(state, content)
     assert jax.tree.map(lambda x: x.sharding, state) == state_shardings(mesh, state)
 
 
 def test_parameters_alone_are_those_of_the_run(setup, content, saved):
     with Checkpoints(saved[8], read_only=True) as checkpoints:
-        params = checkpoints.restore_params(setup, STEP)
+        params = checkpoints.restore_params(setup.game, setup.network, STEP)
     assert_equal(params, content.train.params)
 
 
@@ -96,7 +96,7 @@ def test_a_saved_state_may_be_donated_at_once(setup, content, tmp_path):
         checkpoints.save(state, STEP)
         overwrite(state)
         checkpoints.wait()
-        assert_equal(checkpoints.restore(setup, sharding.make_mesh(8), STEP), content)
+        assert_equal(checkpoints.restore([setup], sharding.make_mesh(8), STEP), content)
 
 
 def test_keeps_the_latest_three_and_every_fourth(content, tmp_path):
@@ -122,7 +122,7 @@ def test_what_is_not_complete_is_not_a_step(setup, content, saved, tmp_path):
     before = contents_of(tmp_path)
     with Checkpoints(tmp_path, read_only=True) as checkpoints:
         assert checkpoints.steps() == [STEP]
-        assert_equal(checkpoints.restore(setup, sharding.make_mesh(8), STEP), content)
+        assert_equal(checkpoints.restore([setup], sharding.make_mesh(8), STEP), content)
     assert contents_of(tmp_path) == before
 
 
@@ -170,7 +170,7 @@ def test_damage_gives_one_line_and_changes_nothing(setup, saved, tmp_path, patte
     with Checkpoints(tmp_path, read_only=True) as checkpoints:
         assert checkpoints.steps() == [STEP]
         with pytest.raises(UserError) as refusal:
-            checkpoints.restore(setup, sharding.make_mesh(8), STEP)
+            checkpoints.restore([setup], sharding.make_mesh(8), STEP)
     assert f"checkpoint {step} cannot be read" in str(refusal.value)
     assert "move that folder away" in str(refusal.value)
     assert "\n" not in str(refusal.value)
@@ -196,8 +196,8 @@ def test_one_other_number_on_disk_is_found(setup, content, tmp_path, monkeypatch
         checkpoints.save(on_devices(content, 1), STEP)
         checkpoints.wait()
         reads = {
-            "run": lambda: checkpoints.restore(setup, sharding.make_mesh(1), STEP),
-            "params": lambda: checkpoints.restore_params(setup, STEP),
+            "run": lambda: checkpoints.restore([setup], sharding.make_mesh(1), STEP),
+            "params": lambda: checkpoints.restore_params(setup.game, setup.network, STEP),
         }
         with pytest.raises(UserError, match="a file of it has changed since it was written"):
             reads.pop(item)()
@@ -207,11 +207,12 @@ def test_one_other_number_on_disk_is_found(setup, content, tmp_path, monkeypatch
 def test_another_networks_checkpoint_is_refused(saved):
     config = tiny_config()
     config.network.width = 12
+    (other,) = make_setups(config)
     with Checkpoints(saved[8], read_only=True) as checkpoints:
         with pytest.raises(UserError, match="cannot be read"):
-            checkpoints.restore(make_setup(config), sharding.make_mesh(8), STEP)
+            checkpoints.restore([other], sharding.make_mesh(8), STEP)
         with pytest.raises(UserError, match="cannot be read"):
-            checkpoints.restore_params(make_setup(config), STEP)
+            checkpoints.restore_params(other.game, other.network, STEP)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int16, np.uint32, np.bool_])

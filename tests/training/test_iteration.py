@@ -7,7 +7,7 @@ import pytest
 from jax.extend.core import jaxprs_in_params
 
 from alphagat import sharding
-from alphagat.training.iteration import make_iteration
+from alphagat.training.iteration import make_iteration, program_arguments, run_iteration
 from alphagat.training.state import init_state, state_shardings
 from tests.training.tiny import tiny_setup
 
@@ -26,7 +26,7 @@ def iterations(setup, compiled_once):
 
 @pytest.fixture(scope="module")
 def lowered(setup, iterations):
-    return iterations[8].lower(init_state(setup, sharding.make_mesh(8)))
+    return iterations[8].lower(*program_arguments(init_state([setup], sharding.make_mesh(8))))
 
 
 @pytest.fixture(scope="module")
@@ -34,22 +34,22 @@ def histories(setup, iterations):
     """Returns, per number of devices, the states (on the host) and metrics after each of six iterations."""
     found = {}
     for size, iterate in iterations.items():
-        state = init_state(setup, sharding.make_mesh(size))
+        state = init_state([setup], sharding.make_mesh(size))
         found[size] = [(jax.device_get(state), None)]
         for _ in range(6):
-            state, metrics = iterate(state)
+            state, metrics = run_iteration(iterate, state)
             found[size].append((jax.device_get(state), jax.device_get(metrics)))
     return found
 
 
 def test_runs_under_a_transfer_guard(setup, iterations):
     """Nothing moves from the host to the devices, and the argument is consumed."""
-    state = init_state(setup, sharding.make_mesh(8))
-    state, _ = iterations[8](state)
+    state = init_state([setup], sharding.make_mesh(8))
+    state, _ = run_iteration(iterations[8], state)
     with jax.transfer_guard("disallow"):
-        after, metrics = iterations[8](state)
+        after, metrics = run_iteration(iterations[8], state)
         jax.block_until_ready((after, metrics))
-    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state))
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves((state.train, state.boards, state.iteration)))
     assert jax.tree.map(lambda x: x.sharding, after) == state_shardings(sharding.make_mesh(8), after)
     with pytest.raises(Exception, match="isallowed"), jax.transfer_guard("disallow"):
         jnp.zeros(2) + np.ones(2)
@@ -69,7 +69,7 @@ def test_selfplay_waits_for_no_other_device(setup, iterations, lowered):
     collectives = ("all_gather", "all_to_all", "collective_permute", "reduce_scatter")
     assert not [name for name in collectives if f"stablehlo.{name}" in text]
     assert "stablehlo.all_reduce" in text
-    program = jax.make_jaxpr(iterations[8])(init_state(setup, sharding.make_mesh(8))).jaxpr
+    program = jax.make_jaxpr(iterations[8])(*program_arguments(init_state([setup], sharding.make_mesh(8)))).jaxpr
     searches = inside_whiles(program)
     assert searches
     assert not any(name.startswith("psum") for names in searches for name in names)
@@ -107,7 +107,7 @@ def test_counters_and_metrics(setup, histories):
 
 def test_first_update_comes_once_the_replay_holds_its_minimum(setup, histories):
     plan, min_size = setup.plan, setup.config.replay.min_size
-    sizes = [int(state.replay.size.sum()) for state, _ in histories[8]]
+    sizes = [int(state.boards[0].replay.size.sum()) for state, _ in histories[8]]
     assert sizes == [min(max(n - 1, 0) * plan.frames_per_iteration, 256) for n in range(7)]
     first = next(n for n, size in enumerate(sizes) if size >= min_size)
     steps = [int(state.train.step) for state, _ in histories[8]]
@@ -127,19 +127,21 @@ def test_parameters_change_with_the_updates_only(histories):
 def test_one_and_eight_devices_play_the_same_games(histories, record_property):
     """The share of equal moves of the first iteration is recorded; rounding may turn a close choice."""
     one, eight = (histories[size][1][0] for size in DEVICES)
-    same = (one.games.waiting.state.cells == eight.games.waiting.state.cells).all(-1)  # [G, P, N]
+    same = (one.boards[0].games.waiting.state.cells == eight.boards[0].games.waiting.state.cells).all(-1)  # [G, P, N]
     record_property("share of equal positions", float(same.mean()))
     assert same.mean() > 0.95
     for name in ("policy_target", "search_value"):
         np.testing.assert_allclose(
-            getattr(one.games.waiting, name)[same], getattr(eight.games.waiting, name)[same], atol=1e-5
+            getattr(one.boards[0].games.waiting, name)[same],
+            getattr(eight.boards[0].games.waiting, name)[same],
+            atol=1e-5,
         )
 
 
 def test_logits_are_the_same_on_one_and_eight_devices(setup, histories):
     """Per-device batches of 64 and 8 positions; to 1e-5."""
     state = histories[8][-1][0]
-    positions = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:64], state.replay.samples.state)
+    positions = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:64], state.boards[0].replay.samples.state)
     found = []
     for size in DEVICES:
         mesh = sharding.make_mesh(size)
@@ -154,7 +156,7 @@ def test_logits_are_the_same_on_one_and_eight_devices(setup, histories):
 
 def test_replay_holds_positions_of_the_game(setup, histories):
     """Every sample is a position in which its target's moves are legal, with an outcome for a value."""
-    samples = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), histories[8][-1][0].replay.samples)
+    samples = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), histories[8][-1][0].boards[0].replay.samples)
     legal = np.asarray(samples.state.legal_action_mask)
     assert (samples.policy_target[~legal] == 0).all()
     np.testing.assert_allclose(samples.policy_target.sum(1), 1, rtol=1e-5)

@@ -21,7 +21,7 @@ from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.loop import is_due, train
 from alphagat.training.metrics import read_metrics
 from alphagat.training.run_folder import read_config
-from alphagat.training.setup import make_setup
+from alphagat.training.setup import make_setups
 from alphagat.training.state import RunState
 from tests.training.tiny import NUM_ITERATIONS, tiny_config
 
@@ -47,7 +47,7 @@ def finished(compiled_once, tmp_path_factory) -> Path:
 def last_state(folder: Path) -> RunState:
     with Checkpoints(folder, read_only=True) as checkpoints:
         step = checkpoints.steps()[-1]
-        return checkpoints.restore(make_setup(read_config(folder)), sharding.make_mesh(0), step)
+        return checkpoints.restore(make_setups(read_config(folder)), sharding.make_mesh(0), step)
 
 
 def contents_of(folder: Path) -> dict[str, bytes | None]:
@@ -175,11 +175,11 @@ def changed(config: Config, path: str, value: object) -> Config:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("board", "hex:3", "config.board='hex:3', but the run in"),
+        ("boards", ("hex:3",), r"config.boards=\('hex:3',\), but the run in"),
         ("network.width", 10, "config.network.width=10, but the run in"),
         ("network.name", "resnet", "config.network.name='resnet', but the run in"),
         ("mesh.data", 9, r"config.mesh.data=9: |config.selfplay.num_groups=8: it must be a multiple"),
-        ("board", "hexx:3", "board hexx:3: there is no such game"),
+        ("boards", ("hexx:3",), "board hexx:3: there is no such game"),
         ("learner.batch_size", 12, "config.learner.batch_size=12: it must be a multiple of"),
         ("search.num_simulations", 0, "config.search.num_simulations=0: it must be at least 1"),
         ("num_iterations", 1, "config.num_iterations=1 ends before the first update"),

@@ -34,11 +34,11 @@ def calls(monkeypatch) -> list[dict]:
 def test_rating_sums_over_the_matches_against_previous(calls):
     setup, mesh = tiny_setup(), sharding.make_mesh(1)
     setup.config.evaluation.opponents = ("random", "previous", "mcts:3")
-    state = init_state(setup, mesh)
+    state = init_state([setup], mesh)
     trained = jax.tree.map(lambda x: x + 1, state.train.params)
     state = state.replace(train=state.train.replace(params=trained))
     before = jax.device_get(state)
-    played = Matches(setup, mesh)
+    played = Matches([setup], mesh)
     state, first = played.play(state, 4)
     again, second = played.play(state, 8)
 
@@ -46,7 +46,7 @@ def test_rating_sums_over_the_matches_against_previous(calls):
     elo = elo_difference(0.75)
     assert first["eval/elo"] == pytest.approx(elo)
     assert second["eval/elo"] == pytest.approx(2 * elo)
-    assert float(again.rating) == pytest.approx(2 * elo)
+    assert float(again.rating[0]) == pytest.approx(2 * elo)
     assert list(first) == [*first_names("random"), *first_names("previous"), "eval/elo", *first_names("mcts:3")]
     assert len({call["key"].tobytes() for call in calls}) == 6
     for one, other in zip(jax.tree.leaves(calls[0]["openings"]), jax.tree.leaves(calls[5]["openings"])):

@@ -10,12 +10,12 @@ from tests.training.tiny import tiny_config
 
 
 def plan_of(board: str = "hex:5", num_iterations: int = 100, **changes):
-    config = Config(board=board, num_iterations=num_iterations)
+    config = Config(boards=(board,), num_iterations=num_iterations)
     for path, value in changes.items():
         section, _, name = path.partition("__")
         setattr(getattr(config, section), name, value)
     config.validate()
-    return make_plan(config, make_game(board))
+    return make_plan(config, make_game(board), num_iterations)
 
 
 def test_games_are_rounded_down_to_whole_groups():
@@ -70,5 +70,5 @@ def test_a_run_too_short_for_an_update_is_refused():
 
 
 def test_the_tiny_run_of_the_other_tests():
-    plan = make_plan(tiny_config(), make_game("hex:2"))
+    plan = make_plan(tiny_config(), make_game("hex:2"), tiny_config().num_iterations)
     assert (plan.num_waiting, plan.first_update_iteration, plan.updates_per_iteration) == (4, 1, 2)

@@ -12,7 +12,7 @@ from alphagat.training.run_folder import open_run_folder, read_config
 
 @pytest.fixture
 def config() -> Config:
-    return Config(board="hex:3", network=NetworkConfig(width=16))
+    return Config(boards=("hex:3",), network=NetworkConfig(width=16))
 
 
 def test_new_folder_gets_both_files(tmp_path: Path, config: Config):
@@ -38,7 +38,7 @@ def test_resume_keeps_earlier_starts_and_takes_what_may_change(tmp_path: Path, c
 @pytest.mark.parametrize(
     ("section", "name", "value", "message"),
     [
-        (None, "board", "hex:4", "config.board='hex:4', but the run in {} has 'hex:3'"),
+        (None, "boards", ("hex:4",), "config.boards=('hex:4',), but the run in {} has ('hex:3',)"),
         (None, "seed", 1, "config.seed=1, but the run in {} has 0"),
         ("network", "width", 32, "config.network.width=32, but the run in {} has 16"),
         ("search", "num_simulations", 64, "config.search.num_simulations=64, but the run in {} has 32"),

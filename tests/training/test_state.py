@@ -6,21 +6,23 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from alphagat import sharding
-from alphagat.training.state import init_state, partition_specs, state_shapes, state_shardings
+from alphagat.training.state import init_state, state_shapes, state_shardings
 from tests.training.tiny import tiny_setup
 
 
-def test_specs_shard_groups_and_replicate_the_rest():
-    specs = partition_specs()
-    grouped = {name for name in specs.__dataclass_fields__ if getattr(specs, name) == PartitionSpec("data")}
-    assert grouped == {"games", "replay", "groups"}
-    others = set(specs.__dataclass_fields__) - grouped
-    assert {getattr(specs, name) for name in others} == {PartitionSpec()}
+def test_specs_shard_groups_and_replicate_the_rest(states):
+    sharded = {
+        jax.tree_util.keystr(path)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(states[8])
+        if leaf.sharding.spec == PartitionSpec("data")
+    }
+    assert {name.split(".")[2].split("[")[0] for name in sharded} == {"games", "replay", "groups"}
+    assert all(name.startswith(".boards[0].") for name in sharded)
 
 
 @pytest.fixture(scope="module")
 def states():
-    return {size: init_state(tiny_setup(), sharding.make_mesh(size)) for size in (1, 8)}
+    return {size: init_state([tiny_setup()], sharding.make_mesh(size)) for size in (1, 8)}
 
 
 def test_the_start_is_the_same_on_one_and_eight_devices(states):
@@ -29,11 +31,11 @@ def test_the_start_is_the_same_on_one_and_eight_devices(states):
         np.testing.assert_array_equal(one, eight)
     eight = states[8]
     assert jax.tree.map(lambda x: x.sharding, eight) == state_shardings(sharding.make_mesh(8), eight)
-    for leaf in jax.tree.leaves((eight.games, eight.replay, eight.groups)):
+    for leaf in jax.tree.leaves((eight.boards[0].games, eight.boards[0].replay, eight.boards[0].groups)):
         assert leaf.addressable_shards[0].data.shape == (1, *leaf.shape[1:])
     shapes = jax.tree.map(lambda x: (x.shape, x.dtype), states[1])
-    assert shapes == jax.tree.map(lambda x: (x.shape, x.dtype), state_shapes(tiny_setup()))
-    assert eight.groups.tolist() == list(range(8))
+    assert shapes == jax.tree.map(lambda x: (x.shape, x.dtype), state_shapes([tiny_setup()]))
+    assert eight.boards[0].groups.tolist() == list(range(8))
     assert int(eight.iteration) == 0
     assert int(eight.train.step) == 0
 
@@ -41,7 +43,7 @@ def test_the_start_is_the_same_on_one_and_eight_devices(states):
 def test_another_seed_has_other_parameters_and_keys(states):
     setup = tiny_setup()
     setup.config.seed = 1
-    other = init_state(setup, sharding.make_mesh(1))
+    other = init_state([setup], sharding.make_mesh(1))
     assert not np.array_equal(states[1].key, other.key)
     one_kernel, other_kernel = (x.train.params["params"]["features"]["kernel"] for x in (states[1], other))
     assert not np.array_equal(one_kernel, other_kernel)

@@ -1,14 +1,14 @@
 """The smallest run that has every part of a real one."""
 
 from alphagat.config import Config
-from alphagat.training.setup import Setup, make_setup
+from alphagat.training.setup import Setup, make_setups
 
 NUM_ITERATIONS = 12
 
 
 def tiny_config() -> Config:
     """Returns Hex 2x2, one game per device; the first updates come in the second iteration, matches every fourth."""
-    config = Config(board="hex:2", num_iterations=NUM_ITERATIONS)
+    config = Config(boards=("hex:2",), num_iterations=NUM_ITERATIONS)
     config.network.width = 8
     config.network.num_blocks = 1
     config.network.num_heads = 2
@@ -30,4 +30,4 @@ def tiny_config() -> Config:
 
 
 def tiny_setup() -> Setup:
-    return make_setup(tiny_config())
+    return make_setups(tiny_config())[0]

@@ -1,0 +1,166 @@
+"""Chess, and Gardner's chess on 5 x 5 squares, whose pawns don't jump and whose kings don't castle.
+
+The rules are those of Pgx 2.6.0, checked against it move by move. The game is drawn, without anybody's claim, when a
+position occurs for the third time, after 50 moves of each player without capture or pawn move, and when no material
+is left to win with: bare kings, one knight or bishop more, or only bishops on squares of one colour. Where this differs
+from FIDE's rules and from python-chess:
+
+- FIDE ends a game by itself only at the fifth time and after 75 moves, earlier on a player's claim.
+- A pawn's jump makes a position different from the same one without it even if nobody can take en passant, so that
+  python-chess, which looks for a capture, may count a repetition more.
+- A game of chess is a draw after 512 plies, one of Gardner's after 256.
+
+Actions, squares and `action_names` are as the player to move sees them: Black's board is turned upside down, so that
+`e2e4` stands for Black's e7e5. `action_name` and drawings show what a person sees.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from alphagat.errors import UserError
+from alphagat.games import base, chess_graph, chess_moves, chess_rules, svg, svg_pieces
+from alphagat.games.chess_moves import BISHOP, KING, KNIGHT, PAWN, QUEEN, ROOK
+from alphagat.games.chess_rules import ChessState
+from alphagat.games.square_sets import Squares, only, stack
+
+LETTERS = ".PNBRQK"
+COLUMNS = "abcdefgh"
+BACK_ROWS = {5: (ROOK, KNIGHT, BISHOP, QUEEN, KING), 8: (ROOK, KNIGHT, BISHOP, QUEEN, KING, BISHOP, KNIGHT, ROOK)}
+
+
+class ChessGame(base.Game):
+    """The rules, topology and features of one board.
+
+    Features per node: own pawn, knight, bishop, rook, queen and king, the opponent's six, square that a pawn has just
+    jumped over, rook that may still castle, the opponent's last move came from here, went here, attacked or defended
+    by the player to move, by the opponent, rows to the last one / 4 (at most 1), rows from the first one / 4 (at most
+    1), columns to the nearer edge / 3, the position occurred before, plies without capture or pawn move / 100, share
+    of the longest game that is over, the player to move is White.
+    """
+
+    num_features = 25
+
+    def __init__(self, name: str, size: int):
+        """Makes the board of 8 x 8 or 5 x 5 squares."""
+        self.name, self.size, self.has_rights = name, size, size == 8
+        self.max_plies = chess_rules.MAX_PLIES[size]
+        self.topology = chess_graph.make_topology(size)
+        self.symmetries = chess_graph.make_symmetries(size, mirror=not self.has_rights)
+        self._actions = chess_graph.make_actions(size)
+        self.square_names = tuple(f"{COLUMNS[column]}{size - row}" for row, column in np.ndindex(size, size))
+        names, actions = self.square_names, self._actions
+        self.action_names = tuple(
+            f"{names[here]}{names[there]}{' rbn'[kind].strip()}"
+            for here, there, kind in zip(actions.senders, actions.receivers, actions.kinds)
+        )
+
+    def init(self, key: jax.Array) -> ChessState:
+        del key
+        board = np.zeros((self.size, self.size), np.int8)
+        board[-1], board[-2] = BACK_ROWS[self.size], PAWN
+        return chess_rules.start(board - board[::-1], np.ones(4, bool) if self.has_rights else None)
+
+    def step(self, state: ChessState, action: jax.Array, key: jax.Array) -> ChessState:
+        del key
+        return chess_rules.step(state, action)
+
+    def observe(self, state: ChessState) -> base.Features:
+        num_squares, position = self.size**2, state.position()
+        sets = [
+            Squares(*(jnp.concatenate(words) for words in zip(*(position.kinds & mask for mask in _sides(position))))),
+            stack([*self._special_squares(state), *chess_moves.attacks(position, self.size)]),
+        ]
+        shared = [
+            (state.repetitions > 0).astype(jnp.float32),
+            state.reversible.astype(jnp.float32) / chess_rules.MAX_REVERSIBLE,
+            state.num_moves.astype(jnp.float32) / self.max_plies,
+            (state.current_player == 0).astype(jnp.float32),
+        ]
+        nodes = [
+            jnp.concatenate([squares.mask(num_squares) for squares in sets]).T.astype(jnp.float32),
+            jnp.asarray(_place_features(self.size)),
+            jnp.broadcast_to(jnp.stack(shared)[None], (num_squares, len(shared))),
+        ]
+        return base.Features(nodes=jnp.concatenate(nodes, axis=-1))
+
+    def action_name(self, state: ChessState, action: int) -> str:
+        """Returns the move of this state in UCI notation, e.g. `e7e8q`, seen from White's side as people do."""
+        here, there = int(self._actions.senders[action]), int(self._actions.receivers[action])
+        promotes = abs(int(np.asarray(state.board())[here])) == PAWN and there < self.size
+        suffix = "qrbn"[self._actions.kinds[action]] if promotes else ""
+        if int(state.current_player):
+            here, there = chess_rules.turned(here, self.size), chess_rules.turned(there, self.size)
+        return self.square_names[here] + self.square_names[there] + suffix
+
+    def render(self, state: ChessState) -> str:
+        lines = [
+            f"{self.size - row} {' '.join(LETTERS[piece] if piece >= 0 else LETTERS[-piece].lower() for piece in line)}"
+            for row, line in enumerate(self.whites_view(state))
+        ]
+        return "\n".join((*lines, f"  {' '.join(COLUMNS[: self.size])}", self._status(state)))
+
+    def render_svg(self, state: ChessState) -> str:
+        marked = np.zeros(self.size**2, bool)
+        marked[[int(square) for square in state.last_move if square >= 0]] = True
+        marked = marked.reshape(self.size, self.size)
+        marked = marked[::-1] if int(state.current_player) else marked
+        names = tuple(str(self.size - row) for row in range(self.size))
+        return svg_pieces.draw_pieces(self.whites_view(state), marked, names, svg.column_letters(self.size))
+
+    def whites_view(self, state: ChessState) -> np.ndarray:
+        """Returns the `[N, N]` pieces with White's side at the bottom, positive for White."""
+        board = np.asarray(state.board()).reshape(self.size, self.size)
+        return -board[::-1] if int(state.current_player) else board
+
+    def _status(self, state: ChessState) -> str:
+        ply, mover = f"ply {int(state.num_moves)}", int(state.current_player)
+        if not state.terminated:
+            return f"{ply}: {('white', 'black')[mover]} to move"
+        planes, in_check = chess_moves.legal_planes(state.position(), self.size)
+        if not planes.any().any():
+            return f"{ply}: {('black', 'white')[mover]} won by checkmate" if in_check else f"{ply}: draw by stalemate"
+        reasons = (
+            (bool(chess_rules.is_insufficient(state.position(), self.size)), "too little material"),
+            (int(state.repetitions) >= 2, "third repetition"),
+            (int(state.reversible) >= chess_rules.MAX_REVERSIBLE, "50 moves without capture or pawn move"),
+            (True, "length"),
+        )
+        return f"{ply}: draw by {next(reason for holds, reason in reasons if holds)}"
+
+    def _special_squares(self, state: ChessState) -> list[Squares]:
+        """Lists sets: the square that a pawn has just jumped over, rooks that may castle, both ends of the last move."""
+        last_move = [only(state.last_move[end].astype(jnp.int32)) for end in range(2)]
+        passed = state.position().en_passant
+        if state.castling is None or passed is None:
+            nowhere = only(jnp.int32(-1))
+            return [nowhere, nowhere, *last_move]
+        corners = np.array([self.size * (self.size - 1), self.size**2 - 1, 0, self.size - 1])
+        rooks = only(jnp.where(state.castling, corners, -1)).union()
+        return [passed, rooks, *last_move]
+
+
+def _sides(position: chess_moves.Position) -> tuple[Squares, Squares]:
+    return position.own, ~position.own
+
+
+def _place_features(size: int) -> np.ndarray:
+    """`[N * N, 3]` float32: rows to the last one, rows from the first one, columns to the nearer edge."""
+    row, column = np.divmod(np.arange(size * size), size)
+    edge = np.minimum(column, size - 1 - column)
+    places = np.minimum(row, 4) / 4, np.minimum(size - 1 - row, 4) / 4, np.minimum(edge, 3) / 3
+    return np.stack(places, axis=-1).astype(np.float32)
+
+
+def make_chess(arguments: tuple[str, ...]) -> ChessGame:
+    """Makes `chess`."""
+    if arguments:
+        raise UserError(f"board {':'.join(('chess', *arguments))}: want chess; 5 x 5 squares: gardner_chess")
+    return ChessGame("chess", 8)
+
+
+def make_gardner_chess(arguments: tuple[str, ...]) -> ChessGame:
+    """Makes `gardner_chess`."""
+    if arguments:
+        raise UserError(f"board {':'.join(('gardner_chess', *arguments))}: want gardner_chess; 8 x 8 squares: chess")
+    return ChessGame("gardner_chess", 5)

@@ -1,0 +1,99 @@
+"""The graph of chess boards: squares, the lines and jumps between them, and moves that are edges.
+
+Squares are numbered in rows from the top as the player to move sees the board, whose pawns go up. An action leads from
+the square where a piece stands to the one where it goes. A pawn that reaches the last row becomes a queen, unless the
+kind of the action says otherwise.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from alphagat.games import base, chess_moves
+from alphagat.games.rays import ray_names, ray_relations
+from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
+
+NUM_DISTANCES = 4  # a board of 5 x 5 has them all
+KINDS = ("move", "promote to rook", "promote to bishop", "promote to knight")
+VOCABULARY = RelationVocabulary(
+    family="chess",
+    version=1,
+    relations=(
+        "self",
+        *ray_names(NUM_DISTANCES),
+        *(f"knight at ({down:+d},{right:+d})" for down, right in chess_moves.JUMPS),
+    ),
+    node_kinds=("square",),
+    action_kinds=KINDS,
+)
+RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
+
+
+class Actions(NamedTuple):
+    """All moves that geometry allows; `[A]` int32 each.
+
+    Attributes:
+      senders: where the piece stands.
+      receivers: where it goes.
+      kinds: index into `KINDS`.
+      places: index into the `[(N + 1) * 8 * N * N]` flags of `chess_moves`' planes.
+    """
+
+    senders: np.ndarray
+    receivers: np.ndarray
+    kinds: np.ndarray
+    places: np.ndarray
+
+
+@functools.cache
+def make_actions(size: int) -> Actions:
+    """Lists the 1858 actions of 8 x 8 squares, or the fewer of a smaller board."""
+    steps = chess_moves.STEPS
+    planes = [
+        (8 * (far - 1) + way, 0, down * far, right * far)
+        for way, (down, right) in enumerate(steps)
+        for far in range(1, size)
+    ]
+    planes += [(8 * (size - 1) + way, 0, *jump) for way, jump in enumerate(chess_moves.JUMPS)]
+    planes += [(8 * size + way, kind, *steps[way]) for kind in range(1, len(KINDS)) for way in chess_moves.PROMOTIONS]
+    rows, columns = np.divmod(np.arange(size * size), size)
+    table = []
+    for plane, kind, down, right in planes:
+        row, column = rows - down, columns - right  # of the sender, by receiver
+        inside = (0 <= row) & (row < size) & (0 <= column) & (column < size) & ((kind == 0) | (rows == 0))
+        receivers = np.flatnonzero(inside)
+        senders = (row * size + column)[receivers]
+        table.append(np.stack([senders, receivers, np.full_like(senders, kind), plane * size**2 + receivers]))
+    return Actions(*np.concatenate(table, axis=1).astype(np.int32))
+
+
+def make_topology(size: int) -> Topology:
+    """Builds squares with an edge for every displacement of a queen or a knight."""
+    row, column = np.divmod(np.arange(size * size), size)
+    down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)
+    matrix = ray_relations(size, size, NUM_DISTANCES)
+    matrix = np.where(matrix >= 0, matrix + 1, -1)
+    for jump in chess_moves.JUMPS:
+        matrix[(down == jump[0]) & (right == jump[1])] = RELATION[f"knight at ({jump[0]:+d},{jump[1]:+d})"]
+    np.fill_diagonal(matrix, RELATION["self"])
+    actions = make_actions(size)
+    places = (actions.senders, actions.receivers)
+    return topology_from_matrix(VOCABULARY, matrix, np.zeros(size * size), places, (size, size), actions.kinds)
+
+
+def make_symmetries(size: int, mirror: bool) -> base.Symmetries:
+    """Lists the identity, and with `mirror` the exchange of left and right."""
+    squares, actions = np.arange(size * size), make_actions(size)
+    nodes = [squares]
+    if mirror:
+        nodes.append(squares.reshape(size, size)[:, ::-1].ravel())
+    number = {action: index for index, action in enumerate(zip(*(column.tolist() for column in actions[:3])))}
+    permutations = [
+        [
+            number[node[sender], node[receiver], kind]
+            for sender, receiver, kind in zip(actions.senders, actions.receivers, actions.kinds)
+        ]
+        for node in nodes
+    ]
+    return base.Symmetries(np.array(nodes, np.int32), np.array(permutations, np.int32))

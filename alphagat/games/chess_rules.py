@@ -1,0 +1,204 @@
+"""Chess on 8 x 8 squares, and Gardner's on 5 x 5, whose pawns don't jump and whose kings don't castle: the rules."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from alphagat.games import base, chess_graph, chess_moves, square_sets
+from alphagat.games.chess_moves import BISHOP, KING, KNIGHT, PAWN, QUEEN, ROOK, Position
+from alphagat.games.square_sets import Squares, constant, only
+
+MAX_PLIES = {5: 256, 8: 512}
+MAX_REVERSIBLE = 100  # plies
+KINDS = np.arange(PAWN, KING + 1)
+
+
+class ChessState(base.State):
+    """A position as the player to move sees it, and what the draws need of the moves before.
+
+    Attributes:
+      pieces: `[7, W]` uint32, sets of squares: of the player to move, then the pawns, knights, bishops, rooks, queens
+        and kings of both. W is 1 for 5 x 5 squares, 2 for 8 x 8.
+      castling: `[4]` bool, whether the player to move may still castle to the left, to the right, then the opponent;
+        None where kings don't castle.
+      en_passant: `[]` int8, the column in which an enemy pawn has just jumped, or -1; None where pawns don't jump.
+      reversible: `[]` int8, plies since the last capture or pawn move.
+      repetitions: `[]` int8, how often this position occurred before.
+      last_move: `[2]` int8, the squares from which and to which the opponent has moved, -1 before the first.
+      num_moves: `[]` int16.
+      hashes: `[100, 2]` uint32, of this position and the ones before, the newest first.
+      planes: `[N + 1, 8, W]` uint32, the legal moves as `chess_moves` tells them.
+    """
+
+    pieces: jax.Array
+    castling: jax.Array | None
+    en_passant: jax.Array | None
+    reversible: jax.Array
+    repetitions: jax.Array
+    last_move: jax.Array
+    num_moves: jax.Array
+    hashes: jax.Array
+    planes: jax.Array
+
+    @property
+    def size(self) -> int:
+        return 5 if self.pieces.shape[-1] == 1 else 8
+
+    @property
+    def legal_action_mask(self) -> jax.Array:
+        flags = square_sets.from_words(self.planes).mask(self.size**2)  # [..., N + 1, 8, N * N]
+        return flags.reshape(*flags.shape[:-3], -1)[..., chess_graph.make_actions(self.size).places]
+
+    def position(self) -> Position:
+        sets = square_sets.from_words(self.pieces)
+        kinds = Squares(sets.low[1:], sets.high[1:])
+        if self.castling is None or self.en_passant is None:
+            return Position(sets.take(0), kinds, None, None)
+        row = jnp.where(self.en_passant >= 0, 2 * self.size, 0)
+        return Position(sets.take(0), kinds, self.castling[:2], only(row + self.en_passant))
+
+    def board(self) -> jax.Array:
+        """Returns `[N * N]` int8 pieces, 0 for none, positive for the player to move."""
+        own, *kinds = square_sets.from_words(self.pieces).mask(self.size**2)
+        kind = sum(jnp.where(mask, jnp.int8(number), jnp.int8(0)) for number, mask in zip(KINDS, kinds))
+        return jnp.where(own, kind, -kind)
+
+
+def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_passant: int = -1) -> ChessState:
+    """Returns the state in which a game begins.
+
+    Args:
+      board: `[N, N]` pieces as the player to move sees them, positive for his.
+      castling: `[4]` bool, or None.
+      player: who is to move.
+      en_passant: the column in which an enemy pawn has just jumped, or -1.
+    """
+    flat = board.ravel()
+    sets = [constant(np.flatnonzero(flat > 0)), *(constant(np.flatnonzero(abs(flat) == kind)) for kind in KINDS)]
+    state = ChessState(
+        current_player=jnp.int8(player),
+        rewards=jnp.zeros(2, jnp.float32),
+        terminated=jnp.bool_(False),
+        pieces=square_sets.stack(sets).words(flat.size),
+        castling=None if castling is None else jnp.asarray(castling, bool),
+        en_passant=None if castling is None else jnp.int8(en_passant),
+        reversible=jnp.int8(0),
+        repetitions=jnp.int8(0),
+        last_move=jnp.full(2, -1, jnp.int8),
+        num_moves=jnp.int16(0),
+        hashes=jnp.zeros((MAX_REVERSIBLE, 2), jnp.uint32),
+        planes=jnp.zeros((0, 8, 0), jnp.uint32),
+    )
+    planes, _ = chess_moves.legal_planes(state.position(), state.size)
+    return state.replace(planes=planes.words(flat.size), hashes=state.hashes.at[0].set(hash_of(state)))
+
+
+def step(state: ChessState, action: jax.Array) -> ChessState:
+    after = move(state, action)
+    planes, in_check = chess_moves.legal_planes(after.position(), state.size)
+    stuck = ~planes.any().any()
+    over = stuck | (after.reversible >= MAX_REVERSIBLE) | (after.repetitions >= 2)
+    over |= is_insufficient(after.position(), state.size) | (after.num_moves >= MAX_PLIES[state.size])
+    planes = planes.where(~over).words(state.size**2)
+    after = after.replace(terminated=over, planes=planes)
+    after = jax.tree.map(lambda new, old: jnp.where(state.terminated, old, new), after, state)
+    pay = jnp.where(jnp.arange(2) == state.current_player, jnp.float32(1), jnp.float32(-1))
+    mate = stuck & in_check & ~state.terminated
+    return after.replace(rewards=jnp.where(mate, pay, jnp.float32(0)))
+
+
+def move(state: ChessState, action: jax.Array) -> ChessState:
+    """Plays the action and turns the board over; the planes stay those of the state before."""
+    size, position = state.size, state.position()
+    actions = chess_graph.make_actions(size)
+    here, there = jnp.asarray(actions.senders)[action], jnp.asarray(actions.receivers)[action]
+    source, target = only(here), only(there)
+    moved = (position.kinds & source).any()  # [6]
+    is_pawn = moved[0]
+    captures = (position.occupied() & target).any()
+    piece = (moved * KINDS).sum()
+    promoted = jnp.asarray(np.array([QUEEN, ROOK, BISHOP, KNIGHT]))[jnp.asarray(actions.kinds)[action]]
+    placed = jnp.where(is_pawn & (there < size), promoted, piece)
+    own, kinds = position.own & ~source, position.kinds & ~source & ~target
+    castling, en_passant = state.castling, state.en_passant
+    if castling is not None and position.en_passant is not None:
+        passed = position.en_passant & target.where(is_pawn)
+        kinds &= ~square_sets.shift(passed, size, ((1, 0),)).union()
+        rooks = _castling_rooks(size, source.where(moved[5]), target)
+        own, kinds = own ^ rooks, kinds ^ rooks.where(KINDS == ROOK)
+        jumps = is_pawn & (here - there == 2 * size)
+        en_passant = jnp.where(jumps, there % size, -1).astype(jnp.int8)
+        castling = jnp.roll(castling & _kept_castling(size, here, there), 2)
+    sets = square_sets.stack([kinds.union() & ~own, *(kinds.take(kind) for kind in range(6))])
+    landing = turned(there, size)
+    # The scatter of one piece comes last: it keeps XLA from repeating all of the above for each use of the pieces.
+    pieces = square_sets.turn_over(sets, size).words(size**2).at[placed].add(only(landing).words(size**2))
+    calm = ~is_pawn & ~captures
+    after = state.replace(
+        current_player=jnp.int8(1) - state.current_player,
+        pieces=pieces,
+        castling=castling,
+        en_passant=en_passant,
+        reversible=jnp.where(calm, state.reversible + jnp.int8(1), jnp.int8(0)),
+        last_move=jnp.stack([turned(here, size), landing]).astype(jnp.int8),
+        num_moves=state.num_moves + jnp.int16(1),
+    )
+    hashed = hash_of(after)
+    return after.replace(
+        # Of the positions before, every second one had this player to move.
+        repetitions=(state.hashes[1::2] == hashed[None]).all(axis=-1).sum(dtype=jnp.int8),
+        hashes=jnp.concatenate([hashed[None], state.hashes[:-1]]),
+    )
+
+
+def turned(squares, size: int):
+    """Returns the squares' numbers as the other player sees them."""
+    return squares + size * (size - 1 - 2 * (squares // size))
+
+
+def _castling_rooks(size: int, source: Squares, target: Squares) -> Squares:
+    """Returns where a rook leaves and where it lands if this move of the king, on `source`, castles."""
+    rooks = constant(())
+    for rook, *_, column in chess_moves.CASTLING:
+        home = chess_moves.row_of(size, size - 1, (chess_moves.KING_COLUMN,))
+        goal = chess_moves.row_of(size, size - 1, (column,))
+        castles = (source & home).any() & (target & goal).any()
+        beside = (chess_moves.KING_COLUMN + column) // 2
+        rooks |= chess_moves.row_of(size, size - 1, (rook, beside)).where(castles)
+    return rooks
+
+
+def _kept_castling(size: int, here: jax.Array, there: jax.Array) -> jax.Array:
+    """Returns `[4]` bool, which rights outlive a move: those whose king and rook it neither moves nor takes."""
+    first = size * (size - 1)
+    king = here != first + chess_moves.KING_COLUMN
+    own = [king & (here != first + rook) for rook, *_ in chess_moves.CASTLING]
+    return jnp.stack([*own, *(there != rook for rook, *_ in chess_moves.CASTLING)])
+
+
+def hash_of(state: ChessState) -> jax.Array:
+    """Returns `[2]` uint32, the sum of a key for each member of each set: multilinear hashing, Carter and Wegman 1979."""
+    size = state.size
+    keys = np.random.RandomState(size).randint(2**32, size=(8, 2, size**2), dtype=np.uint32)
+
+    def add(total, squares_and_keys):
+        squares, keys = squares_and_keys
+        members = square_sets.from_words(squares).mask(size**2)[None]
+        return total + jnp.where(members, keys, jnp.uint32(0)).sum(axis=-1, dtype=jnp.uint32), None
+
+    # A loop, because XLA would repeat a plain sum for each of the hashes that it is compared with.
+    total, _ = jax.lax.scan(add, jnp.zeros(2, jnp.uint32), (state.pieces, jnp.asarray(keys[:7])))
+    if state.castling is not None and state.en_passant is not None:
+        rights = (jnp.arange(8) == state.en_passant, state.castling)
+        flags = jnp.concatenate(rights)[None]
+        total += jnp.where(flags, keys[7, :, : flags.size], jnp.uint32(0)).sum(axis=-1, dtype=jnp.uint32)
+    return total
+
+
+def is_insufficient(position: Position, size: int) -> jax.Array:
+    """Tells whether nobody can be mated: bare kings, a knight or bishop more, or only bishops of one square colour."""
+    dark = constant(square for square in range(size**2) if (square // size + square % size) % 2)
+    knights, bishops = (position.kinds.take(kind - PAWN) for kind in (KNIGHT, BISHOP))
+    count, num_bishops, num_dark = position.occupied().size(), bishops.size(), (bishops & dark).size()
+    one_minor = (count == 3) & (num_bishops + knights.size() == 1)
+    return (count == 2) | one_minor | ((count == num_bishops + 2) & ((num_dark == 0) | (num_dark == num_bishops)))

@@ -1,0 +1,37 @@
+"""Relations between cells of a rectangle: which way, and how far, a queen would go."""
+
+import numpy as np
+
+# (name, row step, column step)
+DIRECTIONS = (
+    ("n", -1, 0),
+    ("ne", -1, 1),
+    ("e", 0, 1),
+    ("se", 1, 1),
+    ("s", 1, 0),
+    ("sw", 1, -1),
+    ("w", 0, -1),
+    ("nw", -1, -1),
+)
+
+
+def ray_names(num_distances: int) -> tuple[str, ...]:
+    """Names the relations of `ray_relations`, e.g. `ne2`; the last distance stands for all farther ones, too."""
+    distances = [*(str(distance) for distance in range(1, num_distances)), f"{num_distances}+"]
+    return tuple(f"{name}{distance}" for name, _, _ in DIRECTIONS for distance in distances)
+
+
+def ray_relations(rows: int, columns: int, num_distances: int) -> np.ndarray:
+    """Returns `[V, V]` int32 by (receiver, sender), the index into `ray_names`, or -1 off the lines of a queen.
+
+    The direction is that from the receiver to the sender.
+    """
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]
+    distance = np.maximum(abs(down), abs(right))
+    bucket = np.minimum(distance, num_distances) - 1
+    relations = np.full(distance.shape, -1, np.int32)
+    for number, (_, row_step, column_step) in enumerate(DIRECTIONS):
+        on_ray = (down == distance * row_step) & (right == distance * column_step) & (distance > 0)
+        relations[on_ray] = number * num_distances + bucket[on_ray]
+    return relations

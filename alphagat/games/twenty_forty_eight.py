@@ -1,0 +1,260 @@
+"""2048: slide all tiles one way; equal tiles that meet merge, and pay what they become; then a new tile appears.
+
+One player, a square of N x N cells, row 0 at the top. After every move chance puts a 2 (probability 0.9) or a 4 (0.1)
+on a uniformly random empty cell. The game is over when no direction changes the board; there is no goal tile. A tile is
+merged at most once per move, those nearest to the wall first: 2 2 2 to the left gives 4 2.
+"""
+
+import math
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from alphagat.errors import UserError
+from alphagat.games import base, svg_numbers
+from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
+
+MIN_SIZE, USUAL_SIZE, MAX_SIZE = 2, 4, 8
+DIRECTIONS = ("left", "up", "right", "down")
+LEFT, UP, RIGHT, DOWN = range(4)
+TILE_PROBABILITIES = (0.9, 0.1)  # of a new 2, a new 4
+DISTANCES = ("1", "2", "3", "4", "5+")
+DEPTHS = ("0", "1", "2", "3", "4+")
+CELL, DIRECTION = 0, 1
+VOCABULARY = RelationVocabulary(
+    family="2048",
+    version=1,
+    relations=(
+        "self",
+        *(f"cell {direction} {distance}" for direction in DIRECTIONS for distance in DISTANCES),
+        *(f"cell>{direction} at depth {depth}" for direction in DIRECTIONS for depth in DEPTHS),
+        *(f"{direction}>cell" for direction in DIRECTIONS),
+    ),
+    node_kinds=("cell", "direction"),
+)
+RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
+LARGEST_EXPONENT = 17  # that has a feature of its own: no tile on 4 x 4 is larger
+SCALED, LEGAL = LARGEST_EXPONENT + 1, LARGEST_EXPONENT + 2  # features
+NUM_ATOMS, LARGEST_RETURN = 256, 2.0**20
+
+
+def support_of_returns(num_atoms: int, largest: float) -> tuple[float, ...]:
+    """Spaces returns from 0 to `largest` evenly under h(x) = sqrt(x + 1) - 1 + 0.001 x (Pohlen et al. 2018)."""
+    slope = 0.001
+    transformed = np.linspace(0.0, math.sqrt(largest + 1) - 1 + slope * largest, num_atoms)
+    root = (np.sqrt(1 + 4 * slope * (transformed + 1 + slope)) - 1) / (2 * slope)  # sqrt(x + 1)
+    return tuple((root**2 - 1).round(3).tolist())
+
+
+class TwentyFortyEightState(base.State):
+    """A position, or an afterstate.
+
+    Attributes:
+      board: `[N * N]` int8, 0 empty, else the exponent of the tile: k for 2^k.
+    """
+
+    board: jax.Array
+
+    @property
+    def legal_action_mask(self) -> jax.Array:
+        board, size = self.board, math.isqrt(self.board.shape[-1])
+        row, column = np.divmod(np.arange(size * size).reshape(*[1] * (board.ndim - 1), -1), size)
+        bits = jnp.zeros_like(board)  # of a cell and the one at its right or below it: bit a set if action a moves one
+        for back, far, inside in ((LEFT, 1, column < size - 1), (UP, size, row < size - 1)):
+            neighbour = jnp.roll(board, -far, axis=-1)
+            equal = board == neighbour
+            goes_back = (neighbour != 0) & ((board == 0) | equal) & inside
+            goes_forth = (board != 0) & ((neighbour == 0) | equal) & inside
+            bits |= goes_back.astype(jnp.int8) << back | goes_forth.astype(jnp.int8) << (back + 2)
+        either = jnp.bitwise_or.reduce(bits, axis=-1, keepdims=True)
+        powers = np.array([1 << action for action in range(len(DIRECTIONS))], np.int8)
+        return (either & powers.reshape(*[1] * (board.ndim - 1), -1) != 0) & ~self.terminated[..., None]
+
+
+class TwentyFortyEightGame(base.StochasticGame):
+    """The rules, topology and features of one board.
+
+    Outcomes of chance: 2 c puts a 2 on cell c, 2 c + 1 puts a 4 there.
+
+    Features per node: empty; one for each exponent up to 17, where larger ones count as 17; exponent / 17; direction
+    is legal (its node only).
+
+    No game lasts longer than 2^(M + 1) - 4 moves on M = N * N cells. Let a tile be as old as the oldest of the new
+    tiles that it grew from, and merges of one move happen one after the other.
+
+    - No exponent exceeds M + 1. For M = 1 it is that of a new tile, at most 2. A larger tile k came from two tiles
+      k - 1. While the younger of them grew, the older one filled a cell: the younger one grew on M - 1 cells, so
+      k - 1 <= M.
+    - The tiles sum to at most 2^(M + 2) - 4: the oldest tile to 2^(M + 1), and the others, which grew on M - 1 cells,
+      to 2^(M + 1) - 4.
+    - The sum is at least 4 at the start, and every move is followed by a new tile, which adds at least 2.
+
+    From N = 6 on this exceeds counters of 32 bits; `max_plies` is then 2^31 - 1, which no game reaches in practice.
+
+    `value_support` ends at 2^20 = 1,048,576 points. A tile of 65,536 is worth 983,040 if all new tiles are 2; the
+    best program known averages 625,377 on 4 x 4 and hardly ever gets that tile (Guei et al. 2021). Cut off are
+    better games than that, and many on larger boards: random play averages 7,600 points on 5 x 5, 100,000 on 6 x 6.
+    """
+
+    num_players = 1
+    num_features = LARGEST_EXPONENT + 3
+    value_support = support_of_returns(NUM_ATOMS, LARGEST_RETURN)
+    action_names = DIRECTIONS
+
+    def __init__(self, size: int = USUAL_SIZE):
+        """Makes a board of `size` x `size` cells. Raises UserError for sizes out of range."""
+        self.name = "2048" if size == USUAL_SIZE else f"2048:{size}"
+        if not MIN_SIZE <= size <= MAX_SIZE:
+            raise UserError(f"board {self.name}: size {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
+        self.size = size
+        self.num_chance_outcomes = 2 * size * size
+        self.max_plies = min(2 ** (size * size + 1) - 4, 2**31 - 1)
+        self.topology = make_topology(size)
+        self.symmetries = make_symmetries(size)
+
+    def init(self, key: jax.Array) -> TwentyFortyEightState:
+        state = TwentyFortyEightState(
+            current_player=jnp.int8(0),
+            rewards=jnp.zeros(1, jnp.float32),
+            terminated=jnp.bool_(False),
+            board=jnp.zeros(self.size * self.size, jnp.int8),
+        )
+        for tile_key in jax.random.split(key):
+            state = self.resolve(state, self.draw(state, tile_key))
+        return state
+
+    def move(self, state: TwentyFortyEightState, action: jax.Array) -> TwentyFortyEightState:
+        vertical, backwards = (action == UP) | (action == DOWN), action >= RIGHT
+        board = state.board.reshape(self.size, self.size)
+        lines = jnp.where(vertical, board.T, board)
+        lines, score = slide(jnp.where(backwards, lines[:, ::-1], lines))
+        lines = jnp.where(backwards, lines[:, ::-1], lines)
+        board = jnp.where(vertical, lines.T, lines)
+        return state.replace(board=board.ravel(), rewards=score[None])
+
+    def chance_log_probs(self, afterstate: TwentyFortyEightState) -> jax.Array:
+        empty = afterstate.board == 0
+        num_empty = jnp.maximum(empty.sum(), 1).astype(jnp.float32)
+        log_probs = jnp.log(jnp.asarray(TILE_PROBABILITIES, jnp.float32)) - jnp.log(num_empty)
+        return jnp.where(empty[:, None], log_probs[None], -jnp.inf).ravel()
+
+    def resolve(self, afterstate: TwentyFortyEightState, outcome: jax.Array) -> TwentyFortyEightState:
+        cells = jnp.arange(self.size * self.size)
+        board = jnp.where(cells == outcome >> 1, (1 + (outcome & 1)).astype(jnp.int8), afterstate.board)
+        # What lies beyond the border counts as empty: it is equal to empty cells only, and they can be filled anyway.
+        below = jnp.pad(board[self.size :], (0, self.size))
+        right = jnp.pad(board.reshape(self.size, self.size)[:, 1:], ((0, 0), (0, 1))).ravel()
+        goes_on = (board == 0) | (board == below) | (board == right)
+        return afterstate.replace(board=board, terminated=~goes_on.any())
+
+    def observe(self, state: TwentyFortyEightState) -> base.Features:
+        # Constants, and a sum rather than choices, so that a loop around this still compiles to vector instructions.
+        features = np.arange(self.num_features, dtype=np.int8)[None]
+        is_scaled, is_legal = ((features == number).astype(np.float32) for number in (SCALED, LEGAL))
+        exponents = state.board[:, None]
+        cells = (jnp.minimum(exponents, LARGEST_EXPONENT) == features).astype(jnp.float32)
+        cells += exponents / jnp.float32(LARGEST_EXPONENT) * is_scaled
+        directions = state.legal_action_mask[:, None] * is_legal
+        return base.Features(nodes=jnp.concatenate([cells, directions]))
+
+    def render(self, state: TwentyFortyEightState) -> str:
+        tiles = [str(2**exponent) if exponent else "." for exponent in np.asarray(state.board).tolist()]
+        width = max(len(tile) for tile in tiles)
+        lines = [
+            " ".join(tile.rjust(width) for tile in tiles[start : start + self.size])
+            for start in range(0, len(tiles), self.size)
+        ]
+        legal = [name for name, is_legal in zip(DIRECTIONS, np.asarray(state.legal_action_mask)) if is_legal]
+        return "\n".join((*lines, "over" if state.terminated else f"to move: {', '.join(legal)}"))
+
+    def render_svg(self, state: TwentyFortyEightState) -> str:
+        return svg_numbers.draw_powers_of_two(np.asarray(state.board).reshape(self.size, self.size))
+
+    def draw(self, afterstate: TwentyFortyEightState, key: jax.Array) -> jax.Array:
+        """Draws an outcome of chance: the integer part of a 23-bit random number tells the cell, the rest the tile."""
+        empty = (afterstate.board == 0).astype(jnp.float32)
+        rank = jnp.asarray(np.tri(self.size * self.size, dtype=np.float32)) @ empty  # of empty cells, from 1
+        number = jax.random.uniform(key) * rank[-1]
+        cell = (rank <= jnp.floor(number)).sum()
+        return 2 * cell + (number - jnp.floor(number) >= TILE_PROBABILITIES[0])
+
+
+def slide(lines: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Slides every line of `[L, N]` int8 exponents towards index 0; returns them, and the sum of the merged tiles.
+
+    One pass finds which tiles merge into the one before them and where each comes to lie; a second one adds them up.
+    """
+    size = lines.shape[1]
+    waiting = jnp.zeros_like(lines[:, 0])  # the tile before, if it may still merge; 0 for none
+    place = jnp.full_like(waiting, -1)  # of the tile before
+    merged, places, parts = [], [], []
+    for tile in [lines[:, index] for index in range(size)]:
+        merges = (tile == waiting) & (tile != 0)
+        place = place + ((tile != 0) & ~merges).astype(jnp.int8)
+        waiting = jnp.where(merges, jnp.int8(0), jnp.where(tile != 0, tile, waiting))
+        merged.append(merges)
+        places.append(place)
+        parts.append(jnp.where(merges, jnp.int8(1), tile))  # a tile that merges adds 1 to the exponent of the other
+    slid = [
+        sum(jnp.where(places[index] == target, parts[index], jnp.int8(0)) for index in range(target, size))
+        for target in range(size)
+    ]
+    score = jnp.where(jnp.stack(merged, axis=1), power_of_two(lines + jnp.int8(1)), jnp.float32(0)).sum()
+    return jnp.stack(slid, axis=1), score
+
+
+def power_of_two(exponents: jax.Array) -> jax.Array:
+    """Returns 2^k exactly, as float32, for integers k from 0 to 127: k goes straight into the bits of the exponent."""
+    return jax.lax.bitcast_convert_type((exponents.astype(jnp.int32) + 127) << 23, jnp.float32)
+
+
+def make_topology(size: int) -> Topology:
+    """Builds cells (row-major) with edges along rows and columns, and a node per direction that touches all cells.
+
+    What a direction does depends on how far a cell is from the wall that the tiles slide to, its depth.
+    """
+    num_cells = size * size
+    row, column = np.divmod(np.arange(num_cells), size)
+    up = (row[:, None] - row[None, :]) * (column[:, None] == column[None, :])  # (receiver, sender)
+    left = (column[:, None] - column[None, :]) * (row[:, None] == row[None, :])
+    depths = (column, row, size - 1 - column, size - 1 - row)
+    matrix = np.full((num_cells + len(DIRECTIONS),) * 2, -1, np.int32)
+    cells = matrix[:num_cells, :num_cells]
+    for number, (direction, distance, depth) in enumerate(zip(DIRECTIONS, (left, up, -left, -up), depths)):
+        bucket = np.minimum(distance, len(DISTANCES)) - 1
+        np.copyto(cells, RELATION[f"cell {direction} 1"] + bucket, where=distance > 0)
+        node = num_cells + number
+        matrix[node, :num_cells] = RELATION[f"cell>{direction} at depth 0"] + np.minimum(depth, len(DEPTHS) - 1)
+        matrix[:num_cells, node] = RELATION[f"{direction}>cell"]
+    np.fill_diagonal(matrix, RELATION["self"])
+    kinds = np.repeat([CELL, DIRECTION], [num_cells, len(DIRECTIONS)])
+    actions = num_cells + np.arange(len(DIRECTIONS))
+    return topology_from_matrix(VOCABULARY, matrix, kinds, (actions, actions), (size, size))
+
+
+def make_symmetries(size: int) -> base.Symmetries:
+    """Lists the 8 symmetries of the square, with the direction that each of left, up, right, down comes from."""
+    grid = np.arange(size * size).reshape(size, size)
+    turned = [
+        (grid, (LEFT, UP, RIGHT, DOWN)),
+        (grid[:, ::-1], (RIGHT, UP, LEFT, DOWN)),
+        (grid[::-1], (LEFT, DOWN, RIGHT, UP)),
+        (grid[::-1, ::-1], (RIGHT, DOWN, LEFT, UP)),
+    ]
+    turned += [(turn.T, (actions[UP], actions[LEFT], actions[DOWN], actions[RIGHT])) for turn, actions in turned]
+    cells = np.stack([turn.ravel() for turn, _ in turned]).astype(np.int32)
+    actions = np.array([actions for _, actions in turned], np.int32)
+    return base.Symmetries(np.concatenate([cells, size * size + actions], axis=1), actions)
+
+
+def make_2048(arguments: tuple[str, ...]) -> TwentyFortyEightGame:
+    """Makes `2048` or `2048:N`."""
+    name = ":".join(("2048", *arguments))
+    match = re.fullmatch("2048(?::([1-9][0-9]{0,5}))?", name)
+    if not match:
+        raise UserError(f"board {name}: want 2048 or 2048:SIZE, e.g. 2048:3")
+    if match[1] == str(USUAL_SIZE):
+        raise UserError(f"board {name}: the board of this size is called 2048")
+    return TwentyFortyEightGame(int(match[1] or USUAL_SIZE))

@@ -1,0 +1,140 @@
+"""Gumbel search with chance nodes.
+
+Decision and chance nodes alternate in one tree of A + C actions: a move leads to its afterstate, an outcome of chance
+leads on to a state. Differs from mctx's stochastic policy (Antonoglou et al. 2022, "Planning in stochastic
+environments with a learned model") where the rules are known:
+
+- One evaluation per simulation and not two: an afterstate is worth what one outcome, drawn when the afterstate is
+  first reached, is worth. The network learns no values of afterstates.
+- Outcomes are drawn by their probability. The quota by visits picks equally likely outcomes in the order of their
+  numbers, so that few visits would all see the same corner of the board.
+- A move's reward is paid at the move, and not at the outcome that follows.
+- Sequential halving at the root, as for other games.
+"""
+
+# The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mctx
+from flax import struct
+
+from alphagat.games.base import StochasticGame
+from alphagat.games.states import select
+from alphagat.games.transition import transition
+from alphagat.search.evaluator import Evaluator
+from alphagat.search.tree import SearchOutput, invalid_actions, mask_illegal, policy_value
+
+_IMPOSSIBLE = jnp.finfo(jnp.float32).min  # finite, so that no difference of two of them is undefined
+
+
+class Node(struct.PyTreeNode):
+    """What the tree keeps of a node.
+
+    Attributes:
+      state: a state, or an afterstate where chance is to move.
+      awaits_chance: `[]` bool.
+    """
+
+    state: Any
+    awaits_chance: jax.Array
+
+
+def make_recurrent_fn(game: StochasticGame, evaluate: Evaluator) -> mctx.RecurrentFn:
+    """Returns mctx's recurrent function over `Node`s: actions below A are moves, the others outcomes of chance."""
+    num_actions = game.num_actions
+
+    def recurrent_fn(params: Any, key: jax.Array, actions: jax.Array, nodes: Node):
+        before, drawn = nodes.state, nodes.awaits_chance
+        over = before.terminated
+        moved = jax.vmap(game.move)(before, jnp.minimum(actions, num_actions - 1))
+        afterstates = select(drawn | over, before, moved)
+        chance = jnp.maximum(jax.vmap(game.chance_log_probs)(afterstates), _IMPOSSIBLE)
+        draws = jax.vmap(game.draw)(afterstates, jax.random.split(key, len(actions)))
+        outcomes = jnp.where(drawn, actions - num_actions, draws)
+        resolved = select(over, before, jax.vmap(game.resolve)(afterstates, outcomes))
+
+        evaluation = evaluate(params, resolved)
+        value = jnp.where(resolved.terminated, 0.0, evaluation.value)
+        reward, move_discount = jax.vmap(transition)(before, moved)
+        _, chance_discount = jax.vmap(transition)(afterstates, resolved)
+        prior = mask_illegal(evaluation.prior_logits, resolved)
+        output = mctx.RecurrentFnOutput(
+            reward=jnp.where(drawn | over, 0.0, reward),
+            discount=jnp.where(over, 0.0, jnp.where(drawn, chance_discount, move_discount)),
+            prior_logits=jnp.where(
+                drawn[:, None],
+                _join(prior, jnp.full_like(chance, _IMPOSSIBLE)),
+                _join(jnp.full_like(prior, _IMPOSSIBLE), chance),
+            ),
+            # The value of an afterstate is seen by the player whom the afterstate names.
+            value=jnp.where(drawn, value, chance_discount * value),
+        )
+        return output, Node(select(drawn, resolved, afterstates), ~drawn)
+
+    return recurrent_fn
+
+
+def make_stochastic_search(
+    game: StochasticGame,
+    evaluate: Evaluator,
+    *,
+    num_simulations: int,
+    max_num_considered_actions: int,
+    qtransform: Any,
+    gumbel_scale: float,
+):
+    """Returns the search (see the top of this file); half of its simulations, roughly, reach a new afterstate."""
+    recurrent_fn = make_recurrent_fn(game, evaluate)
+    num_actions, num_outcomes = game.num_actions, game.num_chance_outcomes
+    select_at_root = functools.partial(
+        mctx.gumbel_muzero_root_action_selection,
+        num_simulations=num_simulations,
+        max_num_considered_actions=max_num_considered_actions,
+        qtransform=qtransform,
+    )
+
+    def select_inside(key, tree, node, depth):
+        draw = jax.random.categorical(key, tree.children_prior_logits[node]).astype(jnp.int32)
+        choice = mctx.gumbel_muzero_interior_action_selection(key, tree, node, depth, qtransform=qtransform)
+        return jnp.where(tree.embeddings.awaits_chance[node], draw, choice)
+
+    def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
+        del plies
+        gumbel_key, search_key = jax.random.split(key)
+        evaluation = evaluate(params, states)
+        batch_size = evaluation.value.shape[0]
+        logits = mask_illegal(evaluation.prior_logits, states)
+        gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape)
+        no_outcome = jnp.full((batch_size, num_outcomes), _IMPOSSIBLE)
+        tree = mctx.search(
+            params,
+            search_key,
+            root=mctx.RootFnOutput(
+                prior_logits=_join(logits, no_outcome),
+                value=evaluation.value,
+                embedding=Node(states, jnp.zeros(batch_size, bool)),
+            ),
+            recurrent_fn=recurrent_fn,
+            root_action_selection_fn=select_at_root,
+            interior_action_selection_fn=select_inside,
+            num_simulations=num_simulations,
+            invalid_actions=_join(invalid_actions(states), jnp.ones((batch_size, num_outcomes), bool)),
+            extra_data=mctx.GumbelMuZeroExtraData(root_gumbel=_join(gumbel, jnp.zeros_like(no_outcome))),
+        )
+        values = jax.vmap(qtransform, in_axes=(0, None))(tree, tree.ROOT_INDEX)[:, :num_actions]
+        visits = tree.summary().visit_counts[:, :num_actions]
+        most_visited = (visits == visits.max(axis=-1, keepdims=True)) & ~invalid_actions(states)
+        action = jnp.where(most_visited, gumbel + logits + values, -jnp.inf).argmax(axis=-1).astype(jnp.int32)
+        policy_target = jax.nn.softmax(mask_illegal(logits + values, states))
+        return SearchOutput(action, policy_target, policy_value(tree, policy_target))
+
+    return search
+
+
+def _join(moves: jax.Array, outcomes: jax.Array) -> jax.Array:  # [B, A], [B, C] -> [B, A + C]
+    return jnp.concatenate([moves, outcomes], axis=-1)

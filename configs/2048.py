@@ -1,0 +1,24 @@
+"""2048 in ten minutes on two cores.
+
+python -m alphagat.main --config configs/2048.py --workdir runs/2048
+"""
+
+from alphagat.config import Config
+
+
+def get_config() -> Config:
+    config = Config(boards=("2048",), num_iterations=150)
+    config.network.width = 64
+    config.network.num_blocks = 3
+    config.search.num_simulations = 16
+    # A game has hundreds of plies: a target looks 32 of them ahead and adds the search's value of what comes then.
+    config.selfplay.horizon = 32
+    config.selfplay.num_games = 256
+    config.selfplay.plies_per_iteration = 16
+    config.learner.batch_size = 1024
+    config.learner.sample_reuse = 2.0
+    config.learner.value_weight = 0.25  # a cross-entropy over many returns is larger than a squared error
+    config.evaluation.every = 50
+    config.evaluation.num_simulations = 16
+    config.evaluation.opponents = ("random",)
+    return config

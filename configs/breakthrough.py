@@ -1,0 +1,15 @@
+"""Breakthrough 6x6, where every action is an edge: from the square of a piece to the square that it moves to.
+
+python -m alphagat.main --config configs/breakthrough.py --workdir runs/breakthrough
+"""
+
+from alphagat.config import Config
+
+
+def get_config() -> Config:
+    config = Config(boards=("breakthrough:6",), num_iterations=300)
+    config.selfplay.opening_plies = 6
+    config.selfplay.plies_per_iteration = 8
+    config.replay.capacity = 131_072
+    config.evaluation.every = 50
+    return config

@@ -1,0 +1,21 @@
+"""Chess for a GPU, from the weights of Gardner chess if there are any.
+
+python -m alphagat.main --config configs/chess.py --workdir runs/chess --init_from runs/gardner_chess
+"""
+
+from alphagat.config import Config
+
+
+def get_config() -> Config:
+    config = Config(boards=("chess",), num_iterations=5_000)
+    config.search.num_simulations = 32
+    config.selfplay.num_games = 1024
+    config.selfplay.opening_plies = 8
+    config.selfplay.plies_per_iteration = 16
+    config.selfplay.max_plies = 256  # what is cut counts as a draw
+    config.replay.capacity = 524_288
+    config.replay.min_size = 32_768
+    config.learner.batch_size = 2048
+    config.evaluation.every = 100
+    config.evaluation.opponents = ("random", "previous")
+    return config

@@ -1,0 +1,17 @@
+"""Gardner chess, 5x5; its weights can start a run of chess (`--init_from`).
+
+python -m alphagat.main --config configs/gardner_chess.py --workdir runs/gardner_chess
+"""
+
+from alphagat.config import Config
+
+
+def get_config() -> Config:
+    config = Config(boards=("gardner_chess",), num_iterations=400)
+    config.selfplay.opening_plies = 6
+    config.selfplay.plies_per_iteration = 16
+    config.selfplay.max_plies = 80  # what is cut counts as a draw
+    config.replay.capacity = 131_072
+    config.evaluation.every = 50
+    config.evaluation.opponents = ("random", "previous")
+    return config

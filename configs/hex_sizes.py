@@ -1,0 +1,24 @@
+"""One network for Hex 5x5 and 7x7, to be tried on sizes that it never saw.
+
+python -m alphagat.main --config configs/hex_sizes.py --workdir runs/hex_sizes
+python -m alphagat.evaluate --workdir runs/hex_sizes --board hex:9 --opponent mcts:100
+
+Most iterations go to 5x5 at first, where games are short and cheap, and to 7x7 in the end.
+"""
+
+from alphagat.config import Config
+
+
+def get_config() -> Config:
+    config = Config(boards=("hex:5", "hex:7"), num_iterations=120)
+    config.board_weights = (3.0, 1.0)
+    config.final_board_weights = (0.0, 1.0)
+    config.network.width = 48
+    config.search.num_simulations = 16
+    config.selfplay.plies_per_iteration = 8
+    config.selfplay.opening_plies = 4
+    config.learner.batch_size = 256
+    config.evaluation.every = 60
+    config.evaluation.num_simulations = 64
+    config.evaluation.opponents = ("random", "mcts:100")
+    return config

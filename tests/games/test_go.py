@@ -1,0 +1,206 @@
+"""Go against Pgx's and OpenSpiel's, move by move, and what its features promise."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyspiel
+import pytest
+from pgx.go import Go
+
+from alphagat.games import make_game, svg_stones
+from alphagat.games.go import VOCABULARY
+from tests.games.pgx_games import num_bytes, replay
+
+NUM_GAMES = 100
+
+
+@functools.cache
+def long_games(name):
+    """Plays random games in which only who has no other move passes, so that many stones are captured.
+
+    Returns actions `[T, B]`, and the states and their legal actions of `[T + 1, B]` positions.
+    """
+    game = make_game(name)
+
+    @jax.jit
+    def play(key):
+        def ply(state, key):
+            logits = jnp.where(state.legal_action_mask, 0.0, -1e9).at[:, -1].add(-1e8)
+            action = jax.random.categorical(key, logits).astype(jnp.int32)
+            after = jax.vmap(game.step, in_axes=(0, 0, None))(state, action, key)
+            return after, (action, after)
+
+        first = jax.vmap(game.init)(jax.random.split(key, NUM_GAMES))
+        _, (actions, rest) = jax.lax.scan(ply, first, jax.random.split(key, game.max_plies))
+        states = jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), first, rest)
+        return actions, states, states.legal_action_mask
+
+    actions, states, legal = play(jax.random.key(5))
+    return np.asarray(actions), jax.tree.map(np.asarray, states), np.asarray(legal)
+
+
+def repeated(name):
+    """Returns `[B]` bool, which of the long games ended by superko."""
+    _, states, _ = long_games(name)
+    hashes, last = states.hashes[-1], states.num_moves[-1] - 1
+    ours = hashes[np.arange(NUM_GAMES), last][:, None]
+    return ((hashes == ours).all(axis=-1).sum(axis=-1) > 1) & (states.recent[-1, :, 0] < make_game(name).size ** 2)
+
+
+@pytest.mark.parametrize("name", ["go:5", "go:6:0.5", "go:9:6.5"])
+def test_plays_as_pgx_does(name):
+    game, (actions, states, legal) = make_game(name), long_games(name)
+    theirs = replay(Go(size=game.size, komi=game.komi), actions)
+    assert (legal == theirs.legal).all()
+    assert (states.current_player == theirs.players).all()
+    assert (states.rewards == theirs.rewards).all()
+    assert (states.terminated == theirs.terminated).all()
+    own = np.where(states.current_player[..., None] == 0, states.chains, -states.chains.astype(int))
+    seen = theirs.observations.reshape(*own.shape, -1)
+    assert (seen[..., 0] == (own > 0)).all()
+    assert (seen[..., 1] == (own < 0)).all()
+    assert 3 * num_bytes(jax.tree.map(lambda x: x[-1], states)) < num_bytes(theirs.state)
+
+
+@pytest.mark.parametrize("name", ["go:5", "go:9:6.5"])
+def test_plays_as_open_spiel_does_but_for_superko(name):
+    game, (actions, states, legal), by_superko = make_game(name), long_games(name), repeated(name)
+    spiel = pyspiel.load_game(f"go(board_size={game.size},komi={game.komi})")
+    first = spiel.new_initial_state()
+    numbers = {first.action_to_string(action).split()[1].lower(): action for action in first.legal_actions()}
+    theirs = np.array([numbers[action] for action in game.action_names])
+    for number in range(40):
+        state = first.clone()
+        length = int(states.num_moves[-1, number])
+        for ply in range(length):
+            assert not state.is_terminal()
+            assert state.legal_actions() == sorted(theirs[legal[ply, number]].tolist())
+            state.apply_action(int(theirs[actions[ply, number]]))
+        assert state.is_terminal()
+        assert state.returns() == ([0, 0] if by_superko[number] else states.rewards[length, number].tolist())
+
+
+def test_whoever_repeats_a_position_loses():
+    _, states, _ = long_games("go:5")
+    games = np.flatnonzero(repeated("go:5"))
+    assert len(games) >= 3
+    for number in games:
+        last = states.num_moves[-1, number]
+        assert last < 50
+        boards = np.sign(states.chains[: last + 1, number])
+        assert (boards[:-1] == boards[-1]).all(axis=-1).any()
+        assert states.rewards[last, number, states.current_player[last - 1, number]] == -1
+        text = make_game("go:5").render(jax.tree.map(lambda x, at=(last, number): x[at], states))
+        assert text.endswith(f"{'ox'[last % 2]} won, {'xo'[last % 2]} repeated a position")
+
+
+@functools.cache
+def jitted_step(name):
+    return jax.jit(make_game(name).step)
+
+
+def play(name, moves):
+    game, step = make_game(name), jitted_step(name)
+    state = game.init(jax.random.key(0))
+    for move in moves.split():
+        action = game.action_names.index(move)
+        assert state.legal_action_mask[action]
+        state = step(state, np.int32(action), jax.random.key(0))
+    return state
+
+
+def rows(name, state):
+    return make_game(name).render(state).replace(" ", "").split("\n")
+
+
+# . x o .      b1 and c1 are the ko: Black takes at c2 what White has just put there
+KO = "b3 c3 a2 d2 b1 c1 e5 b2 c2"
+
+
+def test_a_ko_is_not_retaken_at_once():
+    name = "go:5"
+    game, state = make_game(name), play(name, KO)
+    assert rows(name, state)[2:5] == ["3.xo..", "2x.xo.", "1.xo.."]
+    ko = game.action_names.index("b2")
+    assert not state.legal_action_mask[ko]
+    assert np.flatnonzero(np.asarray(game.observe(state).nodes)[:, 4]).tolist() == [ko]
+    later = play(name, f"{KO} e4 e3")
+    assert later.legal_action_mask[ko]
+    assert rows(name, play(name, f"{KO} e4 e3 b2"))[2:5] == ["3.xo.x", "2xo.o.", "1.xo.."]
+
+
+def test_a_chain_without_liberties_is_taken():
+    state = play("go:5", "a1 b1 a2 b2 e5 a3")
+    assert rows("go:5", state)[2:5] == ["3o....", "2.o...", "1.o..."]
+
+
+def test_two_passes_end_the_game_and_nothing_is_dead():
+    name = "go:5:0.5"
+    # Black has c1 to c5 and all to the left of it; a lone white stone there makes those points neutral.
+    moves = "c1 d1 c2 d2 c3 d3 c4 d4 c5 d5"
+    state = play(name, f"{moves} pass pass")
+    assert state.rewards.tolist() == [1, -1]
+    assert rows(name, state)[-1] == "move12:xwonby4.5points"
+    state = play(name, f"{moves} pass a1 pass pass")
+    assert state.rewards.tolist() == [-1, 1]
+    assert rows(name, state)[-1] == "move14:owonby6.5points"
+    assert state.terminated
+    assert not state.legal_action_mask.any()
+    assert play("go:5:4.5", f"{moves} pass pass").rewards.tolist() == [1, -1]
+    assert play("go:5:5.5", f"{moves} pass pass").rewards.tolist() == [-1, 1]
+    assert make_game(name).truncation_rewards(play(name, moves)).tolist() == [1, -1]
+    assert make_game("go:5").truncation_rewards(play("go:5", moves)).tolist() == [-1, 1]
+
+
+def test_features_are_those_of_the_player_to_move():
+    name = "go:5:6.5"
+    game = make_game(name)
+    # 5 x o . . .
+    # 4 . . . . .   White's b5 puts a5 in atari; Black is to move
+    nodes = np.asarray(game.observe(play(name, "a5 c3 pass b5")).nodes)
+    own, opponent, empty, atari, ko, legal = nodes.T[:6]
+    assert np.flatnonzero(own).tolist() == [0] == np.flatnonzero(atari).tolist()
+    assert np.flatnonzero(opponent).tolist() == [1, 12]
+    assert (empty[:25] == 1 - own[:25] - opponent[:25]).all()
+    assert not ko.any()
+    assert (legal == np.append(empty[:25], 1)).all()
+    assert [np.flatnonzero(column).tolist() for column in nodes.T[6:10]] == [[1], [25], [12], [0]]
+    lines = nodes.T[10:13, :25].reshape(3, 5, 5)
+    assert lines[2].sum() == lines[2, 2, 2] == 1
+    assert lines[1].sum() == 8
+    assert (lines.sum(axis=0) == 1).all()
+    assert not nodes[25, :5].any()
+    assert not nodes[25, 10:13].any()
+    assert (nodes[:, 13:] == np.float32([-0.65, 0, 4 / 50])).all()
+    passed = np.asarray(game.observe(play(name, "a5 c3 pass")).nodes)
+    assert (passed[:, 13:] == np.float32([0.65, 1, 3 / 50])).all()
+    assert (passed[[0, 12], :2] == [[0, 1], [1, 0]]).all()
+
+
+def test_relations_name_the_sender_as_the_receiver_sees_it():
+    relation = VOCABULARY.relations.index
+    matrix = make_game("go:5").topology.relation_matrix
+    assert matrix[12, 7] == relation("n")
+    assert matrix[12, 18] == relation("se")
+    assert matrix[12, 2] == matrix[0, 24] == -1
+    assert (matrix[25, :25] == relation("cell>pass")).all()
+    assert (matrix[:25, 25] == relation("pass>cell")).all()
+
+
+def test_boards_share_one_vocabulary():
+    games = [make_game(name) for name in ("go:5", "go:19", "go:9:0.5")]
+    assert all(game.topology.vocabulary is VOCABULARY for game in games)
+    assert len({game.num_features for game in games}) == 1
+    assert games[0].komi == 7.5
+
+
+def test_a_drawing_shows_stones_and_the_last_move():
+    game, state = make_game("go:5"), play("go:5", "b3 c3 a2")
+    drawing = game.render_svg(state)
+    assert [drawing.count(colour) for colour in svg_stones.STONES] == [2, 1]
+    assert drawing.count(svg_stones.LAST) == 1
+    assert game.render_svg(play("go:5", "b3 pass")).count(svg_stones.LAST) == 0
+    assert svg_stones.star_points(9) == [(2, 2), (2, 6), (4, 4), (6, 2), (6, 6)]
+    assert [len(svg_stones.star_points(size)) for size in (5, 6, 8, 13, 19)] == [1, 0, 4, 9, 9]

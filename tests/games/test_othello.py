@@ -1,0 +1,211 @@
+"""Othello against OpenSpiel's, Pgx's and a slow reference, known counts of games, and what its features promise."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyspiel
+import pytest
+
+from alphagat.games import make_game, svg
+from alphagat.games.othello import VOCABULARY
+
+NUM_GAMES = 100
+
+
+def test_plays_as_open_spiel_does(record):
+    games, spiel = record("othello:8", NUM_GAMES), pyspiel.load_game("othello")
+    passes = 0
+    for game in range(NUM_GAMES):
+        state = spiel.new_initial_state()
+        for ply in range(games.length(game)):
+            assert not state.is_terminal()
+            assert state.current_player() == games.players[ply, game]
+            assert state.legal_actions() == np.flatnonzero(games.legal[ply, game]).tolist()
+            state.apply_action(int(games.actions[ply, game]))
+            passes += games.actions[ply, game] == 64
+        assert state.is_terminal()
+        assert state.returns() == games.rewards[games.length(game), game].tolist()
+    assert passes > NUM_GAMES / 4
+
+
+def test_plays_as_pgx_does(record):
+    """Pgx asks both players to pass before it calls a game with empty cells over; all else agrees."""
+    pgx = pytest.importorskip("pgx")
+    games, env = record("othello:8", NUM_GAMES), pgx.make("othello")
+    over = games.terminated[:-1]
+    with jax.numpy_rank_promotion("allow"):
+        first = jax.vmap(env.init)(jax.random.split(jax.random.key(0), NUM_GAMES))
+        first = first.replace(current_player=jnp.zeros(NUM_GAMES, jnp.int32))
+        step = jax.vmap(env.step)
+        replay = jax.jit(lambda actions: jax.lax.scan(lambda state, action: (step(state, action),) * 2, first, actions))
+        last, states = replay(np.where(over, 64, games.actions))
+    assert (np.asarray(states.legal_action_mask)[:-1][~over[1:]] == games.legal[1:-1][~over[1:]]).all()
+    assert (np.asarray(states.current_player)[:-1][~over[1:]] == games.players[1:-1][~over[1:]]).all()
+    assert not np.asarray(states.terminated)[:-1][~over[1:]].any()
+    assert np.asarray(last.terminated).all()
+    assert (np.asarray(states.rewards).sum(axis=0) == games.rewards.sum(axis=0)).all()
+    late = np.asarray(states.terminated).argmax(axis=0) - games.terminated[1:].argmax(axis=0)
+    assert set(late) == {0, 2}
+
+
+class SlowGame:
+    """Walks from cell to cell with a dictionary; shares no code with ours."""
+
+    def __init__(self, size):
+        self.size, half = size, size // 2
+        self.discs = {(half - 1, half): 0, (half, half - 1): 0, (half - 1, half - 1): 1, (half, half): 1}
+
+    def flipped(self, cell, player):
+        if cell in self.discs:
+            return []
+        found = []
+        for down, right in ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)):
+            row, column, run = cell[0] + down, cell[1] + right, []
+            while self.discs.get((row, column)) == 1 - player:
+                run.append((row, column))
+                row, column = row + down, column + right
+            found += run if self.discs.get((row, column)) == player else []
+        return found
+
+    def moves(self, player):
+        cells = [divmod(cell, self.size) for cell in range(self.size**2)]
+        return [row * self.size + column for row, column in cells if self.flipped((row, column), player)]
+
+    def legal(self, player):
+        over = not self.moves(0) and not self.moves(1)
+        return self.moves(player) or ([] if over else [self.size**2])
+
+    def play(self, action, player):
+        cell = divmod(action, self.size)
+        if action < self.size**2:
+            self.discs |= dict.fromkeys([*self.flipped(cell, player), cell], player)
+
+    def result(self):
+        owners = list(self.discs.values())
+        return np.sign(owners.count(0) - owners.count(1))
+
+
+@pytest.mark.parametrize(("size", "num_games"), [(4, 200), (6, 50), (10, 6), (12, 4)])
+def test_plays_as_a_slow_reference_does(size, num_games, record):
+    games = record(f"othello:{size}", num_games)
+    for game in range(num_games):
+        slow = SlowGame(size)
+        for ply in range(games.length(game)):
+            player = int(games.players[ply, game])
+            assert slow.legal(player) == np.flatnonzero(games.legal[ply, game]).tolist()
+            slow.play(int(games.actions[ply, game]), player)
+        assert not slow.legal(0)
+        assert games.rewards[games.length(game), game].tolist() == [slow.result(), -slow.result()]
+    results = games.rewards.sum(axis=0)[:, 0]
+    assert size != 4 or set(results) == {-1, 0, 1}
+
+
+def count_games(name, depth, batch_size):
+    """Returns by ply how many games are that long; at most `batch_size` but at the last."""
+    game, key = make_game(name), jax.random.key(0)
+    step = jax.jit(jax.vmap(game.step, (0, 0, None)))
+    states, counts = jax.tree.map(lambda x: x[None], game.init(key)), []
+    for _ in range(depth):
+        rows, actions = np.nonzero(states.legal_action_mask)
+        counts.append(len(rows))
+        if len(rows) <= batch_size:
+            parents = jax.tree.map(functools.partial(take, rows=np.resize(rows, batch_size)), states)
+            states = step(parents, np.resize(actions, batch_size).astype(np.int32), key)
+            states = jax.tree.map(functools.partial(take, rows=np.arange(len(rows))), states)
+    return counts
+
+
+def take(x, rows):
+    return np.asarray(x)[rows]
+
+
+def test_has_as_many_games_as_known():
+    assert count_games("othello:8", 6, 1396) == [4, 12, 56, 244, 1396, 8200]
+
+
+@functools.cache
+def jitted_step(name):
+    return jax.jit(make_game(name).step)
+
+
+def play(name, moves):
+    """Plays moves by name, e.g. `b1`, and returns the state."""
+    game, step = make_game(name), jitted_step(name)
+    state = game.init(jax.random.key(0))
+    for move in moves.split():
+        action = game.action_names.index(move)
+        assert state.legal_action_mask[action]
+        state = step(state, np.int32(action), jax.random.key(0))
+    return state
+
+
+def test_features_see_discs_moves_parity_and_edges():
+    game = make_game("othello:4")
+    #   a b c d
+    # 1 . x . .
+    # 2 . x x .
+    # 3 . x o .     player 1 (o) is to move
+    # 4 . . . .
+    nodes = np.asarray(game.observe(play("othello:4", "b1")).nodes)
+    own, opponent, empty, moves, replies, odd, near, far = nodes[:-1].T.reshape(8, 4, 4)
+    assert own.tolist() == [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
+    assert opponent.tolist() == [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+    assert (empty == 1 - own - opponent).all()
+    assert moves.tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
+    assert replies.tolist() == [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]]
+    assert odd.all()
+    third = np.float32(1 / 3)
+    assert near.tolist() == [[0, 0, 0, 0], [0, third, third, 0], [0, third, third, 0], [0, 0, 0, 0]]
+    assert far.tolist() == [[0, third, third, 0], [third] * 4, [third] * 4, [0, third, third, 0]]
+    assert nodes[-1].tolist() == [0, 0, 0, 0, 0, 1, 0, 0]
+    assert not np.asarray(game.observe(play("othello:4", "")).nodes)[:, 5].any()
+
+
+def test_edge_distances_do_not_depend_on_the_size():
+    fixed = {size: make_game(f"othello:{size}")._edge_distances.reshape(size, size, 2) for size in (8, 12)}
+    assert (fixed[8][:4, :4] == fixed[12][:4, :4]).all()
+    assert (fixed[12][3:-3, 3:-3] == 1).all()
+    assert fixed[8][0, 2].tolist() == [0, np.float32(2 / 3)]
+
+
+def test_drawings_show_discs_moves_passes_and_results(record):
+    game = make_game("othello:4")
+    state = play("othello:4", "b1")
+    lines = game.render(state).split("\n")
+    assert lines == ["   a b c d", " 1 . x . .", " 2 . x x .", " 3 . x o .", " 4 . . . .", "o to move, 4 to 1 discs"]
+    # discs, and dots where the player to move may move
+    assert [game.render_svg(state).count(colour) for colour in svg.COLOURS] == [4, 1 + 3]
+    games = record("othello:4", 200)
+
+    def text(ply, number):
+        return game.render(jax.tree.map(lambda x: x[ply, number], games.states))
+
+    ply, number = np.argwhere(games.legal[..., -1])[0]
+    player = "xo"[games.players[ply, number]]
+    assert f"{player} has to pass" in text(ply, number)
+    assert np.asarray(game.observe(jax.tree.map(lambda x: x[ply, number], games.states)).nodes)[-1, 3] == 1
+    for reward, result in ((1, "x won"), (0, "draw, 8 to 8"), (-1, "o won")):
+        number = np.flatnonzero((games.rewards.sum(axis=0)[:, 0] == reward) & games.terminated[-1])[0]
+        assert result in text(-1, number)
+
+
+def test_relations_name_the_sender_as_the_receiver_sees_it():
+    relation = VOCABULARY.relations.index
+    matrix = make_game("othello:8").topology.relation_matrix
+    cell = 2 * 8 + 3
+    assert matrix[cell, cell - 8] == relation("n1")
+    assert matrix[cell, cell + 4 * 9] == relation("se4")
+    assert matrix[cell, cell - 3] == relation("w3")
+    assert matrix[0, 7] == relation("e5+")
+    assert matrix[63, 0] == relation("nw5+")
+    assert matrix[0, 10] == -1  # a knight's move
+    assert matrix[64, cell] == relation("cell>pass")
+    assert matrix[cell, 64] == relation("pass>cell")
+
+
+def test_sizes_share_one_vocabulary():
+    games = [make_game(f"othello:{size}") for size in (4, 12)]
+    assert all(game.topology.vocabulary is VOCABULARY for game in games)
+    assert [game.topology.grid_shape for game in games] == [(4, 4), (12, 12)]

@@ -1,0 +1,184 @@
+"""Search with chance, against the exact values of 2048 on four cells."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.games import make_game
+from alphagat.search import Evaluation, make_search
+from alphagat.search.stochastic import Node, make_recurrent_fn
+
+GAME = make_game("2048:2")
+BASE = 6  # exponents on four cells are 0 to 5
+POWERS = BASE ** np.arange(4)
+KEY = jax.random.key(0)
+
+
+class Solved(NamedTuple):
+    states: object  # [S], every reachable state that is not over
+    action_values: np.ndarray  # [S, A], -inf where illegal
+    values: np.ndarray  # [BASE ** 4], by the code of the board, 0 where the game is over
+
+
+def code(boards):
+    return boards.astype(np.int32) @ jnp.asarray(POWERS, jnp.int32)
+
+
+@functools.cache
+def solve() -> Solved:
+    """Finds the value of every position by expectimax, in float64; moves only ever add to the sum of the tiles."""
+    boards = np.stack(np.meshgrid(*[np.arange(BASE)] * 4, indexing="ij"), -1).reshape(-1, 4).astype(np.int8)
+    boards = boards[(boards > 0).sum(1) >= 2]
+    first = GAME.init(KEY)
+    spread = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(boards), *x.shape)), first)
+    states = spread.replace(board=jnp.asarray(boards), terminated=jnp.zeros(len(boards), bool))
+    legal = np.asarray(states.legal_action_mask)
+    after = jax.vmap(jax.vmap(GAME.move, (None, 0)), (0, None))(states, jnp.arange(4))
+    chance = np.exp(np.asarray(jax.vmap(jax.vmap(GAME.chance_log_probs))(after), np.float64))
+    chance[~legal] = 0
+    outcomes = jnp.arange(GAME.num_chance_outcomes)
+    reached = jax.vmap(jax.vmap(jax.vmap(GAME.resolve, (None, 0)), (0, None)), (0, None))(after, outcomes)
+    follow = (np.asarray(reached.board, np.int64) * POWERS).sum(-1)  # [S, A, C]
+    rewards = np.asarray(after.rewards, np.float64)[..., 0]
+    values, codes = np.zeros(BASE**4), (boards.astype(np.int64) * POWERS).sum(1)
+    action_values = np.full(legal.shape, -np.inf)
+    for row in np.argsort(-np.exp2(boards, where=boards > 0, out=np.zeros(boards.shape)).sum(1), kind="stable"):
+        if legal[row].any():
+            expected = (chance[row] * np.where(chance[row] > 0, values[follow[row] % BASE**4], 0)).sum(-1)
+            action_values[row] = np.where(legal[row], rewards[row] + expected, -np.inf)
+            values[codes[row]] = action_values[row].max()
+    going = legal.any(1) & (boards <= 4).all(1)
+    return Solved(jax.tree.map(lambda x: x[going], states), action_values[going], values)
+
+
+def exact_evaluator(params, states):
+    value = jnp.where(states.terminated, 1e6, jnp.asarray(solve().values, jnp.float32)[code(states.board)])
+    return Evaluation(jnp.zeros(states.legal_action_mask.shape), value)
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return solve()
+
+
+@pytest.fixture(scope="module")
+def expand():
+    return jax.jit(make_recurrent_fn(GAME, exact_evaluator))
+
+
+def nodes_of(states, awaits_chance):
+    return Node(states, jnp.full(states.terminated.shape, awaits_chance))
+
+
+def test_a_move_is_worth_what_it_pays_and_what_chance_gives_on_average(solved, expand):
+    rows, actions = (x.astype(np.int32)[::7] for x in np.nonzero(np.isfinite(solved.action_values)))
+    draws = 400
+    states = jax.tree.map(lambda x: jnp.repeat(x[rows], draws, axis=0), solved.states)
+    output, nodes = expand(None, KEY, jnp.repeat(jnp.asarray(actions), draws), nodes_of(states, False))
+    found = np.asarray(output.reward + output.discount * output.value).reshape(-1, draws)
+    error = found.mean(1) - solved.action_values[rows, actions]
+    assert (np.abs(error) <= 4.5 * found.std(1) / np.sqrt(draws) + 1e-3).all()
+    assert found.std() > 1  # it draws, and does not average
+    assert np.asarray(nodes.awaits_chance).all()
+    assert (np.asarray(output.discount) == 1).all()
+    assert (np.asarray(output.prior_logits)[:, :4] < -1e30).all()
+
+
+def test_chance_leads_to_the_state_it_names_and_pays_nothing(solved, expand):
+    states = jax.tree.map(lambda x: x[:64], solved.states)
+    actions = np.argmax(solved.action_values[:64], axis=1).astype(np.int32)
+    after = jax.vmap(GAME.move)(states, actions)
+    outcomes = np.asarray(jax.vmap(GAME.chance_log_probs)(after)).argmax(1)
+    output, nodes = expand(None, KEY, jnp.asarray(4 + outcomes, jnp.int32), nodes_of(after, True))
+    wanted = jax.vmap(GAME.resolve)(after, outcomes)
+    assert (np.asarray(nodes.state.board) == np.asarray(wanted.board)).all()
+    assert not np.asarray(nodes.awaits_chance).any()
+    assert (np.asarray(output.reward) == 0).all()
+    over = np.asarray(wanted.terminated)
+    assert over.any()
+    assert (np.asarray(output.value)[over] == 0).all()
+    assert (np.asarray(output.discount) == np.where(over, 0, 1)).all()
+    values = solved.values[np.asarray(code(wanted.board))]
+    np.testing.assert_allclose(np.asarray(output.value)[~over], values[~over], rtol=1e-6)
+
+
+def test_what_follows_the_end_is_worth_nothing(expand):
+    over = jax.tree.map(lambda x: x[None], GAME.init(KEY)).replace(
+        board=jnp.asarray([[1, 2, 3, 1]], jnp.int8), terminated=jnp.ones(1, bool), rewards=jnp.full((1, 1), 8.0)
+    )
+    for awaits_chance in (False, True):
+        output, nodes = expand(None, KEY, jnp.zeros(1, jnp.int32), nodes_of(over, awaits_chance))
+        assert (float(output.reward[0]), float(output.discount[0]), float(output.value[0])) == (0, 0, 0)
+        assert np.isfinite(np.asarray(output.prior_logits)).all()
+        assert (np.asarray(nodes.state.board) == np.asarray(over.board)).all()
+
+
+@pytest.fixture(scope="module")
+def searched(solved):
+    """A search of every position, and its tree."""
+    trees = []
+    listen = mctx.search
+
+    def keep(*arguments, **keywords):
+        trees.append(listen(*arguments, **keywords))
+        return trees[-1]
+
+    search = make_search(GAME, exact_evaluator, algorithm="gumbel", num_simulations=64, explore=False)
+
+    def run(key, states):
+        plies = jnp.zeros(states.terminated.shape, jnp.int32)
+        found = search(None, key, states, plies)
+        tree = trees.pop()
+        return found, (tree.node_visits, tree.children_visits, tree.children_prior_logits, tree.embeddings)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mctx, "search", keep)
+        return jax.tree.map(np.asarray, jax.jit(run)(KEY, solved.states))
+
+
+def test_search_finds_the_best_move(solved, searched):
+    found, _ = searched
+    rows = np.arange(len(found.action))
+    chosen, best = solved.action_values[rows, found.action], solved.action_values.max(1)
+    assert np.isfinite(chosen).all(), "a move is illegal"
+    worst = np.where(np.isfinite(solved.action_values), solved.action_values, np.inf).min(1)
+    clear = best - worst > 12
+    assert clear.sum() > 50
+    assert (chosen == best)[clear].mean() > 0.9
+    legal = np.isfinite(solved.action_values)
+    assert (found.policy_target[~legal] == 0).all()
+    np.testing.assert_allclose(found.policy_target.sum(1), 1, rtol=1e-5)
+    assert found.policy_target.shape == legal.shape
+
+
+def test_the_value_is_in_points_and_near_the_exact_one(solved, searched):
+    found, _ = searched
+    exact = solved.action_values.max(1)
+    assert np.corrcoef(found.value, exact)[0, 1] > 0.95
+    assert abs((found.value - exact).mean()) < 0.1 * exact.mean()
+
+
+def test_chance_nodes_are_left_as_often_as_their_outcomes_are_likely(searched):
+    _, (node_visits, visits, logits, nodes) = searched
+    busy = nodes.awaits_chance & (node_visits > 1) & ~nodes.state.terminated
+    probabilities = np.exp(logits[busy][:, 4:])
+    counts = visits[busy][:, 4:]
+    assert (counts[probabilities < 1e-9] == 0).all()
+    assert (visits[busy][:, :4] == 0).all()
+    fours = counts[:, 1::2].sum() / counts.sum()
+    assert fours == pytest.approx(0.1, abs=0.02)
+    # Cells are equally likely, whatever their number.
+    cells = counts.reshape(len(counts), 4, 2).sum(-1)
+    expected = (counts.sum(1, keepdims=True) * probabilities).reshape(len(counts), 4, 2).sum(-1)
+    np.testing.assert_allclose(cells.sum(0), expected.sum(0), rtol=0.06)
+
+
+def test_puct_is_refused():
+    with pytest.raises(UserError, match=r"config\.search\.algorithm='puct'"):
+        make_search(GAME, exact_evaluator, algorithm="puct", num_simulations=4, explore=False)

@@ -1,0 +1,71 @@
+"""The game that the README adds is a game: it keeps the contract, agrees with theory, and trains."""
+
+import functools
+import inspect
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from alphagat import games
+from alphagat.training.loop import train
+from alphagat.training.metrics import read_metrics
+from tests.games import test_conformance
+from tests.games.conftest import record_games
+from tests.training.tiny import tiny_config
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+BOARD = "kayles:8"
+CHECKS = [
+    check
+    for name, check in vars(test_conformance).items()
+    if name.startswith("test_") and {"name"} <= set(inspect.signature(check).parameters) <= {"name", "record"}
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kayles():
+    """Registers the README's game, as its reader would."""
+    (source,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "KaylesGame" in block]
+    assert source.count("\n") < 100
+    namespace: dict = {"__name__": "kayles"}
+    exec(compile(source, "README.md", "exec"), namespace)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(games.GAMES, "kayles", namespace["make_kayles"])
+        yield
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_it_keeps_the_contract(check):
+    arguments = {"name": BOARD, "record": record_games}
+    check(**{name: arguments[name] for name in inspect.signature(check).parameters})
+
+
+def test_the_first_player_wins_just_where_theory_says():
+    """By the values of Sprague and Grundy: a move on a ring leaves a path, and one on a path leaves two."""
+
+    @functools.cache
+    def grundy(length: int) -> int:
+        follow = {grundy(max(i - 1, 0)) ^ grundy(max(length - i - 2, 0)) for i in range(length)}
+        return next(value for value in range(length + 1) if value not in follow)
+
+    step = jax.jit(lambda game, state, action: game.step(state, action, None), static_argnums=0)
+
+    def wins(game, state) -> bool:
+        """Tells whether the player to move wins, by playing everything."""
+        moves = [action for action in range(game.num_actions) if state.legal_action_mask[action]]
+        after = [step(game, state, jnp.int32(action)) for action in moves]
+        return any(bool(each.terminated) or not wins(game, each) for each in after)
+
+    for size in (3, 4, 5, 6, 7):
+        game = games.make_game(f"kayles:{size}")
+        assert wins(game, game.init(jax.random.key(0))) == (grundy(size - 3) == 0)
+
+
+def test_it_trains(tmp_path):
+    config = tiny_config()
+    config.boards, config.num_iterations, config.evaluation.every = (BOARD,), 5, 0
+    train(config, tmp_path)
+    assert read_metrics(tmp_path)[-1]["train/policy_loss"] > 0

@@ -1,0 +1,148 @@
+"""One network for several boards: turns, resume, weights that carry over, and what cannot share weights."""
+
+import jax
+import numpy as np
+import pytest
+
+from alphagat import sharding
+from alphagat.errors import UserError
+from alphagat.training import loop
+from alphagat.training.agent import load
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.loop import train
+from alphagat.training.metrics import read_metrics
+from alphagat.training.setup import boards_by_iteration, make_setups
+from tests.training.tiny import tiny_config
+
+BOARDS = ("hex:2", "hex:3")
+
+
+def config_of(boards: tuple[str, ...] = BOARDS, num_iterations: int = 10):
+    config = tiny_config()
+    config.boards, config.num_iterations = boards, num_iterations
+    config.evaluation.every = 5
+    config.evaluation.opponents = ("previous",)
+    config.mesh.data = 2
+    return config
+
+
+@pytest.fixture(scope="module")
+def finished(compiled_once, tmp_path_factory):
+    """Returns the folder of a run on both boards, interrupted after four of its iterations, and then resumed."""
+    folder = tmp_path_factory.mktemp("several")
+    calls, run_iteration = [], loop.run_iteration
+
+    def stop(program, state, board):
+        calls.append(board)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return run_iteration(program, state, board)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "run_iteration", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(config_of(), folder)
+    train(config_of(), folder)
+    return folder
+
+
+def last_state(folder, config):
+    with Checkpoints(folder, read_only=True) as checkpoints:
+        return checkpoints.restore(make_setups(config), sharding.make_mesh(2), checkpoints.steps()[-1])
+
+
+def test_a_resumed_run_equals_one_left_alone(finished, tmp_path):
+    train(config_of(), tmp_path)
+    alone, resumed = last_state(tmp_path, config_of()), last_state(finished, config_of())
+    for one, other in zip(jax.tree.leaves(alone), jax.tree.leaves(resumed), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_each_board_has_its_iterations_games_and_keys(finished):
+    config = config_of()
+    state = last_state(finished, config)
+    order = boards_by_iteration(config)
+    assert [int(board.iteration) for board in state.boards] == [order.count(0), order.count(1)]
+    assert [board.groups.tolist() for board in state.boards] == [[*range(8)], [*range(8, 16)]]
+    sizes = [board.games.state.cells.shape[-1] for board in state.boards]
+    assert sizes[0] < sizes[1]
+    setups = make_setups(config)
+    updates = sum(setup.plan.total_updates for setup in setups)
+    assert int(state.train.step) == updates > 0
+
+
+def test_metrics_name_the_board(finished):
+    lines = read_metrics(finished)
+    assert len(lines) == 10
+    first, second = lines[0], lines[1]
+    assert "selfplay/hex:2/game_length" in first
+    assert "selfplay/hex:3/game_length" in second
+    assert not any(name.startswith("selfplay/hex:3") for name in first)
+    assert {"eval/hex:2/vs_previous/win_rate", "eval/hex:3/elo"} <= set(lines[-1])
+
+
+def test_weights_play_a_board_that_the_run_never_saw(finished):
+    agent = load(finished, board="hex:4")
+    state = agent.game.init(jax.random.key(0))
+    evaluation = agent.evaluate(state)
+    assert evaluation.prior_logits.shape == (16,)
+    move = agent.player(2).act(agent.params, jax.random.key(1), jax.tree.map(lambda x: x[None], state))
+    assert 0 <= int(move[0]) < 16
+    assert load(finished).game.name == "hex:2"
+
+
+def test_a_run_starts_from_the_weights_of_another_board(finished, monkeypatch, tmp_path):
+    started = []
+    monkeypatch.setattr(loop, "_iterate", lambda setups, mesh, matches, state, *_: started.append(state))
+    config = config_of(("hex:4",))
+    config.init_from = str(finished)
+    config.evaluation.every = 0
+    with pytest.raises(IndexError):  # no checkpoint to tell of at the end
+        train(config, tmp_path)
+    weights = load(finished).params
+    for one, other in zip(jax.tree.leaves(weights), jax.tree.leaves(started[0].train.params), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert int(started[0].train.step) == 0
+
+
+@pytest.mark.parametrize(
+    ("boards", "change", "message"),
+    [
+        (("hex:2", "tic_tac_toe"), {}, "hex:2, tic_tac_toe are of the families hex, mnk"),
+        (("hex:2", "hex:3"), {"name": "resnet"}, "config.network.name='resnet' has weights for one size"),
+        (("hex:2", "hex:99"), {}, "hex:99"),
+    ],
+)
+def test_boards_that_cannot_share_weights_are_refused(boards, change, message):
+    config = config_of(boards)
+    for name, value in change.items():
+        setattr(config.network, name, value)
+    with pytest.raises(UserError) as refusal:
+        make_setups(config)
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("boards", "width", "message"),
+    [
+        (("tic_tac_toe",), 8, "has weights of the family hex (hex:2, hex:3), but config.boards is of mnk"),
+        (("hex:4",), 12, "config.network.width=12, but the weights of config.init_from"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(finished, tmp_path, boards, width, message):
+    config = config_of(boards, num_iterations=20)
+    config.network.width, config.init_from = width, str(finished)
+    with pytest.raises(UserError) as refusal:
+        train(config, tmp_path / "new")
+    assert message in str(refusal.value)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_board_of_another_family_is_refused(finished):
+    with pytest.raises(UserError, match="families"):
+        load(finished, board="connect_four")
+    config = config_of()
+    config.init_from = str(finished / "nowhere")
+    with pytest.raises(UserError, match="holds no run"):
+        train(config, finished.parent / "new")
