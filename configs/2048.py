@@ -7,7 +7,7 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(boards=("2048",), num_iterations=150)
+    config = Config(boards=("2048",), num_iterations=80)
     config.network.width = 64
     config.network.num_blocks = 3
     config.search.num_simulations = 16
@@ -18,7 +18,7 @@ def get_config() -> Config:
     config.learner.batch_size = 1024
     config.learner.sample_reuse = 2.0
     config.learner.value_weight = 0.25  # a cross-entropy over many returns is larger than a squared error
-    config.evaluation.every = 50
+    config.evaluation.every = 80
     config.evaluation.num_simulations = 16
     config.evaluation.opponents = ("random",)
     return config

@@ -86,10 +86,14 @@ class ChessGame(base.Game):
 
     def action_name(self, state: ChessState, action: int) -> str:
         """Returns the move of this state in UCI notation, e.g. `e7e8q`, seen from White's side as people do."""
+        return self.move_name(np.asarray(state.board()), int(state.current_player), action)
+
+    def move_name(self, board: np.ndarray, player: int, action: int) -> str:
+        """Does what `action_name` does, for a player and the `[N * N]` board that he sees."""
         here, there = int(self._actions.senders[action]), int(self._actions.receivers[action])
-        promotes = abs(int(np.asarray(state.board())[here])) == PAWN and there < self.size
+        promotes = board[here] == PAWN and there < self.size
         suffix = "qrbn"[self._actions.kinds[action]] if promotes else ""
-        if int(state.current_player):
+        if player:
             here, there = chess_rules.turned(here, self.size), chess_rules.turned(there, self.size)
         return self.square_names[here] + self.square_names[there] + suffix
 

@@ -1,8 +1,9 @@
 import math
 
+import numpy as np
 import pytest
 
-from alphagat.evaluation.statistics import MAX_ELO, elo_difference, wilson_interval
+from alphagat.evaluation.statistics import MAX_ELO, elo_difference, mean_interval, wilson_interval
 
 Z = 1.959964
 
@@ -34,3 +35,10 @@ def test_elo_is_the_logistic_curve():
 def test_elo_is_clipped():
     assert elo_difference(1.0) == elo_difference(1 - 1e-9) == MAX_ELO
     assert elo_difference(0.0) == elo_difference(1e-9) == -MAX_ELO
+
+
+def test_the_interval_of_a_mean_covers_it_as_often_as_it_says():
+    draws = np.random.default_rng(0).exponential(2.0, (2000, 100))
+    bounds = np.array([mean_interval(each) for each in draws])
+    share = ((bounds[:, 0] < 2.0) & (bounds[:, 1] > 2.0)).mean()
+    assert 0.92 < share < 0.97

@@ -13,7 +13,7 @@ from alphagat.games import make_game, svg_stones
 from alphagat.games.go import VOCABULARY
 from tests.games.pgx_games import num_bytes, replay
 
-NUM_GAMES = 100
+NUM_GAMES = 60
 
 
 @functools.cache
@@ -41,15 +41,7 @@ def long_games(name):
     return np.asarray(actions), jax.tree.map(np.asarray, states), np.asarray(legal)
 
 
-def repeated(name):
-    """Returns `[B]` bool, which of the long games ended by superko."""
-    _, states, _ = long_games(name)
-    hashes, last = states.hashes[-1], states.num_moves[-1] - 1
-    ours = hashes[np.arange(NUM_GAMES), last][:, None]
-    return ((hashes == ours).all(axis=-1).sum(axis=-1) > 1) & (states.recent[-1, :, 0] < make_game(name).size ** 2)
-
-
-@pytest.mark.parametrize("name", ["go:5", "go:6:0.5", "go:9:6.5"])
+@pytest.mark.parametrize("name", ["go:5", "go:8:6.5"])
 def test_plays_as_pgx_does(name):
     game, (actions, states, legal) = make_game(name), long_games(name)
     theirs = replay(Go(size=game.size, komi=game.komi), actions)
@@ -64,36 +56,27 @@ def test_plays_as_pgx_does(name):
     assert 3 * num_bytes(jax.tree.map(lambda x: x[-1], states)) < num_bytes(theirs.state)
 
 
-@pytest.mark.parametrize("name", ["go:5", "go:9:6.5"])
-def test_plays_as_open_spiel_does_but_for_superko(name):
-    game, (actions, states, legal), by_superko = make_game(name), long_games(name), repeated(name)
+def spiel_actions(spiel):
+    """Maps the names of all actions to OpenSpiel's numbers."""
+    state = spiel.new_initial_state()
+    return {state.action_to_string(action).split()[1].lower(): action for action in state.legal_actions()}
+
+
+@pytest.mark.parametrize("name", ["go:5", "go:8:6.5"])
+def test_plays_as_open_spiel_does(name):
+    game, (actions, states, legal) = make_game(name), long_games(name)
     spiel = pyspiel.load_game(f"go(board_size={game.size},komi={game.komi})")
-    first = spiel.new_initial_state()
-    numbers = {first.action_to_string(action).split()[1].lower(): action for action in first.legal_actions()}
-    theirs = np.array([numbers[action] for action in game.action_names])
-    for number in range(40):
-        state = first.clone()
+    theirs = spiel_actions(spiel)
+    theirs = np.array([theirs[action] for action in game.action_names])
+    for number in range(NUM_GAMES):
+        state = spiel.new_initial_state()
         length = int(states.num_moves[-1, number])
         for ply in range(length):
             assert not state.is_terminal()
             assert state.legal_actions() == sorted(theirs[legal[ply, number]].tolist())
             state.apply_action(int(theirs[actions[ply, number]]))
         assert state.is_terminal()
-        assert state.returns() == ([0, 0] if by_superko[number] else states.rewards[length, number].tolist())
-
-
-def test_whoever_repeats_a_position_loses():
-    _, states, _ = long_games("go:5")
-    games = np.flatnonzero(repeated("go:5"))
-    assert len(games) >= 3
-    for number in games:
-        last = states.num_moves[-1, number]
-        assert last < 50
-        boards = np.sign(states.chains[: last + 1, number])
-        assert (boards[:-1] == boards[-1]).all(axis=-1).any()
-        assert states.rewards[last, number, states.current_player[last - 1, number]] == -1
-        text = make_game("go:5").render(jax.tree.map(lambda x, at=(last, number): x[at], states))
-        assert text.endswith(f"{'ox'[last % 2]} won, {'xo'[last % 2]} repeated a position")
+        assert state.returns() == states.rewards[length, number].tolist()
 
 
 @functools.cache
@@ -131,9 +114,45 @@ def test_a_ko_is_not_retaken_at_once():
     assert rows(name, play(name, f"{KO} e4 e3 b2"))[2:5] == ["3.xo.x", "2xo.o.", "1.xo.."]
 
 
+# 2 x x o . .
+# 1 . o . o .   White sends two stones: a1; Black takes them at c1; White takes one back at b1
+SUPERKO = "a2 c2 b2 d1 e5 b1 e4 a1 c1"
+
+
+def test_whoever_repeats_a_position_loses():
+    state = play("go:5", f"{SUPERKO} b1")
+    assert rows("go:5", state)[3:5] == rows("go:5", play("go:5", SUPERKO[:-6]))[3:5] == ["2xxo..", "1.o.o."]
+    assert state.terminated
+    assert state.rewards.tolist() == [1, -1]
+    assert rows("go:5", state)[-1] == "move10:xwon,orepeatedaposition"
+    assert not play("go:5", f"{SUPERKO} e3").terminated
+    names = make_game("go:5").action_names
+    labels = np.array([[names.index(move)] for move in f"{SUPERKO} b1".split()])
+    theirs = replay(Go(size=5), labels)
+    assert theirs.terminated[:, 0].tolist() == [False] * 10 + [True]
+    assert theirs.rewards[-1, 0].tolist() == [1, -1]
+    spiel = pyspiel.load_game("go(board_size=5)")
+    drawn = spiel.new_initial_state()
+    for move in f"{SUPERKO} b1".split():
+        drawn.apply_action(spiel_actions(spiel)[move])
+    assert drawn.is_terminal()
+    assert drawn.returns() == [0, 0]
+
+
 def test_a_chain_without_liberties_is_taken():
     state = play("go:5", "a1 b1 a2 b2 e5 a3")
     assert rows("go:5", state)[2:5] == ["3o....", "2.o...", "1.o..."]
+
+
+def test_large_boards_count_beyond_a_byte():
+    state = play("go:13", "n1 m1 m13 n2 a1 m3 m2 o3".replace("o3", "n3"))
+    board = rows("go:13", state)
+    assert [line[-3:] for line in board[-5:-2]] == [".oo", ".xo", ".o."]
+    assert [line[-3:] for line in rows("go:13", play("go:13", "n1 m1 m13 n2 a1 m3 m2 n3 n1"))[-5:-2]] == [
+        ".oo",
+        ".xo",
+        ".ox",
+    ]
 
 
 def test_two_passes_end_the_game_and_nothing_is_dead():

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from alphagat.training.display import PLAIN_SECONDS, LiveDisplay, PlainDisplay, make_display
-from alphagat.training.display_text import compact, duration, score_scale, sparkline
+from alphagat.training.display_text import compact, duration, ratings, score_scale, scores, sparkline
 
 EVALUATION = {
     "eval/elo": 312.0,
@@ -196,3 +196,35 @@ def test_score_scale_marks_score_and_interval():
     assert score_scale(0.5, 0.5, 0.5).plain == "─" * 12 + "●" + "─" * 12
     assert score_scale(0.75, 0.625, 0.875).plain == "─" * 12 + "┼──" + "━━━●━━━" + "───"
     assert score_scale(1.0, 0.9, 1.2).plain.endswith("━━●")
+
+
+def shown(evaluation: dict[str, float]) -> str:
+    """Returns the plain lines of an evaluation; the live display must tell the same."""
+    display, _, stream = plain(10)
+    display.update(metrics(1) | evaluation)
+    picture, _ = live(100)
+    picture.update(metrics(1) | evaluation)
+    for word in ("score", "Elo"):
+        assert (word in stream.getvalue()) == (word in drawn(picture))
+    return stream.getvalue()
+
+
+def test_scores_name_their_board_where_there_are_several():
+    metrics = {"eval/hex:5/vs_mcts:100/win_rate": 0.5, "eval/hex:7/vs_mcts:100/win_rate": 0.25, "eval/hex:7/elo": 31.0}
+    assert list(scores(metrics)) == ["hex:5 mcts:100", "hex:7 mcts:100"]
+    assert list(ratings(metrics)) == ["hex:7 Elo"]
+    text = shown(metrics)
+    assert "hex:7 Elo 31" in text
+    assert "hex:7 mcts:100 25%" in text
+
+
+def test_a_game_for_one_player_shows_its_score():
+    metrics = {
+        "eval/score": 5432.1,
+        "eval/score_low": 5000.0,
+        "eval/score_high": 6000.0,
+        "eval/vs_random/score_ratio": 4.94,
+    }
+    text = shown(metrics)
+    assert "score 5,432  [5,000, 6,000]" in text
+    assert "random 4.9 times its score" in text

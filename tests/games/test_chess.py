@@ -1,0 +1,401 @@
+"""Chess against python-chess and Pgx's, move by move, Gardner's against Pgx's and a slow reference."""
+
+import itertools
+
+import chess
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pgx
+import pytest
+from pgx._src.games.chess import FROM_PLANE
+from pgx._src.gardner_chess_utils import TO_MAP
+
+from alphagat.games import chess_rules, make_game
+from alphagat.games.chess_graph import VOCABULARY
+from tests.games.pgx_games import num_bytes, replay
+
+NUM_GAMES = 32
+
+
+def pgx_labels(game):
+    """Returns `[A]`, how Pgx numbers our actions: square * planes + plane, squares up the columns from the left."""
+    size = game.size
+    targets = np.asarray(FROM_PLANE if size == 8 else TO_MAP)
+    squares = (size - 1 - np.arange(size**2) % size) * size + np.arange(size**2) // size
+    places = zip(game.topology.action_senders, game.topology.action_receivers, game.topology.action_kinds)
+    number = {place: action for action, place in enumerate(places)}
+    labels = np.full(game.num_actions, -1)
+    for here, plane in np.argwhere(targets >= 0):
+        kind = 1 + plane // 3 if plane < 9 else 0
+        labels[number[squares[here], squares[targets[here, plane]], kind]] = here * targets.shape[1] + plane
+    assert (labels >= 0).all()
+    return labels
+
+
+@pytest.mark.parametrize(("name", "size_ratio"), [("gardner_chess", 12), ("chess", 25)])
+def test_plays_as_pgx_does(name, size_ratio, record):
+    game, games, some = make_game(name), record(name, NUM_GAMES), np.s_[:, :8]
+    labels = pgx_labels(game)
+    theirs = replay(pgx.make(name), labels[games.actions[some]])
+    assert (games.legal[some] == theirs.legal[:, :, labels]).all()
+    assert (games.legal[some].sum(axis=-1) == theirs.legal.sum(axis=-1)).all()
+    assert (games.players[some] == theirs.players).all()
+    assert (games.rewards[some] == theirs.rewards).all()
+    assert (games.terminated[some] == theirs.terminated).all()
+    assert size_ratio * num_bytes(jax.tree.map(lambda x: x[-1], games.states)) < num_bytes(theirs.state)
+
+
+def boards_of(states):
+    """Returns `[..., N * N]` int8 pieces as the player to move sees them."""
+    board = type(states).board
+    for _ in states.num_moves.shape:
+        board = jax.vmap(board)
+    return np.asarray(jax.jit(board)(states))
+
+
+def real_names(game, states, legal):
+    """Returns for each of a batch of states the sorted names of its legal moves."""
+    boards, players = boards_of(states), np.asarray(states.current_player)
+    return [
+        sorted(game.move_name(board, player, action) for action in np.flatnonzero(moves))
+        for board, player, moves in zip(boards, players, legal)
+    ]
+
+
+def test_plays_as_python_chess_does(record):
+    game, games = make_game("chess"), record("chess", NUM_GAMES)
+    ends = set()
+    for number in range(16):
+        board, length = chess.Board(), games.length(number)
+        states = jax.tree.map(lambda x, number=number, length=length: x[: length + 1, number], games.states)
+        names = real_names(game, states, games.legal[: length + 1, number])
+        pieces = boards_of(states)
+        for ply in range(length):
+            assert not games.terminated[ply, number]
+            assert names[ply] == sorted(move.uci() for move in board.legal_moves)
+            assert int(states.reversible[ply]) == board.halfmove_clock
+            assert bool(states.repetitions[ply] > 0) == board.is_repetition(2)
+            board.push_uci(game.move_name(pieces[ply], ply % 2, games.actions[ply, number]))
+        if not games.terminated[length, number]:
+            continue
+        outcome = board.outcome()
+        winner = None if outcome is None else outcome.winner
+        expected = {None: [0, 0], chess.WHITE: [1, -1], chess.BLACK: [-1, 1]}[winner]
+        assert games.rewards[length, number].tolist() == expected
+        ends |= {outcome.termination.name} if outcome else set()
+        claims = board.is_fifty_moves() or board.is_repetition(3)
+        assert outcome is not None or claims
+    assert len(ends) >= 2
+
+
+def state_of(fen):
+    board = chess.Board(fen)
+    pieces = np.zeros((8, 8), np.int8)
+    for square, piece in board.piece_map().items():
+        own = piece.color == board.turn
+        row = chess.square_rank(square) if board.turn == chess.BLACK else 7 - chess.square_rank(square)
+        pieces[row, chess.square_file(square)] = piece.piece_type if own else -piece.piece_type
+    sides = (board.turn, not board.turn)
+    rights = [right(side) for side in sides for right in (board.has_queenside_castling_rights, board.has_kingside_castling_rights)]
+    jumped = -1 if board.ep_square is None else chess.square_file(board.ep_square)
+    return chess_rules.start(pieces, np.array(rights), 0 if board.turn else 1, jumped)
+
+
+CHUNK = 512
+_steps = {}
+
+
+def expand(game, states):
+    """Returns all states that follow, and how many states have no successor."""
+    if game.name not in _steps:
+        _steps[game.name] = jax.jit(jax.vmap(game.step, in_axes=(0, 0, None)))
+    rows, actions = np.nonzero(np.asarray(states.legal_action_mask))
+    states = jax.tree.map(np.asarray, states)
+    parts = []
+    for start in range(0, len(rows), CHUNK):
+        at = np.resize(np.arange(start, min(start + CHUNK, len(rows))), CHUNK)
+        chunk = jax.tree.map(lambda x, at=at: x[rows[at]], states)
+        after = _steps[game.name](chunk, actions[at].astype(np.int32), jax.random.key(0))
+        parts.append(jax.tree.map(lambda x, start=start: np.asarray(x)[: len(rows) - start], after))
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
+
+def perft(game, state, depth):
+    """Counts the leaves at each depth."""
+    states = jax.tree.map(lambda x: x[None], state)
+    counts = []
+    for ply in range(depth):
+        states = expand(game, states) if ply else states
+        counts.append(int(np.asarray(states.legal_action_mask).sum()))
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("fen", "counts"),
+    [
+        (chess.STARTING_FEN, [20, 400, 8902]),
+        # positions of the chess programming wiki: castling, pins, en passant, promotions
+        ("r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1", [48, 2039, 97862]),
+        ("8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1", [14, 191, 2812, 43238]),
+        ("r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1", [6, 264, 9467]),
+        ("rnbq1k1r/pp1Pbppp/2p5/8/2B5/8/PPP1NnPP/RNBQK2R w KQ - 1 8", [44, 1486, 62379]),
+    ],
+)
+def test_chess_has_as_many_lines_as_known(fen, counts):
+    assert perft(make_game("chess"), state_of(fen), len(counts)) == counts
+
+
+class SlowGardner:
+    """Tries every move and looks whether the king can be taken; shares no code with ours."""
+
+    LEAPS = {  # noqa: RUF012
+        "N": [(a, b) for a in (-2, -1, 1, 2) for b in (-2, -1, 1, 2) if abs(a) != abs(b)],
+        "K": [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b],
+    }
+
+    def __init__(self):
+        self.board = {(0, c): piece for c, piece in enumerate("rnbqk")} | {(4, c): p for c, p in enumerate("RNBQK")}
+        self.board |= {(1, c): "p" for c in range(5)} | {(3, c): "P" for c in range(5)}
+        self.white = True
+
+    def reached(self):
+        """Yields (here, there) that ignore the safety of the king."""
+        for (row, column), piece in list(self.board.items()):
+            if piece.isupper() != self.white:
+                continue
+            kind = piece.upper()
+            if kind == "P":
+                forward = -1 if self.white else 1
+                for side in (-1, 0, 1):
+                    there = (row + forward, column + side)
+                    if self.inside(there) and (self.board.get(there) is None) == (side == 0) and not self.own(there):
+                        yield (row, column), there
+                continue
+            for down, right in self.LEAPS.get(kind, self.LEAPS["K"]):
+                if (kind == "B" and not down * right) or (kind == "R" and down * right):
+                    continue
+                for far in range(1, 2 if kind in "NK" else 5):
+                    there = (row + far * down, column + far * right)
+                    if not self.inside(there) or self.own(there):
+                        break
+                    yield (row, column), there
+                    if there in self.board:
+                        break
+
+    def inside(self, square):
+        return 0 <= square[0] < 5 and 0 <= square[1] < 5
+
+    def own(self, square):
+        return square in self.board and self.board[square].isupper() == self.white
+
+    def push(self, here, there, promotion="Q"):
+        piece = self.board.pop(here)
+        if piece in "Pp" and there[0] in (0, 4):
+            piece = promotion if self.white else promotion.lower()
+        self.board[there] = piece
+        self.white = not self.white
+
+    def moves(self):
+        names = []
+        for here, there in self.reached():
+            after = SlowGardner()
+            after.board, after.white = dict(self.board), self.white
+            after.push(here, there)
+            if not any(after.board.get(target) in ("K", "k") for _, target in after.reached()):
+                name = "".join(f"{'abcde'[column]}{5 - row}" for row, column in (here, there))
+                promotes = self.board[here] in "Pp" and there[0] in (0, 4)
+                names += [name + suffix for suffix in ("qrbn" if promotes else ("",))]
+        return sorted(names)
+
+
+def test_gardner_chess_plays_as_a_slow_reference_does(record):
+    game, games = make_game("gardner_chess"), record("gardner_chess", NUM_GAMES)
+    promotions = 0
+    for number in range(6):
+        slow, length = SlowGardner(), games.length(number)
+        states = jax.tree.map(lambda x, number=number, length=length: x[: length + 1, number], games.states)
+        names, boards = real_names(game, states, games.legal[: length + 1, number]), boards_of(states)
+        for ply in range(length):
+            assert names[ply] == slow.moves()
+            name = game.move_name(boards[ply], ply % 2, games.actions[ply, number])
+            here, there = ((5 - int(name[at + 1]), "abcde".index(name[at])) for at in (0, 2))
+            slow.push(here, there, name[4:].upper())
+            promotions += len(name) == 5
+        if games.rewards[length, number].any():
+            assert not slow.moves()
+            slow.white = not slow.white
+            assert any(slow.board.get(there) in ("K", "k") for _, there in slow.reached())
+            assert games.rewards[length, number].tolist() == ([1, -1] if slow.white else [-1, 1])
+    assert promotions > 2
+
+
+def test_gardner_chess_is_the_same_in_a_mirror(record):
+    """From the mirrored first position, mirrored play gives mirrored features, moves and results."""
+    game, games = make_game("gardner_chess"), record("gardner_chess", NUM_GAMES)
+    node, action = (table[1] for table in (game.symmetries.node_permutations, game.symmetries.action_permutations))
+    first = jax.tree.map(lambda x: x[0, 0], games.states)
+    mirrored = chess_rules.start(boards_of(first).reshape(5, 5)[:, ::-1], None)
+    step, key = jax.vmap(game.step, in_axes=(0, 0, None)), jax.random.key(0)
+
+    @jax.jit
+    def play(actions):
+        start = jax.tree.map(lambda x: jnp.broadcast_to(x, (actions.shape[1], *x.shape)), mirrored)
+        _, states = jax.lax.scan(lambda state, action: (step(state, action, key),) * 2, start, actions)
+        return states, states.legal_action_mask
+
+    plies = 60
+    states, legal = play(np.argsort(action).astype(np.int32)[games.actions[:plies]])
+    assert (np.asarray(legal) == games.legal[1 : plies + 1][:, :, action]).all()
+    assert (np.asarray(states.rewards) == games.rewards[1 : plies + 1]).all()
+    observe = jax.jit(jax.vmap(jax.vmap(game.observe)))
+    ours = observe(jax.tree.map(lambda x: x[1 : plies + 1], games.states)).nodes
+    assert (np.asarray(observe(states).nodes) == np.asarray(ours)[:, :, node]).all()
+
+
+def play_names(game, moves, state=None):
+    """Plays moves in UCI notation; returns all states from the first one on."""
+    if game.name not in _steps:
+        _steps[game.name] = jax.jit(jax.vmap(game.step, in_axes=(0, 0, None)))
+    state = game.init(jax.random.key(0)) if state is None else state
+    states = [state]
+    for move in moves.split():
+        legal = np.flatnonzero(np.asarray(state.legal_action_mask))
+        action = next(action for action in legal if game.action_name(state, action) == move)
+        batch = jax.tree.map(lambda x: jnp.broadcast_to(x, (CHUNK, *x.shape)), state)
+        after = _steps[game.name](batch, np.full(CHUNK, action, np.int32), jax.random.key(0))
+        state = jax.tree.map(lambda x: x[0], after)
+        states.append(state)
+    return states
+
+
+def test_the_third_occurrence_of_a_position_is_a_draw():
+    game = make_game("chess")
+    states = play_names(game, "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8")
+    assert [int(state.repetitions) for state in states] == [0, 0, 0, 0, 1, 1, 1, 1, 2]
+    assert [bool(state.terminated) for state in states] == [False] * 8 + [True]
+    assert states[-1].rewards.tolist() == [0, 0]
+    assert game.render(states[-1]).endswith("ply 8: draw by third repetition")
+    # Unlike python-chess: after 1. e4 there is a difference, though no pawn can take on e3.
+    states = play_names(game, "e2e4 g8f6 g1f3 f6g8 f3g1 g8f6 g1f3 f6g8 f3g1")
+    assert not states[-1].terminated
+    board = chess.Board()
+    for move in "e2e4 g8f6 g1f3 f6g8 f3g1 g8f6 g1f3 f6g8 f3g1".split():
+        board.push_uci(move)
+    assert board.is_repetition(3)
+
+
+@pytest.mark.parametrize(
+    ("fen", "over"),
+    [
+        ("8/8/4k3/8/8/3K4/8/8 w - - 0 1", True),
+        ("8/8/4k3/8/8/3KN3/8/8 w - - 0 1", True),
+        ("8/8/4k3/8/8/3Kb3/8/8 w - - 0 1", True),
+        ("8/8/4k3/8/8/3KNN2/8/8 w - - 0 1", False),
+        ("8/8/4k3/5b2/8/3KB3/8/8 w - - 0 1", False),
+        ("8/8/4k3/6b1/8/3KB3/8/8 w - - 0 1", True),
+        ("8/8/4k3/6n1/8/3KB3/8/8 w - - 0 1", False),
+        ("8/8/4k3/6p1/8/3K4/8/8 w - - 0 1", False),
+        ("8/8/4k3/6r1/8/3K4/8/8 w - - 0 1", False),
+    ],
+)
+def test_too_little_material_is_a_draw(fen, over):
+    assert bool(chess_rules.is_insufficient(state_of(fen).position(), 8)) == over
+    assert chess.Board(fen).is_insufficient_material() == over
+
+
+def test_mate_stalemate_and_a_hundred_plies_end_the_game():
+    game = make_game("chess")
+    mated = play_names(game, "f2f3 e7e5 g2g4 d8h4")[-1]
+    assert mated.rewards.tolist() == [-1, 1]
+    assert mated.terminated
+    assert game.render(mated).endswith("ply 4: black won by checkmate")
+    stale = play_names(game, "f7g6", state_of("7k/5Q2/8/8/8/8/8/K7 w - - 0 1"))[-1]
+    assert stale.rewards.tolist() == [0, 0]
+    assert game.render(stale).endswith("draw by stalemate")
+    quiet = state_of("7k/8/8/8/8/8/R7/K7 w - - 0 1").replace(reversible=jnp.int8(98))
+    states = play_names(game, "a2b2 h8g8", quiet)
+    assert [bool(state.terminated) for state in states] == [False, False, True]
+    assert game.render(states[-1]).endswith("50 moves without capture or pawn move")
+    assert play_names(game, "a2h2", quiet.replace(reversible=jnp.int8(99)))[-1].terminated
+
+
+def test_actions_are_seen_by_the_player_to_move():
+    game = make_game("chess")
+    assert game.num_actions == 1858
+    assert make_game("gardner_chess").num_actions == len(pgx_labels(make_game("gardner_chess")))
+    first, second = play_names(game, "e2e4")
+    push = game.action_names.index("e2e4")
+    assert game.action_name(first, push) == "e2e4"
+    assert game.action_name(second, push) == "e7e5"
+    promoting = state_of("8/4P2k/8/8/8/8/8/K7 w - - 0 1")
+    names = {name: game.action_name(promoting, game.action_names.index(name)) for name in ("e7e8", "e7e8r", "e7e8n")}
+    assert names == {"e7e8": "e7e8q", "e7e8r": "e7e8r", "e7e8n": "e7e8n"}
+
+
+def test_features_are_those_of_the_player_to_move():
+    game = make_game("chess")
+    states = play_names(game, "e2e4 g8f6 e4e5 d7d5")
+    nodes = np.asarray(game.observe(states[-1]).nodes)
+    grid = nodes.T.reshape(25, 8, 8)
+    where = lambda feature: [game.square_names[square] for square in np.flatnonzero(nodes[:, feature])]  # noqa: E731
+    assert where(0) == ["e5", "a2", "b2", "c2", "d2", "f2", "g2", "h2"]
+    assert where(5) == ["e1"]
+    assert where(7) == ["b8", "f6"]
+    assert where(12) == ["d6"]
+    assert where(13) == ["a8", "h8", "a1", "h1"]
+    assert (where(14), where(15)) == (["d7"], ["d5"])
+    board = chess.Board()
+    for move in "e2e4 g8f6 e4e5 d7d5".split():
+        board.push_uci(move)
+    for feature, colour in ((16, chess.WHITE), (17, chess.BLACK)):
+        attacked = [name for name in game.square_names if board.is_attacked_by(colour, chess.parse_square(name))]
+        assert where(feature) == attacked
+    assert grid[18, :, 0].tolist() == [0, 0.25, 0.5, 0.75, 1, 1, 1, 1]
+    assert grid[19, :, 0].tolist() == [1, 1, 1, 1, 0.75, 0.5, 0.25, 0]
+    assert grid[20, 0] == pytest.approx([0, 1 / 3, 2 / 3, 1, 1, 2 / 3, 1 / 3, 0])
+    assert (nodes[:, 21:] == np.float32([0, 0, 4 / 512, 1])).all()
+    black = np.asarray(game.observe(states[2 - 1]).nodes).T.reshape(25, 8, 8)
+    assert (black[0, 6] == 1).all()
+    assert black[6, 4].tolist() == [0, 0, 0, 0, 0, 0, 0, 0]
+    assert black[6, 3].tolist() == [0, 0, 0, 0, 1, 0, 0, 0]
+    assert (black[24] == 0).all()
+    again = play_names(game, "g1f3 g8f6 f3g1 f6g8")[-1]
+    assert (np.asarray(game.observe(again).nodes)[:, 21:23] == np.float32([1, 0.04])).all()
+
+
+def test_relations_name_the_sender_as_the_receiver_sees_it():
+    relation = VOCABULARY.relations.index
+    matrix = make_game("chess").topology.relation_matrix
+    square = {name: number for number, name in enumerate(make_game("chess").square_names)}
+    assert matrix[square["e4"], square["e5"]] == relation("n1")
+    assert matrix[square["e4"], square["g2"]] == relation("se2")
+    assert matrix[square["a1"], square["a8"]] == matrix[square["a1"], square["a5"]] == relation("n4+")
+    assert matrix[square["g1"], square["f3"]] == relation("knight at (-2,-1)")
+    assert matrix[square["a1"], square["b4"]] == -1
+
+
+def test_both_boards_share_one_vocabulary():
+    games = [make_game(name) for name in ("chess", "gardner_chess")]
+    assert all(game.topology.vocabulary is VOCABULARY for game in games)
+    assert len({game.num_features for game in games}) == 1
+    used = [set(game.topology.relations.tolist()) for game in games]
+    assert used[0] == used[1] == set(range(len(VOCABULARY.relations)))
+
+
+def test_drawings_show_pieces_from_whites_side():
+    game = make_game("gardner_chess")
+    states = play_names(game, "b1a3")
+    assert game.render(states[-1]).split("\n") == [
+        "5 r n b q k",
+        "4 p p p p p",
+        "3 N . . . .",
+        "2 P P P P P",
+        "1 R . B Q K",
+        "  a b c d e",
+        "ply 1: black to move",
+    ]
+    drawings = [game.render_svg(state) for state in states]
+    assert all(drawing.count("♟") == 10 and drawing.count("♚") == 2 for drawing in drawings)
+    assert [drawing.count("#f6e27a") + drawing.count("#d8b23f") for drawing in drawings] == [0, 2]
+    assert all(one != other for one, other in itertools.pairwise(drawings))
