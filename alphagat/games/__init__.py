@@ -18,8 +18,7 @@ import functools
 from collections.abc import Callable
 
 from alphagat.errors import UserError
-from alphagat.games import breakthrough, mnk, othello, twenty_forty_eight
-from alphagat.games import chess, go, pgx_adapter
+from alphagat.games import breakthrough, chess, go, mnk, othello, pgx_adapter, twenty_forty_eight
 from alphagat.games import hex as hex_family
 from alphagat.games.base import Features, Game, State, StochasticGame, Symmetries
 

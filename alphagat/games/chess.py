@@ -121,10 +121,12 @@ class ChessGame(base.Game):
         ply, mover = f"ply {int(state.num_moves)}", int(state.current_player)
         if not state.terminated:
             return f"{ply}: {('white', 'black')[mover]} to move"
-        planes, in_check = chess_moves.legal_planes(state.position(), self.size)
-        if not planes.any().any():
-            return f"{ply}: {('black', 'white')[mover]} won by checkmate" if in_check else f"{ply}: draw by stalemate"
+        planes, in_check = chess_rules.legal_planes(state)
+        stuck = not planes.any().any()
+        if stuck and in_check:
+            return f"{ply}: {('black', 'white')[mover]} won by checkmate"
         reasons = (
+            (stuck, "stalemate"),
             (bool(chess_rules.is_insufficient(state.position(), self.size)), "too little material"),
             (int(state.repetitions) >= 2, "third repetition"),
             (int(state.reversible) >= chess_rules.MAX_REVERSIBLE, "50 moves without capture or pawn move"),
@@ -133,7 +135,7 @@ class ChessGame(base.Game):
         return f"{ply}: draw by {next(reason for holds, reason in reasons if holds)}"
 
     def _special_squares(self, state: ChessState) -> list[Squares]:
-        """Lists sets: the square that a pawn has just jumped over, rooks that may castle, both ends of the last move."""
+        """Lists the square that a pawn has just jumped over, rooks that may castle, both ends of the last move."""
         last_move = [only(state.last_move[end].astype(jnp.int32)) for end in range(2)]
         passed = state.position().en_passant
         if state.castling is None or passed is None:

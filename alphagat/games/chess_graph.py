@@ -61,7 +61,7 @@ def make_actions(size: int) -> Actions:
     table = []
     for plane, kind, down, right in planes:
         row, column = rows - down, columns - right  # of the sender, by receiver
-        inside = (0 <= row) & (row < size) & (0 <= column) & (column < size) & ((kind == 0) | (rows == 0))
+        inside = (row >= 0) & (row < size) & (column >= 0) & (column < size) & ((kind == 0) | (rows == 0))
         receivers = np.flatnonzero(inside)
         senders = (row * size + column)[receivers]
         table.append(np.stack([senders, receivers, np.full_like(senders, kind), plane * size**2 + receivers]))

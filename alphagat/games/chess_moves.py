@@ -10,10 +10,10 @@ which a pawn reaches the last row and may be promoted.
 """
 
 import functools
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from alphagat.games.square_sets import STEPS, Squares, by_direction, constant, reach, shift, stack, walk
@@ -88,7 +88,7 @@ class Threats(NamedTuple):
     safe_en_passant: list[jax.Array]
 
 
-def row_of(size: int, row: int, columns=range(8)) -> Squares:
+def row_of(size: int, row: int, columns: Iterable[int] = range(8)) -> Squares:
     return constant(row * size + column for column in columns if column < size)
 
 
@@ -106,7 +106,7 @@ def threats(position: Position, own: Side, enemy: Side, size: int) -> Threats:
     near |= shift(own.king, size, ((-1, -1), (-1, 1))).union() & enemy.pawns
     king = by_direction(own.king)
     starts, blocked = [sliders, king], [occupied & ~own.king, occupied]
-    jumper = None
+    jumper = constant(())
     if position.en_passant is not None:
         jumper = shift(position.en_passant, size, ((1, 0),)).union()
         for direction in EN_PASSANT:
@@ -140,7 +140,7 @@ def legal_planes(position: Position, size: int) -> tuple[Squares, jax.Array]:
     if position.castling is not None and position.en_passant is not None:
         taken = shift(own.pawns, size, STEPS) & position.en_passant
         for way, safe in zip(EN_PASSANT, threat.safe_en_passant):
-            near |= taken.where(safe & (WAYS == way))
+            near |= taken.where(safe & np.equal(WAYS, way))
         second = _jumps(own.pawns & free, occupied, size) & targets
         second |= _castles(position, position.castling, own, threat, size)
     jumps = shift(own.knights & ~pinned, size, JUMPS) & targets
@@ -169,5 +169,5 @@ def _castles(position: Position, rights: jax.Array, own: Side, threat: Threats, 
     for side, (rook, between, passed, target) in enumerate(CASTLING):
         blocked = (position.occupied() & row_of(size, last, between)) | (threat.attacked & row_of(size, last, passed))
         may = rights[side] & home & (own.rooks & row_of(size, last, (rook,))).any() & ~blocked.any()
-        castles |= row_of(size, last, (target,)).where(may & (WAYS == (WEST, EAST)[side]))
+        castles |= row_of(size, last, (target,)).where(may & np.equal(WAYS, (WEST, EAST)[side]))
     return castles

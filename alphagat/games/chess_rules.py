@@ -87,15 +87,21 @@ def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_pa
         last_move=jnp.full(2, -1, jnp.int8),
         num_moves=jnp.int16(0),
         hashes=jnp.zeros((MAX_REVERSIBLE, 2), jnp.uint32),
-        planes=jnp.zeros((0, 8, 0), jnp.uint32),
+        planes=jnp.zeros((0, 8, 0), jnp.uint32),  # for the time being
     )
-    planes, _ = chess_moves.legal_planes(state.position(), state.size)
+    planes, _ = legal_planes(state)
     return state.replace(planes=planes.words(flat.size), hashes=state.hashes.at[0].set(hash_of(state)))
+
+
+@jax.jit
+def legal_planes(state: ChessState) -> tuple[Squares, jax.Array]:
+    """Finds the legal moves, even where the game is over; returns what `chess_moves` does."""
+    return chess_moves.legal_planes(state.position(), state.size)
 
 
 def step(state: ChessState, action: jax.Array) -> ChessState:
     after = move(state, action)
-    planes, in_check = chess_moves.legal_planes(after.position(), state.size)
+    planes, in_check = legal_planes(after)
     stuck = ~planes.any().any()
     over = stuck | (after.reversible >= MAX_REVERSIBLE) | (after.repetitions >= 2)
     over |= is_insufficient(after.position(), state.size) | (after.num_moves >= MAX_PLIES[state.size])
@@ -176,8 +182,9 @@ def _kept_castling(size: int, here: jax.Array, there: jax.Array) -> jax.Array:
     return jnp.stack([*own, *(there != rook for rook, *_ in chess_moves.CASTLING)])
 
 
+@jax.jit
 def hash_of(state: ChessState) -> jax.Array:
-    """Returns `[2]` uint32, the sum of a key for each member of each set: multilinear hashing, Carter and Wegman 1979."""
+    """Returns `[2]` uint32, the sum of a key for each piece: multilinear hashing, Carter and Wegman 1979."""
     size = state.size
     keys = np.random.RandomState(size).randint(2**32, size=(8, 2, size**2), dtype=np.uint32)
 

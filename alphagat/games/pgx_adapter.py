@@ -58,14 +58,14 @@ def by_itself(board: Board) -> Places:
 
 
 def by_kind_then_square(board: Board) -> Places:
-    """All squares for the first kind of action, and so on; squares go column by column from the right, as in shogi."""
+    """All squares for the first kind of action, and so on; squares go down the columns from the right, as in shogi."""
     kinds, squares = np.divmod(np.arange(board.num_actions), board.rows * board.columns)
     columns, rows = np.divmod(squares, board.rows)
     return Places(rows * board.columns + board.columns - 1 - columns, kinds)
 
 
 def by_square_then_kind(board: Board) -> Places:
-    """All kinds of action for the first square, and so on; squares go up column by column from the left, as in chess."""
+    """All kinds of action for the first square, and so on; squares go up the columns from the left, as in chess."""
     squares, kinds = np.divmod(np.arange(board.num_actions), board.num_actions // (board.rows * board.columns))
     columns, rows = np.divmod(squares, board.rows)
     return Places((board.rows - 1 - rows) * board.columns + columns, kinds)
@@ -112,7 +112,9 @@ class PgxGame(base.Game):
     def __init__(self, game: str):
         """Makes the game of that name. Raises UserError for others."""
         if game not in GAMES:
-            raise UserError(f"board pgx:{game}: there is no such game of two players who see all; take {', '.join(GAMES)}")
+            raise UserError(
+                f"board pgx:{game}: there is no such game of two players who see all; take {', '.join(GAMES)}"
+            )
         import pgx  # here, because it computes on a device when it is imported
 
         self.name = f"pgx:{game}"

@@ -2,7 +2,7 @@
 
 Bit `row * N + column` stands for a square. All functions do arithmetic on words of one state or of its eight
 directions, without slices: XLA makes one loop of that. A version with a byte per row, shifted by slices, computed what
-rays share again and again, and took 60 times as long.
+rays share again and again, and a step took almost 100 times as long on a CPU.
 """
 
 import functools
@@ -128,7 +128,7 @@ def _make_shifts(size: int, steps: Steps) -> _Shifts:
     inside = []
     for down, across in steps:
         row, column = rows - down, columns - across
-        inside.append(constant(np.flatnonzero((0 <= row) & (row < size) & (0 <= column) & (column < size))))
+        inside.append(constant(np.flatnonzero((row >= 0) & (row < size) & (column >= 0) & (column < size))))
     return _Shifts(*(np.array(word, np.uint32) for word in (*zip(*left), *zip(*right), *zip(*inside))))
 
 

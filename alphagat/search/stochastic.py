@@ -13,7 +13,7 @@ environments with a learned model") where the rules are known:
 """
 
 # The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false, reportIndexIssue=false
 
 import functools
 from typing import Any

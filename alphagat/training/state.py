@@ -74,18 +74,14 @@ def over_board(grouped: Any, replicated: Any) -> BoardState:
 
 def state_shardings(mesh: Mesh, shapes: RunState) -> RunState:
     """Returns the sharding of each leaf of a run state shaped like `shapes`."""
-    replicated = sharding.replicated(mesh)
-    boards = tuple(over_board(sharding.sharded(mesh), replicated) for _ in shapes.boards)
-    prefix = RunState(
-        train=replicated, boards=boards, key=replicated, iteration=replicated, previous_params=replicated,
-        rating=replicated,
-    )  # fmt: skip
-    return jax.tree.map(
-        lambda leaf_sharding, field: jax.tree.map(lambda _: leaf_sharding, field),
-        prefix,
-        shapes,
-        is_leaf=lambda x: isinstance(x, jax.sharding.Sharding),
-    )
+    sharded, replicated = sharding.sharded(mesh), sharding.replicated(mesh)
+
+    def place(board: BoardState) -> BoardState:
+        parts = over_board(sharded, replicated)
+        return jax.tree.map(lambda part, field: jax.tree.map(lambda _: part, field), parts, board)
+
+    everywhere = jax.tree.map(lambda _: replicated, shapes)
+    return everywhere.replace(boards=tuple(place(board) for board in shapes.boards))
 
 
 def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:

@@ -1,5 +1,6 @@
 """Chess against python-chess and Pgx's, move by move, Gardner's against Pgx's and a slow reference."""
 
+import functools
 import itertools
 
 import chess
@@ -46,12 +47,13 @@ def test_plays_as_pgx_does(name, size_ratio, record):
     assert size_ratio * num_bytes(jax.tree.map(lambda x: x[-1], games.states)) < num_bytes(theirs.state)
 
 
+BOARD = jax.jit(chess_rules.ChessState.board)
+BOARDS = jax.jit(jax.vmap(chess_rules.ChessState.board))
+
+
 def boards_of(states):
-    """Returns `[..., N * N]` int8 pieces as the player to move sees them."""
-    board = type(states).board
-    for _ in states.num_moves.shape:
-        board = jax.vmap(board)
-    return np.asarray(jax.jit(board)(states))
+    """Returns `[N * N]` or `[T, N * N]` int8 pieces as the player to move sees them."""
+    return np.asarray((BOARDS if states.num_moves.ndim else BOARD)(states))
 
 
 def real_names(game, states, legal):
@@ -97,26 +99,34 @@ def state_of(fen):
         row = chess.square_rank(square) if board.turn == chess.BLACK else 7 - chess.square_rank(square)
         pieces[row, chess.square_file(square)] = piece.piece_type if own else -piece.piece_type
     sides = (board.turn, not board.turn)
-    rights = [right(side) for side in sides for right in (board.has_queenside_castling_rights, board.has_kingside_castling_rights)]
+    rights = [
+        right(side)
+        for side in sides
+        for right in (board.has_queenside_castling_rights, board.has_kingside_castling_rights)
+    ]
     jumped = -1 if board.ep_square is None else chess.square_file(board.ep_square)
     return chess_rules.start(pieces, np.array(rights), 0 if board.turn else 1, jumped)
 
 
 CHUNK = 512
-_steps = {}
+
+
+@functools.cache
+def jitted(name):
+    """Returns `step` of `CHUNK` states, and `observe` of one."""
+    game = make_game(name)
+    return jax.jit(jax.vmap(game.step, in_axes=(0, 0, None))), jax.jit(game.observe)
 
 
 def expand(game, states):
     """Returns all states that follow, and how many states have no successor."""
-    if game.name not in _steps:
-        _steps[game.name] = jax.jit(jax.vmap(game.step, in_axes=(0, 0, None)))
     rows, actions = np.nonzero(np.asarray(states.legal_action_mask))
     states = jax.tree.map(np.asarray, states)
     parts = []
     for start in range(0, len(rows), CHUNK):
         at = np.resize(np.arange(start, min(start + CHUNK, len(rows))), CHUNK)
         chunk = jax.tree.map(lambda x, at=at: x[rows[at]], states)
-        after = _steps[game.name](chunk, actions[at].astype(np.int32), jax.random.key(0))
+        after = jitted(game.name)[0](chunk, actions[at].astype(np.int32), jax.random.key(0))
         parts.append(jax.tree.map(lambda x, start=start: np.asarray(x)[: len(rows) - start], after))
     return jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
@@ -144,6 +154,33 @@ def perft(game, state, depth):
 )
 def test_chess_has_as_many_lines_as_known(fen, counts):
     assert perft(make_game("chess"), state_of(fen), len(counts)) == counts
+
+
+@pytest.mark.parametrize(
+    "fen",
+    [
+        "4r2k/8/8/8/8/5n2/3B2P1/4K3 w - - 0 1",  # two checks at once: no capture helps
+        "8/8/8/8/k2Pp2Q/8/8/3K4 b - d3 0 1",  # both pawns of an en passant leave the king's row
+        "8/8/8/2k5/3Pp3/8/8/4K3 b - d3 0 1",  # en passant takes the pawn that gives check
+        "r3k2r/8/8/8/8/5q2/8/R3K2R w KQkq - 0 1",  # the queen attacks what the king would pass
+        "r3k2r/1P4P1/8/8/8/8/1p4p1/R3K2R b KQkq - 0 1",
+    ],
+)
+def test_special_positions_are_played_as_python_chess_does(fen):
+    game, state, board = make_game("chess"), state_of(fen), chess.Board(fen)
+    legal = np.flatnonzero(np.asarray(state.legal_action_mask))
+    assert sorted(game.action_name(state, action) for action in legal) == sorted(map(str, board.legal_moves))
+
+
+def test_castling_is_lost_with_the_king_and_with_either_rook():
+    game, state = make_game("chess"), state_of("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1")
+    castling = lambda moves: play_names(game, moves, state)[-1].castling.tolist()  # noqa: E731
+    assert castling("") == [True] * 4
+    assert castling("a1a8") == [False, True, False, True]
+    assert castling("h1h8") == [True, False, True, False]
+    assert castling("a1b1 h8h2") == [False, True, True, False]
+    assert castling("e1d1") == [True, True, False, False]
+    assert castling("e1g1 e8c8") == [False] * 4
 
 
 class SlowGardner:
@@ -255,18 +292,24 @@ def test_gardner_chess_is_the_same_in_a_mirror(record):
 
 def play_names(game, moves, state=None):
     """Plays moves in UCI notation; returns all states from the first one on."""
-    if game.name not in _steps:
-        _steps[game.name] = jax.jit(jax.vmap(game.step, in_axes=(0, 0, None)))
     state = game.init(jax.random.key(0)) if state is None else state
     states = [state]
     for move in moves.split():
         legal = np.flatnonzero(np.asarray(state.legal_action_mask))
-        action = next(action for action in legal if game.action_name(state, action) == move)
+        board, player = boards_of(state), int(state.current_player)
+        action = next(action for action in legal if game.move_name(board, player, action) == move)
         batch = jax.tree.map(lambda x: jnp.broadcast_to(x, (CHUNK, *x.shape)), state)
-        after = _steps[game.name](batch, np.full(CHUNK, action, np.int32), jax.random.key(0))
+        after = jitted(game.name)[0](batch, np.full(CHUNK, action, np.int32), jax.random.key(0))
         state = jax.tree.map(lambda x: x[0], after)
         states.append(state)
     return states
+
+
+def python_board(moves):
+    board = chess.Board()
+    for move in moves.split():
+        board.push_uci(move)
+    return board
 
 
 def test_the_third_occurrence_of_a_position_is_a_draw():
@@ -277,12 +320,9 @@ def test_the_third_occurrence_of_a_position_is_a_draw():
     assert states[-1].rewards.tolist() == [0, 0]
     assert game.render(states[-1]).endswith("ply 8: draw by third repetition")
     # Unlike python-chess: after 1. e4 there is a difference, though no pawn can take on e3.
-    states = play_names(game, "e2e4 g8f6 g1f3 f6g8 f3g1 g8f6 g1f3 f6g8 f3g1")
-    assert not states[-1].terminated
-    board = chess.Board()
-    for move in "e2e4 g8f6 g1f3 f6g8 f3g1 g8f6 g1f3 f6g8 f3g1".split():
-        board.push_uci(move)
-    assert board.is_repetition(3)
+    moves = "e2e4 g8f6 g1f3 f6g8 f3g1 g8f6 g1f3 f6g8 f3g1"
+    assert not play_names(game, moves)[-1].terminated
+    assert python_board(moves).is_repetition(3)
 
 
 @pytest.mark.parametrize(
@@ -335,8 +375,9 @@ def test_actions_are_seen_by_the_player_to_move():
 
 def test_features_are_those_of_the_player_to_move():
     game = make_game("chess")
-    states = play_names(game, "e2e4 g8f6 e4e5 d7d5")
-    nodes = np.asarray(game.observe(states[-1]).nodes)
+    moves = "e2e4 g8f6 e4e5 d7d5"
+    states = play_names(game, moves)
+    nodes = np.asarray(jitted("chess")[1](states[-1]).nodes)
     grid = nodes.T.reshape(25, 8, 8)
     where = lambda feature: [game.square_names[square] for square in np.flatnonzero(nodes[:, feature])]  # noqa: E731
     assert where(0) == ["e5", "a2", "b2", "c2", "d2", "f2", "g2", "h2"]
@@ -345,9 +386,7 @@ def test_features_are_those_of_the_player_to_move():
     assert where(12) == ["d6"]
     assert where(13) == ["a8", "h8", "a1", "h1"]
     assert (where(14), where(15)) == (["d7"], ["d5"])
-    board = chess.Board()
-    for move in "e2e4 g8f6 e4e5 d7d5".split():
-        board.push_uci(move)
+    board = python_board(moves)
     for feature, colour in ((16, chess.WHITE), (17, chess.BLACK)):
         attacked = [name for name in game.square_names if board.is_attacked_by(colour, chess.parse_square(name))]
         assert where(feature) == attacked
@@ -355,13 +394,13 @@ def test_features_are_those_of_the_player_to_move():
     assert grid[19, :, 0].tolist() == [1, 1, 1, 1, 0.75, 0.5, 0.25, 0]
     assert grid[20, 0] == pytest.approx([0, 1 / 3, 2 / 3, 1, 1, 2 / 3, 1 / 3, 0])
     assert (nodes[:, 21:] == np.float32([0, 0, 4 / 512, 1])).all()
-    black = np.asarray(game.observe(states[2 - 1]).nodes).T.reshape(25, 8, 8)
+    black = np.asarray(jitted("chess")[1](states[1]).nodes).T.reshape(25, 8, 8)
     assert (black[0, 6] == 1).all()
     assert black[6, 4].tolist() == [0, 0, 0, 0, 0, 0, 0, 0]
     assert black[6, 3].tolist() == [0, 0, 0, 0, 1, 0, 0, 0]
     assert (black[24] == 0).all()
     again = play_names(game, "g1f3 g8f6 f3g1 f6g8")[-1]
-    assert (np.asarray(game.observe(again).nodes)[:, 21:23] == np.float32([1, 0.04])).all()
+    assert (np.asarray(jitted("chess")[1](again).nodes)[:, 21:23] == np.float32([1, 0.04])).all()
 
 
 def test_relations_name_the_sender_as_the_receiver_sees_it():

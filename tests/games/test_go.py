@@ -145,14 +145,14 @@ def test_a_chain_without_liberties_is_taken():
 
 
 def test_large_boards_count_beyond_a_byte():
-    state = play("go:13", "n1 m1 m13 n2 a1 m3 m2 o3".replace("o3", "n3"))
-    board = rows("go:13", state)
-    assert [line[-3:] for line in board[-5:-2]] == [".oo", ".xo", ".o."]
-    assert [line[-3:] for line in rows("go:13", play("go:13", "n1 m1 m13 n2 a1 m3 m2 n3 n1"))[-5:-2]] == [
-        ".oo",
-        ".xo",
-        ".ox",
-    ]
+    name = "go:13"
+    game, state = make_game(name), play("go:13", "n1 m1 m2 n2 l1")
+    assert [line[-3:] for line in rows(name, state)[11:13]] == [".xo", "xo."]
+    n1, m1 = (game.action_names.index(cell) for cell in ("n1", "m1"))
+    assert np.flatnonzero(state.atari).tolist() == [m1]
+    assert state.legal_action_mask[n1]
+    taken = play(name, "n1 m1 m2 n2 l1 a1 n3 a2 n1")
+    assert [line[-3:] for line in rows(name, taken)[10:13]] == ["..x", ".x.", "x.x"]
 
 
 def test_two_passes_end_the_game_and_nothing_is_dead():

@@ -223,7 +223,7 @@ def test_returns_are_spaced_evenly_under_the_transform():
     assert support is make_game("2048:3").value_support
     assert (len(support), support[0], support[-1]) == (256, 0, 2**20)
     atoms = np.array(support)
-    assert np.diff(np.sqrt(atoms + 1) - 1 + 0.001 * atoms) == pytest.approx((1023 + 2**20 / 1000) / 127, rel=1e-4)
+    assert np.diff(np.sqrt(atoms + 1) - 1 + 0.001 * atoms) == pytest.approx((1023 + 2**20 / 1000) / 255, rel=1e-4)
 
 
 def test_powers_of_two_are_exact():

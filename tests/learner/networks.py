@@ -13,6 +13,7 @@ class TinyNetwork(nn.Module):
     """Kernels, biases and a relation bias; `[B, V, F]` -> (`[B, A]`, `[B]`)."""
 
     num_actions: int = NUM_ACTIONS
+    value_support = None
 
     @nn.compact
     def __call__(self, nodes):

@@ -1,0 +1,144 @@
+"""Go: stones, chains, captures, ko, and whose area is whose."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from alphagat.games import base
+
+NUM_RECENT = 4  # moves that a state remembers
+
+
+class GoState(base.State):
+    """A position, and what superko and the network need of the moves before.
+
+    Attributes:
+      chains: `[N * N]` int8 (int16 above 11x11), 0 empty, else a label of the stone's chain: one more than the index of
+        one of its stones, positive for player 0 (Black), negative for player 1 (White).
+      atari: `[N * N]` bool, the stones whose chain has one liberty left.
+      ko: `[]` int16, the cell where the player to move may not play, or -1.
+      recent: `[NUM_RECENT]` int16, the last moves, the newest first, -1 before the first.
+      num_moves: `[]` int16.
+      hashes: `[2 * N * N, 2]` uint32, of the stones after each move, 0 for moves to come.
+    """
+
+    chains: jax.Array
+    atari: jax.Array
+    ko: jax.Array
+    recent: jax.Array
+    num_moves: jax.Array
+    hashes: jax.Array
+
+    @property
+    def legal_action_mask(self) -> jax.Array:
+        *batch, num_cells = self.chains.shape
+        size = math.isqrt(num_cells)
+        own = (self.chains > 0) == (self.current_player == 0)[..., None]
+        # A stone lives if a neighbour is empty, a friend with another liberty, or an enemy without another.
+        helps = (self.chains == 0) | (own != self.atari)
+        helped = functools.reduce(jnp.logical_or, neighbours(helps.reshape(*batch, size, size), False))
+        cells = helped.reshape(self.chains.shape) & (self.chains == 0)
+        cells &= jnp.broadcast_to(jnp.arange(num_cells), cells.shape) != self.ko[..., None]
+        passing = jnp.ones((*batch, 1), bool)
+        return jnp.concatenate([cells, passing], axis=-1) & ~self.terminated[..., None]
+
+
+def label_type(size: int) -> type:
+    """Returns the integers that name all cells of the board, and one more."""
+    return np.int8 if size * size < 127 else np.int16
+
+
+def place(state: GoState, action: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Plays a legal move; returns the chains after it, and the cell of a ko or -1."""
+    num_cells, dtype = len(state.chains), state.chains.dtype
+    colour = (1 - 2 * state.current_player).astype(dtype)
+    own = state.chains * colour  # labels of the player who moves are positive
+    around = jnp.asarray(_neighbour_table(math.isqrt(num_cells)))[action]  # [4], num_cells where there is no neighbour
+    labels = jnp.concatenate([own, jnp.zeros(1, dtype)])[around]
+    killed = (labels < 0) & jnp.concatenate([state.atari, jnp.zeros(1, bool)])[around]
+    captured = _holds_any(own, labels, killed)
+    walled_in = ((labels < 0) | (around == num_cells)).all()
+    is_ko = walled_in & (captured.sum() == 1)
+    ko = jnp.where(is_ko, jnp.where(captured, jnp.arange(num_cells), 0).sum(), -1).astype(jnp.int16)
+    friends = labels > 0
+    new = (action + 1).astype(dtype)
+    label = jnp.minimum(new, jnp.where(friends, labels, new).min())
+    own = jnp.where(captured, jnp.zeros_like(own), jnp.where(_holds_any(own, labels, friends), label, own))
+    # The scatter of one stone comes last: it keeps XLA from repeating all of the above for each pair of cells in
+    # `in_atari`, which made a step four times slower.
+    return (own * colour).at[action].set(label * colour, mode="drop"), ko
+
+
+def in_atari(chains: jax.Array) -> jax.Array:
+    """Returns the `[N * N]` stones whose chain has one liberty: its first and its last one are the same."""
+    num_cells, size = len(chains), math.isqrt(len(chains))
+    none, beyond = np.array(0, chains.dtype), np.array(num_cells + 1, chains.dtype)
+    empty = (chains == 0).reshape(size, size)
+    index = jnp.arange(1, num_cells + 1, dtype=chains.dtype).reshape(size, size)
+    first = functools.reduce(jnp.minimum, neighbours(jnp.where(empty, index, beyond), beyond)).ravel()
+    last = functools.reduce(jnp.maximum, neighbours(jnp.where(empty, index, none), none)).ravel()
+    same = chains[:, None] == chains[None, :]
+    # One pass over all pairs of cells, which is fused: nothing of size [N * N, N * N] is stored.
+    first, last = jax.lax.reduce(
+        (jnp.where(same, first[:, None], beyond), jnp.where(same, last[:, None], none)),
+        (beyond, none),
+        lambda one, other: (jnp.minimum(one[0], other[0]), jnp.maximum(one[1], other[1])),
+        dimensions=(0,),
+    )
+    return (first == last) & (chains != 0)
+
+
+def area_lead(chains: jax.Array, needed: jax.Array) -> jax.Array:
+    """Counts Black's area minus White's: stones, and what is empty and reaches stones of one colour only.
+
+    Where it is not `needed` the result means nothing, and a batch that needs none does not search.
+    """
+    size = math.isqrt(len(chains))
+    stones = chains.reshape(size, size)
+    empty = (stones == 0)[None]
+
+    def spread(carry):
+        reached, _ = carry  # [2, N, N]
+        wider = reached | (empty & functools.reduce(jnp.logical_or, neighbours(reached, False)))
+        return wider, (wider != reached).any()
+
+    start = jnp.stack([stones > 0, stones < 0])
+    (black, white), _ = jax.lax.while_loop(lambda carry: carry[1], spread, (start, needed))
+    return (black & ~white).sum() - (white & ~black).sum()
+
+
+def hash_of(chains: jax.Array) -> jax.Array:
+    """Returns `[2]` uint32, 0 for no stones: a sum of key * colour, multilinear hashing (Carter and Wegman 1979)."""
+    keys = np.random.RandomState(len(chains)).randint(2**32, size=(2, len(chains)), dtype=np.uint32)
+    stones = jnp.where(chains > 0, jnp.uint32(1), jnp.where(chains < 0, jnp.uint32(2), jnp.uint32(0)))
+    return (stones[None, :] * keys).sum(axis=-1, dtype=jnp.uint32)
+
+
+def neighbours(board: jax.Array, outside) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Returns what lies below, above, right and left of each cell of `[..., N, N]`, and `outside` beyond the edge."""
+    row, column = jnp.full_like(board[..., :1, :], outside), jnp.full_like(board[..., :1], outside)
+    return (
+        jnp.concatenate([board[..., 1:, :], row], axis=-2),
+        jnp.concatenate([row, board[..., :-1, :]], axis=-2),
+        jnp.concatenate([board[..., 1:], column], axis=-1),
+        jnp.concatenate([column, board[..., :-1]], axis=-1),
+    )
+
+
+def _holds_any(own: jax.Array, labels: jax.Array, wanted: jax.Array) -> jax.Array:
+    """Returns the `[N * N]` cells whose label is one of those of the `[4]` labels that are `wanted`."""
+    return functools.reduce(jnp.logical_or, [(own == labels[way]) & wanted[way] for way in range(4)])
+
+
+@functools.cache
+def _neighbour_table(size: int) -> np.ndarray:
+    """Returns the `[N * N + 1, 4]` int32 neighbours of each cell, N * N for those off the board, and for a pass."""
+    row, column = np.divmod(np.arange(size * size), size)
+    table = np.full((size * size + 1, 4), size * size, np.int32)
+    for way, (down, right) in enumerate(((1, 0), (-1, 0), (0, 1), (0, -1))):
+        inside = (row + down >= 0) & (row + down < size) & (column + right >= 0) & (column + right < size)
+        table[:-1, way] = np.where(inside, (row + down) * size + column + right, size * size)
+    return table
