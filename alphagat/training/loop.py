@@ -12,6 +12,8 @@ from jax.sharding import Mesh
 from alphagat import sharding
 from alphagat.config import Config
 from alphagat.errors import UserError
+from alphagat.games import make_game
+from alphagat.games.base import Game
 from alphagat.training.agent import load_weights
 from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints
 from alphagat.training.display import Display, make_display
@@ -49,7 +51,7 @@ def train(config: Config, workdir: str | os.PathLike) -> None:
             display.message(line)
         report = Report(setups, writer, display, hours=_hours_so_far(folder))
         _iterate(setups, mesh, matches, state, start, checkpoints, report)
-        display.finish(_closing_lines(folder, checkpoints.steps()[-1]))
+        display.finish(_closing_lines(setups[0].game, folder, checkpoints.steps()[-1]))
 
 
 def is_due(step: int, every: int, last: int) -> bool:
@@ -209,10 +211,11 @@ def _hours_so_far(folder: Path) -> float:
     return float(lines[-1].get("hours") or 0.0) if lines else 0.0
 
 
-def _closing_lines(folder: Path, step: int) -> list[str]:
+def _closing_lines(game: Game, folder: Path, step: int) -> list[str]:
+    opponent = "random" if game.num_players == 1 else "mcts:100"
     return [
         f"checkpoint: {(folder / CHECKPOINT_FOLDER / str(step)).absolute()}",
-        f"next: python -m alphagat.evaluate --workdir {folder} --opponent mcts:100 --games 200",
+        f"next: python -m alphagat.evaluate --workdir {folder} --opponent {opponent} --games 200",
         f"curves: tensorboard --logdir {folder / 'tensorboard'}",
     ]
 
@@ -224,4 +227,4 @@ def _say_finished(config: Config, folder: Path, start: int) -> None:
         f"nothing to do: {start} iterations are done, and config.num_iterations={config.num_iterations}; "
         "set it higher to train on"
     )
-    display.finish(_closing_lines(folder, start))
+    display.finish(_closing_lines(make_game(config.boards[0]), folder, start))

@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pgx
 import pyspiel
 import pytest
 
@@ -32,7 +33,6 @@ def test_plays_as_open_spiel_does(record):
 
 def test_plays_as_pgx_does(record):
     """Pgx asks both players to pass before it calls a game with empty cells over; all else agrees."""
-    pgx = pytest.importorskip("pgx")
     games, env = record("othello:8", NUM_GAMES), pgx.make("othello")
     over = games.terminated[:-1]
     with jax.numpy_rank_promotion("allow"):
