@@ -36,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--boards", nargs="+", default=list(PGX_NAMES), choices=list(PGX_NAMES), metavar="BOARD")
     parser.add_argument("--batch", type=int, default=1024)
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=60)
     options = parser.parse_args()
     warnings.filterwarnings("ignore", module="pgx")
     print(f"{'board':15}{'AlphaGAT, moves/s':>20}{'Pgx, moves/s':>16}{'ratio':>8}")
