@@ -14,7 +14,6 @@ from alphagat.evaluation.players import Act, Player
 from alphagat.evaluation.statistics import mean_interval
 from alphagat.games.base import Game
 from alphagat.games.states import select
-from alphagat.sharding import fetch
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,9 +45,12 @@ def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh:
     """
     num_devices = mesh.size if mesh is not None else 1
     padded = -(-num_games // num_devices) * num_devices
-    play = _compile_play(game, player.act, mesh)
-    scores, plies = play(player.params, jax.random.split(key, padded))
-    return Scores(fetch(scores)[:num_games], fetch(plies)[:num_games])
+    params, keys = player.params, jax.random.split(key, padded)
+    if mesh is not None:
+        params = jax.device_put(params, sharding.replicated(mesh))
+        keys = jax.device_put(keys, sharding.sharded(mesh))
+    scores, plies = _compile_play(game, player.act, mesh)(params, keys)
+    return Scores(sharding.fetch(scores)[:num_games], sharding.fetch(plies)[:num_games])
 
 
 @functools.lru_cache(maxsize=16)

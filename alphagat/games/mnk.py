@@ -14,21 +14,11 @@ from flax import struct
 
 from alphagat.errors import UserError
 from alphagat.games import base, svg
+from alphagat.games.rays import DIRECTIONS
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE, MIN_RUN, GOMOKU_RUN = 3, 19, 3, 5
 SIZE = "[1-9][0-9]{0,5}"  # a pattern
-# (name, row step, column step) from the receiver to the sender
-DIRECTIONS = (
-    ("n", -1, 0),
-    ("ne", -1, 1),
-    ("e", 0, 1),
-    ("se", 1, 1),
-    ("s", 1, 0),
-    ("sw", 1, -1),
-    ("w", 0, -1),
-    ("nw", -1, -1),
-)
 DISTANCES = ("1", "2", "3", "4", "5+")
 HEIGHTS = ("0", "1", "2", "3", "4", "5", "6", "7", "8+")
 LINES = ((0, 1), (1, 0), (1, 1), (1, -1))  # (row step, column step)

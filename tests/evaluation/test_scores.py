@@ -47,6 +47,18 @@ def test_the_number_of_devices_changes_nothing():
     np.testing.assert_array_equal(scores(16, 0).scores, scores(16, 8).scores)
 
 
+def test_parameters_may_lie_on_one_device():
+    """As those of a checkpoint do, which is restored for one."""
+
+    def act(params, key, states):
+        return jnp.where(states.legal_action_mask, params[None], -1).argmax(-1).astype(jnp.int32)
+
+    params = jax.device_put(jnp.arange(4.0), jax.devices()[0])
+    player = Player("last", act, params)
+    found = [play_alone(GAME, player, 16, KEY, mesh).scores for mesh in (None, sharding.make_mesh(8))]
+    np.testing.assert_array_equal(*found)
+
+
 def test_games_that_do_not_divide_by_the_devices_are_all_counted():
     found = scores(13, 8)
     assert found.scores.shape == found.plies.shape == (13,)
