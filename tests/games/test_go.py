@@ -12,6 +12,7 @@ from pgx.go import Go
 from alphagat.games import make_game, svg_stones
 from alphagat.games.go import VOCABULARY
 from tests.games.pgx_games import num_bytes, replay
+from tests.games.playing import play
 
 NUM_GAMES = 60
 
@@ -77,21 +78,6 @@ def test_plays_as_open_spiel_does(name):
             state.apply_action(int(theirs[actions[ply, number]]))
         assert state.is_terminal()
         assert state.returns() == states.rewards[length, number].tolist()
-
-
-@functools.cache
-def jitted_step(name):
-    return jax.jit(make_game(name).step)
-
-
-def play(name, moves):
-    game, step = make_game(name), jitted_step(name)
-    state = game.init(jax.random.key(0))
-    for move in moves.split():
-        action = game.action_names.index(move)
-        assert state.legal_action_mask[action]
-        state = step(state, np.int32(action), jax.random.key(0))
-    return state
 
 
 def rows(name, state):

@@ -1,14 +1,13 @@
 """Hex against OpenSpiel's, move by move, and what its features promise."""
 
-import functools
-
-import jax
 import numpy as np
 import pyspiel
 import pytest
 
 from alphagat.games import make_game, svg
 from alphagat.games.hex import VOCABULARY
+from tests.games.open_spiel import assert_plays_alike, count_actions
+from tests.games.playing import play
 
 
 @pytest.mark.parametrize(
@@ -26,34 +25,9 @@ from alphagat.games.hex import VOCABULARY
 )
 def test_plays_as_open_spiel_does(name, theirs, num_games, record):
     games, spiel = record(name, num_games), pyspiel.load_game(theirs)
-    swaps = 0
-    for game in range(num_games):
-        state = spiel.new_initial_state()
-        for ply in range(games.length(game)):
-            assert not state.is_terminal()
-            assert state.current_player() == games.players[ply, game]
-            assert state.legal_actions() == np.flatnonzero(games.legal[ply, game]).tolist()
-            state.apply_action(int(games.actions[ply, game]))
-            swaps += games.actions[ply, game] == make_game(name).size ** 2
-        assert state.is_terminal()
-        assert state.returns() == games.rewards[games.length(game), game].tolist()
+    assert_plays_alike(games, spiel, num_games)
+    swaps = count_actions(games, make_game(name).size ** 2, num_games)
     assert bool(swaps) == name.endswith("swap")
-
-
-@functools.cache
-def jitted_step(name):
-    return jax.jit(make_game(name).step)
-
-
-def play(name, moves):
-    """Plays moves by name, e.g. `b1`, and returns the state."""
-    game, step = make_game(name), jitted_step(name)
-    state = game.init(jax.random.key(0))
-    for move in moves.split():
-        action = game.action_names.index(move)
-        assert state.legal_action_mask[action]
-        state = step(state, np.int32(action), jax.random.key(0))
-    return state
 
 
 def test_swap_puts_the_stone_on_the_mirrored_cell_once():

@@ -10,20 +10,13 @@ import pytest
 
 from alphagat.games import make_game, svg
 from alphagat.games.mnk import VOCABULARY
+from tests.games.open_spiel import assert_plays_alike
 
 
 @pytest.mark.parametrize(("name", "num_games"), [("tic_tac_toe", 2000), ("connect_four", 1000)])
 def test_plays_as_open_spiel_does(name, num_games, record):
     games, spiel = record(name, num_games), pyspiel.load_game(name)
-    for game in range(num_games):
-        state = spiel.new_initial_state()
-        for ply in range(games.length(game)):
-            assert not state.is_terminal()
-            assert state.current_player() == games.players[ply, game]
-            assert state.legal_actions() == np.flatnonzero(games.legal[ply, game]).tolist()
-            state.apply_action(int(games.actions[ply, game]))
-        assert state.is_terminal()
-        assert state.returns() == games.rewards[games.length(game), game].tolist()
+    assert_plays_alike(games, spiel, num_games)
 
 
 class SlowGame:

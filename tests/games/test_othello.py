@@ -11,24 +11,16 @@ import pytest
 
 from alphagat.games import make_game, svg
 from alphagat.games.othello import VOCABULARY
+from tests.games.open_spiel import assert_plays_alike, count_actions
+from tests.games.playing import play
 
 NUM_GAMES = 100
 
 
 def test_plays_as_open_spiel_does(record):
     games, spiel = record("othello:8", NUM_GAMES), pyspiel.load_game("othello")
-    passes = 0
-    for game in range(NUM_GAMES):
-        state = spiel.new_initial_state()
-        for ply in range(games.length(game)):
-            assert not state.is_terminal()
-            assert state.current_player() == games.players[ply, game]
-            assert state.legal_actions() == np.flatnonzero(games.legal[ply, game]).tolist()
-            state.apply_action(int(games.actions[ply, game]))
-            passes += games.actions[ply, game] == 64
-        assert state.is_terminal()
-        assert state.returns() == games.rewards[games.length(game), game].tolist()
-    assert passes > NUM_GAMES / 4
+    assert_plays_alike(games, spiel, NUM_GAMES)
+    assert count_actions(games, 64, NUM_GAMES) > NUM_GAMES / 4
 
 
 def test_plays_as_pgx_does(record):
@@ -123,22 +115,6 @@ def take(x, rows):
 
 def test_has_as_many_games_as_known():
     assert count_games("othello:8", 6, 1396) == [4, 12, 56, 244, 1396, 8200]
-
-
-@functools.cache
-def jitted_step(name):
-    return jax.jit(make_game(name).step)
-
-
-def play(name, moves):
-    """Plays moves by name, e.g. `b1`, and returns the state."""
-    game, step = make_game(name), jitted_step(name)
-    state = game.init(jax.random.key(0))
-    for move in moves.split():
-        action = game.action_names.index(move)
-        assert state.legal_action_mask[action]
-        state = step(state, np.int32(action), jax.random.key(0))
-    return state
 
 
 def test_features_see_discs_moves_parity_and_edges():

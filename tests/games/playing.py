@@ -1,0 +1,24 @@
+"""Positions that tests name by the moves that lead to them."""
+
+import functools
+
+import jax
+import numpy as np
+
+from alphagat.games import make_game
+
+
+@functools.cache
+def jitted_step(name):
+    return jax.jit(make_game(name).step)
+
+
+def play(name, moves):
+    """Plays moves by name, e.g. `b1`, and returns the state."""
+    game, step = make_game(name), jitted_step(name)
+    state = game.init(jax.random.key(0))
+    for move in moves.split():
+        action = game.action_names.index(move)
+        assert state.legal_action_mask[action]
+        state = step(state, np.int32(action), jax.random.key(0))
+    return state
