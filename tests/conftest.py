@@ -13,3 +13,9 @@ import jax
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--rounds", type=int, default=1, help="rounds of random games in tests/games, each of its own seed"
+    )

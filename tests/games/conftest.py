@@ -11,6 +11,7 @@ import pytest
 from alphagat.games import make_game
 
 MAX_RECORDED_PLIES = 300
+FIRST_SEED = 7
 
 
 class Record(NamedTuple):
@@ -32,10 +33,10 @@ class Record(NamedTuple):
 
 
 @functools.cache
-def record_games(name: str, num_games: int) -> Record:
+def compile_random_play(name: str, num_games: int):
+    """Returns a function of a key to actions `[T, B]`, states `[T + 1, B]`, and their legal actions."""
     game = make_game(name)
 
-    @jax.jit
     def play(key):
         def ply(state, key):
             logits = jnp.where(state.legal_action_mask, 0.0, -1e9)
@@ -49,12 +50,23 @@ def record_games(name: str, num_games: int) -> Record:
         states = jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), first, rest)
         return actions, states, states.legal_action_mask
 
-    actions, states, legal = play(jax.random.key(7))
-    host = (np.asarray(x) for x in (actions, states.current_player, legal, states.rewards, states.terminated))
-    return Record(*host, states)
+    return jax.jit(play)
+
+
+def pytest_generate_tests(metafunc):
+    if "game_seed" in metafunc.fixturenames:
+        seeds = range(FIRST_SEED, FIRST_SEED + metafunc.config.getoption("--rounds"))
+        metafunc.parametrize("game_seed", seeds, scope="session")
 
 
 @pytest.fixture(scope="session")
-def record():
+def record(game_seed):
     """Returns a function of (board's name, number of games) to a Record."""
+
+    @functools.cache
+    def record_games(name: str, num_games: int) -> Record:
+        actions, states, legal = compile_random_play(name, num_games)(jax.random.key(game_seed))
+        host = (np.asarray(x) for x in (actions, states.current_player, legal, states.rewards, states.terminated))
+        return Record(*host, states)
+
     return record_games

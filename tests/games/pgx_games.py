@@ -1,10 +1,13 @@
 """Games of Pgx, replayed from our actions."""
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pgx
+from pgx.go import Go
 
 
 class Replay(NamedTuple):
@@ -18,19 +21,29 @@ class Replay(NamedTuple):
     state: object  # the last one
 
 
+make = functools.cache(pgx.make)
+make_go = functools.cache(Go)
+
+
 def replay(env, labels) -> Replay:
     """Plays the `[T, B]` actions, numbered as Pgx does, from a start in which player 0 moves first."""
+    with jax.numpy_rank_promotion("allow"):
+        seen, last = compile_replay(env)(jnp.asarray(labels, jnp.int32))
+    return Replay(*(np.asarray(x) for x in seen), state=last)
+
+
+@functools.cache
+def compile_replay(env):
+    def ply(state, label):
+        after = jax.vmap(env.step)(state, label)
+        return after, seen(after)
+
+    def seen(state):
+        legal = state.legal_action_mask & ~state.terminated[:, None]
+        return state.current_player, legal, state.rewards, state.terminated, state.observation
 
     @jax.jit
     def play(labels):
-        def ply(state, label):
-            after = jax.vmap(env.step)(state, label)
-            return after, seen(after)
-
-        def seen(state):
-            legal = state.legal_action_mask & ~state.terminated[:, None]
-            return state.current_player, legal, state.rewards, state.terminated, state.observation
-
         # Pgx draws lots for who begins.
         starts = jax.vmap(env.init)(jax.random.split(jax.random.key(0), 20))
         first = jnp.argmin(starts.current_player)
@@ -38,9 +51,7 @@ def replay(env, labels) -> Replay:
         last, rest = jax.lax.scan(ply, start, labels)
         return jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), seen(start), rest), last
 
-    with jax.numpy_rank_promotion("allow"):
-        seen, last = play(jnp.asarray(labels, jnp.int32))
-    return Replay(*(np.asarray(x) for x in seen), state=last)
+    return play
 
 
 def num_bytes(state) -> int:

@@ -44,9 +44,9 @@ def our_action(size, player, their_action):
 
 
 @pytest.mark.parametrize(("size", "rows_of_pieces", "num_games"), [(5, 1, 80), (6, 2, 60), (7, 2, 50), (8, 2, 50)])
-def test_plays_as_open_spiel_does(size, rows_of_pieces, num_games):
+def test_plays_as_open_spiel_does(size, rows_of_pieces, num_games, game_seed):
     """Plays at random; every other game captures where it can, because pieces seldom run out otherwise."""
-    random = np.random.default_rng(size)
+    random = np.random.default_rng((game_seed, size))
     ours = starts(f"breakthrough:{size}", num_games, rows_of_pieces)
     theirs = [spiel_game(size).new_initial_state() for _ in range(num_games)]
     ends = set()

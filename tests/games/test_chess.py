@@ -7,13 +7,13 @@ import chess
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pgx
 import pytest
 from pgx._src.games.chess import FROM_PLANE
 from pgx._src.gardner_chess_utils import TO_MAP
 
 from alphagat.games import chess_rules, make_game
 from alphagat.games.chess_graph import VOCABULARY
+from tests.games import pgx_games
 from tests.games.pgx_games import num_bytes, replay
 
 NUM_GAMES = 32
@@ -36,14 +36,14 @@ def pgx_labels(game):
 
 @pytest.mark.parametrize(("name", "size_ratio"), [("gardner_chess", 12), ("chess", 25)])
 def test_plays_as_pgx_does(name, size_ratio, record):
-    game, games, some = make_game(name), record(name, NUM_GAMES), np.s_[:, :8]
+    game, games = make_game(name), record(name, NUM_GAMES)
     labels = pgx_labels(game)
-    theirs = replay(pgx.make(name), labels[games.actions[some]])
-    assert (games.legal[some] == theirs.legal[:, :, labels]).all()
-    assert (games.legal[some].sum(axis=-1) == theirs.legal.sum(axis=-1)).all()
-    assert (games.players[some] == theirs.players).all()
-    assert (games.rewards[some] == theirs.rewards).all()
-    assert (games.terminated[some] == theirs.terminated).all()
+    theirs = replay(pgx_games.make(name), labels[games.actions])
+    assert (games.legal == theirs.legal[:, :, labels]).all()
+    assert (games.legal.sum(axis=-1) == theirs.legal.sum(axis=-1)).all()
+    assert (games.players == theirs.players).all()
+    assert (games.rewards == theirs.rewards).all()
+    assert (games.terminated == theirs.terminated).all()
     assert size_ratio * num_bytes(jax.tree.map(lambda x: x[-1], games.states)) < num_bytes(theirs.state)
 
 
@@ -68,7 +68,7 @@ def real_names(game, states, legal):
 def test_plays_as_python_chess_does(record):
     game, games = make_game("chess"), record("chess", NUM_GAMES)
     ends = set()
-    for number in range(16):
+    for number in range(NUM_GAMES):
         board, length = chess.Board(), games.length(number)
         states = jax.tree.map(lambda x, number=number, length=length: x[: length + 1, number], games.states)
         names = real_names(game, states, games.legal[: length + 1, number])

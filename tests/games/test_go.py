@@ -7,25 +7,20 @@ import jax.numpy as jnp
 import numpy as np
 import pyspiel
 import pytest
-from pgx.go import Go
 
 from alphagat.games import make_game, svg_stones
 from alphagat.games.go import VOCABULARY
-from tests.games.pgx_games import num_bytes, replay
+from tests.games.pgx_games import make_go, num_bytes, replay
 from tests.games.playing import play
 
 NUM_GAMES = 60
 
 
 @functools.cache
-def long_games(name):
-    """Plays random games in which only who has no other move passes, so that many stones are captured.
-
-    Returns actions `[T, B]`, and the states and their legal actions of `[T + 1, B]` positions.
-    """
+def compile_long_play(name):
+    """Plays random games in which only who has no other move passes, so that many stones are captured."""
     game = make_game(name)
 
-    @jax.jit
     def play(key):
         def ply(state, key):
             logits = jnp.where(state.legal_action_mask, 0.0, -1e9).at[:, -1].add(-1e8)
@@ -38,14 +33,24 @@ def long_games(name):
         states = jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), first, rest)
         return actions, states, states.legal_action_mask
 
-    actions, states, legal = play(jax.random.key(5))
-    return np.asarray(actions), jax.tree.map(np.asarray, states), np.asarray(legal)
+    return jax.jit(play)
+
+
+@pytest.fixture(scope="module")
+def long_games(game_seed):
+    """Returns a function of a board's name to actions `[T, B]`, and states and legal actions of `[T + 1, B]`."""
+
+    @functools.cache
+    def play(name):
+        return jax.tree.map(np.asarray, compile_long_play(name)(jax.random.key(game_seed)))
+
+    return play
 
 
 @pytest.mark.parametrize("name", ["go:5", "go:8:6.5"])
-def test_plays_as_pgx_does(name):
+def test_plays_as_pgx_does(name, long_games):
     game, (actions, states, legal) = make_game(name), long_games(name)
-    theirs = replay(Go(size=game.size, komi=game.komi), actions)
+    theirs = replay(make_go(size=game.size, komi=game.komi), actions)
     assert (legal == theirs.legal).all()
     assert (states.current_player == theirs.players).all()
     assert (states.rewards == theirs.rewards).all()
@@ -64,7 +69,7 @@ def spiel_actions(spiel):
 
 
 @pytest.mark.parametrize("name", ["go:5", "go:8:6.5"])
-def test_plays_as_open_spiel_does(name):
+def test_plays_as_open_spiel_does(name, long_games):
     game, (actions, states, legal) = make_game(name), long_games(name)
     spiel = pyspiel.load_game(f"go(board_size={game.size},komi={game.komi})")
     theirs = spiel_actions(spiel)
@@ -77,7 +82,13 @@ def test_plays_as_open_spiel_does(name):
             assert state.legal_actions() == sorted(theirs[legal[ply, number]].tolist())
             state.apply_action(int(theirs[actions[ply, number]]))
         assert state.is_terminal()
-        assert state.returns() == states.rewards[length, number].tolist()
+        stones, passed = (
+            np.sign(states.chains[: length + 1, number]),
+            actions[length - 1, number] == game.num_actions - 1,
+        )
+        repeated = not passed and (stones[:-1] == stones[-1]).all(axis=1).any()
+        # OpenSpiel calls a repetition a draw; with us, as with Pgx, whoever repeats loses.
+        assert state.returns() == ([0, 0] if repeated else states.rewards[length, number].tolist())
 
 
 def rows(name, state):
@@ -114,7 +125,7 @@ def test_whoever_repeats_a_position_loses():
     assert not play("go:5", f"{SUPERKO} e3").terminated
     names = make_game("go:5").action_names
     labels = np.array([[names.index(move)] for move in f"{SUPERKO} b1".split()])
-    theirs = replay(Go(size=5), labels)
+    theirs = replay(make_go(size=5), labels)
     assert theirs.terminated[:, 0].tolist() == [False] * 10 + [True]
     assert theirs.rewards[-1, 0].tolist() == [1, -1]
     spiel = pyspiel.load_game("go(board_size=5)")
