@@ -36,7 +36,7 @@ def test_config_can_begin(name: str):
             assert make_opponent(setup.game, opponent).name == opponent
         if config.evaluation.every and setup.game.num_players == 2:
             num_openings = config.evaluation.num_games // 2
-            assert len(distinct_openings(setup.game, num_openings, config.seed).terminated) == num_openings
+            assert len(distinct_openings(setup.game, num_openings, config.seed).actions) == num_openings
 
 
 @pytest.mark.parametrize("name", FILES)

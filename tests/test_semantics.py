@@ -172,7 +172,7 @@ def test_matches():
     """Openings are distinct, each is played with both colours, and the search of a match has no noise."""
     game = make_game("hex:3")
     openings = distinct_openings(game, 40, seed=0)
-    assert len({board.tobytes() for board in np.sign(np.asarray(openings.cells))}) == 40
+    assert len({board.tobytes() for board in np.sign(np.asarray(openings.states.cells))}) == 40
     search = make_search(game, make_table_evaluator(game), algorithm="gumbel", num_simulations=4, explore=False)
     player = search_player("deterministic", search, None)
     result = play_match(game, player, player, openings, KEY)

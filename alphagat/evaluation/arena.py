@@ -12,10 +12,14 @@ from jax.sharding import Mesh
 
 from alphagat import sharding
 from alphagat.errors import UserError
+from alphagat.evaluation.openings import Openings, count
 from alphagat.evaluation.players import Act, Player
+from alphagat.evaluation.positions import FORFEITS
 from alphagat.evaluation.statistics import elo_difference, wilson_interval
 from alphagat.games.base import Game
 from alphagat.games.states import select
+
+FORFEIT_DTYPE = f"<U{max(map(len, FORFEITS))}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -26,10 +30,14 @@ class MatchResult:
       outcomes: `[2, N]` float32, what each game paid to A, so +1 won, 0 drawn, -1 lost; in row 0 A is player 0, in
         row 1 player 1 (in most games, the first and the second to move).
       plies: `[2, N]` int32, moves played after the opening.
+      actions: `[2, N, T]` int32, those moves; -1 after the last.
+      forfeits: `[2, N]` str, what the loser did where it did not lose by the rules (`positions.Forfeit`), else empty.
     """
 
     outcomes: np.ndarray
     plies: np.ndarray
+    actions: np.ndarray
+    forfeits: np.ndarray
 
     @property
     def num_games(self) -> int:
@@ -59,6 +67,11 @@ class MatchResult:
         return float(first), float(second)
 
     @property
+    def pair_scores(self) -> np.ndarray:
+        """`[N]` A's points from the two games of each opening: 0, 1/2, 1, 3/2 or 2."""
+        return (np.sign(self.outcomes).astype(np.float64).sum(axis=0) + 2) / 2
+
+    @property
     def interval(self) -> tuple[float, float]:
         """The 95% interval of the score."""
         return wilson_interval(self.score, self.num_games)
@@ -81,6 +94,7 @@ class _Games(NamedTuple):
       a_player: `[2N]` int32, which player A is.
       outcomes: `[2N]` float32, what A was paid so far.
       plies: `[2N]` int32, moves since the opening.
+      actions: `[2N, T]` int32, these moves; -1 from `plies` on.
       done: `[2N]` bool.
     """
 
@@ -88,11 +102,12 @@ class _Games(NamedTuple):
     a_player: jax.Array
     outcomes: jax.Array
     plies: jax.Array
+    actions: jax.Array
     done: jax.Array
 
 
 def play_match(
-    game: Game, player_a: Player, player_b: Player, openings: Any, key: jax.Array, mesh: Mesh | None = None
+    game: Game, player_a: Player, player_b: Player, openings: Openings, key: jax.Array, mesh: Mesh | None = None
 ) -> MatchResult:
     """Plays two games from each of the `[N]` openings, and returns A's results.
 
@@ -107,28 +122,30 @@ def play_match(
     """
     if game.num_players != 2:
         raise UserError(f"board {game.name}: a match needs a game for two players")
-    num_openings = openings.terminated.shape[0]
+    num_openings = count(openings.states)
     num_devices = 1 if mesh is None else mesh.shape[sharding.DATA]
     # Blocks of equal size, named by their number: the key of a block does not depend on who plays it.
     rows = np.resize(np.arange(num_openings), -(-num_openings // num_devices) * num_devices)
-    openings = jax.tree.map(lambda x: np.asarray(x)[rows], openings)
+    states = jax.tree.map(lambda x: np.asarray(x)[rows], openings.states)
     blocks = np.arange(num_devices, dtype=np.int32)
     arguments = (player_a.params, player_b.params, key)
     if mesh is not None:
         arguments = jax.device_put(arguments, sharding.replicated(mesh))
-        openings, blocks = jax.device_put((openings, blocks), sharding.sharded(mesh))
-    outcomes, plies = _compile_match(game, player_a.act, player_b.act, mesh)(*arguments, blocks, openings)
-    return MatchResult(outcomes=sharding.fetch(outcomes)[:num_openings].T, plies=sharding.fetch(plies)[:num_openings].T)
+        states, blocks = jax.device_put((states, blocks), sharding.sharded(mesh))
+    played = _compile_match(game, player_a.act, player_b.act, mesh)(*arguments, blocks, states)
+    outcomes, plies, actions = (np.swapaxes(sharding.fetch(x)[:num_openings], 0, 1) for x in played)
+    return MatchResult(outcomes, plies, actions, forfeits=np.full(outcomes.shape, "", dtype=FORFEIT_DTYPE))
 
 
 @functools.lru_cache(maxsize=64)
 def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> Callable:
-    """Returns the program of one match; its results are `[N, 2]` outcomes and plies."""
+    """Returns the program of one match; its results are `[N, 2]` outcomes and plies, and `[N, 2, T]` actions."""
 
-    def play(params_a: Any, params_b: Any, key: jax.Array, blocks: jax.Array, openings: Any) -> tuple:
+    def play(params_a: Any, params_b: Any, key: jax.Array, blocks: jax.Array, states: Any) -> tuple:
         key = jax.random.fold_in(key, blocks[0])
-        games = _play_to_end(game, act_a, act_b, params_a, params_b, key, _set_up(openings))
-        return games.outcomes.reshape(2, -1).T, games.plies.reshape(2, -1).T
+        games = _play_to_end(game, act_a, act_b, params_a, params_b, key, _set_up(game, states))
+        results = games.outcomes, games.plies, games.actions
+        return jax.tree.map(lambda x: jnp.swapaxes(x.reshape(2, -1, *x.shape[1:]), 0, 1), results)
 
     if mesh is None:
         return jax.jit(play)
@@ -139,20 +156,21 @@ def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> Cal
             play,
             mesh=mesh,
             in_specs=(everywhere, everywhere, everywhere, split, split),
-            out_specs=(split, split),
+            out_specs=(split, split, split),
             check_vma=False,
         )
     )
 
 
-def _set_up(openings: Any) -> _Games:
-    num_openings = openings.terminated.shape[0]
+def _set_up(game: Game, states: Any) -> _Games:
+    num_openings = states.terminated.shape[0]
     return _Games(
-        states=jax.tree.map(lambda x: jnp.concatenate([x, x]), openings),
+        states=jax.tree.map(lambda x: jnp.concatenate([x, x]), states),
         a_player=jnp.repeat(jnp.arange(2), num_openings, total_repeat_length=2 * num_openings),
         outcomes=jnp.zeros(2 * num_openings),
         plies=jnp.zeros(2 * num_openings, jnp.int32),
-        done=jnp.concatenate([openings.terminated, openings.terminated]),
+        actions=jnp.full((2 * num_openings, game.max_plies), -1, jnp.int32),
+        done=jnp.concatenate([states.terminated, states.terminated]),
     )
 
 
@@ -197,5 +215,12 @@ def _step(game: Game, games: _Games, actions: jax.Array, moves: jax.Array, key: 
         states=states,
         outcomes=games.outcomes + jnp.where(moves, paid, 0.0),
         plies=plies,
+        actions=_note(games.actions, games.plies, actions, moves),
         done=games.done | (moves & (states.terminated | is_cut)),
     )
+
+
+def _note(noted: jax.Array, plies: jax.Array, actions: jax.Array, moves: jax.Array) -> jax.Array:
+    """Writes `actions` `[2N]` into `noted` `[2N, T]` at `plies` `[2N]` where `moves` `[2N]`."""
+    columns = jnp.where(moves, plies, noted.shape[1])  # outside: dropped
+    return noted.at[jnp.arange(len(noted)), columns].set(actions, mode="drop")

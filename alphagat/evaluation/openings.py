@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,37 +18,93 @@ MAX_CANDIDATES = 65_536
 MAX_ROUNDS = 1_000
 
 
-def distinct_openings(game: Game, num_openings: int, seed: int) -> Any:
-    """Draws `[num_openings]` distinct positions that are not over, all after the same number of plies.
+class Openings(NamedTuple):
+    """Positions to start games from, none of them over.
 
-    That is the smallest number after which there are so many. Two positions are the same when the player to move, the
-    features and the legal actions are: what a state keeps beside them may depend on the order of moves. The draw is
-    uniform and without repetition; where a ply offers more than `MAX_CANDIDATES` moves, a random part of them is
-    played.
+    Attributes:
+      states: `[N]`.
+      actions: `[N, P]` int32, the moves that led there from the first position.
+    """
+
+    states: Any
+    actions: np.ndarray
+
+    def take(self, rows: Any) -> "Openings":
+        return Openings(take(self.states, rows), self.actions[rows])
+
+
+def distinct_openings(game: Game, num_openings: int, seed: int) -> Openings:
+    """Draws distinct openings, all after the same number of plies: the smallest that offers so many.
+
+    Two positions are the same when the player to move, the features and the legal actions are: what a state keeps
+    beside them may depend on the order of moves. The draw is uniform and without repetition; where a ply offers more
+    than `MAX_CANDIDATES` moves, a random part of them is played.
 
     Raises:
       UserError: the board has no ply with so many positions.
     """
     generator = np.random.default_rng(seed)
     limit = max(MAX_CANDIDATES, 4 * num_openings)
-    positions = to_host(jax.vmap(game.init)(jax.random.key(seed)[None]))
-    most = 1
+    openings, most = _first_position(game, seed), 1
     for _ in range(game.max_plies):
-        if count(positions) >= num_openings:
-            chosen = generator.choice(count(positions), num_openings, replace=False)
-            return jax.tree.map(jnp.asarray, take(positions, chosen))
-        if count(positions) == 0:
+        if count(openings.states) >= num_openings:
+            return _draw(openings, num_openings, generator)
+        if count(openings.states) == 0:
             break
-        parents, actions = np.nonzero(positions.legal_action_mask)
-        if len(parents) > limit:
-            drawn = generator.choice(len(parents), limit, replace=False)
-            parents, actions = parents[drawn], actions[drawn]
-        positions = distinct(game, play_all(game, positions, parents, actions))
-        most = max(most, count(positions))
+        openings = _next_ply(game, openings, limit, generator)
+        most = max(most, count(openings.states))
     raise UserError(
         f"board {game.name}: it has at most {most} distinct openings after any number of plies, fewer than the "
         f"{num_openings} asked for: play at most {2 * most} games, two per opening"
     )
+
+
+def openings_after(game: Game, num_plies: int, seed: int, num_openings: int | None = None) -> Openings:
+    """Returns all distinct openings of `num_plies` plies, or a uniform draw of `num_openings` of them.
+
+    Raises:
+      UserError: there are too few of them, or more than `MAX_CANDIDATES`.
+    """
+    generator = np.random.default_rng(seed)
+    openings = _first_position(game, seed)
+    for _ in range(num_plies):
+        openings = _next_ply(game, openings, None, generator)
+    found = count(openings.states)
+    if found < (num_openings or 1):
+        raise UserError(
+            f"board {game.name}: it has {found} distinct openings of {num_plies} plies, fewer than the "
+            f"{num_openings or 1} asked for: play at most {2 * found} games, two per opening"
+        )
+    return _draw(openings, found if num_openings is None else num_openings, generator)
+
+
+def _first_position(game: Game, seed: int) -> Openings:
+    states = to_host(jax.vmap(game.init)(jax.random.key(seed)[None]))
+    return Openings(states, np.zeros((1, 0), np.int32))
+
+
+def _next_ply(game: Game, openings: Openings, limit: int | None, generator: np.random.Generator) -> Openings:
+    """Plays every legal move of every opening, or `limit` of them; None refuses more than `MAX_CANDIDATES`."""
+    parents, actions = np.nonzero(openings.states.legal_action_mask)
+    if limit is None and len(parents) > MAX_CANDIDATES:
+        plies = openings.actions.shape[1] + 1
+        raise UserError(
+            f"board {game.name}: {len(parents):,} openings of {plies} plies are more than {MAX_CANDIDATES:,}; take "
+            f"at most {plies - 1} plies"
+        )
+    if limit is not None and len(parents) > limit:
+        drawn = generator.choice(len(parents), limit, replace=False)
+        parents, actions = parents[drawn], actions[drawn]
+    states = play_all(game, openings.states, parents, actions)
+    kept = distinct(game, states)
+    moves = np.concatenate([openings.actions[parents], actions[:, None]], axis=1).astype(np.int32)
+    return Openings(take(states, kept), moves[kept])
+
+
+def _draw(openings: Openings, num_openings: int, generator: np.random.Generator) -> Openings:
+    chosen = generator.choice(count(openings.states), num_openings, replace=False)
+    drawn = openings.take(chosen)
+    return drawn._replace(states=jax.tree.map(jnp.asarray, drawn.states))
 
 
 def random_positions(game: Game, num_positions: int, min_plies: int, max_plies: int, seed: int) -> Any:
@@ -108,8 +164,8 @@ def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarra
     return jax.tree.map(lambda *parts: np.concatenate(parts)[: len(parents)], *chunks)
 
 
-def distinct(game: Game, positions: Any) -> Any:
-    """Drops repetitions, and positions where the game is over."""
+def distinct(game: Game, positions: Any) -> np.ndarray:
+    """Returns the rows of `[N]` positions without repetitions, and without those where the game is over."""
     observe, kept, seen = _compile_observe(game), [], set()
     for start in range(0, count(positions), CHUNK):
         rows = np.resize(np.arange(start, min(start + CHUNK, count(positions))), CHUNK)
@@ -121,7 +177,7 @@ def distinct(game: Game, positions: Any) -> Any:
             if identity not in seen and not positions.terminated[row]:
                 seen.add(identity)
                 kept.append(row)
-    return take(positions, np.asarray(kept, int))
+    return np.asarray(kept, int)
 
 
 @functools.lru_cache(maxsize=64)

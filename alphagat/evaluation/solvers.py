@@ -117,7 +117,7 @@ def reachable_positions(game: Game) -> SolvedPositions:
         layers.append(layer)
         parents, actions = np.nonzero(layer.legal_action_mask)
         after = openings.play_all(game, layer, parents, actions)
-        layer = openings.distinct(game, after)
+        layer = openings.take(after, openings.distinct(game, after))
     states = jax.tree.map(lambda *parts: np.concatenate(parts), *layers)
     rows = range(openings.count(states))
     action_values = np.stack([solver.action_values(openings.take(states, row)) for row in rows])

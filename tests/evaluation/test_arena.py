@@ -6,7 +6,7 @@ import pytest
 from alphagat import sharding
 from alphagat.errors import UserError
 from alphagat.evaluation.arena import MatchResult, play_match
-from alphagat.evaluation.openings import distinct_openings
+from alphagat.evaluation.openings import Openings, distinct_openings
 from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.solvers import solve
 from alphagat.games import make_game
@@ -21,6 +21,11 @@ def _first_legal(params, key, states):
     return params[jnp.argmax(legal, axis=1)]
 
 
+def _from(states):
+    """Returns positions as openings of no moves."""
+    return Openings(states, np.zeros((len(states.terminated), 0), np.int32))
+
+
 def _first(order):
     return Player("first", _first_legal, jnp.array(order, jnp.int32))
 
@@ -32,8 +37,8 @@ def test_perfect_players_get_the_value_of_each_opening(num_devices):
     solver = make_opponent(game, "solver")
     mesh = sharding.make_mesh(8) if num_devices == 8 else None
     result = play_match(game, solver, solver, openings, KEY, mesh)
-    values = [solve("hex:3").value(jax.tree.map(lambda x, i=i: x[i], openings)) for i in range(75)]
-    to_player_0 = np.where(np.asarray(openings.current_player) == 0, values, -np.array(values))
+    values = [solve("hex:3").value(jax.tree.map(lambda x, i=i: x[i], openings.states)) for i in range(75)]
+    to_player_0 = np.where(np.asarray(openings.states.current_player) == 0, values, -np.array(values))
     assert len(set(to_player_0.tolist())) == 2
     assert result.outcomes.tolist() == [to_player_0.tolist(), (-to_player_0).tolist()]
     assert result.score == 0.5
@@ -69,16 +74,21 @@ def test_games_with_extra_moves_wait_but_never_go_astray(num_devices):
     game, sizes = PileGame(16), list(range(1, 17))
     order_a, order_b = (1, 0, 2), (2, 0, 1)
     mesh = sharding.make_mesh(8) if num_devices == 8 else None
-    result = play_match(game, _first(order_a), _first(order_b), piles(sizes), KEY, mesh)
+    result = play_match(game, _first(order_a), _first(order_b), _from(piles(sizes)), KEY, mesh)
     first = [_play_slowly(size, (order_a, order_b)) for size in sizes]
     second = [_play_slowly(size, (order_b, order_a)) for size in sizes]
     assert result.outcomes.tolist() == [[won for won, _ in first], [-won for won, _ in second]]
     assert result.plies.tolist() == [[plies for _, plies in first], [plies for _, plies in second]]
+    for colour in range(2):
+        for row, size in enumerate(sizes):
+            moves = result.actions[colour, row]
+            assert (moves[: result.plies[colour, row]] + 1).sum() == size
+            assert (moves[result.plies[colour, row] :] == -1).all()
 
 
 def test_long_games_are_cut_with_the_result_that_the_game_names():
     game = PileGame(30, max_plies=3)
-    result = play_match(game, _first((0, 1, 2)), _first((0, 1, 2)), piles([3, 4, 30]), KEY)
+    result = play_match(game, _first((0, 1, 2)), _first((0, 1, 2)), _from(piles([3, 4, 30])), KEY)
     # The cut costs player 0; a game that ends with the last ply allowed is not cut.
     assert result.outcomes.tolist() == [[1, -1, -1], [-1, 1, 1]]
     assert result.plies.tolist() == [[3, 3, 3], [3, 3, 3]]
@@ -86,7 +96,7 @@ def test_long_games_are_cut_with_the_result_that_the_game_names():
 
 def test_openings_that_are_over_count_as_draws_of_no_plies():
     game = PileGame(4)
-    openings = piles([0, 1]).replace(terminated=jnp.array([True, False]))
+    openings = _from(piles([0, 1]).replace(terminated=jnp.array([True, False])))
     result = play_match(game, _first((0, 1, 2)), _first((0, 1, 2)), openings, KEY)
     assert result.outcomes.tolist() == [[0, 1], [0, -1]]
     assert result.plies.tolist() == [[0, 1], [0, 1]]
@@ -103,7 +113,7 @@ def test_other_parameters_need_no_other_program():
     results = []
     for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
         player = Player("traced", act, jnp.array(order, jnp.int32))
-        results.append(play_match(game, player, opponent, piles(range(1, 8)), KEY))
+        results.append(play_match(game, player, opponent, _from(piles(range(1, 8))), KEY))
         if len(results) == 1:
             num_traces = len(traces)
     assert len(traces) == num_traces
@@ -124,15 +134,17 @@ def test_devices_draw_different_games():
     game = make_game("hex:2")
     opening = jax.tree.map(lambda x: np.repeat(np.asarray(x)[None], 8, axis=0), game.init(KEY))
     random, mcts = make_opponent(game, "random"), make_opponent(game, "mcts:8")
-    result = play_match(game, random, mcts, opening, KEY, sharding.make_mesh(8))
+    result = play_match(game, random, mcts, _from(opening), KEY, sharding.make_mesh(8))
     assert len(set(zip(*result.plies.tolist(), *result.outcomes.tolist(), strict=True))) > 2
 
 
 def test_summary():
     outcomes = np.array([[1, 1, 1, 0], [-1, 0, 1, -1]], np.float32)
-    result = MatchResult(outcomes, np.array([[4, 4, 4, 9], [5, 9, 5, 5]]))
+    plies = np.array([[4, 4, 4, 9], [5, 9, 5, 5]])
+    result = MatchResult(outcomes, plies, np.zeros((2, 4, 9), np.int32), np.full((2, 4), ""))
     assert (result.wins, result.draws, result.losses) == (4, 2, 2)
     assert result.score == 5 / 8
+    assert result.pair_scores.tolist() == [1, 1.5, 2, 0.5]
     assert result.score_by_colour == (7 / 8, 3 / 8)
     assert result.mean_plies == 45 / 8
     low, high = result.interval
@@ -143,4 +155,4 @@ def test_summary():
 def test_a_game_for_one_is_refused(monkeypatch):
     monkeypatch.setattr(PileGame, "num_players", 1)
     with pytest.raises(UserError, match="two players"):
-        play_match(PileGame(4), _first((0, 1, 2)), _first((0, 1, 2)), piles([4]), KEY)
+        play_match(PileGame(4), _first((0, 1, 2)), _first((0, 1, 2)), _from(piles([4])), KEY)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation.openings import distinct_openings, random_positions
+from alphagat.evaluation.openings import distinct_openings, openings_after, random_positions
 from alphagat.games import make_game
 from tests.evaluation.toy import PileGame, PileState
 
@@ -15,7 +15,7 @@ def _stones(states):
 
 @pytest.mark.parametrize(("num_openings", "plies"), [(1, 0), (2, 1), (9, 1), (10, 2), (72, 2), (73, 3)])
 def test_openings_are_distinct_after_the_fewest_plies(num_openings, plies):
-    states = distinct_openings(make_game("tic_tac_toe"), num_openings, seed=0)
+    states = distinct_openings(make_game("tic_tac_toe"), num_openings, seed=0).states
     boards = np.asarray(states.board)
     assert len({board.tobytes() for board in boards}) == len(boards) == num_openings
     assert (_stones(states) == plies).all()
@@ -24,10 +24,10 @@ def test_openings_are_distinct_after_the_fewest_plies(num_openings, plies):
 
 def test_hex_boards_are_counted_once():
     game = make_game("hex:3")
-    states = distinct_openings(game, 252, seed=0)  # boards of 2 + 1 stones: C(9, 2) * 7
+    states = distinct_openings(game, 252, seed=0).states  # boards of 2 + 1 stones: C(9, 2) * 7
     assert len({board.tobytes() for board in np.sign(np.asarray(states.cells))}) == 252
     assert (np.asarray(states.cells) != 0).sum() == 252 * 3
-    assert (np.asarray(distinct_openings(game, 253, seed=0).cells) != 0).sum() == 253 * 4
+    assert (np.asarray(distinct_openings(game, 253, seed=0).states.cells) != 0).sum() == 253 * 4
 
 
 class NotedState(PileState):
@@ -52,13 +52,13 @@ class NotedGame(PileGame):
 def test_positions_that_differ_in_bookkeeping_only_are_one():
     # After 2 plies there are 5 piles and players to move, but 9 with the last action told apart.
     for game in (PileGame(9), NotedGame(9)):
-        states = distinct_openings(game, 5, seed=0)
+        states = distinct_openings(game, 5, seed=0).states
         assert len(set(zip(states.pile.tolist(), states.current_player.tolist(), strict=True))) == 5
 
 
 def test_openings_depend_on_the_seed_only():
     game = make_game("connect_four")
-    first, again, other = (np.asarray(distinct_openings(game, 20, seed).board) for seed in (3, 3, 4))
+    first, again, other = (np.asarray(distinct_openings(game, 20, seed).states.board) for seed in (3, 3, 4))
     assert (first == again).all()
     assert (first != other).any()
 
@@ -67,8 +67,50 @@ def test_all_openings_of_a_ply_are_drawn_alike():
     game = make_game("tic_tac_toe")
     counts = np.zeros(9)
     for seed in range(300):
-        counts += (np.asarray(distinct_openings(game, 3, seed).board) != 0).sum(axis=0)
+        counts += (np.asarray(distinct_openings(game, 3, seed).states.board) != 0).sum(axis=0)
     assert abs(counts - 100).max() < 4 * np.sqrt(300 * 1 / 3 * 2 / 3)
+
+
+def replay(game, actions):
+    """Plays `[N, P]` actions from the first position."""
+    num, num_plies = actions.shape
+    step, keys = jax.vmap(game.step), jax.random.split(jax.random.key(0), num)
+    states = jax.vmap(game.init)(keys)
+    for ply in range(num_plies):
+        states = step(states, actions[:, ply], keys)
+    return states
+
+
+@pytest.mark.parametrize("name", ["hex:3", "connect_four", "breakthrough:5"])
+def test_openings_tell_the_moves_that_lead_to_them(name):
+    game = make_game(name)
+    openings = distinct_openings(game, 60, seed=2)
+    assert openings.actions.shape[1] >= 2
+    for one, other in zip(jax.tree.leaves(openings.states), jax.tree.leaves(replay(game, openings.actions))):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "plies", "num"), [("hex:5", 2, 600), ("connect_four", 2, 49), ("tic_tac_toe", 2, 72), ("hex:3", 0, 1)]
+)
+def test_all_openings_of_some_plies(name, plies, num):
+    game = make_game(name)
+    openings = openings_after(game, plies, seed=0)
+    assert openings.actions.shape == (num, plies)
+    assert len({tuple(moves) for moves in openings.actions.tolist()}) == num
+    some = openings_after(game, plies, seed=0, num_openings=min(num, 5))
+    assert len(some.actions) == min(num, 5)
+    for one, other in zip(jax.tree.leaves(openings.states), jax.tree.leaves(replay(game, openings.actions))):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_too_few_or_too_many_openings_of_some_plies_are_refused():
+    with pytest.raises(UserError, match="has 49 distinct openings of 2 plies, fewer than the 50 asked for"):
+        openings_after(make_game("connect_four"), 2, seed=0, num_openings=50)
+    with pytest.raises(UserError, match="more than 65,536; take at most 2 plies"):
+        openings_after(make_game("hex:11"), 3, seed=0)
+    with pytest.raises(UserError, match="has 0 distinct openings of 9 plies"):
+        openings_after(make_game("tic_tac_toe"), 9, seed=0)
 
 
 def test_too_small_a_board_is_refused():
@@ -107,7 +149,7 @@ def test_random_positions_that_cannot_be_are_refused(monkeypatch):
 
 def test_openings_can_be_stepped_on_the_device():
     game = make_game("hex:3")
-    states = distinct_openings(game, 4, seed=0)
+    states = distinct_openings(game, 4, seed=0).states
     actions = np.argmax(np.asarray(states.legal_action_mask), axis=1)
     after = jax.vmap(game.step)(states, actions, jax.random.split(jax.random.key(0), 4))
     assert ((after.cells != 0).sum(axis=1) == (states.cells != 0).sum(axis=1) + 1).all()
