@@ -15,7 +15,8 @@ from tests.training.tiny import tiny_setup
 
 def result_of(wins: int, losses: int) -> MatchResult:
     outcomes = np.array([1.0] * wins + [-1.0] * losses, np.float32).reshape(2, -1)
-    return MatchResult(outcomes, np.ones(outcomes.shape, np.int32))
+    plies = np.ones(outcomes.shape, np.int32)
+    return MatchResult(outcomes, plies, np.zeros((*outcomes.shape, 1), np.int32), np.full(outcomes.shape, ""))
 
 
 @pytest.fixture
