@@ -1,6 +1,5 @@
 """Matches: every opening played twice with colours swapped, all games at once in one compiled program."""
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,81 +11,14 @@ from jax.sharding import Mesh
 
 from alphagat import sharding
 from alphagat.errors import UserError
+from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
 from alphagat.evaluation.openings import Openings, count
 from alphagat.evaluation.players import Act, Player
-from alphagat.evaluation.positions import FORFEITS
-from alphagat.evaluation.statistics import elo_difference, wilson_interval
 from alphagat.games.base import Game
 from alphagat.games.states import select
 
-FORFEIT_DTYPE = f"<U{max(map(len, FORFEITS))}"
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class MatchResult:
-    """How player A did against player B.
-
-    Attributes:
-      outcomes: `[2, N]` float32, what each game paid to A, so +1 won, 0 drawn, -1 lost; in row 0 A is player 0, in
-        row 1 player 1 (in most games, the first and the second to move).
-      plies: `[2, N]` int32, moves played after the opening.
-      actions: `[2, N, T]` int32, those moves; -1 after the last.
-      forfeits: `[2, N]` str, what the loser did where it did not lose by the rules (`positions.Forfeit`), else empty.
-    """
-
-    outcomes: np.ndarray
-    plies: np.ndarray
-    actions: np.ndarray
-    forfeits: np.ndarray
-
-    @property
-    def num_games(self) -> int:
-        return self.outcomes.size
-
-    @property
-    def wins(self) -> int:
-        return int((self.outcomes > 0).sum())
-
-    @property
-    def draws(self) -> int:
-        return int((self.outcomes == 0).sum())
-
-    @property
-    def losses(self) -> int:
-        return int((self.outcomes < 0).sum())
-
-    @property
-    def score(self) -> float:
-        """Share of the points in [0, 1]: a win counts 1, a draw 1/2."""
-        return (self.wins + self.draws / 2) / self.num_games
-
-    @property
-    def score_by_colour(self) -> tuple[float, float]:
-        """The score of the games in which A is player 0, and player 1."""
-        first, second = (np.sign(self.outcomes).astype(np.float64).mean(axis=1) + 1) / 2
-        return float(first), float(second)
-
-    @property
-    def pair_scores(self) -> np.ndarray:
-        """`[N]` A's points from the two games of each opening: 0, 1/2, 1, 3/2 or 2."""
-        return (np.sign(self.outcomes).astype(np.float64).sum(axis=0) + 2) / 2
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95% interval of the score."""
-        return wilson_interval(self.score, self.num_games)
-
-    @property
-    def elo(self) -> float:
-        """A's rating minus B's."""
-        return elo_difference(self.score)
-
-    @property
-    def mean_plies(self) -> float:
-        return float(self.plies.mean())
-
-
-class _Games(NamedTuple):
+class Games(NamedTuple):
     """All games of a match on one device: those in which A is player 0, then, from the same openings, the others.
 
     Attributes:
@@ -143,7 +75,7 @@ def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> Cal
 
     def play(params_a: Any, params_b: Any, key: jax.Array, blocks: jax.Array, states: Any) -> tuple:
         key = jax.random.fold_in(key, blocks[0])
-        games = _play_to_end(game, act_a, act_b, params_a, params_b, key, _set_up(game, states))
+        games = _play_to_end(game, act_a, act_b, params_a, params_b, key, set_up(game, states))
         results = games.outcomes, games.plies, games.actions
         return jax.tree.map(lambda x: jnp.swapaxes(x.reshape(2, -1, *x.shape[1:]), 0, 1), results)
 
@@ -162,9 +94,10 @@ def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> Cal
     )
 
 
-def _set_up(game: Game, states: Any) -> _Games:
+def set_up(game: Game, states: Any) -> Games:
+    """Begins two games from each of `[N]` states."""
     num_openings = states.terminated.shape[0]
-    return _Games(
+    return Games(
         states=jax.tree.map(lambda x: jnp.concatenate([x, x]), states),
         a_player=jnp.repeat(jnp.arange(2), num_openings, total_repeat_length=2 * num_openings),
         outcomes=jnp.zeros(2 * num_openings),
@@ -175,8 +108,8 @@ def _set_up(game: Game, states: Any) -> _Games:
 
 
 def _play_to_end(
-    game: Game, act_a: Act, act_b: Act, params_a: Any, params_b: Any, key: jax.Array, games: _Games
-) -> _Games:
+    game: Game, act_a: Act, act_b: Act, params_a: Any, params_b: Any, key: jax.Array, games: Games
+) -> Games:
     """Lets A move in N games and B in N others, round after round, until all are over.
 
     Games are sorted each round: those where A is to move, those that are over, those where B is. A moves in the first
@@ -197,13 +130,13 @@ def _play_to_end(
         # Back to the order of the games, which stays fixed.
         actions = jnp.zeros(2 * half, jnp.int32).at[order].set(actions)
         moves = jnp.zeros(2 * half, bool).at[order].set(moves)
-        return number + 1, _step(game, games, actions, moves, step_key)
+        return number + 1, step(game, games, actions, moves, step_key)
 
     start = (jnp.int32(0), games)
     return jax.lax.while_loop(lambda carry: ~carry[1].done.all(), play_round, start)[1]
 
 
-def _step(game: Game, games: _Games, actions: jax.Array, moves: jax.Array, key: jax.Array) -> _Games:
+def step(game: Game, games: Games, actions: jax.Array, moves: jax.Array, key: jax.Array) -> Games:
     """Plays `actions` `[2N]` in the games where `moves` `[2N]`, and settles those that end or reach the ply cap."""
     after = jax.vmap(game.step)(games.states, actions, jax.random.split(key, len(actions)))
     states = select(moves, after, games.states)

@@ -1,0 +1,53 @@
+"""The moves of games by the names that people call them."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from alphagat.evaluation.openings import take, to_host
+from alphagat.games.base import Game
+
+STOP = -1  # in place of an action: the game is over
+
+
+@dataclasses.dataclass
+class History:
+    """One game from the first position on.
+
+    Attributes:
+      moves: `game.action_name` of each move.
+      players: who made it, 0 or 1.
+    """
+
+    moves: list[str]
+    players: list[int]
+
+    def add(self, game: Game, state: Any, action: int) -> None:
+        """Notes the move `action` in `state`, one state with numpy leaves."""
+        self.moves.append(game.action_name(state, action))
+        self.players.append(int(state.current_player))
+
+
+def replay(game: Game, actions: np.ndarray) -> list[History]:
+    """Names the moves of games without chance, `[N, T]` actions from the first position; `STOP` after a game's last."""
+    num_games, num_plies = actions.shape
+    histories = [History([], []) for _ in range(num_games)]
+    step, keys = _compile_step(game), jax.random.split(jax.random.key(0), num_games)
+    states = to_host(jax.vmap(game.init)(keys))
+    for ply in range(num_plies):
+        going_on = actions[:, ply] != STOP
+        if not going_on.any():
+            break
+        for row in np.flatnonzero(going_on):
+            histories[row].add(game, take(states, row), int(actions[row, ply]))
+        states = to_host(step(states, np.maximum(actions[:, ply], 0).astype(np.int32), keys))
+    return histories
+
+
+@functools.lru_cache(maxsize=32)
+def _compile_step(game: Game) -> Callable:
+    return jax.jit(jax.vmap(game.step))

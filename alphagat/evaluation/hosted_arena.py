@@ -1,0 +1,101 @@
+"""Matches in which at least one player thinks on the host: all games go on in step, an engine's one after the other."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from alphagat.evaluation import arena
+from alphagat.evaluation.history import History, replay
+from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
+from alphagat.evaluation.openings import Openings, count, take
+from alphagat.evaluation.players import Act, Player
+from alphagat.evaluation.positions import Engine, EngineError, Position
+from alphagat.games.base import Game
+
+
+def play_hosted_match(
+    game: Game,
+    player_a: Player | Engine,
+    player_b: Player | Engine,
+    openings: Openings,
+    key: jax.Array,
+    report: Callable[[str], None] = lambda line: None,
+) -> MatchResult:
+    """Plays two games from each of the `[N]` openings, and returns A's results, as `arena.play_match` does.
+
+    A player of the devices moves in at most N games at once. An engine that fails loses the game that it failed in; the
+    match goes on, and `report` gets a line with what the engine said last.
+    """
+    num_openings = count(openings.states)
+    games = jax.tree.map(np.array, arena.set_up(game, openings.states))
+    histories = replay(game, np.tile(openings.actions, (2, 1)))
+    forfeits = np.full(2 * num_openings, "", dtype=FORFEIT_DTYPE)
+    number = 0
+    while not games.done.all():
+        round_key, number = jax.random.fold_in(key, number), number + 1
+        actions, moves = np.zeros(2 * num_openings, np.int32), np.zeros(2 * num_openings, bool)
+        a_moves = games.states.current_player == games.a_player
+        for side, player in enumerate((player_a, player_b)):
+            (rows,) = np.nonzero(~games.done & (a_moves == (side == 0)))
+            if isinstance(player, Engine):
+                chosen, failed = _ask(game, player, games.states, rows, histories, report)
+            else:
+                chosen = _act(player, jax.random.fold_in(round_key, side), games.states, rows, num_openings)
+                failed = {}
+            actions[rows], moves[rows] = chosen, True
+            for row, end in failed.items():
+                moves[row], forfeits[row] = False, end
+                games.done[row], games.outcomes[row] = True, (-1, 1)[side]
+        for row in np.flatnonzero(moves):
+            histories[row].add(game, take(games.states, row), int(actions[row]))
+        games = jax.tree.map(np.array, _compile_step(game)(games, actions, moves, round_key))
+    outcomes, plies, actions, forfeits = (
+        x.reshape(2, num_openings, *x.shape[1:]) for x in (games.outcomes, games.plies, games.actions, forfeits)
+    )
+    return MatchResult(outcomes, plies, actions, forfeits)
+
+
+def _ask(
+    game: Game,
+    engine: Engine,
+    states: Any,
+    rows: np.ndarray,
+    histories: list[History],
+    report: Callable[[str], None],
+) -> tuple[np.ndarray, dict[int, str]]:
+    """Returns the engine's action in each of `rows`, and what it did in those where it gave none."""
+    actions, failed = np.zeros(len(rows), np.int32), {}
+    for number, row in enumerate(rows):
+        history = histories[row]
+        position = Position(game, take(states, row), tuple(history.moves), tuple(history.players))
+        try:
+            actions[number] = engine.choose(position)
+        except EngineError as error:
+            failed[int(row)] = error.end
+            report(f"{engine.name} lost a game after {len(history.moves)} plies, {error.end}: {error}")
+    return actions, failed
+
+
+def _act(player: Player, key: jax.Array, states: Any, rows: np.ndarray, size: int) -> np.ndarray:
+    """Returns the player's action in each of `rows`, asked for in batches of `size`."""
+    act, actions = compile_act(player.act), np.zeros(len(rows), np.int32)
+    for start in range(0, len(rows), size):
+        some = rows[start : start + size]
+        batch = take(states, np.resize(some, size))  # one shape, one program
+        actions[start : start + size] = np.asarray(act(player.params, jax.random.fold_in(key, start), batch))[
+            : len(some)
+        ]
+    return actions
+
+
+@functools.lru_cache(maxsize=32)
+def compile_act(act: Act) -> Callable:
+    return jax.jit(act)
+
+
+@functools.lru_cache(maxsize=32)
+def _compile_step(game: Game) -> Callable:
+    return jax.jit(functools.partial(arena.step, game))

@@ -1,0 +1,84 @@
+"""What a match gave."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from alphagat.evaluation.positions import FORFEITS
+from alphagat.evaluation.statistics import elo_difference, wilson_interval
+
+FORFEIT_DTYPE = f"<U{max(map(len, FORFEITS))}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MatchResult:
+    """How player A did against player B.
+
+    Attributes:
+      outcomes: `[2, N]` float32, what each game paid to A, so +1 won, 0 drawn, -1 lost; in row 0 A is player 0, in
+        row 1 player 1 (in most games, the first and the second to move).
+      plies: `[2, N]` int32, moves played after the opening.
+      actions: `[2, N, T]` int32, those moves; -1 after the last.
+      forfeits: `[2, N]` str, what the loser did where it did not lose by the rules (`positions.Forfeit`), else empty.
+    """
+
+    outcomes: np.ndarray
+    plies: np.ndarray
+    actions: np.ndarray
+    forfeits: np.ndarray
+
+    @property
+    def num_games(self) -> int:
+        return self.outcomes.size
+
+    @property
+    def wins(self) -> int:
+        return int((self.outcomes > 0).sum())
+
+    @property
+    def draws(self) -> int:
+        return int((self.outcomes == 0).sum())
+
+    @property
+    def losses(self) -> int:
+        return int((self.outcomes < 0).sum())
+
+    @property
+    def score(self) -> float:
+        """Share of the points in [0, 1]: a win counts 1, a draw 1/2."""
+        return (self.wins + self.draws / 2) / self.num_games
+
+    @property
+    def score_by_colour(self) -> tuple[float, float]:
+        """The score of the games in which A is player 0, and player 1."""
+        first, second = (np.sign(self.outcomes).astype(np.float64).mean(axis=1) + 1) / 2
+        return float(first), float(second)
+
+    @property
+    def pair_scores(self) -> np.ndarray:
+        """`[N]` A's points from the two games of each opening: 0, 1/2, 1, 3/2 or 2."""
+        return (np.sign(self.outcomes).astype(np.float64).sum(axis=0) + 2) / 2
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of the score."""
+        return wilson_interval(self.score, self.num_games)
+
+    @property
+    def elo(self) -> float:
+        """A's rating minus B's."""
+        return elo_difference(self.score)
+
+    @property
+    def mean_plies(self) -> float:
+        return float(self.plies.mean())
+
+
+def join(results: Sequence[MatchResult]) -> MatchResult:
+    """Joins the parts of one match, in order."""
+    parts = (np.concatenate([getattr(each, field.name) for each in results], axis=1) for field in FIELDS)
+    return MatchResult(*parts)
+
+
+FIELDS = dataclasses.fields(MatchResult)
