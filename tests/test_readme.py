@@ -13,11 +13,12 @@ from alphagat import games
 from alphagat.training.loop import train
 from alphagat.training.metrics import read_metrics
 from tests.games import test_conformance
-from tests.games.conftest import record_games
+from tests.games.conftest import FIRST_SEED, make_recorder
 from tests.training.tiny import tiny_config
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 BOARD = "kayles:8"
+RECORD = make_recorder(FIRST_SEED)
 CHECKS = [
     check
     for name, check in vars(test_conformance).items()
@@ -39,7 +40,7 @@ def kayles():
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_it_keeps_the_contract(check):
-    arguments = {"name": BOARD, "record": record_games}
+    arguments = {"name": BOARD, "record": RECORD}
     check(**{name: arguments[name] for name in inspect.signature(check).parameters})
 
 

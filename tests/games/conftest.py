@@ -59,14 +59,19 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("game_seed", seeds, scope="session")
 
 
-@pytest.fixture(scope="session")
-def record(game_seed):
-    """Returns a function of (board's name, number of games) to a Record."""
+def make_recorder(seed: int):
+    """Returns a function of (board's name, number of games) to a Record, the same one for the same arguments."""
 
     @functools.cache
     def record_games(name: str, num_games: int) -> Record:
-        actions, states, legal = compile_random_play(name, num_games)(jax.random.key(game_seed))
+        actions, states, legal = compile_random_play(name, num_games)(jax.random.key(seed))
         host = (np.asarray(x) for x in (actions, states.current_player, legal, states.rewards, states.terminated))
         return Record(*host, states)
 
     return record_games
+
+
+@pytest.fixture(scope="session")
+def record(game_seed):
+    """Returns a function of (board's name, number of games) to a Record."""
+    return make_recorder(game_seed)

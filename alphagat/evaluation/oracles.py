@@ -1,0 +1,109 @@
+"""How a player compares with perfect play, by stage of the game."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from alphagat.evaluation.connect_four import connect_four_scores
+from alphagat.evaluation.openings import count, random_positions, take, to_host
+from alphagat.evaluation.solvers import solve, stone_owners
+from alphagat.games.base import Game
+from alphagat.search import Evaluator, Search
+
+STAGES = ("early", "middle", "late")  # thirds of the range of plies
+CONNECT_FOUR = "connect_four"
+CONNECT_FOUR_PLIES = 12, 34  # before these the solver is slow, after them few moves are left
+ILLEGAL_SCORE = -(2**30)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Oracle:
+    """Positions reached by uniformly random legal play, and what perfect play says of them.
+
+    Attributes:
+      states: `[N]`, none of them over.
+      scores: `[N, A]` int32 of each move for the player to move: its sign is the exact value of the position after it;
+        the highest are the best moves. `ILLEGAL_SCORE` where there is no move.
+      stages: `[N]` int32, the index in `STAGES`.
+    """
+
+    states: Any
+    scores: np.ndarray
+    stages: np.ndarray
+
+    @property
+    def values(self) -> np.ndarray:
+        """`[N]` the exact value of each position, -1, 0 or 1, for the player to move."""
+        return np.sign(self.scores.max(axis=1))
+
+    def shares(self, right: np.ndarray, of: np.ndarray | bool = True) -> dict[str, float]:
+        """Returns the share of `right` `[N]` among the positions `of` `[N]`: in all, and by stage where it has any."""
+        among = np.broadcast_to(of, right.shape)
+        found = {"": among} | {f"_{name}": among & (self.stages == i) for i, name in enumerate(STAGES)}
+        return {name: float(right[rows].mean()) for name, rows in found.items() if rows.any()}
+
+
+@functools.lru_cache(maxsize=8)
+def make_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
+    """Draws positions, and solves them.
+
+    Their plies are uniform between 2/7 and 6/7 of the longest game; in Connect Four from 12 to 34, where solving takes
+    about 20 ms a position.
+
+    Raises:
+      UserError: the board has no exact solver.
+    """
+    solve_all = _solver_of(game)
+    longest = game.max_plies
+    low, high = CONNECT_FOUR_PLIES if game.name == CONNECT_FOUR else (2 * longest // 7, 6 * longest // 7)
+    states = to_host(random_positions(game, num_positions, low, high, seed))
+    plies = (np.asarray(stone_owners(game, states)) != 0).sum(axis=1)
+    stages = (plies - low) * len(STAGES) // (high - low + 1)
+    scores = np.where(states.legal_action_mask, solve_all(states).astype(np.int32), ILLEGAL_SCORE)
+    return Oracle(states, scores, stages)
+
+
+def _solver_of(game: Game) -> Callable[[Any], np.ndarray]:
+    """Returns a function of `[N]` states to `[N, A]` scores."""
+    if game.name == CONNECT_FOUR:
+        return connect_four_scores
+    solver = solve(game.name)
+    return lambda states: np.stack([solver.action_values(take(states, row)) for row in range(count(states))])
+
+
+class OracleTest:
+    """Puts the positions of an oracle to a network, alone and with a search."""
+
+    def __init__(self, oracle: Oracle, evaluate: Evaluator, search: Search):
+        self._oracle = oracle
+        self._ask = jax.jit(functools.partial(_ask, evaluate, search))
+        self._states = jax.tree.map(jnp.asarray, oracle.states)
+
+    def play(self, params: Any, key: jax.Array) -> dict[str, float]:
+        """Returns shares in [0, 1], each of all positions and, with `_early`, `_middle`, `_late` behind, by stage.
+
+        `best_move` is of the network's most probable moves that are best, `best_move_search` of the search's moves;
+        `value_sign` is of the positions that are not drawn, those whose winner the network's value names.
+        """
+        raw, searched, values = jax.device_get(self._ask(params, key, self._states))
+        oracle, rows = self._oracle, np.arange(len(raw))
+        best = oracle.scores.max(axis=1)
+        shares = {
+            "best_move": oracle.shares(oracle.scores[rows, raw] == best),
+            "best_move_search": oracle.shares(oracle.scores[rows, searched] == best),
+            "value_sign": oracle.shares(np.sign(values) == oracle.values, oracle.values != 0),
+        }
+        return {name + stage: share for name, stages in shares.items() for stage, share in stages.items()}
+
+
+def _ask(evaluate: Evaluator, search: Search, params: Any, key: jax.Array, states: Any) -> tuple:
+    """Returns `[N]` the moves of the network and of the search, and the network's values."""
+    evaluation = evaluate(params, states)
+    raw = jnp.where(states.legal_action_mask, evaluation.prior_logits, -jnp.inf).argmax(axis=-1)
+    plies = jnp.zeros(states.terminated.shape, jnp.int32)  # they steer the temperature of self-play only
+    return raw, search(params, key, states, plies).action, evaluation.value

@@ -1,0 +1,172 @@
+"""Ratings on the Elo scale of any number of players, from their matches with each other (Bradley and Terry 1952).
+
+The model: player A scores against B the share `1 / (1 + 10 ** ((B - A) / 400))`; a draw is half a win to each.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from alphagat.errors import UserError
+from alphagat.evaluation import bradley_terry
+from alphagat.evaluation.statistics import MAX_ELO
+
+ELO_PER_UNIT = 400 / np.log(10)  # the fit is in units of the natural logarithm
+# Games that two players who met count as having drawn beside those played: half a win to each, as Jeffreys' prior
+# Beta(1/2, 1/2) adds to a share. So a rating stays finite whoever won everything.
+PRIOR_GAMES = 1.0
+NUM_RESAMPLES = 1000
+QUANTILES = (0.025, 0.975)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Meeting:
+    """What a player scored against another.
+
+    Attributes:
+      player: its name, as it stands in the ratings.
+      opponent: the other's.
+      points: `[N]` float64, the player's points from each of N independent units: single games, or the two games of
+        each opening (`MatchResult.pair_scores`), which are alike.
+      games_per_unit: games that each unit has; a unit's points are 0 to this.
+    """
+
+    player: str
+    opponent: str
+    points: np.ndarray
+    games_per_unit: int = 2
+
+    @property
+    def num_games(self) -> int:
+        return len(self.points) * self.games_per_unit
+
+    @property
+    def score(self) -> float:
+        """The player's share of the points, in [0, 1]."""
+        return float(np.sum(self.points)) / self.num_games
+
+    @classmethod
+    def of_score(cls, player: str, opponent: str, score: float, num_games: int) -> "Meeting":
+        """Returns the meeting of which only the score is known: as many wins as it allows, at most one draw, and
+        losses. Where there were more draws, results vary less than this supposes: intervals are on the safe side.
+        """
+        half_points = round(2 * score * num_games)
+        points = np.minimum(2, np.maximum(0, half_points - 2 * np.arange(num_games))) / 2
+        return cls(player, opponent, points, games_per_unit=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rating:
+    """A player's rating over the anchor's, and its 95% interval; all three are 0 for the anchor."""
+
+    elo: float
+    low: float
+    high: float
+
+
+def rate(
+    meetings: Sequence[Meeting], anchor: str, num_resamples: int = NUM_RESAMPLES, seed: int = 0
+) -> dict[str, Rating]:
+    """Rates all players of the meetings; does not depend on the order of meetings, or of the units in one.
+
+    The ratings are those of maximum likelihood, where each pair that met is taken to have drawn `PRIOR_GAMES` more.
+    The intervals are quantiles of a Bayesian bootstrap (Rubin 1981): the units of each pair are weighted at random, and
+    so are two more, one won and one lost, that weigh `PRIOR_GAMES` together. Thus also who won everything has an
+    interval; its far end, about which the games say nothing, is at most `MAX_ELO` from the opponent.
+
+    Raises:
+      UserError: the anchor has no games, a player is not linked to it by any chain of meetings, or plays itself.
+    """
+    pairs = _pairs(meetings)
+    names = sorted({name for pair in pairs for name in pair})
+    _check_linked(names, pairs, anchor)
+    players = np.array([[names.index(a), names.index(b)] for a, b in pairs])  # [P, 2]
+    generator = np.random.default_rng(seed)
+    units = [_Units.of(pairs[pair]) for pair in pairs]
+    games = np.array([each.games for each in units])
+    points = np.array([each.points for each in units])
+    shares = np.array([each.resample(generator, num_resamples) for each in units]).T  # [R, P]
+    wins = np.concatenate([[points + PRIOR_GAMES / 2], games * shares])
+    losses = np.concatenate([[games - points + PRIOR_GAMES / 2], games * (1 - shares)])
+    elo = ELO_PER_UNIT * bradley_terry.fit(players, wins, losses, len(names), names.index(anchor))
+    low, high = np.quantile(elo[1:], QUANTILES, axis=0)
+    return {
+        name: Rating(float(value), float(min(low[number], value)), float(max(high[number], value)))
+        for number, (name, value) in enumerate(zip(names, elo[0]))
+    }
+
+
+def linked(meetings: Iterable[Meeting], anchor: str) -> list[Meeting]:
+    """Returns the meetings of those players that a chain of meetings links to the anchor."""
+    meetings = [each for each in meetings if len(each.points)]
+    reached = _reach([(each.player, each.opponent) for each in meetings], anchor)
+    return [each for each in meetings if each.player in reached]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Units:
+    """The independent units of a pair: distinct points and how often each came, both `[K]`, by games per unit."""
+
+    parts: tuple[tuple[int, np.ndarray, np.ndarray], ...]
+
+    @classmethod
+    def of(cls, points: dict[int, list[np.ndarray]]) -> "_Units":
+        return cls(
+            tuple((size, *np.unique(np.concatenate(points[size]), return_counts=True)) for size in sorted(points))
+        )
+
+    @property
+    def games(self) -> float:
+        return float(sum(size * counts.sum() for size, _, counts in self.parts))
+
+    @property
+    def points(self) -> float:
+        return float(sum(values @ counts for _, values, counts in self.parts))
+
+    def resample(self, generator: np.random.Generator, number: int) -> np.ndarray:
+        """Draws `[number]` shares of the points."""
+        points = games = np.zeros(number)
+        for size, values, counts in self.parts:
+            prior = PRIOR_GAMES / len(self.parts) / size / 2  # in units of this size, at either end
+            values = np.concatenate([values, [0, size]])
+            weights = generator.standard_gamma(np.concatenate([counts, [prior, prior]]), (number, len(values)))
+            points, games = points + weights @ values, games + size * weights.sum(axis=1)
+        limit = 1 / (1 + 10 ** (MAX_ELO / 400))
+        return np.clip(points / games, limit, 1 - limit)
+
+
+def _pairs(meetings: Sequence[Meeting]) -> dict[tuple[str, str], dict[int, list[np.ndarray]]]:
+    """Collects the points of each pair, those of the alphabetically first, by the games per unit; sorted."""
+    pairs: dict[tuple[str, str], dict[int, list[np.ndarray]]] = {}
+    for each in meetings:
+        if each.player == each.opponent:
+            raise UserError(f"player {each.player!r} met itself, which says nothing: give the two players two names")
+        if not len(each.points):
+            continue
+        points, size = np.asarray(each.points, np.float64), each.games_per_unit
+        first = each.player < each.opponent
+        pair = (each.player, each.opponent) if first else (each.opponent, each.player)
+        pairs.setdefault(pair, {}).setdefault(size, []).append(points if first else size - points)
+    return dict(sorted(pairs.items()))
+
+
+def _reach(pairs: Iterable[tuple[str, str]], anchor: str) -> set[str]:
+    reached, pending, pairs = {anchor}, [anchor], list(pairs)
+    while pending:
+        name = pending.pop()
+        new = {b if a == name else a for a, b in pairs if name in (a, b)} - reached
+        reached |= new
+        pending += new
+    return reached
+
+
+def _check_linked(names: Sequence[str], pairs: Iterable[tuple[str, str]], anchor: str) -> None:
+    if anchor not in names:
+        raise UserError(f"anchor {anchor!r} has no games: take one of {', '.join(names) or 'the players of a match'}")
+    apart = [name for name in names if name not in _reach(pairs, anchor)]
+    if apart:
+        raise UserError(
+            f"no chain of matches links {', '.join(apart)} to the anchor {anchor!r}: their ratings cannot be compared; "
+            "let one of them play a player that is linked"
+        )

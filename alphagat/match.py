@@ -1,0 +1,59 @@
+"""Plays two players against each other: `python -m alphagat.match runs/a runs/b --games 200`."""
+
+import sys
+from collections.abc import Sequence
+
+from alphagat import commands
+
+EXAMPLES = """\
+A and B are each a run folder, one of its checkpoints (runs/1/checkpoints/40), random, mcts:N (plain Monte-Carlo tree
+search), solver (Connect Four by bitbully; tic_tac_toe and hex up to 3x3 by a table), gtp:COMMAND or uci:COMMAND.
+
+examples:
+  python -m alphagat.match runs/c4 mcts:1000 --games 200
+  python -m alphagat.match runs/c4/checkpoints/100 runs/c4/checkpoints/400 --simulations 64 --sprt 0,30
+  python -m alphagat.match runs/c4 solver --opening_plies 2 --simulations 256 --out c4.sgf
+  python -m alphagat.match runs/go 'gtp:gnugo --mode gtp --level 1 --chinese-rules --positional-superko' --games 20
+  python -m alphagat.match runs/chess uci:stockfish --engine_option 'Skill Level=0' --move_nodes 100"""
+
+
+def make_parser() -> commands.ArgumentParser:
+    parser = commands.ArgumentParser(
+        prog="python -m alphagat.match",
+        description="Plays A against B, each opening with both colours, and tells who is stronger.",
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("a", metavar="A")
+    parser.add_argument("b", metavar="B")
+    parser.add_argument("--board", help="e.g. hex:7 (default: the first board of the run)")
+    parser.add_argument("--games", type=int, help="an even number (default: 200, or all with --opening_plies)")
+    parser.add_argument("--opening_plies", type=int, help="start from all distinct openings of so many plies")
+    parser.add_argument("--simulations", help="of trained players: N, or N,M for A and B (default: as in their runs)")
+    parser.add_argument("--sprt", metavar="ELO0,ELO1", help="stop once A is surely not ELO0, or ELO1, stronger than B")
+    parser.add_argument("--out", metavar="FILE", help="a new file for the games: SGF, or PGN for chess")
+    parser.add_argument("--games_at_once", type=int, help="(default: all; 8 with an engine; 64 with --sprt)")
+    parser.add_argument("--move_seconds", type=float, default=1.0, help="of engines (default: %(default)s)")
+    parser.add_argument("--move_nodes", type=int, help="of UCI engines, in place of seconds")
+    parser.add_argument("--engine_option", action="append", default=[], metavar="NAME=VALUE", help="of UCI engines")
+    parser.add_argument("--seed", type=int, default=0, help="of openings and players (default: %(default)s)")
+    return parser
+
+
+def match(argv: Sequence[str]) -> None:
+    """Plays the match that `argv` describes and prints its result."""
+    options = make_parser().parse_args(list(argv))
+    from alphagat import sharding  # JAX is imported only after the flags were found right
+
+    sharding.configure_cpu_devices(0)
+    from alphagat.training.match_command import play
+
+    play(options)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Plays as `argv` (without the program's name) says and returns the exit status."""
+    return commands.run(match, argv, interrupted="interrupted; what was played is in the file of --out, if any")
+
+
+if __name__ == "__main__":
+    commands.end(run(sys.argv[1:]))

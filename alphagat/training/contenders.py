@@ -1,0 +1,78 @@
+"""Players by the names that commands take: trained ones, engines, and those of `evaluation`."""
+
+import dataclasses
+from pathlib import Path
+
+from alphagat.errors import UserError
+from alphagat.evaluation.gtp import GtpEngine
+from alphagat.evaluation.perfect import SolverEngine
+from alphagat.evaluation.players import Player, make_opponent
+from alphagat.evaluation.positions import Engine
+from alphagat.evaluation.uci import UciEngine
+from alphagat.games.base import Game
+from alphagat.training.agent import load
+from alphagat.training.checkpoints import CHECKPOINT_FOLDER
+from alphagat.training.run_folder import CONFIG_FILE, read_config
+
+KINDS = "a run folder, one of its checkpoints (runs/1/checkpoints/40), random, mcts:N, solver, gtp:COMMAND, uci:COMMAND"
+
+
+@dataclasses.dataclass(frozen=True)
+class EngineLimits:
+    """What engines are given for a move.
+
+    Attributes:
+      seconds: at most.
+      nodes: of a UCI engine's search, instead of seconds; None: no limit.
+      options: of UCI engines, by name.
+    """
+
+    seconds: float = 1.0
+    nodes: int | None = None
+    options: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+def make_contender(
+    game: Game, name: str, num_simulations: int | None, limits: EngineLimits, seed: int
+) -> Player | Engine:
+    """Makes the player of that name.
+
+    Args:
+      num_simulations: of a trained player; None: as in its run's own evaluations.
+      seed: of an exact player's choice among equal moves.
+
+    Raises:
+      UserError: there is no such player, or none for this board.
+    """
+    kind, _, argument = name.partition(":")
+    if kind in ("gtp", "uci") and not argument.strip():
+        raise UserError(f"player {name!r}: it names no program; take {kind}:COMMAND, such as gtp:'gnugo --mode gtp'")
+    if kind == "gtp":
+        return GtpEngine(game, argument, limits.seconds)
+    if kind == "uci":
+        return UciEngine(game, argument, limits.seconds, limits.nodes, limits.options)
+    if name == "solver" and game.name == "connect_four":
+        return SolverEngine(game, seed)
+    if (run := _run_of(name)) is not None:
+        return load(run[0], run[1], game.name).player(num_simulations)
+    if kind in ("random", "mcts", "solver"):
+        return make_opponent(game, name)
+    raise UserError(f"player {name!r}: there is no such folder; take {KINDS}")
+
+
+def board_of(*names: str) -> str | None:
+    """Returns the first board of the first trained player among `names`; None where there is none."""
+    runs = [run for run in map(_run_of, names) if run is not None]
+    return read_config(runs[0][0]).boards[0] if runs else None
+
+
+def _run_of(name: str) -> tuple[Path, int | None] | None:
+    """Returns the run folder and the iteration that a player's name stands for; None where it is no folder."""
+    folder = Path(name)
+    if not folder.is_dir():
+        return None
+    if folder.parent.name == CHECKPOINT_FOLDER and folder.name.isdigit():
+        return folder.parent.parent, int(folder.name)
+    if not (folder / CONFIG_FILE).exists():
+        raise UserError(f"player {name!r}: this folder holds no run; take {KINDS}")
+    return folder, None

@@ -1,0 +1,87 @@
+"""Perfect play as a measure: right players get 1, wrong ones less, and each stage is counted by itself."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.evaluation.oracles import ILLEGAL_SCORE, STAGES, OracleTest, make_oracle
+from alphagat.evaluation.solvers import make_solved_table, position_code
+from alphagat.games import make_game
+from alphagat.search import Evaluation
+from alphagat.search.tree import SearchOutput
+
+KEY = jax.random.key(0)
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "hex:3", "connect_four"])
+def test_positions_have_their_exact_scores(name):
+    if name == "connect_four":
+        pytest.importorskip("bitbully")
+    game = make_game(name)
+    oracle = make_oracle(game, 60, seed=1)
+    legal = np.asarray(oracle.states.legal_action_mask)
+    assert ((oracle.scores > ILLEGAL_SCORE) == legal).all()
+    assert set(oracle.stages.tolist()) == {0, 1, 2}
+    # A move that ends the game has the value that the rules pay.
+    rows, actions = np.nonzero(legal)
+    before = jax.tree.map(lambda x: jnp.asarray(x)[rows], oracle.states)
+    after = jax.vmap(game.step)(before, jnp.asarray(actions, jnp.int32), jax.random.split(KEY, len(rows)))
+    over = np.asarray(after.terminated)
+    paid = np.asarray(after.rewards)[np.arange(len(rows)), np.asarray(before.current_player)]
+    assert over.sum() > 5
+    assert (np.sign(oracle.scores[rows, actions])[over] == paid[over]).all()
+
+
+def table_players(game, flip):
+    """Returns an evaluator and a search that play by the table of the solver, or against it where `flip` `[N]`."""
+    table = jnp.asarray(make_solved_table(game))
+
+    def logits(states):
+        best = table[position_code(game, states)]
+        return jnp.where(flip[:, None], 1.0 - best, 1.0 * best)
+
+    def evaluate(params, states):
+        return Evaluation(prior_logits=logits(states), value=params * jnp.ones(len(flip)))
+
+    def search(params, key, states, plies):
+        moves = jnp.where(states.legal_action_mask, logits(states), -1.0)
+        return SearchOutput(moves.argmax(-1).astype(jnp.int32), moves, jnp.zeros(len(flip)))
+
+    return evaluate, search
+
+
+def test_shares_by_stage():
+    game = make_game("hex:3")
+    oracle = make_oracle(game, 200, seed=0)
+    is_worse = (oracle.scores < oracle.scores.max(axis=1, keepdims=True)) & (oracle.scores > ILLEGAL_SCORE)
+    has_worse = is_worse.any(axis=1)
+    flip = has_worse & (oracle.stages == 1)
+    found = OracleTest(oracle, *table_players(game, jnp.asarray(flip))).play(jnp.float32(0.3), KEY)
+    middle = 1 - has_worse[oracle.stages == 1].mean()
+    assert 0 < middle < 1
+    for name in ("best_move", "best_move_search"):
+        assert found[f"{name}_early"] == found[f"{name}_late"] == 1
+        assert found[f"{name}_middle"] == pytest.approx(middle)
+        assert found[name] == pytest.approx(1 - flip.mean())
+    won = oracle.values == 1  # there are no draws in Hex
+    assert found["value_sign"] == pytest.approx(won.mean())
+    for number, stage in enumerate(STAGES):
+        assert found[f"value_sign_{stage}"] == pytest.approx(won[oracle.stages == number].mean())
+
+
+def test_drawn_positions_have_no_sign():
+    game = make_game("tic_tac_toe")
+    oracle = make_oracle(game, 100, seed=0)
+    assert (oracle.values == 0).any()
+    players = table_players(game, jnp.zeros(100, bool))
+    for value in (-0.5, 0.5):
+        found = OracleTest(oracle, *players).play(jnp.float32(value), KEY)
+        decided = oracle.values[oracle.values != 0]
+        assert found["value_sign"] == pytest.approx((decided == np.sign(value)).mean())
+
+
+def test_a_board_without_a_solver_is_refused():
+    with pytest.raises(UserError, match="board othello:8: there is no exact solver"):
+        make_oracle(make_game("othello:8"), 10, seed=0)

@@ -1,0 +1,121 @@
+"""The command that plays two players against each other: its table, its file of games, and its one line of refusal."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from alphagat import match, sharding
+from alphagat.evaluation.records import read_games
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.run_folder import open_run_folder
+from alphagat.training.state import init_state
+from tests.training.tiny import tiny_config, tiny_setup
+
+FAKE_ENGINE = Path(__file__).parent / "evaluation" / "fake_engine.py"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    folder = open_run_folder(tmp_path_factory.mktemp("match") / "run", tiny_config())
+    with Checkpoints(folder) as checkpoints:
+        for iteration in (3, 5):
+            checkpoints.save(init_state([tiny_setup()], sharding.make_mesh(1)), iteration)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def cells(output: str) -> list[str]:
+    """Returns the cells of the table's only row."""
+    row = next(line for line in output.splitlines() if line.startswith("│"))
+    return [cell.strip() for cell in row.strip("│").split("│")]
+
+
+def test_two_checkpoints_of_a_run(run, tmp_path, capsys):
+    out = tmp_path / "games.sgf"
+    players = [f"{run}/checkpoints/3", str(run)]
+    flags = ["--games", "8", "--simulations", "2,4", "--out", str(out)]
+    assert match.run([*players, *flags]) == 0
+    printed = capsys.readouterr()
+    assert "hex:2, 8 games" in printed.out
+    player, won, drawn, lost, score, *_ = cells(printed.out)
+    assert player == f"{run}/checkpoints/3 (iteration 3, 2 simulations)"
+    assert int(won) + int(drawn) + int(lost) == 8
+    assert float(score.strip("%")) == pytest.approx(100 * int(won) / 8, abs=0.1)
+    records = read_games(out.read_text())
+    assert len(records) == 8
+    assert records[0].names == records[1].names[::-1] == (player, f"{run} (iteration 5, 4 simulations)")
+    wins = [record.names[0 if record.outcome > 0 else 1] for record in records]
+    assert wins.count(player) == int(won)
+    assert len({record.moves[:1] for record in records}) == 4
+
+
+def test_all_openings_of_two_plies_in_parts(capsys):
+    assert match.run(["mcts:2", "random", "--board", "hex:3", "--opening_plies", "2", "--games_at_once", "48"]) == 0
+    assert "hex:3, 144 games against random" in capsys.readouterr().out
+
+
+def test_a_match_that_is_soon_decided_stops(capsys):
+    flags = ["--board", "tic_tac_toe", "--sprt", "0,50", "--games", "500", "--games_at_once", "20"]
+    assert match.run(["mcts:50", "random", *flags]) == 0
+    printed = capsys.readouterr().out
+    assert "SPRT: accepted after" in printed
+    assert sum(int(cell) for cell in cells(printed)[1:4]) < 500
+
+
+def test_games_lost_by_an_engine_are_named(capsys):
+    engine = f"gtp:'{sys.executable}' '{FAKE_ENGINE}' gtp die"
+    assert match.run(["random", engine, "--board", "go:5", "--games", "2"]) == 0
+    printed = capsys.readouterr()
+    assert cells(printed.out)[1:4] == ["2", "0", "0"]
+    assert "lost 2 games by this: died" in printed.out
+    assert printed.err.count("lost a game after") == 2
+
+
+MISTAKES = {
+    "no player": ([], "the following arguments are required: A, B"),
+    "no such folder": (["no/run", "random", "--board", "hex:3"], "player 'no/run': there is no such folder"),
+    "a folder without a run": (["tests", "random", "--board", "hex:3"], "player 'tests': this folder holds no run"),
+    "no board": (["random", "random"], "--board is missing"),
+    "unknown board": (["random", "random", "--board", "hexx:3"], "board hexx:3: there is no such game"),
+    "one player": (["random", "random", "--board", "2048"], "needs a game for two"),
+    "odd games": (["random", "random", "--board", "hex:3", "--games", "7"], "--games 7: take an even number"),
+    "too many games": (["random", "random", "--board", "hex:2", "--games", "600"], "play at most"),
+    "no program": (["random", "gtp:", "--board", "go:5"], "player 'gtp:': it names no program"),
+    "not installed": (["random", "gtp:no-such-engine -x", "--board", "go:5"], "no-such-engine"),
+    "engine of another game": (["random", "uci:stockfish", "--board", "go:5"], "go:5"),
+    "sprt": (["random", "random", "--board", "hex:3", "--sprt", "30,0"], "--sprt 30,0: take two differences"),
+    "simulations": (["random", "random", "--board", "hex:3", "--simulations", "1,2,3"], "--simulations 1,2,3: take"),
+    "seconds": (["random", "random", "--board", "hex:3", "--move_seconds", "0"], "--move_seconds 0: take"),
+    "option": (["random", "random", "--board", "hex:3", "--engine_option", "x"], "--engine_option x: write NAME"),
+    "ending": (
+        ["random", "random", "--board", "hex:3", "--out", "x.pgn"],
+        "--out x.pgn: games of hex:3 are written as",
+    ),
+    "out folder": (["random", "random", "--board", "hex:3", "--out", "no/x.sgf"], "there is no folder no"),
+    "out exists": (["random", "random", "--board", "hex:3", "--out", "README.md"], "nothing is overwritten"),
+}
+
+
+@pytest.mark.parametrize(("flags", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistake_gives_one_line_and_exit_2(capsys, flags: list[str], message: str):
+    assert match.run(flags) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+
+
+def test_a_checkpoint_of_another_family_is_refused(run, capsys):
+    assert match.run([str(run), "random", "--board", "go:5"]) == 2
+    assert "families hex, go" in capsys.readouterr().err
+
+
+def test_help(capsys):
+    assert match.run(["--help"]) == 0
+    assert "runs/c4 mcts:1000 --games 200" in capsys.readouterr().out
