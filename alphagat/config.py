@@ -47,6 +47,8 @@ class SelfplayConfig:
     num_groups: int = 8  # games with one search key and one share of the replay; a multiple of the devices
     plies_per_iteration: int = 16  # moves that every game makes per iteration
     opening_plies: int = 0  # a game starts after 0 to this many uniformly random moves
+    full_search_fraction: float = 1.0  # below 1: other plies get `fast_simulations`, and teach the value only
+    fast_simulations: int = 8  # of a ply that is not searched in full
     max_plies: int = 0  # a longer game is cut, with the result that the game names; 0: the game's own bound
     value_lambda: float = 1.0  # 1: the outcome; below: the lambda-return over the search values
     horizon: int = 0  # plies that a position waits for its target; 0: the longest game, so that the outcome is known
@@ -73,6 +75,7 @@ class LearnerConfig:
     weight_decay: float = 1e-4
     clip_norm: float = 1.0
     value_weight: float = 1.0  # of the value loss against the policy loss
+    average_decay: float = 0.0  # above 0: a moving average of the parameters plays; its own weight per update
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -82,6 +85,7 @@ class EvaluationConfig:
     every: int = 20  # iterations; also at the end; 0: never
     num_games: int = 200  # per opponent; even
     num_simulations: int = 32  # of the evaluated player
+    oracle_positions: int = 0  # random positions where the player is compared with perfect play; 0: none
     opponents: tuple[str, ...] = ("random", "mcts:100", "previous")  # previous: the parameters of the last evaluation
 
 

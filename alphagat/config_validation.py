@@ -20,6 +20,7 @@ CHOICES = {
 }
 MINIMA = {
     "seed": 0,
+    "evaluation.oracle_positions": 0,
     "num_iterations": 1,
     "mesh.data": 0,
     "network.width": 1,
@@ -33,6 +34,7 @@ MINIMA = {
     "selfplay.num_games": 1,
     "selfplay.num_groups": 1,
     "selfplay.plies_per_iteration": 1,
+    "selfplay.fast_simulations": 1,
     "selfplay.opening_plies": 0,
     "selfplay.max_plies": 0,
     "selfplay.horizon": 0,
@@ -56,7 +58,13 @@ POSITIVE = (
     "learner.learning_rate",
     "learner.clip_norm",
 )
-FRACTIONS = ("search.dirichlet_fraction", "selfplay.value_lambda", "learner.final_learning_rate_fraction")
+FRACTIONS = (
+    "search.dirichlet_fraction",
+    "selfplay.full_search_fraction",
+    "selfplay.value_lambda",
+    "learner.final_learning_rate_fraction",
+    "learner.average_decay",
+)
 OPPONENT = re.compile(r"random|previous|solver|mcts:[1-9][0-9]*")
 MAX_SEED = 2**32 - 1
 
@@ -157,6 +165,10 @@ def _check_together(config: Config) -> None:
         fix = f"it must be a multiple of config.selfplay.num_groups={selfplay.num_groups}"
         fix += f"; {_nearest_multiples(batch_size, selfplay.num_groups)}"
         raise _refusal("learner.batch_size", batch_size, fix)
+    if selfplay.full_search_fraction == 0:
+        raise _refusal("selfplay.full_search_fraction", 0.0, "it must be above 0, or no policy is taught; take 0.25")
+    if config.learner.average_decay == 1:
+        raise _refusal("learner.average_decay", 1.0, "it must be below 1, or the average would never move; take 0.99")
     if replay.min_size < batch_size:
         fix = f"it must be at least config.learner.batch_size={batch_size}, so that an update has its positions"
         raise _refusal("replay.min_size", replay.min_size, fix)

@@ -87,6 +87,7 @@ def network_parts(name: str, config: Config) -> dict:
         nodes[:batch_size],
         jnp.ones((batch_size, game.num_actions), bool),
         jnp.full((batch_size, game.num_actions), 1 / game.num_actions),
+        jnp.ones(batch_size),
         jnp.zeros(batch_size),
     )
     train = TrainState(params, setup.optimizer.init(params), jnp.zeros((), jnp.int32))
@@ -129,7 +130,7 @@ def selfplay_parts(config: Config, rows: dict[str, float]) -> dict:
 
     def play(setup, params, board):
         keys = jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(0)))(board.groups)
-        return play_and_store(setup, params, board, keys)[0].games.plies
+        return play_and_store(setup, params, board, keys, None)[0].games.plies
 
     def compile_play(setup):
         part = functools.partial(play, setup)

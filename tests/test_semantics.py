@@ -205,7 +205,7 @@ def make_toy_run(num_iterations, num_groups=2):
     setup = Setup(config, game, plan, network, uniform_evaluator, lambda step: 0.0 * step, optimizer)
     params = network.init(KEY, jnp.zeros((1, 1, 2)))
     groups = jnp.arange(num_groups, dtype=jnp.int32)  # the iteration consumes all of this, keys included
-    example = Sample(game.init(KEY), jnp.zeros(2), jnp.zeros(()))
+    example = Sample(game.init(KEY), jnp.zeros(2), jnp.zeros(()), jnp.zeros(()))
     games = jax.vmap(
         lambda group: start_games(
             game,
@@ -227,7 +227,6 @@ def make_toy_run(num_iterations, num_groups=2):
         key=jax.random.key_data(jax.random.key(1)),
         iteration=jnp.zeros((), jnp.int32),
         previous_params=jax.tree.map(jnp.copy, params),
-        rating=jnp.zeros(1),
     )
     return setup, run
 
@@ -312,7 +311,7 @@ def test_symmetry():
     solved = reachable_positions(game)
     states, _ = all_positions(game)
     best = np.asarray(solved.action_values == solved.values[:, None], np.float32)
-    samples = Sample(states, jnp.asarray(best), jnp.asarray(solved.values, jnp.float32))
+    samples = Sample(states, jnp.asarray(best), jnp.ones(len(best)), jnp.asarray(solved.values, jnp.float32))
     setup, run = make_toy_run(num_iterations=8, num_groups=1)
     ring = add(make_replay(jax.tree.map(lambda x: x[0], samples), len(best)), samples, jnp.bool_(True))
     setup = Setup(setup.config, game, setup.plan, *[None] * 4)  # no network

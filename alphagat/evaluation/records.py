@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from alphagat import __version__
 from alphagat.errors import UserError
 from alphagat.evaluation.history import replay
 from alphagat.evaluation.match_result import MatchResult
@@ -105,7 +104,7 @@ def _to_sgf(record: GameRecord) -> str:
         "FF": "4",
         "GM": str(SGF_NUMBERS.get(family, 0)),
         "CA": "UTF-8",
-        "AP": f"AlphaGAT:{__version__}",
+        "AP": "AlphaGAT",
         "SZ": size,
         "GN": record.board,
         "PB": record.names[0],
@@ -113,19 +112,14 @@ def _to_sgf(record: GameRecord) -> str:
         "RE": _sgf_result(record),
         "GC": record.forfeit,
     }
-    if isinstance(make_game(record.board), GoGame):
-        root |= {"RU": "Tromp-Taylor", "KM": f"{make_game(record.board).komi:g}"}
-    nodes = [{name: [_escape(grammar, value, name)] for name, value in root.items() if value}]
+    if isinstance(game := make_game(record.board), GoGame):
+        root |= {"RU": "Tromp-Taylor", "KM": f"{game.komi:g}"}
+    nodes = [{name: [grammar.escape_text(value.encode())] for name, value in root.items() if value}]
     for move, player in zip(record.moves, record.players):
         nodes.append({"BW"[player]: [_sgf_move(record.board, move).encode()]})
     tree = grammar.Coarse_game_tree()
     tree.sequence = nodes
     return grammar.serialise_game_tree(tree).decode()
-
-
-def _escape(grammar: Any, value: str, name: str) -> bytes:
-    encoded = value.encode()
-    return encoded if name == "AP" else grammar.escape_text(encoded)
 
 
 def _sgf_result(record: GameRecord) -> str:
@@ -187,7 +181,7 @@ def _to_pgn(record: GameRecord) -> str:
     chess, pgn = _import("chess"), _import("chess.pgn")
     game = pgn.Game()
     result = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}[record.outcome]
-    game.headers.update(Event=f"AlphaGAT {__version__}", White=record.names[0], Black=record.names[1], Result=result)
+    game.headers.update(Event="AlphaGAT", White=record.names[0], Black=record.names[1], Result=result)
     for tag in ("Site", "Date", "Round"):
         game.headers[tag] = "?"
     if record.forfeit:

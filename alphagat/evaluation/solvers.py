@@ -1,4 +1,4 @@
-"""Exact values of small boards by negamax on rules of its own, which share no code with the compiled ones."""
+"""Exact values of small boards on rules of their own, which share no code with the compiled ones."""
 
 import functools
 from collections.abc import Callable
@@ -10,13 +10,15 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.evaluation import openings
+from alphagat.evaluation.hex_solver import HexSolver
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.games.hex import HexGame
 from alphagat.games.mnk import MnkGame
 
 ILLEGAL = -2
-MAX_CELLS = 9  # Hex 4x4 takes minutes and has too many positions for a table
+MAX_CELLS = 9  # Hex 4x4 takes minutes by negamax, and has too many positions for a table
+MAX_HEX_SIZE = 5
 CHUNK = 512
 
 Position = tuple[int, int]  # bit sets of the stones of player 0 and player 1, bit `i` for cell `i`
@@ -28,9 +30,21 @@ class Solver:
     Values are +1, 0, -1 for a won, drawn, lost position, from the view of the player to move.
     """
 
-    def __init__(self, game: Game, num_cells: int, has_won: Callable[[int, int], bool]):
-        """Makes a solver; `has_won(player, stones)` tells whether the player's stones decide the game."""
+    def __init__(
+        self,
+        game: Game,
+        num_cells: int,
+        has_won: Callable[[int, int], bool],
+        search: Callable[[Position], int] | None = None,
+    ):
+        """Makes a solver.
+
+        Args:
+          has_won: `has_won(player, stones)` tells whether the player's stones decide the game.
+          search: gives the value of a position that is not over; None: negamax.
+        """
         self.game, self.num_cells, self.has_won = game, num_cells, has_won
+        self._search = search or self._negamax
         self._values: dict[Position, int] = {}
 
     def value(self, state: Any) -> int:
@@ -56,13 +70,16 @@ class Solver:
 
     def _value(self, position: Position) -> int:
         if position not in self._values:
-            best = ILLEGAL
-            for action in self._empty_cells(position):
-                best = max(best, self._value_after(position, action))
-                if best == 1:
-                    break
-            self._values[position] = best
+            self._values[position] = self._search(position)
         return self._values[position]
+
+    def _negamax(self, position: Position) -> int:
+        best = ILLEGAL
+        for action in self._empty_cells(position):
+            best = max(best, self._value_after(position, action))
+            if best == 1:
+                break
+        return best
 
     def _value_after(self, position: Position, action: int) -> int:
         player = (position[0] | position[1]).bit_count() % 2
@@ -89,7 +106,7 @@ class SolvedPositions(NamedTuple):
 
 @functools.lru_cache(maxsize=16)
 def solve(board_name: str) -> Solver:
-    """Returns the solver of a board: tic_tac_toe, or Hex up to 3x3 without the swap rule.
+    """Returns the solver of a board: tic_tac_toe, or Hex up to 5x5 without the swap rule.
 
     Raises:
       UserError: the board is not one of these.
@@ -98,9 +115,10 @@ def solve(board_name: str) -> Solver:
     if isinstance(game, MnkGame) and not game.gravity and game.rows * game.columns <= MAX_CELLS:
         lines = _lines(game.rows, game.columns, game.run)
         return Solver(game, game.rows * game.columns, lambda _, stones: any(stones & line == line for line in lines))
-    if isinstance(game, HexGame) and not game.swap and game.size**2 <= MAX_CELLS:
-        return Solver(game, game.size**2, functools.partial(_connects, game.size))
-    raise UserError(f"board {board_name}: there is no exact solver; take tic_tac_toe, hex:2 or hex:3")
+    if isinstance(game, HexGame) and not game.swap and game.size <= MAX_HEX_SIZE:
+        search = None if game.size**2 <= MAX_CELLS else HexSolver(game.size).value
+        return Solver(game, game.size**2, functools.partial(_connects, game.size), search)
+    raise UserError(f"board {board_name}: there is no exact solver; take tic_tac_toe or hex:2 to hex:{MAX_HEX_SIZE}")
 
 
 @functools.lru_cache(maxsize=16)
@@ -108,9 +126,11 @@ def reachable_positions(game: Game) -> SolvedPositions:
     """Plays every legal move from every position, and solves what it finds.
 
     Raises:
-      UserError: the board has no solver.
+      UserError: the board has no solver, or too many positions.
     """
     solver = solve(game.name)
+    if solver.num_cells > MAX_CELLS:
+        raise UserError(f"board {game.name}: there is no exact solver by table; take tic_tac_toe, hex:2 or hex:3")
     layer = openings.to_host(jax.vmap(game.init)(jax.random.key(0)[None]))
     layers = []
     while openings.count(layer):

@@ -1,13 +1,13 @@
 """Chess, and Gardner's chess on 5 x 5 squares, whose pawns don't jump and whose kings don't castle.
 
-The rules are those of Pgx 2.6.0, checked against it move by move. The game is drawn, without anybody's claim, when a
-position occurs for the third time, after 50 moves of each player without capture or pawn move, and when no material
-is left to win with: bare kings, one knight or bishop more, or only bishops on squares of one colour. Where this differs
-from FIDE's rules and from python-chess:
+The rules are those of Pgx 2.6.0, checked move by move against it and python-chess. The game is drawn, without
+anybody's claim, when a position occurs for the third time, after 50 moves of each player without capture or pawn move,
+and when no material is left to win with: bare kings, one knight or bishop more, or only bishops on squares of one
+colour. What differs:
 
-- FIDE ends a game by itself only at the fifth time and after 75 moves, earlier on a player's claim.
-- A pawn's jump makes a position different from the same one without it even if nobody can take en passant, so that
-  python-chess, which looks for a capture, may count a repetition more.
+- FIDE, and python-chess, end a game by themselves only at the fifth time and after 75 moves, earlier on a claim.
+- A pawn's jump makes a position different from the same one without it if somebody can take en passant, as FIDE has it;
+  with Pgx always, so that it may count a repetition less.
 - A game of chess is a draw after 512 plies, one of Gardner's after 256.
 
 Actions, squares and `action_names` are as the player to move sees them: Black's board is turned upside down, so that

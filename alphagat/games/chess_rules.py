@@ -21,7 +21,8 @@ class ChessState(base.State):
         and kings of both. W is 1 for 5 x 5 squares, 2 for 8 x 8.
       castling: `[4]` bool, whether the player to move may still castle to the left, to the right, then the opponent;
         None where kings don't castle.
-      en_passant: `[]` int8, the column in which an enemy pawn has just jumped, or -1; None where pawns don't jump.
+      en_passant: `[]` int8, the column in which an enemy pawn has just jumped and may be taken for it, or -1; None
+        where pawns don't jump.
       reversible: `[]` int8, plies since the last capture or pawn move.
       repetitions: `[]` int8, how often this position occurred before.
       last_move: `[2]` int8, the squares from which and to which the opponent has moved, -1 before the first.
@@ -90,7 +91,8 @@ def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_pa
         planes=jnp.zeros((0, 8, 0), jnp.uint32),  # for the time being
     )
     planes, _ = legal_planes(state)
-    return state.replace(planes=planes.words(flat.size), hashes=state.hashes.at[0].set(hash_of(state)))
+    state = state.replace(planes=planes.words(flat.size), en_passant=_useful_en_passant(state, planes))
+    return state.replace(hashes=state.hashes.at[0].set(hash_of(state)))
 
 
 @jax.jit
@@ -102,6 +104,7 @@ def legal_planes(state: ChessState) -> tuple[Squares, jax.Array]:
 def step(state: ChessState, action: jax.Array) -> ChessState:
     after = move(state, action)
     planes, in_check = legal_planes(after)
+    after = _remember(after.replace(en_passant=_useful_en_passant(after, planes)))
     stuck = ~planes.any().any()
     over = stuck | (after.reversible >= MAX_REVERSIBLE) | (after.repetitions >= 2)
     over |= is_insufficient(after.position(), state.size) | (after.num_moves >= MAX_PLIES[state.size])
@@ -114,7 +117,7 @@ def step(state: ChessState, action: jax.Array) -> ChessState:
 
 
 def move(state: ChessState, action: jax.Array) -> ChessState:
-    """Plays the action and turns the board over; the planes stay those of the state before."""
+    """Plays the action and turns the board over; planes, hashes and repetitions stay those of the state before."""
     size, position = state.size, state.position()
     actions = chess_graph.make_actions(size)
     here, there = jnp.asarray(actions.senders)[action], jnp.asarray(actions.receivers)[action]
@@ -140,7 +143,7 @@ def move(state: ChessState, action: jax.Array) -> ChessState:
     # The scatter of one piece comes last: it keeps XLA from repeating all of the above for each use of the pieces.
     pieces = square_sets.turn_over(sets, size).words(size**2).at[placed].add(only(landing).words(size**2))
     calm = ~is_pawn & ~captures
-    after = state.replace(
+    return state.replace(
         current_player=jnp.int8(1) - state.current_player,
         pieces=pieces,
         castling=castling,
@@ -149,8 +152,22 @@ def move(state: ChessState, action: jax.Array) -> ChessState:
         last_move=jnp.stack([turned(here, size), landing]).astype(jnp.int8),
         num_moves=state.num_moves + jnp.int16(1),
     )
-    hashed = hash_of(after)
-    return after.replace(
+
+
+def _useful_en_passant(state: ChessState, planes: Squares) -> jax.Array | None:
+    """Returns `en_passant` where a legal move takes so, else -1: two positions are the same when their moves are."""
+    position = state.position()
+    if state.en_passant is None or position.en_passant is None:
+        return None
+    pawns = position.kinds.take(0) & position.own
+    takes = square_sets.shift(pawns, state.size, chess_moves.STEPS) & position.en_passant & planes.take(0)
+    return jnp.where(takes.any()[np.array(chess_moves.EN_PASSANT)].any(), state.en_passant, jnp.int8(-1))
+
+
+def _remember(state: ChessState) -> ChessState:
+    """Puts the position to the ones before it, and counts how often it occurred among them."""
+    hashed = hash_of(state)
+    return state.replace(
         # Of the positions before, every second one had this player to move.
         repetitions=(state.hashes[1::2] == hashed[None]).all(axis=-1).sum(dtype=jnp.int8),
         hashes=jnp.concatenate([hashed[None], state.hashes[:-1]]),

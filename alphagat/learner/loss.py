@@ -16,12 +16,14 @@ class Batch(NamedTuple):
       nodes: `[B, V, F]` float32.
       legal_action_mask: `[B, A]` bool.
       policy_target: `[B, A]` float32, sums to 1, 0 where illegal.
+      policy_weight: `[B]` float32, of each example in the policy loss; 1 on average.
       value_target: `[B]` float32.
     """
 
     nodes: jax.Array
     legal_action_mask: jax.Array
     policy_target: jax.Array
+    policy_weight: jax.Array
     value_target: jax.Array
 
 
@@ -34,7 +36,8 @@ def alphazero_loss(params: Any, network: Network, batch: Batch, value_weight: fl
     prior_logits, output = cast(tuple[jax.Array, jax.Array], network.apply(params, batch.nodes))
     legal_logits = jnp.where(batch.legal_action_mask, prior_logits, jnp.finfo(prior_logits.dtype).min)
     log_prior = jax.nn.log_softmax(legal_logits)
-    policy_loss = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()
+    cross_entropy = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1)
+    policy_loss = (batch.policy_weight * cross_entropy).mean()
     error = value_loss(output, batch.value_target, network.value_support).mean()
     entropy = -(jnp.exp(log_prior) * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()
     parts = {"policy_loss": policy_loss, "value_loss": error, "policy_entropy": entropy}

@@ -17,11 +17,18 @@ class TrainState(struct.PyTreeNode):
     params: of the network.
     opt_state: of the optimizer.
     step: `[]` int32, updates so far.
+    average: the exponential moving average of `params`; None where none is kept.
     """
 
     params: Any
     opt_state: Any
     step: jax.Array
+    average: Any = None
+
+    @property
+    def acting(self) -> Any:
+        """The parameters that play: the average where there is one."""
+        return self.params if self.average is None else self.average
 
 
 def mean_gradients(
@@ -42,15 +49,26 @@ def mean_gradients(
 
 
 def make_update(
-    network: Network, optimizer: optax.GradientTransformation, *, value_weight: float, axis_name: str | None
+    network: Network,
+    optimizer: optax.GradientTransformation,
+    *,
+    value_weight: float,
+    axis_name: str | None,
+    average_decay: float = 0.0,
 ) -> Callable[[TrainState, Batch], tuple[TrainState, dict]]:
-    """Returns `update(train_state, local_batch) -> (train_state, metrics)`."""
+    """Returns `update(train_state, local_batch) -> (train_state, metrics)`.
+
+    `average_decay` is the weight of the old average in the new one (Polyak and Juditsky 1992, exponentially weighted).
+    """
 
     def update(train: TrainState, batch: Batch) -> tuple[TrainState, dict]:
         gradients, metrics = mean_gradients(train.params, network, batch, value_weight, axis_name)
         updates, opt_state = optimizer.update(gradients, train.opt_state, train.params)
         params = optax.apply_updates(train.params, updates)
         metrics["grad_norm"] = optax.tree.norm(gradients)
-        return TrainState(params, opt_state, train.step + 1), metrics
+        average = train.average
+        if average is not None:
+            average = optax.incremental_update(params, average, 1 - average_decay)
+        return TrainState(params, opt_state, train.step + 1, average), metrics
 
     return update

@@ -10,7 +10,7 @@ from flax import struct
 from alphagat.games.base import Game
 from alphagat.games.states import select
 from alphagat.games.transition import transition
-from alphagat.search.policies import Search
+from alphagat.search import Search, SearchOutput
 
 
 class Ply(struct.PyTreeNode):
@@ -19,6 +19,7 @@ class Ply(struct.PyTreeNode):
     Attributes:
       state: the position.
       policy_target: `[A]` float32.
+      policy_weight: `[]` float32, of this ply in the policy loss; 1 on average, 0 after a fast search.
       search_value: `[]` float32, from the view of the player to move.
       reward: `[]` float32, from the view of the player who moved.
       discount: `[]` float32, of the next position's value; 0 where the game ended or was cut.
@@ -29,6 +30,7 @@ class Ply(struct.PyTreeNode):
 
     state: Any
     policy_target: jax.Array
+    policy_weight: jax.Array
     search_value: jax.Array
     reward: jax.Array
     discount: jax.Array
@@ -98,6 +100,7 @@ def start_games(game: Game, key: jax.Array, *, num_games: int, num_waiting: int,
     blank = Ply(
         state=opened.state,
         policy_target=jnp.zeros((num_games, game.num_actions)),
+        policy_weight=jnp.zeros(num_games),
         search_value=jnp.zeros(num_games),
         reward=jnp.zeros(num_games),
         discount=jnp.zeros(num_games),
@@ -109,10 +112,26 @@ def start_games(game: Game, key: jax.Array, *, num_games: int, num_waiting: int,
     return GamesInFlight(opened.state, opened.plies, waiting)
 
 
+def draw_full_searches(key: jax.Array, num_plies: int, full_fraction: float) -> jax.Array:
+    """Returns `[num_plies]` bool: the plies at which every game is searched in full, about that fraction of them."""
+    return jax.random.bernoulli(key, full_fraction, (num_plies,))
+
+
 def make_play(
-    game: Game, search: Search, *, num_plies: int, max_plies: int, opening_plies: int
-) -> Callable[[Any, jax.Array, GamesInFlight], tuple[GamesInFlight, Ply]]:
-    """Returns `play(params, key, games) -> (games, history)`: `num_plies` searched moves in every game.
+    game: Game,
+    search: Search,
+    *,
+    num_plies: int,
+    max_plies: int,
+    opening_plies: int,
+    fast_search: Search | None = None,
+    full_fraction: float = 1.0,
+) -> Callable[..., tuple[GamesInFlight, Ply]]:
+    """Returns `play(params, key, games, is_full=None) -> (games, history)`: `num_plies` searched moves in every game.
+
+    With a `fast_search`, plies where not `is_full` (`[num_plies]` bool, `draw_full_searches`) are played by it and
+    teach the value only: playout cap randomization (Wu 2019, section 3.1), but for all games at once, so that each
+    ply runs one of two searches.
 
     `history` is `Ply` with `[P + T, N]` before each shape: what waited, then what was played. Its first T plies are
     older than the horizon, and the returned games no longer hold them. A game that ends is replaced by a new one
@@ -120,11 +139,19 @@ def make_play(
     """
     open_games = jax.vmap(make_opener(game, opening_plies))
 
-    def play_ply(params: Any, carry, key: jax.Array):
+    def find(is_full: jax.Array | None, *arguments) -> tuple[SearchOutput, jax.Array]:
+        """Returns what the search says, and its weight in the policy loss, 1 on average over the plies."""
+        if fast_search is None or is_full is None:
+            return search(*arguments), jnp.float32(1)
+        weight = jnp.where(is_full, 1 / full_fraction, 0.0)
+        return jax.lax.cond(is_full, search, fast_search, *arguments), weight
+
+    def play_ply(params: Any, carry, inputs):
+        key, is_full = inputs
         state, plies = carry
         num_games = plies.shape[0]
         search_key, step_key, open_key = jax.random.split(key, 3)
-        found = search(params, search_key, state, plies)
+        found, policy_weight = find(is_full, params, search_key, state, plies)
         after = jax.vmap(game.step)(state, found.action, jax.random.split(step_key, num_games))
         reward, discount = jax.vmap(transition)(state, after)
 
@@ -135,6 +162,7 @@ def make_play(
         ply = Ply(
             state=state,
             policy_target=found.policy_target,
+            policy_weight=jnp.full(num_games, policy_weight),
             search_value=found.value,
             reward=reward + jnp.where(truncated, named_reward, 0.0),
             discount=jnp.where(truncated, 0.0, discount),
@@ -146,11 +174,14 @@ def make_play(
         state, plies = select(ended, (opened.state, opened.plies), (after, plies + 1))
         return (state, plies), ply
 
-    def play(params: Any, key: jax.Array, games: GamesInFlight) -> tuple[GamesInFlight, Ply]:
-        def body(carry, key):
-            return play_ply(params, carry, key)
+    def play(
+        params: Any, key: jax.Array, games: GamesInFlight, is_full: jax.Array | None = None
+    ) -> tuple[GamesInFlight, Ply]:
+        def body(carry, inputs):
+            return play_ply(params, carry, inputs)
 
-        (state, plies), played = jax.lax.scan(body, (games.state, games.plies), jax.random.split(key, num_plies))
+        inputs = jax.random.split(key, num_plies), is_full
+        (state, plies), played = jax.lax.scan(body, (games.state, games.plies), inputs)
         history = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), games.waiting, played)
         waiting = jax.tree.map(lambda x: x[num_plies:], history)
         return GamesInFlight(state, plies, waiting), history

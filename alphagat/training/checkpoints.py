@@ -118,7 +118,7 @@ class _Sealed(NamedTuple):
 @jax.jit
 def _copy_and_seal(state: RunState) -> dict[str, Any]:
     copied = jax.tree.map(jnp.copy, state)
-    contents = {_RUN: copied, _PARAMS: copied.train.params}
+    contents = {_RUN: copied, _PARAMS: copied.train.acting}
     return {name: _Sealed(content, checksums(content))._asdict() for name, content in contents.items()}
 
 

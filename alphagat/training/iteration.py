@@ -1,5 +1,6 @@
 """One iteration on one board: self-play, replay, updates, as one compiled program over all devices."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +13,14 @@ from alphagat import sharding
 from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState, make_update
 from alphagat.replay import add, sample
-from alphagat.selfplay.games_in_flight import Ply, make_play
+from alphagat.selfplay.games_in_flight import Ply, draw_full_searches, make_play
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 from alphagat.selfplay.targets import value_targets
 from alphagat.training.setup import Setup, make_configured_search
 from alphagat.training.state import BoardState, RunState, Sample, over_board
 
 Metrics = dict[str, jax.Array]
+NO_GROUP = 2**31 - 1  # folded into keys where groups fold in their number
 _TRAIN_METRICS = ("policy_loss", "value_loss", "policy_entropy", "grad_norm")
 
 
@@ -33,7 +35,9 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
     def iterate(train: TrainState, board: BoardState, root_key: jax.Array, iteration: jax.Array):
         key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
         group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(board.groups)
-        board, selfplay_metrics = play_and_store(setup, train.params, board, group_keys[:, 0])
+        full_fraction = setup.config.selfplay.full_search_fraction
+        is_full = draw_full_searches(jax.random.fold_in(key, NO_GROUP), setup.plan.plies_per_iteration, full_fraction)
+        board, selfplay_metrics = play_and_store(setup, train.acting, board, group_keys[:, 0], is_full)
         train, train_metrics = update_parameters(setup, train, board, group_keys[:, 1])
         metrics = jax.lax.psum(selfplay_metrics, sharding.DATA) | train_metrics
         return train, board.replace(iteration=board.iteration + 1), iteration + 1, metrics
@@ -61,23 +65,31 @@ def program_arguments(run: RunState, number: int = 0) -> tuple[TrainState, Board
     return run.train, run.boards[number], run.key, run.iteration
 
 
-def play_and_store(setup: Setup, params: Any, board: BoardState, keys: jax.Array) -> tuple[BoardState, Metrics]:
+def play_and_store(
+    setup: Setup, params: Any, board: BoardState, keys: jax.Array, is_full: jax.Array | None
+) -> tuple[BoardState, Metrics]:
     """Plays the iteration's plies in the groups of one device, and moves the plies whose horizon has passed to the
     replay.
     """
-    plan, config = setup.plan, setup.config
+    plan, selfplay = setup.plan, setup.config.selfplay
+    make_selfplay_search = functools.partial(
+        make_configured_search, setup.game, setup.evaluate, setup.config.search, explore=True
+    )
     play = make_play(
         setup.game,
-        make_configured_search(setup.game, setup.evaluate, config.search, explore=True),
+        make_selfplay_search(),
         num_plies=plan.plies_per_iteration,
         max_plies=plan.max_plies,
-        opening_plies=config.selfplay.opening_plies,
+        opening_plies=selfplay.opening_plies,
+        fast_search=make_selfplay_search(num_simulations=selfplay.fast_simulations)
+        if selfplay.full_search_fraction < 1
+        else None,
+        full_fraction=selfplay.full_search_fraction,
     )
-    games, history = jax.vmap(play, in_axes=(None, 0, 0))(params, keys, board.games)
+    # One draw for all groups: a choice per group would run both searches.
+    games, history = jax.vmap(play, in_axes=(None, 0, 0, None))(params, keys, board.games, is_full)
     has_waited = board.iteration >= plan.num_waiting // plan.plies_per_iteration
-    blocks = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, config.selfplay.value_lambda))(
-        history
-    )
+    blocks = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda))(history)
     replay = jax.vmap(add, in_axes=(0, 0, None))(board.replay, blocks, has_waited)
     played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
     return board.replace(games=games, replay=replay), selfplay_sums(played)
@@ -85,7 +97,8 @@ def play_and_store(setup: Setup, params: Any, board: BoardState, keys: jax.Array
 
 def final_samples(history: Ply, num_plies: int, value_lambda: float) -> Sample:
     """Returns the samples of the oldest `num_plies` plies, `[num_plies * N]` before each shape."""
-    samples = Sample(history.state, history.policy_target, value_targets(history, value_lambda))
+    targets = value_targets(history, value_lambda)
+    samples = Sample(history.state, history.policy_target, history.policy_weight, targets)
     return jax.tree.map(lambda x: x[:num_plies].reshape(-1, *x.shape[2:]), samples)
 
 
@@ -107,9 +120,13 @@ def update_parameters(
     setup: Setup, train: TrainState, board: BoardState, keys: jax.Array
 ) -> tuple[TrainState, Metrics]:
     """Makes the iteration's updates once the replay holds its minimum; before, the metrics are NaN."""
-    plan = setup.plan
+    plan, learner = setup.plan, setup.config.learner
     update = make_update(
-        setup.network, setup.optimizer, value_weight=setup.config.learner.value_weight, axis_name=sharding.DATA
+        setup.network,
+        setup.optimizer,
+        value_weight=learner.value_weight,
+        axis_name=sharding.DATA,
+        average_decay=learner.average_decay,
     )
 
     def one_update(train, index):
@@ -144,5 +161,6 @@ def draw_batch(setup: Setup, board: BoardState, keys: jax.Array) -> Batch:
         nodes=permute_nodes(jax.vmap(game.observe)(samples.state).nodes, symmetry, game.symmetries),
         legal_action_mask=permute_actions(samples.state.legal_action_mask, symmetry, game.symmetries),
         policy_target=permute_actions(samples.policy_target, symmetry, game.symmetries),
+        policy_weight=samples.policy_weight,
         value_target=samples.value_target,
     )

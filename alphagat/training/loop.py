@@ -18,6 +18,7 @@ from alphagat.training.agent import load_weights
 from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints
 from alphagat.training.display import Display, make_display
 from alphagat.training.iteration import Metrics, make_iteration, run_iteration
+from alphagat.training.live_ratings import LiveRatings
 from alphagat.training.matches import Matches
 from alphagat.training.metrics import MetricsWriter, read_metrics
 from alphagat.training.run_folder import check_run_folder, open_run_folder
@@ -49,7 +50,7 @@ def train(config: Config, workdir: str | os.PathLike) -> None:
     ):
         for line in _opening_lines(setups, mesh, state, start):
             display.message(line)
-        report = Report(setups, writer, display, hours=_hours_so_far(folder))
+        report = Report(setups, writer, display, LiveRatings(folder, config), hours=_hours_so_far(folder))
         _iterate(setups, mesh, matches, state, start, checkpoints, report)
         display.finish(_closing_lines(setups[0].game, folder, checkpoints.steps()[-1]))
 
@@ -89,10 +90,12 @@ def _iterate(
 class Report:
     """Turns device metrics into what people read, one iteration late, so that the host never holds up the devices."""
 
-    def __init__(self, setups: Sequence[Setup], writer: MetricsWriter, display: Display, hours: float):
-        self._plan, self._num_simulations = setups[0].plan, setups[0].config.search.num_simulations
+    def __init__(
+        self, setups: Sequence[Setup], writer: MetricsWriter, display: Display, ratings: LiveRatings, hours: float
+    ):
+        self._plan = setups[0].plan
         self._boards = [setup.game.name for setup in setups]
-        self._writer, self._display = writer, display
+        self._writer, self._display, self._ratings = writer, display, ratings
         self._seconds = hours * 3600
         self._ready = time.perf_counter()
         self._pending: tuple[int, int, Metrics] | None = None
@@ -114,8 +117,8 @@ class Report:
             self._ready = now
 
     def add_scores(self, scores: dict[str, float]) -> None:
-        """Takes the evaluation of the iteration that was added last."""
-        self._scores = scores
+        """Takes the evaluation of the iteration that was added last, which was waited for, and rates it."""
+        self._scores = scores | self._ratings.add(self._measured | scores)
         self._ready = time.perf_counter()
 
     def flush(self) -> None:
@@ -145,7 +148,7 @@ class Report:
             "selfplay/truncated": sums["truncated"] * per_game,
             "selfplay/target_entropy": sums["target_entropy"] / plies,
             "selfplay/games_per_s": games / seconds,
-            "selfplay/simulations_per_s": plies * self._num_simulations / seconds,
+            "selfplay/simulations_per_s": plies * self._plan.simulations_per_ply / seconds,
         }
 
 

@@ -5,17 +5,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.sharding import Mesh
 
 from alphagat.evaluation.arena import MatchResult, play_match
 from alphagat.evaluation.openings import distinct_openings
+from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.players import Player, make_opponent, search_player
 from alphagat.evaluation.scores import Scores, play_alone
+from alphagat.training.live_ratings import NUM_GAMES, PREVIOUS
 from alphagat.training.setup import Setup, make_configured_search
 from alphagat.training.state import RunState
-
-PREVIOUS, ELO = "previous", "eval/elo"
 
 
 class Matches:
@@ -23,22 +22,20 @@ class Matches:
 
     def __init__(self, setups: Sequence[Setup], mesh: Mesh):
         self._boards = [_BoardMatches(setup, mesh) for setup in setups]
+        self._num_games = setups[0].config.evaluation.num_games
 
     def play(self, state: RunState, iteration: int) -> tuple[RunState, dict[str, float]]:
-        """Plays every opponent on every board; returns the metrics, and the state whose previous parameters and ratings
-        follow from them. With several boards the name of each stands in its metrics: `eval/hex:7/vs_random/win_rate`.
+        """Plays every opponent on every board; returns the metrics, and the state with today's parameters as the
+        previous ones. With several boards the name of each stands in its metrics: `eval/hex:7/vs_random/win_rate`.
         """
-        metrics, ratings = {}, np.asarray(state.rating).copy()
-        for number, board in enumerate(self._boards):
-            found = board.play(state.train.params, state.previous_params, iteration)
-            if ELO in found:
-                ratings[number] += found[ELO]
-                found[ELO] = float(ratings[number])
+        metrics = {NUM_GAMES: float(self._num_games)}
+        for board in self._boards:
+            found = board.play(state.train.acting, state.previous_params, iteration)
             prefix = f"eval/{board.name}/" if len(self._boards) > 1 else "eval/"
             metrics |= {prefix + name.removeprefix("eval/"): value for name, value in found.items()}
         # Copies, because the next iteration donates the parameters.
-        previous = jax.tree.map(jnp.copy, state.train.params)
-        return state.replace(previous_params=previous, rating=jax.device_put(ratings, state.rating.sharding)), metrics
+        previous = jax.tree.map(jnp.copy, state.train.acting)
+        return state.replace(previous_params=previous), metrics
 
 
 class _BoardMatches:
@@ -57,14 +54,20 @@ class _BoardMatches:
         opponents = self._config.opponents
         self._opponents = {name: make_opponent(setup.game, name) for name in opponents if name != PREVIOUS}
         self._alone = setup.game.num_players == 1
+        self._oracle = None
+        if self._config.oracle_positions:
+            oracle = make_oracle(setup.game, self._config.oracle_positions, self._seed)
+            self._oracle = OracleTest(oracle, setup.evaluate, self._search)
         if not self._alone:
             self._openings = distinct_openings(setup.game, self._config.num_games // 2, self._seed)
 
     def play(self, params: Any, previous: Any, iteration: int) -> dict[str, float]:
-        """Returns the metrics; `eval/elo` is the difference to the previous parameters."""
+        """Returns the metrics of the parameters against every opponent."""
         player = search_player("now", self._search, params)
         key = jax.random.fold_in(jax.random.key(self._seed), iteration)
         metrics = score_metrics(self._score(player, key)) if self._alone else {}
+        if self._oracle is not None:
+            metrics |= {f"eval/oracle/{name}": share for name, share in self._oracle.play(params, key).items()}
         for number, name in enumerate(self._config.opponents):
             is_previous = name == PREVIOUS
             opponent = search_player(PREVIOUS, self._search, previous) if is_previous else self._opponents[name]
@@ -73,7 +76,7 @@ class _BoardMatches:
                 metrics[f"eval/vs_{name}/score_ratio"] = metrics["eval/score"] / self._score(opponent, match_key).mean
                 continue
             result = play_match(self._game, player, opponent, self._openings, match_key, self._mesh)
-            metrics |= match_metrics(name, result) | ({ELO: result.elo} if is_previous else {})
+            metrics |= match_metrics(name, result)
         return metrics
 
     def _score(self, player: Player, key: jax.Array) -> Scores:

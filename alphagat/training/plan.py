@@ -25,6 +25,7 @@ class Plan:
       updates_per_iteration: updates once the replay holds its minimum.
       first_update_iteration: number of the board's iterations before the first with updates.
       total_updates: updates of the whole run on this board.
+      simulations_per_ply: of the search in self-play, on average.
     """
 
     num_groups: int
@@ -37,6 +38,7 @@ class Plan:
     updates_per_iteration: int
     first_update_iteration: int
     total_updates: int
+    simulations_per_ply: float
 
     @property
     def num_games(self) -> int:
@@ -90,4 +92,10 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
         updates_per_iteration=updates,
         first_update_iteration=first_update,
         total_updates=updates * (num_iterations - first_update),
+        simulations_per_ply=_mean_simulations(config),
     )
+
+
+def _mean_simulations(config: Config) -> float:
+    full = config.selfplay.full_search_fraction
+    return full * config.search.num_simulations + (1 - full) * config.selfplay.fast_simulations

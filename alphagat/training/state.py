@@ -21,11 +21,13 @@ class Sample(struct.PyTreeNode):
     Attributes:
       state: the position.
       policy_target: `[A]` float32.
+      policy_weight: `[]` float32, of the example in the policy loss.
       value_target: `[]` float32, from the view of the player to move.
     """
 
     state: Any
     policy_target: jax.Array
+    policy_weight: jax.Array
     value_target: jax.Array
 
 
@@ -56,7 +58,6 @@ class RunState(struct.PyTreeNode):
       key: `[2]` uint32, the root key's data.
       iteration: `[]` int32, iterations done.
       previous_params: parameters at the last evaluation, the opponent called `previous`.
-      rating: `[num_boards]` float32, Elo over the first evaluation, summed over the matches against `previous`.
     """
 
     train: TrainState
@@ -64,7 +65,6 @@ class RunState(struct.PyTreeNode):
     key: jax.Array
     iteration: jax.Array
     previous_params: Any
-    rating: jax.Array
 
 
 def over_board(grouped: Any, replicated: Any) -> BoardState:
@@ -97,7 +97,7 @@ def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
             opening_plies=setup.config.selfplay.opening_plies,
         )
 
-    example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()))
+    example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()))
     return BoardState(
         games=jax.vmap(start_group)(groups),
         replay=jax.vmap(lambda _: make_replay(example, plan.group_capacity))(groups),
@@ -110,13 +110,13 @@ def _initial_state(setups: Sequence[Setup]) -> RunState:
     first = setups[0]
     params_key, games_key, run_key = jax.random.split(jax.random.key(first.config.seed), 3)
     params = make_params(first.game, first.network, params_key)
+    average = jax.tree.map(jnp.copy, params) if first.config.learner.average_decay else None
     return RunState(
-        train=TrainState(params, first.optimizer.init(params), jnp.zeros((), jnp.int32)),
+        train=TrainState(params, first.optimizer.init(params), jnp.zeros((), jnp.int32), average),
         boards=tuple(_initial_board(setup, number, games_key) for number, setup in enumerate(setups)),
         key=jax.random.key_data(run_key),
         iteration=jnp.zeros((), jnp.int32),
         previous_params=jax.tree.map(jnp.copy, params),
-        rating=jnp.zeros(len(setups)),
     )
 
 
@@ -134,4 +134,6 @@ def init_state(setups: Sequence[Setup], mesh: Mesh) -> RunState:
 def with_params(state: RunState, params: Any) -> RunState:
     """Returns `state` with other parameters to start from; the optimizer starts anew in any case."""
     placed = jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), params, state.train.params)
-    return state.replace(train=state.train.replace(params=placed), previous_params=jax.tree.map(jnp.copy, placed))
+    average = None if state.train.average is None else jax.tree.map(jnp.copy, placed)
+    train = state.train.replace(params=placed, average=average)
+    return state.replace(train=train, previous_params=jax.tree.map(jnp.copy, placed))

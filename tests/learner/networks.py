@@ -33,5 +33,6 @@ def random_batch(size, seed=0, dtype=np.float32):
         nodes=generator.normal(size=(size, NUM_NODES, NUM_FEATURES)).astype(dtype),
         legal_action_mask=legal,
         policy_target=(target / target.sum(axis=1, keepdims=True)).astype(dtype),
+        policy_weight=generator.choice([0.0, 0.5, 2.0], size).astype(dtype),
         value_target=generator.uniform(-1, 1, size).astype(dtype),
     )

@@ -16,10 +16,11 @@ def make_params(batch):
 def slow_loss(logits, values, batch):
     """Goes through examples and legal actions one at a time, in float64."""
     policy = entropy = 0.0
-    for row, legal, target in zip(logits.astype(np.float64), batch.legal_action_mask, batch.policy_target):
+    examples = zip(logits.astype(np.float64), batch.legal_action_mask, batch.policy_target, batch.policy_weight)
+    for row, legal, target, weight in examples:
         (actions,) = np.nonzero(legal)
         chance = np.exp(row[actions]) / np.exp(row[actions]).sum()
-        policy -= (target[actions] * np.log(chance)).sum()
+        policy -= weight * (target[actions] * np.log(chance)).sum()
         entropy -= (chance * np.log(chance)).sum()
     squares = (values.astype(np.float64) - batch.value_target) ** 2
     return policy / len(logits), squares.mean(), entropy / len(logits)
@@ -49,7 +50,7 @@ def test_illegal_logits_have_no_gradient():
     batch = jax.tree.map(
         jnp.asarray, random_batch(1)._replace(legal_action_mask=np.array([[True, False, True, False]]))
     )
-    batch = batch._replace(policy_target=jnp.array([[0.5, 0.0, 0.5, 0.0]]))
+    batch = batch._replace(policy_target=jnp.array([[0.5, 0.0, 0.5, 0.0]]), policy_weight=jnp.ones(1))
     gradients = jax.grad(alphazero_loss, has_aux=True)(make_params(batch), NETWORK, batch, 1.0)[0]
     bias = gradients["params"]["policy"]["bias"]
     assert (bias[jnp.array([1, 3])] == 0).all()

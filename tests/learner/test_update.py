@@ -65,3 +65,23 @@ def test_an_update_goes_down_the_gradient():
     norm = np.sqrt(sum((np.asarray(leaf, np.float64) ** 2).sum() for leaf in jax.tree.leaves(gradients)))
     np.testing.assert_allclose(metrics["grad_norm"], norm, rtol=1e-5)
     assert set(metrics) == {*parts, "grad_norm"}
+
+
+@pytest.mark.parametrize("decay", [0.5, 0.9])
+def test_the_average_follows_the_parameters(decay):
+    batch = jax.tree.map(jnp.asarray, BATCH)
+    optimizer = optax.sgd(0.125)
+    step = jax.jit(update.make_update(NETWORK, optimizer, value_weight=0.5, axis_name=None, average_decay=decay))
+    train = update.TrainState(PARAMS, optimizer.init(PARAMS), jnp.int32(0), PARAMS)
+    plain = update.TrainState(PARAMS, optimizer.init(PARAMS), jnp.int32(0))
+    expected = jax.tree.map(np.asarray, PARAMS)
+    for _ in range(3):
+        train, _ = step(train, batch)
+        plain, _ = step(plain, batch)
+        expected = jax.tree.map(lambda old, new: decay * old + (1 - decay) * np.asarray(new), expected, train.params)
+        for one, other in zip(jax.tree.leaves(train.params), jax.tree.leaves(plain.params), strict=True):
+            np.testing.assert_array_equal(one, other)
+    for one, other in zip(jax.tree.leaves(train.average), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+    assert train.acting is train.average
+    assert plain.acting is plain.params

@@ -7,8 +7,14 @@ import pytest
 
 from alphagat import sharding
 from alphagat.games import make_game
-from alphagat.search import make_search
-from alphagat.selfplay.games_in_flight import make_opener, make_play, num_waiting_plies, start_games
+from alphagat.search import SearchOutput, make_search
+from alphagat.selfplay.games_in_flight import (
+    draw_full_searches,
+    make_opener,
+    make_play,
+    num_waiting_plies,
+    start_games,
+)
 from tests.search.evaluators import make_table_evaluator
 from tests.selfplay.toy import MarkedGame, random_search
 
@@ -175,3 +181,42 @@ def test_one_device_plays_the_games_of_eight():
     # Groups play different games.
     boards = one_history.state.board
     assert len({boards[group].tobytes() for group in range(8)}) == 8
+
+
+def fixed_search(action_of, value):
+    """A search that always says the same of the legal actions."""
+
+    def search(params, key, states, plies):
+        action = action_of(states.legal_action_mask).astype(jnp.int32)
+        target = jax.nn.one_hot(action, states.legal_action_mask.shape[-1])
+        return SearchOutput(action, target, jnp.full(len(action), value))
+
+    return search
+
+
+def test_a_fast_search_plays_some_plies_and_teaches_no_policy():
+    game = make_game("tic_tac_toe")
+    first = fixed_search(lambda legal: jnp.argmax(legal, axis=-1), 0.5)
+    last = fixed_search(lambda legal: 8 - jnp.argmax(legal[:, ::-1], axis=-1), -0.5)
+    games = start_games(game, KEY, num_games=5, num_waiting=0, opening_plies=0)
+    is_full = np.array([True, False, False, True, False, True])
+    options = {"num_plies": 6, "max_plies": 9, "opening_plies": 0}
+    mixed = jax.jit(make_play(game, first, **options, fast_search=last, full_fraction=0.25))
+    _, history = mixed(None, KEY, games, jnp.asarray(is_full))
+    assert (np.asarray(history.search_value) == np.where(is_full, 0.5, -0.5)[:, None]).all()
+    assert (np.asarray(history.policy_weight) == np.where(is_full, 4, 0)[:, None]).all()
+    boards, players = np.asarray(history.state.board), np.asarray(history.state.current_player)
+    for ply in range(3):  # no game is over before
+        stones = boards[ply + 1] - boards[ply]
+        cells = np.arange(9) if is_full[ply] else np.arange(9)[::-1]
+        expected = [next(cell for cell in cells if board[cell] == 0) for board in boards[ply]]
+        assert (np.argmax(stones, axis=1) == expected).all()
+        assert (stones.sum(axis=1) == players[ply] + 1).all()
+    _, plain = jax.jit(make_play(game, first, **options))(None, KEY, games)
+    assert (np.asarray(plain.policy_weight) == 1).all()
+
+
+def test_searches_are_full_as_often_as_asked_for():
+    drawn = np.asarray(draw_full_searches(KEY, 10_000, 0.25))
+    assert abs(drawn.mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 10_000)
+    assert draw_full_searches(KEY, 100, 1.0).all()

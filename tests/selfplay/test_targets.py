@@ -20,6 +20,7 @@ def random_history(seed):
     return Ply(
         state=None,
         policy_target=None,
+        policy_weight=None,
         search_value=generator.uniform(-1, 1, shape).astype(np.float32),
         reward=generator.uniform(-1, 1, shape).astype(np.float32),
         discount=discount,

@@ -75,7 +75,7 @@ def test_metrics_have_the_names_that_people_read(finished):
     every_line = {"iteration", "frames", "hours", "train/policy_loss", "train/value_loss", "train/grad_norm"}
     every_line |= {"train/policy_entropy", "train/learning_rate", "selfplay/game_length", "selfplay/games_per_s"}
     every_line |= {"selfplay/simulations_per_s"}
-    scores = {"eval/elo"}
+    scores = {f"eval/elo{end}" for end in ("", "_low", "_high")} | {"eval/num_games"}
     for opponent in ("random", "previous"):
         scores |= {f"eval/vs_{opponent}/win_rate{end}" for end in ("", "_low", "_high")}
     for line in lines:
@@ -96,6 +96,7 @@ def test_run_folder_has_what_it_should(finished):
         "metrics.jsonl",
         "checkpoints",
         "tensorboard",
+        "ratings.svg",
     }
     assert {int(path.name) for path in (finished / "checkpoints").iterdir()} == {10, 11, 12}
     assert int(last_state(finished).iteration) == NUM_ITERATIONS

@@ -1,0 +1,75 @@
+"""Rates the checkpoints of a run: `python -m alphagat.rate --workdir runs/c4 --anchors random,mcts:100,mcts:1000`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from alphagat import commands
+from alphagat.config_validation import MAX_SEED
+from alphagat.errors import UserError
+
+EXAMPLES = """\
+Each checkpoint plays the next one and every anchor; of these random, or without it the first, is rated 0.
+DIR/ratings.json keeps the matches, and the same call plays only those that are missing; DIR/ratings.svg is the curve.
+
+examples:
+  python -m alphagat.rate --workdir runs/c4
+  python -m alphagat.rate --workdir runs/c4 --iterations 20,40,80 --anchors random,mcts:100,mcts:1000 --games 200"""
+
+
+def rate(argv: Sequence[str]) -> None:
+    """Plays and rates as `argv` describes, and prints the ratings."""
+    parser = commands.ArgumentParser(
+        prog="python -m alphagat.rate",
+        description="Rates the checkpoints of a run on the Elo scale, by matches between them and with fixed players.",
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("--workdir", required=True, metavar="DIR", help="the folder of the run")
+    parser.add_argument("--iterations", metavar="N,N,...", help="which checkpoints (default: all that are kept)")
+    parser.add_argument("--anchors", default="random,mcts:100", help="weakest first (default: %(default)s)")
+    parser.add_argument("--games", type=int, default=100, help="of each match; an even number (default: %(default)s)")
+    parser.add_argument("--simulations", type=int, help="of the networks (default: as in the run's own evaluations)")
+    parser.add_argument("--board", help="any of the family of the run's boards (default: the run's first)")
+    parser.add_argument("--seed", type=int, default=0, help="of openings and players (default: %(default)s)")
+    options = parser.parse_args(list(argv))
+    if options.games < 2 or options.games % 2:
+        raise UserError(f"--games {options.games}: take an even number of at least 2, one game per colour and opening")
+    if options.simulations is not None and options.simulations < 1:
+        raise UserError(f"--simulations {options.simulations}: take at least 1")
+    if not 0 <= options.seed <= MAX_SEED:
+        raise UserError(f"--seed {options.seed}: take 0 to {MAX_SEED}")
+    words = options.iterations.split(",") if options.iterations is not None else []
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise UserError(f"--iterations {options.iterations}: take iterations, such as 20,40")
+    _rate(options, [int(word) for word in words] or None)
+
+
+def _rate(options, iterations: list[int] | None) -> None:
+    from alphagat import sharding  # JAX is imported only after the flags were found right
+
+    sharding.configure_cpu_devices(0)
+    from rich.console import Console
+
+    from alphagat.training import rating_curve
+    from alphagat.training.rating_matches import RATINGS_FILE, Settings, rate_run
+    from alphagat.training.run_folder import read_config
+
+    folder, config = Path(options.workdir), read_config(options.workdir)
+    simulations = options.simulations or config.evaluation.num_simulations
+    settings = Settings(options.board or config.boards[0], options.games, simulations, options.seed)
+    anchors = [word for word in options.anchors.split(",") if word]
+    players = rate_run(folder, iterations, anchors, settings, Console(stderr=True))
+    title = f"{settings.board}, {simulations} simulations, {settings.games} games per match"
+    console = Console()
+    console.print(rating_curve.table(title, players))
+    rating_curve.draw(folder, {settings.board: players}, title)
+    console.print(f"in {folder}: {RATINGS_FILE}, {rating_curve.CURVE_FILE}", markup=False, soft_wrap=True)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Rates as `argv` (without the program's name) says and returns the exit status."""
+    return commands.run(rate, argv, interrupted="interrupted; the same command goes on from the last match")
+
+
+if __name__ == "__main__":
+    commands.end(run(sys.argv[1:]))

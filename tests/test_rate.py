@@ -1,0 +1,188 @@
+"""The command that rates checkpoints: its table, what it keeps in the run folder, and its one line of refusal."""
+
+import collections
+import json
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jax
+import numpy as np
+import pytest
+
+from alphagat import rate, sharding
+from alphagat.training import rating_curve, rating_matches
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.metrics import MetricsWriter
+from alphagat.training.run_folder import open_run_folder
+from alphagat.training.state import init_state
+from tests.training.tiny import tiny_config, tiny_setup
+
+FLAGS = ["--games", "8", "--simulations", "2", "--anchors", "random,mcts:2"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    folder = open_run_folder(tmp_path_factory.mktemp("rate") / "run", tiny_config())
+    state = init_state([tiny_setup()], sharding.make_mesh(1))
+    with Checkpoints(folder) as checkpoints, MetricsWriter(folder) as metrics:
+        for step in (4, 8, 12):
+            params = jax.tree.map(lambda x, scale=step: x * scale, state.train.params)
+            checkpoints.save(state.replace(train=state.train.replace(params=params)), step)
+            metrics.write(step, {"frames": 64 * step, "hours": step / 10})
+    return folder
+
+
+def read(run: Path) -> dict:
+    return json.loads((run / rating_matches.RATINGS_FILE).read_text())
+
+
+def drawing(run: Path) -> Path:
+    return run / rating_curve.CURVE_FILE
+
+
+@pytest.fixture
+def played(monkeypatch) -> Iterator[list[tuple[str, str]]]:
+    """Records who played whom, and gives each match a result at once: compiling a program takes seconds."""
+    found, keys = [], collections.defaultdict(set)
+
+    def play(game, a, b, openings, key, mesh):
+        found.append((a.name, b.name))
+        keys[a.name, b.name].add(jax.random.key_data(key).tobytes())
+        scores = np.random.default_rng(len(found)).integers(0, 5, len(openings.actions)) / 2
+        return types.SimpleNamespace(pair_scores=scores)
+
+    monkeypatch.setattr(rating_matches, "play_match", play)
+    yield found
+    assert {len(each) for each in keys.values()} <= {1}
+    assert len(set().union(*keys.values())) == len(keys)  # each pair has a key of its own, in every call
+
+
+def test_rates_every_checkpoint_and_anchor(run, capsys):
+    assert rate.run(["--workdir", str(run), *FLAGS]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    found = read(run)
+    networks = ["iteration 4", "iteration 8", "iteration 12"]
+    assert [each["name"] for each in found["players"]][2:] == networks
+    assert {each["name"] for each in found["players"][:2]} == {"random", "mcts:2"}
+    assert [each["frames"] for each in found["players"]] == [None, None, 256, 512, 768]
+    assert [each["hours"] for each in found["players"]][2:] == pytest.approx([0.4, 0.8, 1.2])
+    rows = {line.split("│")[1].strip(): line for line in printed.out.splitlines() if "│" in line}
+    for each in found["players"]:
+        assert each["low"] <= each["elo"] <= each["high"]
+        assert f" {each['elo']:,.0f} " in rows[each["name"]]
+        assert f" {each['low']:,.0f} to {each['high']:,.0f} " in rows[each["name"]]
+    assert [(each["low"], each["high"]) for each in found["players"] if each["name"] == "random"] == [(0, 0)]
+    pairs = {(each["player"], each["opponent"]) for each in found["matches"]}
+    against_anchors = {(network, anchor) for network in networks for anchor in ("random", "mcts:2")}
+    assert pairs == against_anchors | {("random", "mcts:2"), (networks[1], networks[0]), (networks[2], networks[1])}
+    assert all(len(each["pair_scores"]) == 4 for each in found["matches"])
+    assert all(each["score"] == np.mean(each["pair_scores"]) / 2 for each in found["matches"])
+
+
+def test_the_same_call_plays_only_what_is_missing(run, capsys, played):
+    (run / rating_matches.RATINGS_FILE).unlink(missing_ok=True)
+    assert rate.run(["--workdir", str(run), *FLAGS]) == 0
+    before, drawn = read(run), drawing(run).read_bytes()
+    first = capsys.readouterr().out
+    assert len(played) == 9
+    assert rate.run(["--workdir", str(run), *FLAGS]) == 0
+    printed = capsys.readouterr()
+    assert (len(played), printed.out, read(run)) == (9, first, before)
+    assert "9 of 9 matches were played before" in printed.err
+    assert drawing(run).read_bytes() == drawn
+    some = ["--workdir", str(run), *FLAGS, "--iterations", "12,4", "--anchors", "mcts:2"]
+    assert rate.run(some) == 0
+    assert played[9:] == [("iteration 12", "iteration 4")]
+    assert read(run)["anchor"] == "mcts:2"
+    assert rate.run([*some, "--games", "4"]) == 0
+    assert len(played) == 10 + 3
+
+
+def test_an_interrupted_call_keeps_the_matches_that_were_played(run, capsys, monkeypatch, played):
+    (run / rating_matches.RATINGS_FILE).unlink(missing_ok=True)
+    play_match = rating_matches.play_match
+
+    def play(*arguments):
+        if len(played) == 2:
+            raise KeyboardInterrupt
+        return play_match(*arguments)
+
+    with monkeypatch.context() as context:
+        context.setattr(rating_matches, "play_match", play)
+        assert rate.run(["--workdir", str(run), *FLAGS]) == 130
+    assert "interrupted; the same command goes on" in capsys.readouterr().err
+    assert len(read(run)["matches"]) == 2
+    assert rate.run(["--workdir", str(run), *FLAGS]) == 0
+    assert "2 of 9 matches were played before" in capsys.readouterr().err
+    assert len(set(played)) == len(played) == 9
+
+
+def test_networks_share_one_program(run):
+    settings = rating_matches.Settings("hex:2", 8, 2, 0)
+    players = rating_matches._networks(run, [4, 8, 12], settings)
+    assert len({player.act for player in players.values()}) == 1
+    sums = {float(sum(abs(leaf).sum() for leaf in jax.tree.leaves(each.params))) for each in players.values()}
+    assert len(sums) == 3
+
+
+def test_the_curve_is_an_svg_of_three_panels(run, capsys, played):
+    assert rate.run(["--workdir", str(run), *FLAGS]) == 0
+    assert "ratings.json, ratings.svg" in capsys.readouterr().out
+    text = "".join(ElementTree.parse(drawing(run)).getroot().itertext())
+    for words in ("iterations", "frames", "hours of training", "Elo", "random", "mcts:2", "hex:2, 2 simulations"):
+        assert words in text
+
+
+MISTAKES = {
+    "no workdir": ([], "--workdir"),
+    "odd games": (["--games", "7"], "--games 7: take an even number"),
+    "too many games": (["--games", "600"], "play at most"),
+    "no simulations": (["--simulations", "0"], "--simulations 0: take at least 1"),
+    "a checkpoint that is not there": (["--iterations", "4,5"], "no checkpoint of iteration 5, only of 4, 8, 12"),
+    "words for iterations": (["--iterations", "4,last"], "--iterations 4,last: take iterations, such as 20,40"),
+    "no iterations": (["--iterations", ""], "--iterations : take iterations"),
+    "unknown anchor": (["--anchors", "random,mcst:3"], "opponent 'mcst:3' is unknown: take random, mcts:N"),
+    "nobody to play": (["--anchors", "", "--iterations", "8"], "one player alone has no rating"),
+    "another family": (["--board", "connect_four"], "boards of one run share weights"),
+    "one player": (["--board", "2048"], "board 2048: ratings need a game for two"),
+    "negative seed": (["--seed", "-1"], "--seed -1: take"),
+    "unknown flag": (["--opponent", "random"], "unrecognized arguments: --opponent random"),
+}
+
+
+@pytest.mark.parametrize(("flags", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistake_gives_one_line_and_exit_2(run, capsys, flags: list[str], message: str):
+    (run / rating_matches.RATINGS_FILE).unlink(missing_ok=True)
+    assert rate.run([*flags, *(["--workdir", str(run)] if flags else [])]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+    assert not (run / rating_matches.RATINGS_FILE).exists()
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"matches": []}'])
+def test_a_file_of_ratings_that_is_broken_is_not_overwritten(run, capsys, content):
+    file = run / rating_matches.RATINGS_FILE
+    file.write_text(content)
+    assert rate.run(["--workdir", str(run), *FLAGS]) == 2
+    assert "ratings.json cannot be read" in capsys.readouterr().err
+    assert file.read_text() == content
+    file.unlink()
+
+
+def test_a_folder_without_a_checkpoint(tmp_path, capsys):
+    folder = open_run_folder(tmp_path / "run", tiny_config())
+    assert rate.run(["--workdir", str(folder)]) == 2
+    assert "has no complete checkpoint yet" in capsys.readouterr().err
+    assert rate.run(["--workdir", str(tmp_path)]) == 2
+    assert "holds no run" in capsys.readouterr().err
+
+
+def test_help(capsys):
+    assert rate.run(["--help"]) == 0
+    assert "--iterations 20,40,80 --anchors random,mcts:100,mcts:1000" in capsys.readouterr().out
