@@ -1,70 +1,54 @@
-"""How a run's player compares with perfect play: `python benchmarks/oracle.py --workdir DIR`.
+"""How the players of a run compare with perfect play: `python benchmarks/oracle.py --workdir DIR --iterations 100 200`.
 
-tic_tac_toe and hex up to 3x3: every reachable position that is not lost, and the moves there that lose. connect_four:
-the share of moves that an exact solver (`bitbully`) calls best, on positions after 12 to 34 uniformly random plies.
+For each checkpoint, the share of random positions where the network alone, and with a search, chooses a move that an
+exact solver calls best, and where the sign of its value is right (drawn positions aside), in all and by stage: thirds
+of the range of plies, which in Connect Four is 12 to 34. On boards that are small enough for a table (tic_tac_toe, hex
+up to 3x3) also how many moves lose in all reachable positions that are not lost.
 """
 
 import argparse
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from alphagat import load
-from alphagat.evaluation.connect_four import connect_four_scores, share_of_optimal_moves
-from alphagat.evaluation.openings import random_positions
+from alphagat import load, sharding
+from alphagat.errors import UserError
+from alphagat.evaluation.oracles import STAGES, OracleTest, make_oracle
 from alphagat.evaluation.solvers import count_losing_moves
-from alphagat.training.agent import Agent
 
-
-def raw_actions(agent: Agent, states) -> np.ndarray:
-    """Returns the legal action of the highest prior, without search."""
-    prior_logits = jax.jit(agent.evaluator)(agent.params, states).prior_logits
-    return np.asarray(jnp.where(states.legal_action_mask, prior_logits, -jnp.inf).argmax(-1))
-
-
-def connect_four_table(
-    workdir: str, iterations: list[int | None], simulations: int, positions: int, seed: int
-) -> Table:
-    """Returns the shares of right moves by checkpoint."""
-    table = Table("iteration", "player", "best move", "value kept", title=f"{positions} positions, seed {seed}")
-    agent = load(workdir, iterations[0])
-    states = random_positions(agent.game, positions, 12, 34, seed)
-    scores = connect_four_scores(states)
-    for iteration in iterations:
-        agent = load(workdir, iteration)
-        act = jax.jit(agent.player(simulations).act)
-        for name, actions in (
-            ("raw policy", raw_actions(agent, states)),
-            (f"{simulations} simulations", act(agent.params, jax.random.key(0), states)),
-        ):
-            shares = share_of_optimal_moves(np.asarray(actions), scores)
-            table.add_row(str(agent.iteration), name, f"{shares.optimal:.3f}", f"{shares.value_preserving:.3f}")
-    return table
+MEASURES = {"network": "best_move", "search": "best_move_search", "value": "value_sign"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workdir", required=True)
+    parser.add_argument("--board", help="any of the family of the run's boards (default: the run's first)")
     parser.add_argument("--iterations", type=int, nargs="*", help="checkpoints (default: the latest)")
-    parser.add_argument("--simulations", type=int, help="default: 64 on connect_four, else 32")
-    parser.add_argument("--positions", type=int, default=2000, help="connect_four only")
+    parser.add_argument("--simulations", type=int, default=64)
+    parser.add_argument("--positions", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0, help="of the positions")
     options = parser.parse_args()
-    agent = load(options.workdir)
-    if agent.game.name == "connect_four":
-        iterations = options.iterations or [None]
-        simulations = options.simulations or 64
-        table = connect_four_table(options.workdir, iterations, simulations, options.positions, options.seed)
-        Console().print(table)
-        return
-    player = agent.player(options.simulations or 32)
-    positions, blunders = count_losing_moves(agent.game, player, jax.random.key(0))
-    Console(soft_wrap=True).print(
-        f"{agent.game.name}, {player.name}: {blunders} losing moves in {positions} positions not lost"
-    )
+    sharding.configure_cpu_devices(1)
+    console = Console(soft_wrap=True)
+    agents = [load(options.workdir, iteration, options.board) for iteration in options.iterations or [None]]
+    game = agents[0].game
+    oracle = make_oracle(game, options.positions, options.seed)
+    title = f"{game.name}, {options.positions} positions, seed {options.seed}, {options.simulations} simulations"
+    table = Table("iteration", "of", "all", *STAGES, title=title)
+    for agent in agents:
+        test = OracleTest(oracle, agent.evaluator, agent.search(options.simulations))
+        shares = test.play(agent.params, jax.random.key(options.seed))
+        for name, measure in MEASURES.items():
+            cells = [shares.get(measure + stage) for stage in ("", *(f"_{stage}" for stage in STAGES))]
+            table.add_row(str(agent.iteration), name, *("" if cell is None else f"{cell:.3f}" for cell in cells))
+    console.print(table)
+    player = agents[-1].player(options.simulations)
+    try:
+        positions, blunders = count_losing_moves(game, player, jax.random.key(0))
+    except UserError:
+        return  # no table
+    console.print(f"{game.name}, {player.name}: {blunders} losing moves in {positions} positions not lost")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from alphagat.evaluation.players import Player, search_player
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.networks import Network
-from alphagat.search import Evaluation, Evaluator, make_network_evaluator
+from alphagat.search import Evaluation, Evaluator, Search, make_network_evaluator
 from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.run_folder import read_config
 from alphagat.training.setup import Setup, check_one_family, make_configured_network, make_configured_search
@@ -44,10 +44,14 @@ class Agent:
         It plays its best move, without noise. `Player.act(params, key, states)` takes a batch of states.
         """
         simulations = self.config.evaluation.num_simulations if num_simulations is None else num_simulations
-        search = make_configured_search(
-            self.game, self.evaluator, self.config.search, explore=False, num_simulations=simulations
+        name = f"iteration {self.iteration}, {simulations} simulations"
+        return search_player(name, self.search(simulations), self.params)
+
+    def search(self, num_simulations: int) -> Search:
+        """Returns the run's search, `search(params, key, states, plies) -> SearchOutput`, without noise."""
+        return make_configured_search(
+            self.game, self.evaluator, self.config.search, explore=False, num_simulations=num_simulations
         )
-        return search_player(f"iteration {self.iteration}, {simulations} simulations", search, self.params)
 
     def evaluate(self, state: Any) -> Evaluation:
         """Returns the network's prior logits `[A]` and value `[]` of one state, for the player to move."""

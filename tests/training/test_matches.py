@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from alphagat import sharding
-from alphagat.evaluation.arena import MatchResult
+from alphagat.evaluation.match_result import MatchResult
+from alphagat.evaluation.oracles import make_oracle
+from alphagat.search.tree import mask_illegal
 from alphagat.training import matches
 from alphagat.training.matches import Matches, match_metrics
 from alphagat.training.state import init_state
@@ -71,3 +73,18 @@ def test_metrics_of_a_match():
     found = match_metrics("mcts:100", result_of(90, 10))
     assert found["eval/vs_mcts:100/win_rate"] == 0.9
     assert 0.8 < found["eval/vs_mcts:100/win_rate_low"] < 0.9 < found["eval/vs_mcts:100/win_rate_high"] < 0.96
+
+
+def test_the_network_is_compared_with_perfect_play():
+    setup, mesh = tiny_setup(), sharding.make_mesh(1)
+    setup.config.evaluation.opponents, setup.config.evaluation.oracle_positions = (), 40
+    state = init_state([setup], mesh)
+    _, metrics = Matches([setup], mesh).play(state, 4)
+    shares = {name: value for name, value in metrics.items() if name.startswith("eval/oracle/")}
+    measures = ("best_move", "best_move_search", "value_sign")
+    assert {f"eval/oracle/{name}" for name in measures} <= set(shares)
+    assert all(0 <= value <= 1 for value in shares.values())
+    oracle = make_oracle(setup.game, 40, setup.config.seed)
+    evaluation = setup.evaluate(state.train.params, oracle.states)
+    best = oracle.scores[np.arange(40), np.asarray(mask_illegal(evaluation.prior_logits, oracle.states)).argmax(axis=1)]
+    assert shares["eval/oracle/best_move"] == pytest.approx((best == oracle.scores.max(axis=1)).mean())
