@@ -105,7 +105,7 @@ class Config:
     boards: tuple[str, ...] = ("hex:5",)  # of one family; each has its own games and replay, all train one network
     board_weights: tuple[float, ...] = ()  # share of the iterations that each board gets; empty: equal
     final_board_weights: tuple[float, ...] = ()  # the shares move linearly to these; empty: they stay
-    init_from: str = ""  # a run folder whose latest weights this run starts from, of any board of the family
+    init_from: str = ""  # a run folder or file whose weights this run starts from, of any board of the family
     seed: int = 0
     num_iterations: int = 100
     mesh: MeshConfig = dataclasses.field(default_factory=MeshConfig)

@@ -1,9 +1,11 @@
 """A trained player, restored from a run for evaluation."""
 
 import dataclasses
+import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -15,6 +17,7 @@ from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.networks import Network
 from alphagat.search import Evaluation, Evaluator, Search, make_network_evaluator
+from alphagat.training import weights
 from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.run_folder import read_config
 from alphagat.training.setup import Setup, check_one_family, make_configured_network, make_configured_search
@@ -59,58 +62,77 @@ class Agent:
         return jax.tree.map(lambda x: np.asarray(x[0]), evaluation)
 
 
-def load(workdir: str | os.PathLike, iteration: int | None = None, board: str | None = None) -> Agent:
-    """Restores the player that a run has trained.
+def load(source: str | os.PathLike, iteration: int | None = None, board: str | None = None) -> Agent:
+    """Restores a trained player.
 
     Args:
-      workdir: the folder of the run.
-      iteration: which checkpoint; None: the latest.
+      source: the folder of a run, a file of `python -m alphagat.export`, or the name of a network that comes with the
+        package, such as `hex` (`weights.shipped_names`).
+      iteration: which checkpoint of a run; None: the latest.
       board: the board to play, any of the family of the run's boards; None: the run's first.
 
     Raises:
       UserError: there is no run, no such checkpoint, it cannot be read, or the board is of another family.
     """
-    config = read_config(workdir)
-    game = make_game(board or config.boards[0])
-    check_one_family(config, [make_game(config.boards[0]), game])
-    network = make_configured_network(config, game)
-    step, params = _restore(Path(workdir), game, network, iteration)
-    return Agent(game, config, step, params, make_network_evaluator(game, network))
+    trained = _open(source, iteration)
+    game = make_game(board or trained.config.boards[0])
+    check_one_family(trained.config, [make_game(trained.config.boards[0]), game])
+    network = make_configured_network(trained.config, game)
+    params = trained.read(game, network)
+    return Agent(game, trained.config, trained.iteration, params, make_network_evaluator(game, network))
 
 
-def load_weights(workdir: str, setup: Setup) -> Any:
-    """Returns the latest parameters of another run, which `setup` can go on from.
+def load_weights(source: str, setup: Setup) -> Any:
+    """Returns the latest parameters of another run, or of a file, which `setup` can go on from.
 
     Raises:
-      UserError: there is no run with a checkpoint, its boards are of another family, or its network differs.
+      UserError: there are none, their boards are of another family, or their network differs.
     """
-    config = read_config(workdir)
-    source = make_game(config.boards[0])
-    if (source.topology.vocabulary, source.num_features) != (setup.game.topology.vocabulary, setup.game.num_features):
+    trained = _open(source, None)
+    config, game = trained.config, make_game(trained.config.boards[0])
+    if (game.topology.vocabulary, game.num_features) != (setup.game.topology.vocabulary, setup.game.num_features):
         raise UserError(
-            f"config.init_from={workdir!r} has weights of the family {source.topology.vocabulary.family} "
+            f"config.init_from={source!r} has weights of the family {game.topology.vocabulary.family} "
             f"({', '.join(config.boards)}), but config.boards is of {setup.game.topology.vocabulary.family} "
             f"({', '.join(setup.config.boards)}); take a run of that family"
         )
     if config.network.name == "resnet":
-        check_one_family(config, [source, setup.game])
+        check_one_family(config, [game, setup.game])
     for field in dataclasses.fields(config.network):
         theirs, ours = getattr(config.network, field.name), getattr(setup.config.network, field.name)
         if theirs != ours and field.name != "backend":
             raise UserError(
-                f"config.network.{field.name}={ours!r}, but the weights of config.init_from={workdir!r} have "
+                f"config.network.{field.name}={ours!r}, but the weights of config.init_from={source!r} have "
                 f"{theirs!r}: set that"
             )
-    return _restore(Path(workdir), setup.game, setup.network, None)[1]
+    return trained.read(setup.game, setup.network)
 
 
-def _restore(folder: Path, game: Game, network: Network, iteration: int | None) -> tuple[int, Any]:
-    """Returns the iteration and the parameters of a checkpoint, the latest where none is named."""
+class _Trained(NamedTuple):
+    """Parameters not yet read: the config of their run, their iteration, and how to read them."""
+
+    config: Config
+    iteration: int
+    read: Callable[[Game, Network], Any]
+
+
+def _open(source: str | os.PathLike, iteration: int | None) -> _Trained:
+    if (file := weights.find_file(os.fspath(source))) is not None:
+        config, found = weights.read_header(file)
+        if iteration not in (None, found):
+            raise UserError(f"{file} is of iteration {found}, not {iteration}")
+        return _Trained(config, found, functools.partial(weights.read_params, file))
+    folder, config = Path(source), read_config(source)
     with Checkpoints(folder, read_only=True) as checkpoints:
         steps = checkpoints.steps()
-        if not steps:
-            raise UserError(f"{folder} has no complete checkpoint yet: let the run reach its first one")
-        if iteration is not None and iteration not in steps:
-            raise UserError(f"{folder} has no checkpoint of iteration {iteration}: it has {steps}")
-        step = steps[-1] if iteration is None else iteration
-        return step, checkpoints.restore_params(game, network, step)
+    if not steps:
+        raise UserError(f"{folder} has no complete checkpoint yet: let the run reach its first one")
+    if iteration is not None and iteration not in steps:
+        raise UserError(f"{folder} has no checkpoint of iteration {iteration}: it has {steps}")
+    step = steps[-1] if iteration is None else iteration
+    return _Trained(config, step, functools.partial(_restore, folder, step))
+
+
+def _restore(folder: Path, step: int, game: Game, network: Network) -> Any:
+    with Checkpoints(folder, read_only=True) as checkpoints:
+        return checkpoints.restore_params(game, network, step)

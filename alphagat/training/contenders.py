@@ -10,11 +10,15 @@ from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.positions import Engine
 from alphagat.evaluation.uci import UciEngine
 from alphagat.games.base import Game
+from alphagat.training import weights
 from alphagat.training.agent import load
 from alphagat.training.checkpoints import CHECKPOINT_FOLDER
 from alphagat.training.run_folder import CONFIG_FILE, read_config
 
-KINDS = "a run folder, one of its checkpoints (runs/1/checkpoints/40), random, mcts:N, solver, gtp:COMMAND, uci:COMMAND"
+KINDS = (
+    "a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat.export, shipped, random, mcts:N, "
+    "solver, gtp:COMMAND, uci:COMMAND"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +57,10 @@ def make_contender(
         return UciEngine(game, argument, limits.seconds, limits.nodes, limits.options)
     if name == "solver" and game.name == "connect_four":
         return SolverEngine(game, seed)
+    if name == "shipped":
+        return load(_shipped_for(game), board=game.name).player(num_simulations)
+    if Path(name).suffix == weights.ENDING:
+        return load(name, board=game.name).player(num_simulations)
     if (run := _run_of(name)) is not None:
         return load(run[0], run[1], game.name).player(num_simulations)
     if kind in ("random", "mcts", "solver"):
@@ -64,6 +72,14 @@ def board_of(*names: str) -> str | None:
     """Returns the first board of the first trained player among `names`; None where there is none."""
     runs = [run for run in map(_run_of, names) if run is not None]
     return read_config(runs[0][0]).boards[0] if runs else None
+
+
+def _shipped_for(game: Game) -> str:
+    """Returns the name of the network of the package that plays a board."""
+    name, names = game.name.partition(":")[0], weights.shipped_names()
+    if name not in names:
+        raise UserError(f"player 'shipped': no network for {game.name} comes with the package, only {', '.join(names)}")
+    return name
 
 
 def _run_of(name: str) -> tuple[Path, int | None] | None:

@@ -1,0 +1,1 @@
+"""Networks that come with the package, as `python -m alphagat.export` wrote them."""
