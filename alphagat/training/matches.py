@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from alphagat.evaluation.arena import MatchResult, play_match
+from alphagat.evaluation.arena import play_match
+from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.players import Player, make_opponent, search_player

@@ -5,7 +5,8 @@ import pytest
 
 from alphagat import sharding
 from alphagat.errors import UserError
-from alphagat.evaluation.arena import MatchResult, play_match
+from alphagat.evaluation.arena import play_match
+from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.openings import Openings, distinct_openings
 from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.solvers import solve

@@ -1,0 +1,140 @@
+"""An AlphaZero loop as Pgx's documentation shows it, to compare runs with.
+
+    python benchmarks/reference_loop.py --minutes 30 --opponents runs/connect_four
+
+Each iteration plays new games from the start, on one device, restarts those that end, and stops after a fixed number of
+plies; positions whose game did not end count for the policy only. The host shuffles what was played, trains on it
+once, in minibatches, with Adam, and forgets it. Rules and search are those of AlphaGAT, the network is a ResNet with 3
+blocks of 64 channels. The trained player then meets the latest players of runs, and is compared with perfect play.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from rich.console import Console
+
+from alphagat import load, sharding
+from alphagat.evaluation.arena import play_match
+from alphagat.evaluation.openings import distinct_openings
+from alphagat.evaluation.oracles import OracleTest, make_oracle
+from alphagat.evaluation.players import search_player
+from alphagat.games import make_game
+from alphagat.games.states import select
+from alphagat.games.transition import transition
+from alphagat.networks import make_network
+from alphagat.search import make_network_evaluator, make_search
+
+SEARCH = {"algorithm": "gumbel", "max_num_considered_actions": 16, "value_scale": 0.1, "rescale_values": True}
+
+
+class ReferenceLoop:
+    """The loop; `params` are its state."""
+
+    def __init__(self, options: argparse.Namespace):
+        self.options, self.game = options, make_game(options.board)
+        self.network = make_network(
+            self.game.topology, name="resnet", backend="dense", width=64, num_blocks=3, num_heads=1, mlp_ratio=1
+        )
+        self.evaluate = make_network_evaluator(self.game, self.network)
+        self.optimizer = optax.adam(1e-3)
+        nodes = jnp.zeros((1, self.game.topology.num_nodes, self.game.num_features))
+        self.params = self.network.init(jax.random.key(options.seed), nodes)
+        self.opt_state = self.optimizer.init(self.params)
+        self.search = self.make_search(options.simulations, explore=True)
+        self._play, self._update = jax.jit(self.play), jax.jit(self.update)
+
+    def make_search(self, num_simulations: int, explore: bool):
+        return make_search(self.game, self.evaluate, num_simulations=num_simulations, explore=explore, **SEARCH)
+
+    def play(self, params, key):
+        """Returns `[T * B]` features, legal actions, policy targets, value targets, and whether these are known."""
+        init_key, key = jax.random.split(key)
+        start = jax.vmap(self.game.init)(jax.random.split(init_key, self.options.games))
+
+        def ply(states, key):
+            search_key, step_key = jax.random.split(key)
+            found = self.search(params, search_key, states, jnp.zeros(len(states.terminated), jnp.int32))
+            after = jax.vmap(self.game.step)(states, found.action, jax.random.split(step_key, self.options.games))
+            reward, discount = jax.vmap(transition)(states, after)
+            nodes = jax.vmap(self.game.observe)(states).nodes
+            seen = (nodes, states.legal_action_mask, found.policy_target, reward, discount, after.terminated)
+            return select(after.terminated, start, after), seen
+
+        _, (nodes, legal, policy, reward, discount, ended) = jax.lax.scan(
+            ply, start, jax.random.split(key, self.options.plies)
+        )
+
+        def backward(value, ply):
+            reward, discount = ply
+            value = reward + discount * value
+            return value, value
+
+        _, values = jax.lax.scan(backward, jnp.zeros(self.options.games), (reward, discount), reverse=True)
+        known = jnp.cumsum(ended[::-1], axis=0)[::-1] > 0
+        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (nodes, legal, policy, values, known))
+
+    def update(self, params, opt_state, nodes, legal, policy, values, known):
+        def loss(params):
+            logits, output = self.network.apply(params, nodes)
+            masked = jnp.where(legal, logits, jnp.finfo(logits.dtype).min)
+            errors = known * (output - values) ** 2
+            return optax.softmax_cross_entropy(masked, policy).mean() + errors.mean()
+
+        updates, opt_state = self.optimizer.update(jax.grad(loss)(params), opt_state)
+        return optax.apply_updates(params, updates), opt_state
+
+    def train(self, console: Console) -> None:
+        """Trains for the minutes that are asked for; compilation is not counted."""
+        options, shuffle = self.options, np.random.default_rng(self.options.seed)
+        start = time.perf_counter()
+        iteration = 0
+        while iteration < 2 or time.perf_counter() - start < 60 * options.minutes:
+            samples = [np.asarray(x) for x in self._play(self.params, jax.random.key(options.seed + 1 + iteration))]
+            order = shuffle.permutation(len(samples[0]))
+            for batch in np.split(order, len(order) // options.batch_size):
+                self.params, self.opt_state = self._update(self.params, self.opt_state, *(x[batch] for x in samples))
+            jax.block_until_ready(self.params)
+            iteration += 1
+            if iteration == 1:
+                start = time.perf_counter()
+        frames, seconds = (iteration - 1) * options.games * options.plies, time.perf_counter() - start
+        console.print(f"{iteration} iterations, {frames / seconds:.0f} frames/s, {seconds / 60:.1f} minutes")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--board", default="connect_four")
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--games", type=int, default=128)
+    parser.add_argument("--plies", type=int, default=64, help="of each game and iteration")
+    parser.add_argument("--simulations", type=int, default=32, help="in training")
+    parser.add_argument("--batch_size", type=int, default=1024)
+    parser.add_argument("--opponents", nargs="*", type=Path, default=[], help="run folders")
+    parser.add_argument("--match_games", type=int, default=400)
+    parser.add_argument("--match_simulations", type=int, default=64)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    sharding.configure_cpu_devices(1)
+    console = Console(soft_wrap=True)
+    loop = ReferenceLoop(options)
+    loop.train(console)
+    search = loop.make_search(options.match_simulations, explore=False)
+    test = OracleTest(make_oracle(loop.game, 2000, options.seed), loop.evaluate, search)
+    shares = test.play(loop.params, jax.random.key(0))
+    console.print(", ".join(f"{name} {shares[name]:.3f}" for name in ("best_move", "best_move_search", "value_sign")))
+    player = search_player("reference", search, loop.params)
+    openings = distinct_openings(loop.game, options.match_games // 2, options.seed)
+    for folder in options.opponents:
+        opponent = load(folder).player(options.match_simulations)
+        result = play_match(loop.game, opponent, player, openings, jax.random.key(options.seed))
+        low, high = result.interval
+        console.print(f"{folder} against the reference: {result.score:.1%} ({low:.1%} to {high:.1%})")
+
+
+if __name__ == "__main__":
+    main()
