@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from alphagat import commands
 
 EXAMPLES = """\
-A and B are each a run folder, one of its checkpoints (runs/1/checkpoints/40), random, mcts:N (plain Monte-Carlo tree
-search), solver (Connect Four by bitbully; tic_tac_toe and hex up to 3x3 by a table), gtp:COMMAND or uci:COMMAND.
+A and B are each a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat.export, shipped (the
+network that comes with the package), random, mcts:N (plain Monte-Carlo tree search), solver (perfect play, in
+connect_four, tic_tac_toe and hex up to 5x5), gtp:COMMAND or uci:COMMAND.
 
 examples:
   python -m alphagat.match runs/c4 mcts:1000 --games 200

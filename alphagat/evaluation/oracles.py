@@ -58,14 +58,24 @@ def make_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
     Raises:
       UserError: the board has no exact solver.
     """
-    solve_all = _solver_of(game)
+    _solver_of(game)  # before the work
     longest = game.max_plies
     low, high = CONNECT_FOUR_PLIES if game.name == CONNECT_FOUR else (2 * longest // 7, 6 * longest // 7)
     states = to_host(random_positions(game, num_positions, low, high, seed))
     plies = (np.asarray(stone_owners(game, states)) != 0).sum(axis=1)
     stages = (plies - low) * len(STAGES) // (high - low + 1)
-    scores = np.where(states.legal_action_mask, solve_all(states).astype(np.int32), ILLEGAL_SCORE)
-    return Oracle(states, scores, stages)
+    return Oracle(states, score_positions(game, states), stages)
+
+
+def score_positions(game: Game, states: Any) -> np.ndarray:
+    """Returns the `scores` `[N, A]` of `[N]` positions, as an `Oracle` has them.
+
+    Raises:
+      UserError: the board has no exact solver.
+    """
+    states = to_host(states)
+    scores = _solver_of(game)(states).astype(np.int32)
+    return np.where(states.legal_action_mask, scores, ILLEGAL_SCORE)
 
 
 def _solver_of(game: Game) -> Callable[[Any], np.ndarray]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from alphagat.errors import UserError
 from alphagat.evaluation.gtp import GtpEngine
-from alphagat.evaluation.perfect import SolverEngine
+from alphagat.evaluation.perfect import SOLVER_BOARDS, SolverEngine
 from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.positions import Engine
 from alphagat.evaluation.uci import UciEngine
@@ -55,7 +55,7 @@ def make_contender(
         return GtpEngine(game, argument, limits.seconds)
     if kind == "uci":
         return UciEngine(game, argument, limits.seconds, limits.nodes, limits.options)
-    if name == "solver" and game.name == "connect_four":
+    if name == "solver" and game.name in SOLVER_BOARDS:
         return SolverEngine(game, seed)
     if name == "shipped":
         return load(_shipped_for(game), board=game.name).player(num_simulations)
