@@ -1,0 +1,47 @@
+"""The networks that come with the package: each has its card, plays its boards, and beats a random player by far."""
+
+import jax
+import pytest
+
+import alphagat
+from alphagat import match, sharding
+from alphagat.evaluation.arena import play_match
+from alphagat.evaluation.openings import distinct_openings
+from alphagat.evaluation.players import random_player
+from alphagat.training import weights
+
+BOARDS = {"hex": ("hex:4", "hex:6")}
+NAMES = weights.shipped_names()
+
+
+def test_every_network_is_tested():
+    assert set(NAMES) == set(BOARDS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_tells_where_it_comes_from(name):
+    agent = alphagat.load(name)
+    card = (weights.FOLDER / "README.md").read_text()
+    section = card[card.index(f"## {name}\n") :].split("\n## ")[0]
+    assert "python -m alphagat.main --config configs/" in section
+    assert f"iteration {agent.iteration}" in section
+    num_parameters = sum(leaf.size for leaf in jax.tree.leaves(agent.params))
+    assert f"{num_parameters:,} parameters" in section
+    assert (weights.FOLDER / f"{name}{weights.ENDING}").stat().st_size < 2e6
+
+
+@pytest.mark.parametrize("board", [board for name in NAMES for board in BOARDS[name]])
+def test_it_beats_a_random_player(board):
+    agent = alphagat.load(board.partition(":")[0], board=board)
+    openings = distinct_openings(agent.game, 16, seed=0)
+    mesh = sharding.make_mesh(2)
+    result = play_match(agent.game, agent.player(2), random_player(agent.game), openings, jax.random.key(0), mesh)
+    assert result.score >= 0.9
+
+
+def test_a_match_knows_it_as_shipped(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert match.run(["shipped", "random", "--board", "hex:3", "--games", "4", "--simulations", "2"]) == 0
+    assert "hex:3, 4 games against random" in capsys.readouterr().out
+    assert match.run(["shipped", "random", "--board", "go:5", "--games", "4"]) == 2
+    assert "no network for go:5 comes with the package, only " in capsys.readouterr().err
