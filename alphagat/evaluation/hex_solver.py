@@ -23,7 +23,7 @@ Bits = int  # a set of cells, bit `i` for cell `i` of the board in row-major ord
 class HexSolver:
     """Exact values of the positions of one board without the swap rule. What it has learned stays.
 
-    All 25 first moves of 5x5 take 9,000 positions and a second; those of 6x6 more than five minutes.
+    All first moves of 5x5 take a second and leave 8,500 patterns of each player; of 6x6 eleven minutes and 470,000.
     """
 
     def __init__(self, size: int):

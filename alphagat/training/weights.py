@@ -14,7 +14,6 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-import alphagat.weights as shipped
 from alphagat import config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
@@ -23,7 +22,7 @@ from alphagat.networks import Network
 from alphagat.training.setup import make_params
 
 ENDING = ".safetensors"
-FOLDER = Path(shipped.__file__).parent
+FOLDER = Path(__file__).parents[1] / "weights"
 
 
 def shipped_names() -> list[str]:

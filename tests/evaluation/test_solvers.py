@@ -86,7 +86,7 @@ def test_table_holds_the_best_moves():
 
 
 def test_boards_that_are_too_large_are_refused():
-    for board in ("hex:4", "hex:3:swap", "connect_four", "gomoku:9"):
+    for board in ("hex:6", "hex:3:swap", "connect_four", "gomoku:9"):
         with pytest.raises(UserError, match=f"board {board}: there is no exact solver; take tic_tac_toe"):
             solve(board)
 

@@ -1,1 +1,0 @@
-"""Networks that come with the package, as `python -m alphagat.export` wrote them."""
