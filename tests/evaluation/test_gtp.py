@@ -242,7 +242,8 @@ def test_rhino_plays_whole_games_and_ends_on_our_board():
                     theirs.ask(f"play {('black', 'white')[player]} {name}")
             assert _without_spaces(theirs.ask("showboard")) == _without_spaces(game.render(last.state).upper())
             black, white = (int(np.bitwise_count(discs).sum()) for discs in last.state.discs)
-            lead = f"{'BW'[black < white]}+{abs(black - white)}" if black != white else "0"
+            empty = 64 - black - white  # gtp-rhino gives empty cells to the winner
+            lead = f"{'BW'[black < white]}+{abs(black - white) + empty}" if black != white else "0"
             assert theirs.ask("final_score") == lead
             theirs.process.close("quit")
     assert passes > 0
