@@ -82,6 +82,16 @@ def _say(line: str) -> None:
     sys.stderr.write(line + "\n")
 
 
+def check_match(*, games: int | None, seed: int, simulations: int | None = None) -> None:
+    """Checks the options that commands with matches share; None where one was not given. Raises UserError."""
+    if games is not None and (games < 2 or games % 2):
+        raise UserError(f"--games {games}: take an even number of at least 2, one game per colour and opening")
+    if simulations is not None and simulations < 1:
+        raise UserError(f"--simulations {simulations}: take at least 1")
+    if not 0 <= seed <= config_validation.MAX_SEED:
+        raise UserError(f"--seed {seed}: take 0 to {config_validation.MAX_SEED}")
+
+
 def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
     """Reads a config file and applies overrides such as `--config.search.num_simulations=64`.
 

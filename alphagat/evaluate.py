@@ -6,8 +6,6 @@ import sys
 from collections.abc import Sequence
 
 from alphagat import commands
-from alphagat.config_validation import MAX_SEED
-from alphagat.errors import UserError
 
 EXAMPLES = """\
 examples:
@@ -30,12 +28,7 @@ def evaluate(argv: Sequence[str]) -> None:
     parser.add_argument("--iteration", type=int, help="which checkpoint (default: the latest)")
     parser.add_argument("--seed", type=int, default=0, help="of openings and opponent (default: %(default)s)")
     options = parser.parse_args(list(argv))
-    if options.games < 2 or options.games % 2:
-        raise UserError(f"--games {options.games}: take an even number of at least 2, one game per colour and opening")
-    if options.simulations is not None and options.simulations < 1:
-        raise UserError(f"--simulations {options.simulations}: take at least 1")
-    if not 0 <= options.seed <= MAX_SEED:
-        raise UserError(f"--seed {options.seed}: take 0 to {MAX_SEED}")
+    commands.check_match(games=options.games, seed=options.seed, simulations=options.simulations)
     sys.stdout.write(_play(options) + "\n")
 
 

@@ -43,6 +43,7 @@ def make_parser() -> commands.ArgumentParser:
 def match(argv: Sequence[str]) -> None:
     """Plays the match that `argv` describes and prints its result."""
     options = make_parser().parse_args(list(argv))
+    commands.check_match(games=options.games, seed=options.seed)
     from alphagat import sharding  # JAX is imported only after the flags were found right
 
     sharding.configure_cpu_devices(0)

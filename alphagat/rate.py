@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from alphagat import commands
-from alphagat.config_validation import MAX_SEED
 from alphagat.errors import UserError
 
 EXAMPLES = """\
@@ -32,12 +31,7 @@ def rate(argv: Sequence[str]) -> None:
     parser.add_argument("--board", help="any of the family of the run's boards (default: the run's first)")
     parser.add_argument("--seed", type=int, default=0, help="of openings and players (default: %(default)s)")
     options = parser.parse_args(list(argv))
-    if options.games < 2 or options.games % 2:
-        raise UserError(f"--games {options.games}: take an even number of at least 2, one game per colour and opening")
-    if options.simulations is not None and options.simulations < 1:
-        raise UserError(f"--simulations {options.simulations}: take at least 1")
-    if not 0 <= options.seed <= MAX_SEED:
-        raise UserError(f"--seed {options.seed}: take 0 to {MAX_SEED}")
+    commands.check_match(games=options.games, seed=options.seed, simulations=options.simulations)
     words = options.iterations.split(",") if options.iterations is not None else []
     if not all(word.isascii() and word.isdigit() for word in words):
         raise UserError(f"--iterations {options.iterations}: take iterations, such as 20,40")

@@ -11,7 +11,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from alphagat import sharding
-from alphagat.config_validation import MAX_SEED
 from alphagat.errors import UserError
 from alphagat.evaluation.match_result import MatchResult, join
 from alphagat.evaluation.openings import Openings, distinct_openings, openings_after
@@ -127,18 +126,15 @@ def summary(names: tuple[str, str], result: MatchResult, test: Sprt | None) -> l
 
 def check(options: argparse.Namespace) -> None:
     """Checks the numbers among the options."""
-    for name in ("games", "games_at_once"):
-        value = getattr(options, name)
-        if value is not None and (value < 2 or value % 2):
-            raise UserError(f"--{name} {value}: take an even number of at least 2, one game per colour and opening")
+    at_once = options.games_at_once
+    if at_once is not None and (at_once < 2 or at_once % 2):
+        raise UserError(f"--games_at_once {at_once}: take an even number of at least 2, two games of each opening")
     if options.opening_plies is not None and options.opening_plies < 0:
         raise UserError(f"--opening_plies {options.opening_plies}: take 0 or more")
     if not 0 < options.move_seconds <= 3600:
         raise UserError(f"--move_seconds {options.move_seconds:g}: take more than 0, at most 3600")
     if options.move_nodes is not None and options.move_nodes < 1:
         raise UserError(f"--move_nodes {options.move_nodes}: take at least 1")
-    if not 0 <= options.seed <= MAX_SEED:
-        raise UserError(f"--seed {options.seed}: take 0 to {MAX_SEED}")
 
 
 def _sprt_bounds(text: str | None) -> tuple[float, float] | None:
