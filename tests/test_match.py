@@ -29,10 +29,14 @@ def wide(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
 
 
-def cells(output: str) -> list[str]:
-    """Returns the cells of the table's only row."""
-    row = next(line for line in output.splitlines() if line.startswith("│"))
-    return [cell.strip() for cell in row.strip("│").split("│")]
+def cells(output: str) -> dict[str, str]:
+    """Returns the rows of the table."""
+    rows = [line.strip("│").split("│") for line in output.splitlines() if line.startswith("│")]
+    return {name.strip(): value.strip() for name, value in rows}
+
+
+def counts(output: str) -> list[int]:
+    return [int(word) for word in cells(output)["won, drawn, lost"].split(", ")]
 
 
 def test_two_checkpoints_of_a_run(run, tmp_path, capsys):
@@ -42,21 +46,23 @@ def test_two_checkpoints_of_a_run(run, tmp_path, capsys):
     assert match.run([*players, *flags]) == 0
     printed = capsys.readouterr()
     assert "hex:2, 8 games" in printed.out
-    player, won, drawn, lost, score, *_ = cells(printed.out)
+    player, (won, drawn, lost) = cells(printed.out)["player"], counts(printed.out)
     assert player == f"{run}/checkpoints/3 (iteration 3, 2 simulations)"
-    assert int(won) + int(drawn) + int(lost) == 8
-    assert float(score.strip("%")) == pytest.approx(100 * int(won) / 8, abs=0.1)
+    assert (won + lost, drawn) == (8, 0)
+    assert float(cells(printed.out)["score"].partition("%")[0]) == pytest.approx(100 * won / 8, abs=0.1)
     records = read_games(out.read_text())
     assert len(records) == 8
     assert records[0].names == records[1].names[::-1] == (player, f"{run} (iteration 5, 4 simulations)")
     wins = [record.names[0 if record.outcome > 0 else 1] for record in records]
-    assert wins.count(player) == int(won)
+    assert wins.count(player) == won
     assert len({record.moves[:1] for record in records}) == 4
 
 
 def test_all_openings_of_two_plies_in_parts(capsys):
     assert match.run(["mcts:2", "random", "--board", "hex:3", "--opening_plies", "2", "--games_at_once", "48"]) == 0
-    assert "hex:3, 144 games against random" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "hex:3, 144 games" in printed
+    assert cells(printed)["against"] == "random"
 
 
 def test_a_match_that_is_soon_decided_stops(capsys):
@@ -64,14 +70,14 @@ def test_a_match_that_is_soon_decided_stops(capsys):
     assert match.run(["mcts:50", "random", *flags]) == 0
     printed = capsys.readouterr().out
     assert "SPRT: accepted after" in printed
-    assert sum(int(cell) for cell in cells(printed)[1:4]) < 500
+    assert sum(counts(printed)) < 500
 
 
 def test_games_lost_by_an_engine_are_named(capsys):
     engine = f"gtp:'{sys.executable}' '{FAKE_ENGINE}' gtp die"
     assert match.run(["random", engine, "--board", "go:5", "--games", "2"]) == 0
     printed = capsys.readouterr()
-    assert cells(printed.out)[1:4] == ["2", "0", "0"]
+    assert counts(printed.out) == [2, 0, 0]
     assert "lost 2 games by this: died" in printed.out
     assert printed.err.count("lost a game after") == 2
 

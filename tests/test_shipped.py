@@ -42,6 +42,6 @@ def test_it_beats_a_random_player(board):
 def test_a_match_knows_it_as_shipped(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert match.run(["shipped", "random", "--board", "hex:3", "--games", "4", "--simulations", "2"]) == 0
-    assert "hex:3, 4 games against random" in capsys.readouterr().out
+    assert "hex:3, 4 games" in capsys.readouterr().out
     assert match.run(["shipped", "random", "--board", "go:5", "--games", "4"]) == 2
     assert "no network for go:5 comes with the package, only " in capsys.readouterr().err

@@ -94,19 +94,14 @@ def table(game: Game, names: tuple[str, str], result: MatchResult) -> Table:
     """Returns the result of A, with 95% intervals."""
     low, high = result.interval
     first, second = result.score_by_colour
-    columns = ("won", "drawn", "lost", "score", "95%", "Elo", "95%", "moving first", "second", "plies")
-    found = Table("player", *columns, title=f"{game.name}, {result.num_games} games against {names[1]}")
-    found.add_row(
-        names[0],
-        *map(str, (result.wins, result.draws, result.losses)),
-        f"{result.score:.1%}",
-        f"{low:.1%} to {high:.1%}",
-        f"{result.elo:+.0f}",
-        f"{elo_difference(low):+.0f} to {elo_difference(high):+.0f}",
-        f"{first:.1%}",
-        f"{second:.1%}",
-        f"{result.mean_plies:.0f}",
-    )
+    found = Table(title=f"{game.name}, {result.num_games} games", show_header=False, title_justify="left")
+    found.add_row("player", names[0])
+    found.add_row("against", names[1])
+    found.add_row("won, drawn, lost", f"{result.wins}, {result.draws}, {result.losses}")
+    found.add_row("score", f"{result.score:.1%} (95% interval {low:.1%} to {high:.1%})")
+    found.add_row("Elo difference", f"{result.elo:+.0f} ({elo_difference(low):+.0f} to {elo_difference(high):+.0f})")
+    found.add_row("moving first, second", f"{first:.1%}, {second:.1%}")
+    found.add_row("plies per game", f"{result.mean_plies:.0f}")
     return found
 
 
@@ -189,9 +184,9 @@ def _openings(game: Game, options: argparse.Namespace) -> Openings:
 
 
 def _names(options: argparse.Namespace, players: list[Player | Engine]) -> tuple[str, str]:
-    """Returns how the result calls A and B: trained players by their folder, too."""
-    names = [
-        f"{word} ({player.name})" if Path(word).is_dir() else player.name
+    """Returns how the result calls A and B: trained players by what was asked for, too."""
+    a, b = (
+        player.name if player.name == word else f"{word} ({player.name})"
         for word, player in zip((options.a, options.b), players)
-    ]
-    return names[0], names[1]
+    )
+    return a, b
