@@ -1,14 +1,12 @@
 """The moves of games by the names that people call them."""
 
 import dataclasses
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 
-from alphagat.evaluation.openings import take, to_host
+from alphagat.evaluation.openings import compile_step, take, to_host
 from alphagat.games.base import Game
 
 STOP = -1  # in place of an action: the game is over
@@ -36,7 +34,7 @@ def replay(game: Game, actions: np.ndarray) -> list[History]:
     """Names the moves of games without chance, `[N, T]` actions from the first position; `STOP` after a game's last."""
     num_games, num_plies = actions.shape
     histories = [History([], []) for _ in range(num_games)]
-    step, keys = _compile_step(game), jax.random.split(jax.random.key(0), num_games)
+    step, keys = compile_step(game), jax.random.split(jax.random.key(0), num_games)
     states = to_host(jax.vmap(game.init)(keys))
     for ply in range(num_plies):
         going_on = actions[:, ply] != STOP
@@ -46,8 +44,3 @@ def replay(game: Game, actions: np.ndarray) -> list[History]:
             histories[row].add(game, take(states, row), int(actions[row, ply]))
         states = to_host(step(states, np.maximum(actions[:, ply], 0).astype(np.int32), keys))
     return histories
-
-
-@functools.lru_cache(maxsize=32)
-def _compile_step(game: Game) -> Callable:
-    return jax.jit(jax.vmap(game.step))

@@ -11,8 +11,9 @@ from alphagat.evaluation import arena
 from alphagat.evaluation.history import History, replay
 from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
 from alphagat.evaluation.openings import Openings, count, take
-from alphagat.evaluation.players import Act, Player
+from alphagat.evaluation.players import Player
 from alphagat.evaluation.positions import Engine, EngineError, Position
+from alphagat.evaluation.solvers import compile_act
 from alphagat.games.base import Game
 
 
@@ -89,11 +90,6 @@ def _act(player: Player, key: jax.Array, states: Any, rows: np.ndarray, size: in
             : len(some)
         ]
     return actions
-
-
-@functools.lru_cache(maxsize=32)
-def compile_act(act: Act) -> Callable:
-    return jax.jit(act)
 
 
 @functools.lru_cache(maxsize=32)

@@ -155,7 +155,7 @@ def _play_randomly(game: Game, key: jax.Array, plies: jax.Array, max_plies: jax.
 
 def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarray) -> Any:
     """Returns the `[M]` states, on the host, after playing `actions` `[M]` from `positions[parents]`."""
-    step, chunks = _compile_step(game), []
+    step, chunks = compile_step(game), []
     for start in range(0, len(parents), CHUNK):
         rows = np.resize(np.arange(start, min(start + CHUNK, len(parents))), CHUNK)  # one shape, one program
         states = take(positions, parents[rows])
@@ -181,7 +181,7 @@ def distinct(game: Game, positions: Any) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=64)
-def _compile_step(game: Game) -> Callable:
+def compile_step(game: Game) -> Callable:
     return jax.jit(jax.vmap(game.step))
 
 

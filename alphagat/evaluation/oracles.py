@@ -11,9 +11,11 @@ import numpy as np
 
 from alphagat.evaluation.connect_four import connect_four_scores
 from alphagat.evaluation.openings import count, random_positions, take, to_host
+from alphagat.evaluation.players import Act, search_player
 from alphagat.evaluation.solvers import solve, stone_owners
 from alphagat.games.base import Game
 from alphagat.search import Evaluator, Search
+from alphagat.search.tree import mask_illegal
 
 STAGES = ("early", "middle", "late")  # thirds of the range of plies
 CONNECT_FOUR = "connect_four"
@@ -91,7 +93,7 @@ class OracleTest:
 
     def __init__(self, oracle: Oracle, evaluate: Evaluator, search: Search):
         self._oracle = oracle
-        self._ask = jax.jit(functools.partial(_ask, evaluate, search))
+        self._ask = jax.jit(functools.partial(_ask, evaluate, search_player("search", search, None).act))
         self._states = jax.tree.map(jnp.asarray, oracle.states)
 
     def play(self, params: Any, key: jax.Array) -> dict[str, float]:
@@ -111,9 +113,8 @@ class OracleTest:
         return {name + stage: share for name, stages in shares.items() for stage, share in stages.items()}
 
 
-def _ask(evaluate: Evaluator, search: Search, params: Any, key: jax.Array, states: Any) -> tuple:
+def _ask(evaluate: Evaluator, act: Act, params: Any, key: jax.Array, states: Any) -> tuple:
     """Returns `[N]` the moves of the network and of the search, and the network's values."""
     evaluation = evaluate(params, states)
-    raw = jnp.where(states.legal_action_mask, evaluation.prior_logits, -jnp.inf).argmax(axis=-1)
-    plies = jnp.zeros(states.terminated.shape, jnp.int32)  # they steer the temperature of self-play only
-    return raw, search(params, key, states, plies).action, evaluation.value
+    raw = mask_illegal(evaluation.prior_logits, states).argmax(axis=-1)
+    return raw, act(params, key, states), evaluation.value

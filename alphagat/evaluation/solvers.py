@@ -181,7 +181,7 @@ def count_losing_moves(game: Game, player: Any, key: jax.Array) -> tuple[int, in
     """
     solved = reachable_positions(game)
     (rows,) = np.nonzero(solved.values >= 0)
-    act, num_blunders = _compile_act(player.act), 0
+    act, num_blunders = compile_act(player.act), 0
     for start in range(0, len(rows), CHUNK):
         chunk = rows[start : start + CHUNK]
         padded = np.resize(chunk, CHUNK)  # one shape, one program
@@ -192,7 +192,7 @@ def count_losing_moves(game: Game, player: Any, key: jax.Array) -> tuple[int, in
 
 
 @functools.lru_cache(maxsize=32)
-def _compile_act(act: Callable) -> Callable:
+def compile_act(act: Callable) -> Callable:
     return jax.jit(act)
 
 
