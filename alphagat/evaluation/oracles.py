@@ -60,7 +60,7 @@ def make_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
     Raises:
       UserError: the board has no exact solver.
     """
-    _solver_of(game)  # before the work
+    make_scorer(game)  # before the work
     longest = game.max_plies
     low, high = CONNECT_FOUR_PLIES if game.name == CONNECT_FOUR else (2 * longest // 7, 6 * longest // 7)
     states = to_host(random_positions(game, num_positions, low, high, seed))
@@ -76,12 +76,16 @@ def score_positions(game: Game, states: Any) -> np.ndarray:
       UserError: the board has no exact solver.
     """
     states = to_host(states)
-    scores = _solver_of(game)(states).astype(np.int32)
+    scores = make_scorer(game)(states).astype(np.int32)
     return np.where(states.legal_action_mask, scores, ILLEGAL_SCORE)
 
 
-def _solver_of(game: Game) -> Callable[[Any], np.ndarray]:
-    """Returns a function of `[N]` states to `[N, A]` scores."""
+def make_scorer(game: Game) -> Callable[[Any], np.ndarray]:
+    """Returns a function of `[N]` states, with numpy leaves, to `[N, A]` exact scores; the highest are the best moves.
+
+    Raises:
+      UserError: the board has no exact solver.
+    """
     if game.name == CONNECT_FOUR:
         return connect_four_scores
     solver = solve(game.name)

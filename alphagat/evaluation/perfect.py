@@ -4,9 +4,8 @@ import jax
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.evaluation.connect_four import connect_four_scores
+from alphagat.evaluation.oracles import CONNECT_FOUR, make_scorer
 from alphagat.evaluation.positions import Engine, Position
-from alphagat.evaluation.solvers import solve
 from alphagat.games.base import Game
 
 SOLVER_BOARDS = ("connect_four", "hex:4", "hex:5")
@@ -31,16 +30,14 @@ class SolverEngine(Engine):
         if game.name not in SOLVER_BOARDS:
             raise UserError(f"board {game.name}: this solver plays {', '.join(SOLVER_BOARDS)} only")
         self._random = np.random.default_rng(seed)
-        if game.name == "connect_four":
-            self._score = _connect_four_scores
-            self._score(game.init(jax.random.key(0)))  # reads the book
-        else:
-            self._score = solve(game.name).action_values
+        self._score = make_scorer(game)
+        if game.name == CONNECT_FOUR:
+            self._score(_batch_of_one(game.init(jax.random.key(0))))  # reads the book
 
     def choose(self, position: Position) -> int:
-        scores = self._score(position.state)
+        scores = self._score(_batch_of_one(position.state))[0]
         return int(self._random.choice(np.flatnonzero(scores == scores.max())))
 
 
-def _connect_four_scores(state):
-    return connect_four_scores(jax.tree.map(lambda x: np.asarray(x)[None], state))[0]
+def _batch_of_one(state):
+    return jax.tree.map(lambda x: np.asarray(x)[None], state)
