@@ -5,19 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from alphagat import evaluate, sharding
-from alphagat.training.checkpoints import Checkpoints
-from alphagat.training.run_folder import open_run_folder
-from alphagat.training.state import init_state
-from tests.training.tiny import tiny_config, tiny_setup
+from alphagat import evaluate
+from tests.training.tiny import save_tiny_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    folder = open_run_folder(tmp_path_factory.mktemp("evaluate") / "run", tiny_config())
-    with Checkpoints(folder) as checkpoints:
-        checkpoints.save(init_state([tiny_setup()], sharding.make_mesh(1)), 5)
-    return folder
+    return save_tiny_run(tmp_path_factory.mktemp("evaluate") / "run", 5)
 
 
 def test_result_is_one_line(run, capsys):

@@ -5,23 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from alphagat import match, sharding
+from alphagat import match
 from alphagat.evaluation.records import read_games
-from alphagat.training.checkpoints import Checkpoints
-from alphagat.training.run_folder import open_run_folder
-from alphagat.training.state import init_state
-from tests.training.tiny import tiny_config, tiny_setup
+from tests.training.tiny import save_tiny_run
 
 FAKE_ENGINE = Path(__file__).parent / "evaluation" / "fake_engine.py"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    folder = open_run_folder(tmp_path_factory.mktemp("match") / "run", tiny_config())
-    with Checkpoints(folder) as checkpoints:
-        for iteration in (3, 5):
-            checkpoints.save(init_state([tiny_setup()], sharding.make_mesh(1)), iteration)
-    return folder
+    return save_tiny_run(tmp_path_factory.mktemp("match") / "run", 3, 5)
 
 
 @pytest.fixture(autouse=True)

@@ -8,24 +8,18 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import alphagat
-from alphagat import export, sharding
+from alphagat import export
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
 from alphagat.training import weights
 from alphagat.training.agent import load, load_weights
-from alphagat.training.checkpoints import Checkpoints
-from alphagat.training.run_folder import open_run_folder
 from alphagat.training.setup import make_setups
-from alphagat.training.state import init_state
-from tests.training.tiny import tiny_config, tiny_setup
+from tests.training.tiny import save_tiny_run, tiny_config
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    folder = open_run_folder(tmp_path_factory.mktemp("weights") / "run", tiny_config())
-    with Checkpoints(folder) as checkpoints:
-        checkpoints.save(init_state([tiny_setup()], sharding.make_mesh(1)), 7)
-    return folder
+    return save_tiny_run(tmp_path_factory.mktemp("weights") / "run", 7)
 
 
 @pytest.fixture(scope="module")

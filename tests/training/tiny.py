@@ -1,7 +1,13 @@
 """The smallest run that has every part of a real one."""
 
+from pathlib import Path
+
+from alphagat import sharding
 from alphagat.config import Config
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.run_folder import open_run_folder
 from alphagat.training.setup import Setup, make_setups
+from alphagat.training.state import init_state
 
 NUM_ITERATIONS = 12
 
@@ -31,3 +37,12 @@ def tiny_config() -> Config:
 
 def tiny_setup() -> Setup:
     return make_setups(tiny_config())[0]
+
+
+def save_tiny_run(folder: Path, *iterations: int) -> Path:
+    """Makes `folder` the folder of a run that has its first state as the checkpoint of each of `iterations`."""
+    open_run_folder(folder, tiny_config())
+    with Checkpoints(folder) as checkpoints:
+        for iteration in iterations:
+            checkpoints.save(init_state([tiny_setup()], sharding.make_mesh(1)), iteration)
+    return folder
