@@ -20,9 +20,11 @@ from ml_collections import config_flags
 from alphagat import config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
+from alphagat.preemption import Preempted
 
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
+REQUEUE = 75  # EX_TEMPFAIL of sysexits.h: a scheduler may start the same command again
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -36,7 +38,8 @@ class ArgumentParser(argparse.ArgumentParser):
 
 
 def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interrupted: str) -> int:
-    """Calls `command(argv)` and returns the exit status: 0, 2 after a user's mistake, 130 after Ctrl-C.
+    """Calls `command(argv)` and returns the exit status: 0, 2 after a mistake, 130 after Ctrl-C, 75 where SIGTERM
+    ended a run that was saved.
 
     Args:
       interrupted: the line that Ctrl-C leaves behind.
@@ -48,6 +51,9 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     except UserError as error:
         _say(f"error: {' '.join(str(error).split())}")
         return USER_ERROR
+    except Preempted:
+        _say("ended by SIGTERM, and saved; the same command resumes")
+        return REQUEUE
     except KeyboardInterrupt:
         _say(interrupted)
         return INTERRUPTED
@@ -57,10 +63,10 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
 
 
 def end(status: int) -> NoReturn:
-    """Ends the process. After Ctrl-C at once: threads of JAX that still compile can crash while Python winds up."""
+    """Ends the process. Interrupted, at once: threads of JAX that still compile can crash while Python winds up."""
     sys.stdout.flush()
     sys.stderr.flush()
-    if status == INTERRUPTED:
+    if status in (INTERRUPTED, REQUEUE):
         os._exit(status)
     sys.exit(status)
 

@@ -8,6 +8,8 @@ class MeshConfig:
     """Devices. Without accelerators, that many CPU devices are made."""
 
     data: int = 0  # devices along the data axis; 0: every accelerator, or 8 CPU devices where there is none
+    model: int = 1  # devices that share each network's heads and MLPs; divides num_heads, and the devices
+    fsdp: bool = False  # parameters and optimizer rest in slices along the data axis, gathered for use
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -20,6 +22,8 @@ class NetworkConfig:
     num_blocks: int = 4
     num_heads: int = 4  # gat only; divides width
     mlp_ratio: int = 2  # gat only; hidden width of a block's MLP over width
+    precision: str = "float32"  # what blocks compute in: float32, bfloat16 or float16; parameters stay float32
+    remat: bool = False  # the backward pass computes blocks again instead of keeping what is inside them
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -68,13 +72,15 @@ class LearnerConfig:
 
     batch_size: int = 512  # positions per update, over all devices; a multiple of selfplay.num_groups
     sample_reuse: float = 4.0  # times that a position is trained on, on average; sets the updates per iteration
-    optimizer: str = "lamb"  # lamb, adamw or sgd
+    num_micro_batches: int = 1  # parts in which a device computes its share of a batch, to save memory; 0: as it takes
+    optimizer: str = "lamb"  # lamb, lars, adamw or sgd
     learning_rate: float = 5e-3
     warmup_steps: int = 50  # updates; then a cosine down to final_learning_rate_fraction
     final_learning_rate_fraction: float = 0.05
     weight_decay: float = 1e-4
     clip_norm: float = 1.0
     value_weight: float = 1.0  # of the value loss against the policy loss
+    max_skipped: int = 20  # updates in a row that are not finite, before the run goes back to its last checkpoint
     average_decay: float = 0.0  # above 0: a moving average of the parameters plays; its own weight per update
 
 

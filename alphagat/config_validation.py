@@ -16,13 +16,15 @@ CHOICES = {
     "network.name": ("gat", "resnet"),
     "network.backend": ("dense", "jraph"),
     "search.algorithm": ("gumbel", "puct"),
-    "learner.optimizer": ("lamb", "adamw", "sgd"),
+    "network.precision": ("float32", "bfloat16", "float16"),
+    "learner.optimizer": ("lamb", "lars", "adamw", "sgd"),
 }
 MINIMA = {
     "seed": 0,
     "evaluation.oracle_positions": 0,
     "num_iterations": 1,
     "mesh.data": 0,
+    "mesh.model": 1,
     "network.width": 1,
     "network.num_blocks": 1,
     "network.num_heads": 1,
@@ -41,6 +43,8 @@ MINIMA = {
     "replay.capacity": 1,
     "replay.min_size": 1,
     "learner.batch_size": 1,
+    "learner.num_micro_batches": 0,
+    "learner.max_skipped": 1,
     "learner.warmup_steps": 0,
     "learner.weight_decay": 0,
     "learner.value_weight": 0,
@@ -153,6 +157,12 @@ def _check_together(config: Config) -> None:
         near = _nearest_divisor(network.width, network.num_heads)
         fix = f"it must divide config.network.width={network.width}; the nearest that does is {near}"
         raise _refusal("network.num_heads", network.num_heads, fix)
+    if network.name == "resnet" and config.mesh.model > 1:
+        raise _refusal("mesh.model", config.mesh.model, "only config.network.name='gat' is split; set it to 1")
+    if network.num_heads % config.mesh.model:
+        near = _nearest_divisor(network.num_heads, config.mesh.model)
+        fix = f"it must divide config.network.num_heads={network.num_heads}; the nearest that does is {near}"
+        raise _refusal("mesh.model", config.mesh.model, fix)
     if selfplay.num_games < selfplay.num_groups:
         fix = f"it must be at least config.selfplay.num_groups={selfplay.num_groups}, one game per group"
         raise _refusal("selfplay.num_games", selfplay.num_games, fix)

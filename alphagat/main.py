@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 import alphagat
-from alphagat import commands
+from alphagat import commands, preemption
 
 DESCRIPTION = "Trains AlphaGAT on a board by self-play. Run the same command again to resume."
 EXAMPLES = """\
@@ -21,7 +21,8 @@ def train(argv: Sequence[str]) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Trains as `argv` (without the program's name) says and returns the exit status."""
-    return commands.run(train, argv, interrupted="interrupted; the same command resumes from the last checkpoint")
+    with preemption.listening():  # from the first moment on, not only once JAX is loaded
+        return commands.run(train, argv, interrupted="interrupted; the same command resumes from the last checkpoint")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,12 @@
-"""Devices: how many, their mesh, and where the arrays of a run lie on it."""
+"""Devices: how many, their mesh, and where the arrays of a run lie on it.
+
+A mesh has two axes. Games, replay and batches are split over `data`, by `over_data`, whose functions say what
+crosses it. Along `model`, which has one device unless a network is split, XLA's partitioner follows the parameters.
+"""
 
 import contextlib
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
@@ -9,7 +15,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from alphagat.errors import UserError
 
-DATA = "data"
+DATA, MODEL = "data", "model"
 DEFAULT_CPU_DEVICES = 8  # measured on two cores: search and updates run faster on eight CPU devices than on one
 
 REPLICATED = PartitionSpec()
@@ -26,20 +32,36 @@ def configure_cpu_devices(num_devices: int) -> None:
         jax.config.update("jax_num_cpu_devices", num_devices or DEFAULT_CPU_DEVICES)
 
 
-def make_mesh(num_devices: int) -> Mesh:
-    """Returns a mesh with one axis, `data`, over the first `num_devices` devices (0: all).
+def make_mesh(data: int = 0, model: int = 1) -> Mesh:
+    """Returns a mesh of `data` times `model` devices, the first that there are (data=0: all).
 
     Raises:
-      UserError: there are fewer devices.
+      UserError: there are fewer devices, or `model` does not divide all of them.
     """
     devices = jax.devices()
-    if num_devices > len(devices):
+    if data * model > len(devices) or model > len(devices):
+        times = f" times config.mesh.model={model}" if model > 1 else ""
         raise UserError(
-            f"config.mesh.data={num_devices}, but this process has {len(devices)} {devices[0].platform} device(s): "
-            f"set it to at most {len(devices)}, or to 0 for all"
+            f"config.mesh.data={data}{times}, but there are {len(devices)} {devices[0].platform} device(s): "
+            f"set it to at most {len(devices) // model}, or to 0 for all"
         )
-    num_devices = num_devices or len(devices)
-    return jax.make_mesh((num_devices,), (DATA,), axis_types=(AxisType.Auto,), devices=devices[:num_devices])
+    if not data and len(devices) % model:
+        raise UserError(
+            f"config.mesh.model={model} does not divide the {len(devices)} devices: set config.mesh.data to at most "
+            f"{len(devices) // model}, to leave some idle, or config.mesh.model to a divisor"
+        )
+    data = data or len(devices) // model
+    return jax.make_mesh((data, model), (DATA, MODEL), axis_types=(AxisType.Auto,) * 2, devices=devices[: data * model])
+
+
+def over_data(function: Callable, mesh: Mesh, in_specs: Any, out_specs: Any) -> Callable:
+    """Maps `function` over the slices along `data`; what crosses the axis is inside it, by name.
+
+    `check_vma=False` because mctx's loops do not declare what varies over the mesh.
+    """
+    return jax.shard_map(
+        function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names={DATA}, check_vma=False
+    )
 
 
 def replicated(mesh: Mesh) -> NamedSharding:

@@ -17,7 +17,7 @@ from alphagat.evaluation.players import search_player
 from alphagat.evaluation.solvers import position_code, reachable_positions
 from alphagat.games import make_game
 from alphagat.games.transition import transition
-from alphagat.learner.update import TrainState
+from alphagat.learner.update import TrainState, make_health
 from alphagat.networks.attention import dense_attention
 from alphagat.networks.heads import ValueHead
 from alphagat.replay import add, make_replay
@@ -222,10 +222,12 @@ def make_toy_run(num_iterations, num_groups=2):
         iteration=jnp.zeros((), jnp.int32),
     )
     run = RunState(
-        train=TrainState(params, optimizer.init(params), jnp.zeros((), jnp.int32)),
+        train=TrainState(params, optimizer.init(params), jnp.zeros((), jnp.int32), make_health(scale_loss=False)),
         boards=(board,),
         key=jax.random.key_data(jax.random.key(1)),
         iteration=jnp.zeros((), jnp.int32),
+        evaluated=jnp.zeros((), jnp.int32),
+        rollbacks=jnp.zeros((), jnp.int32),
         previous_params=jax.tree.map(jnp.copy, params),
     )
     return setup, run
@@ -252,7 +254,7 @@ def test_replay_waits_for_its_minimum_and_for_its_ratio(toy_run):
     assert sizes == [0, 0, 0, 0, 2000, 4000, 6000, 8000]
     # 3,000 positions are there after the sixth iteration; then 2 x 2,000 examples of 500 per iteration.
     assert steps == [0, 0, 0, 0, 0, 8, 16, 24]
-    assert [bool(np.isnan(metrics["policy_loss"])) for _, _, metrics in after] == [True] * 5 + [False] * 3
+    assert [bool(np.isnan(metrics["train/policy_loss"])) for _, _, metrics in after] == [True] * 5 + [False] * 3
 
 
 def test_replay_gets_every_ply_once_and_in_order(toy_run):

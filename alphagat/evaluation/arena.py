@@ -82,16 +82,9 @@ def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> Cal
     if mesh is None:
         return jax.jit(play)
     everywhere, split = sharding.REPLICATED, sharding.SHARDED
-    # No collective inside: no device waits for another's games. mctx needs check_vma=False.
-    return jax.jit(
-        jax.shard_map(
-            play,
-            mesh=mesh,
-            in_specs=(everywhere, everywhere, everywhere, split, split),
-            out_specs=(split, split, split),
-            check_vma=False,
-        )
-    )
+    # No collective inside: no device waits for another's games.
+    specs = (everywhere, everywhere, everywhere, split, split)
+    return jax.jit(sharding.over_data(play, mesh, specs, (split, split, split)))
 
 
 def set_up(game: Game, states: Any) -> Games:

@@ -43,7 +43,7 @@ def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh:
 
     Games end by the rules: a player that never ends one never returns.
     """
-    num_devices = mesh.size if mesh is not None else 1
+    num_devices = 1 if mesh is None else mesh.shape[sharding.DATA]
     padded = -(-num_games // num_devices) * num_devices
     params, keys = player.params, jax.random.split(key, padded)
     if mesh is not None:
@@ -58,15 +58,8 @@ def _compile_play(game: Game, act: Act, mesh: Mesh | None):
     play = functools.partial(_play, game, act)
     if mesh is None:
         return jax.jit(play)
-    return jax.jit(
-        jax.shard_map(
-            play,
-            mesh=mesh,
-            in_specs=(sharding.REPLICATED, sharding.SHARDED),
-            out_specs=sharding.SHARDED,
-            check_vma=False,
-        )
-    )
+    specs = (sharding.REPLICATED, sharding.SHARDED)
+    return jax.jit(sharding.over_data(play, mesh, specs, sharding.SHARDED))
 
 
 def _play(game: Game, act: Act, params: Any, keys: jax.Array) -> tuple[jax.Array, jax.Array]:

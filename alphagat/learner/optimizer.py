@@ -19,6 +19,11 @@ def _lamb(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransf
     )
 
 
+def _lars(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
+    """Builds LARS (You et al. 2017, algorithm 1) with momentum 0.9; like LAMB, it scales weight matrices only."""
+    return optax.lars(schedule, weight_decay, is_matrix, trust_coefficient=1.0, trust_ratio_mask=is_matrix)
+
+
 def _adamw(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
     return optax.adamw(schedule, weight_decay=weight_decay, mask=is_matrix)
 
@@ -27,7 +32,7 @@ def _sgd(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransfo
     return optax.chain(optax.add_decayed_weights(weight_decay, is_matrix), optax.sgd(schedule, momentum=0.9))
 
 
-OPTIMIZERS = {"lamb": _lamb, "adamw": _adamw, "sgd": _sgd}
+OPTIMIZERS = {"lamb": _lamb, "lars": _lars, "adamw": _adamw, "sgd": _sgd}
 
 
 def make_schedule(

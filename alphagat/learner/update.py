@@ -1,9 +1,11 @@
 """One update of the parameters, on every device at once."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 from flax import struct
 from jax.flatten_util import ravel_pytree
@@ -11,18 +13,47 @@ from jax.flatten_util import ravel_pytree
 from alphagat.learner.loss import Batch, alphazero_loss
 from alphagat.networks import Network
 
+FIRST_LOSS_SCALE = 2.0**15
+LARGEST_LOSS_SCALE = 2.0**24
+GROWTH_INTERVAL = 2000  # finite updates before the scale doubles
+
+
+class Health(struct.PyTreeNode):
+    """What became of updates that were not finite. They change nothing but this.
+
+    Attributes:
+      skipped: `[]` int32, such updates so far.
+      skipped_in_a_row: `[]` int32, of these the last ones without a finite one between.
+      loss_scale: `[]` float32, what the loss is multiplied by for the backward pass; 1 unless in float16.
+      since_scaled: `[]` int32, finite updates since the scale changed.
+    """
+
+    skipped: jax.Array
+    skipped_in_a_row: jax.Array
+    loss_scale: jax.Array
+    since_scaled: jax.Array
+
+
+def make_health(*, scale_loss: bool) -> Health:
+    """Returns the health that a run starts with; `scale_loss` in float16, where small gradients would vanish."""
+    # Zeros of their own each, because a run donates them.
+    skipped, in_a_row, since_scaled = (jnp.zeros((), jnp.int32) for _ in range(3))
+    return Health(skipped, in_a_row, jnp.float32(FIRST_LOSS_SCALE if scale_loss else 1), since_scaled)
+
 
 class TrainState(struct.PyTreeNode):
     """Attributes:
-    params: of the network.
+    params: of the network, float32.
     opt_state: of the optimizer.
-    step: `[]` int32, updates so far.
+    step: `[]` int32, updates so far, without those that were skipped.
+    health: what was skipped.
     average: the exponential moving average of `params`; None where none is kept.
     """
 
     params: Any
     opt_state: Any
     step: jax.Array
+    health: Health
     average: Any = None
 
     @property
@@ -32,43 +63,110 @@ class TrainState(struct.PyTreeNode):
 
 
 def mean_gradients(
-    params: Any, network: Network, batch: Batch, value_weight: float, axis_name: str | None
+    params: Any,
+    loss_scale: jax.Array,
+    batch: Batch,
+    *,
+    network: Network,
+    value_weight: float,
+    axis_name: str | None = None,
+    num_micro_batches: int = 1,
+    as_one_vector: bool = True,
 ) -> tuple[Any, dict]:
     """Returns the gradients of the mean loss over the global batch, before any optimizer, and the parts of the loss.
 
     Each device gives its share of the batch, all equal in size; both results are means over `axis_name`. Inside
     `shard_map` this needs `check_vma=False`: with True, JAX has already summed the gradient of replicated
     parameters over the axis, and the mean of that sum would be too large by the number of devices.
+
+    Args:
+      loss_scale: `[]`, multiplies the loss and divides the gradients (Micikevicius et al. 2018, section 3.2).
+      num_micro_batches: parts of the share, computed one after the other: the same mean, in less memory.
+      as_one_vector: makes one mean of all gradients, since one per parameter would make the devices wait for each other
+        a hundred times. False where other axes split the parameters, which one vector would put together.
     """
-    gradients, parts = jax.grad(alphazero_loss, has_aux=True)(params, network, batch, value_weight)
-    if axis_name is None:
-        return gradients, parts
-    # As one vector: a mean per parameter would make the devices wait for each other a hundred times.
-    flat, unflatten = ravel_pytree((gradients, parts))
-    return unflatten(jax.lax.pmean(flat, axis_name))
+
+    def scaled_loss(params: Any, batch: Batch) -> tuple[jax.Array, dict]:
+        loss, parts = alphazero_loss(params, network, batch, value_weight)
+        return loss * loss_scale, parts
+
+    gradient = jax.grad(scaled_loss, has_aux=True)
+    if num_micro_batches == 1:
+        found = gradient(params, batch)
+    else:
+        micro_batches = jax.tree.map(lambda x: x.reshape(num_micro_batches, -1, *x.shape[1:]), batch)
+        found = _mean_over(functools.partial(gradient, params), micro_batches, num_micro_batches)
+    if axis_name is not None and as_one_vector:
+        flat, unflatten = ravel_pytree(found)
+        found = unflatten(jax.lax.pmean(flat, axis_name))
+    elif axis_name is not None:
+        found = jax.lax.pmean(found, axis_name)
+    gradients, parts = found
+    return jax.tree.map(lambda x: x / loss_scale, gradients), parts
+
+
+def _mean_over(function: Callable[[Batch], Any], batches: Batch, count: int) -> Any:
+    """Returns the mean of `function` over the leading axis of `batches`, one after the other."""
+    shapes = jax.eval_shape(function, jax.tree.map(lambda x: x[0], batches))
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    total, _ = jax.lax.scan(lambda total, batch: (jax.tree.map(jnp.add, total, function(batch)), None), zeros, batches)
+    return jax.tree.map(lambda x: x / count, total)
 
 
 def make_update(
-    network: Network,
+    find_gradients: Callable[..., tuple[Any, dict]],
     optimizer: optax.GradientTransformation,
     *,
-    value_weight: float,
-    axis_name: str | None,
     average_decay: float = 0.0,
-) -> Callable[[TrainState, Batch], tuple[TrainState, dict]]:
-    """Returns `update(train_state, local_batch) -> (train_state, metrics)`.
+    scale_loss: bool = False,
+) -> Callable[..., tuple[TrainState, dict]]:
+    """Returns `update(train_state, *batch) -> (train_state, metrics)`.
 
-    `average_decay` is the weight of the old average in the new one (Polyak and Juditsky 1992, exponentially weighted).
+    An update that is not finite is skipped: it changes only `health`. The metrics are the parts of the loss, and the
+    norms of the whole gradient and of each part of the network.
+
+    Args:
+      find_gradients: `find_gradients(params, loss_scale, *batch)` gives what `mean_gradients` gives, of a global batch.
+      average_decay: the weight of the old average in the new one (Polyak and Juditsky 1992, exponentially weighted).
+      scale_loss: the loss scale adapts, as float16 needs it; else it stays at 1.
     """
 
-    def update(train: TrainState, batch: Batch) -> tuple[TrainState, dict]:
-        gradients, metrics = mean_gradients(train.params, network, batch, value_weight, axis_name)
+    def update(train: TrainState, *batch: Any) -> tuple[TrainState, dict]:
+        gradients, metrics = find_gradients(train.params, train.health.loss_scale, *batch)
         updates, opt_state = optimizer.update(gradients, train.opt_state, train.params)
         params = optax.apply_updates(train.params, updates)
-        metrics["grad_norm"] = optax.tree.norm(gradients)
         average = train.average
         if average is not None:
             average = optax.incremental_update(params, average, 1 - average_decay)
-        return TrainState(params, opt_state, train.step + 1, average), metrics
+        metrics |= gradient_norms(gradients)
+        is_finite = jnp.isfinite(metrics["grad_norm"]) & jnp.isfinite(optax.tree.norm(params))
+        health = next_health(train.health, is_finite, scale_loss=scale_loss)
+        moved = TrainState(params, opt_state, train.step + 1, health, average)
+        stayed = train.replace(health=health)
+        return jax.tree.map(lambda new, old: jnp.where(is_finite, new, old), moved, stayed), metrics
 
     return update
+
+
+def gradient_norms(gradients: Any) -> dict[str, jax.Array]:
+    """Returns `grad_norm` of everything, and `grad_norm/NAME` of each part of the network."""
+    parts = {f"grad_norm/{name}": optax.tree.norm(part) for name, part in gradients["params"].items()}
+    return {"grad_norm": optax.tree.norm(gradients), **parts}
+
+
+def next_health(health: Health, is_finite: jax.Array, *, scale_loss: bool) -> Health:
+    """Counts an update, and adapts the loss scale: halved where the update overflowed, doubled after many that did
+    not.
+    """
+    skipped = (~is_finite).astype(jnp.int32)
+    scale, since = health.loss_scale, health.since_scaled
+    if scale_loss:
+        grows = is_finite & (since + 1 >= GROWTH_INTERVAL)
+        scale = jnp.where(is_finite, jnp.where(grows, jnp.minimum(2 * scale, LARGEST_LOSS_SCALE), scale), scale / 2)
+        since = jnp.where(is_finite & ~grows, since + 1, 0)
+    return Health(
+        skipped=health.skipped + skipped,
+        skipped_in_a_row=jnp.where(is_finite, 0, health.skipped_in_a_row + 1),
+        loss_scale=scale,
+        since_scaled=since,
+    )

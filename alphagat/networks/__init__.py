@@ -5,6 +5,8 @@ A network is a flax module whose only variables are parameters. `network.init(ke
 the output of the value head, which `values.expected_value` turns into values `[B]` from the view of the player to move.
 """
 
+import jax.numpy as jnp
+
 from alphagat.graphs.topology import Topology
 from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.networks.resnet import ResidualNetwork
@@ -22,9 +24,20 @@ def make_network(
     num_blocks: int,
     num_heads: int,
     mlp_ratio: int,
+    precision: str = "float32",
+    remat: bool = False,
     value_support: Support | None = None,
 ) -> Network:
-    """Returns the network called `name`: `gat` or `resnet`."""
+    """Returns the network called `name`: `gat` or `resnet`.
+
+    Args:
+      precision: what blocks compute in: float32, bfloat16 or float16. Parameters, softmaxes and what the heads give
+        are float32 in any case.
+      remat: the backward pass computes each block again instead of keeping what is inside it.
+    """
+    dtype = jnp.dtype(precision)
     if name == "resnet":
-        return ResidualNetwork(topology, width, num_blocks, value_support)
-    return GraphAttentionNetwork(topology, width, num_blocks, num_heads, mlp_ratio, backend, value_support)
+        return ResidualNetwork(topology, width, num_blocks, value_support, dtype, remat)
+    return GraphAttentionNetwork(
+        topology, width, num_blocks, num_heads, mlp_ratio, backend, value_support, dtype, remat
+    )

@@ -1,7 +1,7 @@
 """Multi-head attention along the edges of a graph: one function, two backends.
 
 Both take `query`, `key`, `value` `[B, V, H, d]` and `relation_bias` `[R, H]`, and return `[B, V, H, d]`. For receiver
-i, head h, and the senders j that have an edge to i with relation r(i, j):
+i, head h, and the senders j that have an edge to i with relation r(i, j), the softmax in float32 in any precision:
 
     weight_ij = softmax_j(query_i . key_j / sqrt(d) + relation_bias[r(i, j), h]),    out_i = sum_j weight_ij value_j
 
@@ -40,8 +40,8 @@ def dense_attention(
     """Attends by masked matrix products over all pairs of nodes; no gather, no scatter, forward and backward."""
     query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))  # [B, H, V, d]: head-major is fastest
     logits = jnp.matmul(query * query.shape[-1] ** -0.5, jnp.swapaxes(key, 2, 3))
-    weights = jax.nn.softmax(logits + edge_bias(relation_bias, topology)[None], axis=-1)
-    return jnp.swapaxes(jnp.matmul(weights, value), 1, 2)
+    weights = jax.nn.softmax(logits + edge_bias(relation_bias, topology)[None], axis=-1)  # the bias is float32
+    return jnp.swapaxes(jnp.matmul(weights.astype(value.dtype), value), 1, 2)
 
 
 def jraph_attention(
@@ -64,7 +64,7 @@ def jraph_attention(
         update_node_fn=lambda nodes, sent, received, globals_: received,
         attention_logit_fn=lambda edges, sent, received, globals_: edges["logits"],
         attention_normalize_fn=jraph.segment_softmax,
-        attention_reduce_fn=lambda edges, weights: edges["value"] * weights[..., None],
+        attention_reduce_fn=lambda edges, weights: edges["value"] * weights[..., None].astype(value.dtype),
     )
     return attend(graphs).nodes.reshape(value.shape)
 

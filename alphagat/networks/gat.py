@@ -26,18 +26,22 @@ class GraphAttentionNetwork(nn.Module):
     mlp_ratio: int
     backend: str
     value_support: Support | None = None
+    dtype: jnp.dtype = jnp.dtype("float32")
+    remat: bool = False
 
     @nn.compact
     def __call__(self, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
         kinds = jax.nn.one_hot(self.topology.node_kinds, len(self.topology.vocabulary.node_kinds))
-        hidden = nn.Dense(self.width, name="features")(nodes)
-        hidden += nn.Dense(self.width, use_bias=False, name="kinds")(kinds)[None]
+        hidden = nn.Dense(self.width, dtype=self.dtype, name="features")(nodes)
+        hidden += nn.Dense(self.width, use_bias=False, dtype=self.dtype, name="kinds")(kinds)[None]
+        make_block = nn.remat(GraphAttentionBlock) if self.remat else GraphAttentionBlock
         for i in range(self.num_blocks):
-            block = GraphAttentionBlock(self.topology, self.num_heads, self.mlp_ratio, self.backend, name=f"block_{i}")
+            name = f"block_{i}"
+            block = make_block(self.topology, self.num_heads, self.mlp_ratio, self.backend, self.dtype, name=name)
             hidden = block(hidden)
-        hidden = nn.RMSNorm(name="norm")(hidden)
-        prior_logits = PolicyHead(self.topology, name="policy")(hidden)
-        value = ValueHead(self.num_heads, self.value_support, name="value")(hidden)
+        hidden = nn.RMSNorm(dtype=self.dtype, name="norm")(hidden)
+        prior_logits = PolicyHead(self.topology, self.dtype, name="policy")(hidden)
+        value = ValueHead(self.num_heads, self.value_support, self.dtype, name="value")(hidden)
         return prior_logits, value
 
 
@@ -51,21 +55,26 @@ class GraphAttentionBlock(nn.Module):
     num_heads: int
     mlp_ratio: int
     backend: str
+    dtype: jnp.dtype
 
     @nn.compact
     def __call__(self, hidden: jax.Array) -> jax.Array:  # [B, V, D] -> [B, V, D]
         batch_size, num_nodes, width = hidden.shape
-        heads = (batch_size, num_nodes, self.num_heads, width // self.num_heads)
+        heads = (batch_size, num_nodes, self.num_heads, 3, width // self.num_heads)
         num_relations = len(self.topology.vocabulary.relations)
         relation_bias = self.param("relation_bias", nn.initializers.normal(1.0), (num_relations, self.num_heads))
 
-        normed = nn.RMSNorm(name="attention_norm")(hidden)
-        projected = nn.Dense(3 * width, use_bias=False, name="query_key_value")(normed)
-        query, key, value = (x.reshape(heads) for x in jnp.split(projected, 3, axis=-1))
+        normed = nn.RMSNorm(dtype=self.dtype, name="attention_norm")(hidden)
+        projected = self._dense(3 * width, "query_key_value", use_bias=False)(normed)
+        # Head by head, so that the columns of a head lie together and devices can share them out.
+        query, key, value = (projected.reshape(heads)[..., i, :] for i in range(3))
         attended = ATTENTION_BACKENDS[self.backend](query, key, value, relation_bias, self.topology)
-        hidden += nn.Dense(width, name="attention_out")(attended.reshape(hidden.shape))
-        hidden += nn.Dense(width, name="global")(normed.mean(axis=1))[:, None]
+        hidden += self._dense(width, "attention_out")(attended.reshape(hidden.shape))
+        hidden += self._dense(width, "global")(normed.mean(axis=1))[:, None]
 
-        normed = nn.RMSNorm(name="mlp_norm")(hidden)
-        expanded = nn.relu(nn.Dense(self.mlp_ratio * width, name="mlp_in")(normed))
-        return hidden + nn.Dense(width, name="mlp_out")(expanded)
+        normed = nn.RMSNorm(dtype=self.dtype, name="mlp_norm")(hidden)
+        expanded = nn.relu(self._dense(self.mlp_ratio * width, "mlp_in")(normed))
+        return hidden + self._dense(width, "mlp_out")(expanded)
+
+    def _dense(self, features: int, name: str, use_bias: bool = True) -> nn.Dense:
+        return nn.Dense(features, use_bias=use_bias, dtype=self.dtype, name=name)

@@ -12,28 +12,31 @@ from alphagat.networks.values import Support
 class PolicyHead(nn.Module):
     """Scores each action from the node, or the (sender, receiver) pair, where it lives.
 
-    Call: nodes `[B, V, D]` -> prior logits `[B, A]`.
+    Call: nodes `[B, V, D]` -> prior logits `[B, A]` float32.
     """
 
     topology: Topology
+    dtype: jnp.dtype = jnp.dtype("float32")
 
     @nn.compact
     def __call__(self, nodes: jax.Array) -> jax.Array:
         if np.array_equal(self.topology.action_senders, self.topology.action_receivers):
-            return self._node_logits(nodes)
-        return self._pair_logits(nodes)
+            return at_least_float32(self._node_logits(nodes))
+        return at_least_float32(self._pair_logits(nodes))
 
     def _node_logits(self, nodes: jax.Array) -> jax.Array:
-        hidden = nn.Dense(nodes.shape[-1], name="receiver")(select_nodes(nodes, self.topology.action_receivers))
-        return nn.Dense(1, name="logit")(nn.silu(hidden))[..., 0]
+        receivers = select_nodes(nodes, self.topology.action_receivers)
+        hidden = nn.Dense(nodes.shape[-1], dtype=self.dtype, name="receiver")(receivers)
+        return nn.Dense(1, dtype=self.dtype, name="logit")(nn.silu(hidden))[..., 0]
 
     def _pair_logits(self, nodes: jax.Array) -> jax.Array:
         """Scores all pairs of nodes by query and key, once per kind of action, and takes those that are actions."""
         batch_size, num_nodes, width = nodes.shape
         num_kinds = len(self.topology.vocabulary.action_kinds)
-        hidden = nn.silu(nn.Dense(width, name="node")(nodes))
-        senders = nn.Dense(num_kinds * width, name="sender")(hidden).reshape(batch_size, -1, width)  # [B, V * K, D]
-        receivers = nn.Dense(width, name="receiver")(hidden) * width**-0.5
+        hidden = nn.silu(nn.Dense(width, dtype=self.dtype, name="node")(nodes))
+        senders = nn.Dense(num_kinds * width, dtype=self.dtype, name="sender")(hidden)
+        senders = senders.reshape(batch_size, -1, width)  # [B, V * K, D]
+        receivers = nn.Dense(width, dtype=self.dtype, name="receiver")(hidden) * width**-0.5
         scores = jnp.matmul(receivers, jnp.swapaxes(senders, 1, 2))  # [B, V, V * K] by (receiver, (sender, kind))
         topology = self.topology
         places = (topology.action_receivers * num_nodes + topology.action_senders) * num_kinds + topology.action_kinds
@@ -49,24 +52,32 @@ class ValueHead(nn.Module):
 
     num_heads: int
     support: Support | None = None
+    dtype: jnp.dtype = jnp.dtype("float32")
 
     @nn.compact
     def __call__(self, nodes: jax.Array) -> jax.Array:
         batch_size, _, width = nodes.shape
         # No bias: a softmax over nodes would not see it.
-        weights = jax.nn.softmax(nn.Dense(self.num_heads, use_bias=False, name="pooling")(nodes), axis=1)  # [B, V, H]
-        pooled = jnp.matmul(jnp.swapaxes(weights, 1, 2), nodes)  # [B, H, D]
-        hidden = nn.silu(nn.Dense(width, name="hidden")(pooled.reshape(batch_size, self.num_heads * width)))
+        scores = nn.Dense(self.num_heads, use_bias=False, dtype=self.dtype, name="pooling")(nodes)  # [B, V, H]
+        weights = jax.nn.softmax(at_least_float32(scores), axis=1).astype(self.dtype)
+        pooled = jnp.matmul(jnp.swapaxes(weights, 1, 2), nodes).reshape(batch_size, self.num_heads * width)
+        hidden = nn.silu(nn.Dense(width, dtype=self.dtype, name="hidden")(pooled))
         return value_output(hidden, self.support)
 
 
 def value_output(hidden: jax.Array, support: Support | None) -> jax.Array:
-    """Ends a value head: `[B, D]` -> `[B]` in (-1, 1), or `[B, K]` logits; called inside a compact module."""
+    """Ends a value head, in float32: `[B, D]` -> `[B]` in (-1, 1), or `[B, K]` logits; called in a compact module."""
+    hidden = at_least_float32(hidden)
     if support is None:
         return jnp.tanh(nn.Dense(1, name="value")(hidden)[..., 0])
     from_zero = np.abs(np.arange(len(support)) - np.abs(support).argmin())
     # At first the belief lies near 0: a bootstrap from the mean of a wide support would take ages to come down.
     return nn.Dense(len(support), bias_init=lambda *_: -jnp.asarray(from_zero, jnp.float32), name="value")(hidden)
+
+
+def at_least_float32(array: jax.Array) -> jax.Array:
+    """Widens half precision, for what has to be exact."""
+    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
 
 
 def take_distinct(values: jax.Array, indices: np.ndarray) -> jax.Array:

@@ -2,9 +2,10 @@
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
-from alphagat.networks.heads import value_output
+from alphagat.networks.heads import at_least_float32, value_output
 from alphagat.networks.values import Support
 
 
@@ -23,26 +24,44 @@ class ResidualNetwork(nn.Module):
     width: int
     num_blocks: int
     value_support: Support | None = None
+    dtype: jnp.dtype = jnp.dtype("float32")
+    remat: bool = False
 
     @nn.compact
     def __call__(self, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
         batch_size = nodes.shape[0]
         rows, columns = self.topology.grid_shape
         num_cells = rows * columns
-        hidden = self._convolve(nodes[:, :num_cells].reshape(batch_size, rows, columns, -1), "stem")
+        hidden = _convolution(self.width, self.dtype, "stem")(
+            nodes[:, :num_cells].reshape(batch_size, rows, columns, -1)
+        )
         if num_cells < self.topology.num_nodes:
             outside = nodes[:, num_cells:].reshape(batch_size, -1)
-            hidden += nn.Dense(self.width, name="outside")(outside)[:, None, None]
+            hidden += nn.Dense(self.width, dtype=self.dtype, name="outside")(outside)[:, None, None]
+        make_block = nn.remat(ResidualBlock) if self.remat else ResidualBlock
         for i in range(self.num_blocks):
-            branch = self._convolve(nn.relu(nn.LayerNorm(name=f"norm_{i}_0")(hidden)), f"conv_{i}_0")
-            branch = self._convolve(nn.relu(nn.LayerNorm(name=f"norm_{i}_1")(branch)), f"conv_{i}_1")
-            hidden += branch
-        hidden = nn.relu(nn.LayerNorm(name="norm")(hidden))
-        policy = nn.relu(nn.Dense(2, name="policy_conv")(hidden)).reshape(batch_size, -1)
-        value = nn.relu(nn.Dense(1, name="value_conv")(hidden)).reshape(batch_size, -1)
-        value = nn.relu(nn.Dense(self.width, name="value_hidden")(value))
-        prior_logits = nn.Dense(self.topology.num_actions, name="policy_logits")(policy)
+            hidden = make_block(self.dtype, name=f"block_{i}")(hidden)
+        hidden = nn.relu(nn.LayerNorm(dtype=self.dtype, name="norm")(hidden))
+        policy = nn.relu(nn.Dense(2, dtype=self.dtype, name="policy_conv")(hidden)).reshape(batch_size, -1)
+        value = nn.relu(nn.Dense(1, dtype=self.dtype, name="value_conv")(hidden)).reshape(batch_size, -1)
+        value = nn.relu(nn.Dense(self.width, dtype=self.dtype, name="value_hidden")(value))
+        prior_logits = nn.Dense(self.topology.num_actions, name="policy_logits")(at_least_float32(policy))
         return prior_logits, value_output(value, self.value_support)
 
-    def _convolve(self, planes: jax.Array, name: str) -> jax.Array:
-        return nn.Conv(self.width, (3, 3), use_bias=False, name=name)(planes)
+
+class ResidualBlock(nn.Module):
+    """Adds two convolutions to its input, each behind a norm and a ReLU (He et al. 2016, figure 4e)."""
+
+    dtype: jnp.dtype
+
+    @nn.compact
+    def __call__(self, hidden: jax.Array) -> jax.Array:  # [B, rows, columns, D] -> the same
+        branch = hidden
+        for i in range(2):
+            branch = nn.relu(nn.LayerNorm(dtype=self.dtype, name=f"norm_{i}")(branch))
+            branch = _convolution(hidden.shape[-1], self.dtype, f"conv_{i}")(branch)
+        return hidden + branch
+
+
+def _convolution(width: int, dtype: jnp.dtype, name: str) -> nn.Conv:
+    return nn.Conv(width, (3, 3), use_bias=False, dtype=dtype, name=name)

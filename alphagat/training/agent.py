@@ -100,7 +100,7 @@ def load_weights(source: str, setup: Setup) -> Any:
         check_one_family(config, [game, setup.game])
     for field in dataclasses.fields(config.network):
         theirs, ours = getattr(config.network, field.name), getattr(setup.config.network, field.name)
-        if theirs != ours and field.name != "backend":
+        if theirs != ours and field.name not in ("backend", "precision", "remat"):
             raise UserError(
                 f"config.network.{field.name}={ours!r}, but the weights of config.init_from={source!r} have "
                 f"{theirs!r}: set that"

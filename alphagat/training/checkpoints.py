@@ -2,32 +2,39 @@
 
 import functools
 import inspect
+import itertools
 import logging
 import pathlib
+import shutil
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import orbax.checkpoint as ocp
-from jax.sharding import Mesh, Sharding, SingleDeviceSharding
+from jax.sharding import Mesh, SingleDeviceSharding
 
 from alphagat.errors import UserError
 from alphagat.games.base import Game
 from alphagat.networks import Network
-from alphagat.sharding import replicated
+from alphagat.training.manifest import find_damage, write_manifest
 from alphagat.training.setup import Setup, make_params
 from alphagat.training.state import RunState, state_shapes, state_shardings
 
 CHECKPOINT_FOLDER = "checkpoints"
-_RUN, _PARAMS = "run", "params"  # the items of a checkpoint; the parameters also stand alone, for evaluation
+DAMAGED_FOLDER = "damaged"
+_ITEMS = _RUN, _PARAMS = "run", "params"  # of a checkpoint; the parameters also stand alone, for evaluation
+_REPLACED = ".replaced"  # ends the name of a step that another takes the place of
+_UNFINISHED = ".orbax-checkpoint-tmp"  # ends the name of a step that is still being written
 
 
 class Checkpoints:
-    """The folder `checkpoints/` of a run. A step is the number of iterations done; it appears once it is complete."""
+    """The folder `checkpoints/` of a run. A step is the number of iterations done; it appears once it is complete.
+
+    Each holds a manifest of its files, and nothing is read that differs from it.
+    """
 
     def __init__(self, workdir: pathlib.Path, *, keep: int = 3, keep_every: int = 0, read_only: bool = False):
         """Opens the folder, creating it unless `read_only`; keeps the latest `keep` and every multiple of
@@ -35,9 +42,13 @@ class Checkpoints:
         """
         self.directory = (workdir / CHECKPOINT_FOLDER).absolute()
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=None if read_only else keep, keep_period=keep_every or None, create=not read_only
+            max_to_keep=None if read_only else keep,
+            keep_period=keep_every or None,
+            create=not read_only,
+            async_options=ocp.AsyncOptions(post_finalization_callback=self._seal),
         )
-        self._manager = ocp.CheckpointManager(self.directory, options=options, item_names=(_RUN, _PARAMS))
+        self._manager = ocp.CheckpointManager(self.directory, options=options, item_names=_ITEMS)
+        self._saving = 0
 
     def __enter__(self) -> "Checkpoints":
         return self
@@ -51,100 +62,103 @@ class Checkpoints:
         return sorted(self._manager.all_steps())
 
     def save(self, state: RunState, step: int) -> None:
-        """Starts to write `state`; it may be donated right afterwards."""
+        """Starts to write `state`; it may be donated right afterwards.
+
+        Raises:
+          FloatingPointError: a parameter is not finite; nothing is written.
+        """
         # A copy, because the next iteration donates the state's buffers while a background thread still writes them.
-        items = {name: ocp.args.StandardSave(sealed) for name, sealed in _copy_and_seal(state).items()}
-        self._manager.save(step, args=ocp.args.Composite(**items))
+        copied, is_finite = _copy(state)
+        if not is_finite:
+            raise FloatingPointError(f"a parameter is not finite after iteration {step}; no checkpoint was written")
+        self._manager.wait_until_finished()
+        self._saving = step
+        items = {_RUN: copied, _PARAMS: copied.train.acting}
+        args = {name: ocp.args.StandardSave(item) for name, item in items.items()}
+        if not self._manager.save(step, args=ocp.args.Composite(**args)):
+            raise RuntimeError(f"Orbax did not save step {step} into {self.directory}")
+
+    def _seal(self) -> None:
+        """Writes the manifest: called in the background, once the files are written and before they get their name."""
+        write_manifest(self.directory / f"{self._saving}{_UNFINISHED}", _ITEMS)
+
+    def replace(self, state: RunState, step: int) -> None:
+        """Writes `state` in the place of the `step` that is there, which stays until that is done."""
+        before = self.directory / f"{step}{_REPLACED}"
+        shutil.rmtree(before, ignore_errors=True)
+        (self.directory / str(step)).rename(before)
+        self._manager.reload()
+        self.save(state, step)
+        self.wait()
+        shutil.rmtree(before)
 
     def wait(self) -> None:
         """Returns once everything started is on disk."""
         self._manager.wait_until_finished()
 
-    def restore(self, setups: Sequence[Setup], mesh: Mesh, step: int) -> RunState:
+    def find_damage(self, step: int) -> str | None:
+        """Says in what `step` is not what was written, or returns None where it is."""
+        return find_damage(self.directory / str(step), _ITEMS)
+
+    def restore(self, setups: Sequence[Setup], mesh: Mesh, step: int, *, verify: bool = True) -> RunState:
         """Reads the run state of `step` onto the devices of `mesh`, of which there may be more or fewer than at the
-        save.
+        save. `verify=False` where `find_damage` was asked before.
 
         Raises:
-          UserError: it cannot be read, or is another run's.
+          UserError: it is not what was written, or is another run's.
         """
         shapes = state_shapes(setups)
         target = jax.tree.map(
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
             shapes,
-            state_shardings(mesh, shapes),
+            state_shardings(mesh, shapes, fsdp=setups[0].config.mesh.fsdp),
         )
-        return self._read(step, lambda: self._restore_item(step, _RUN, target, replicated(mesh)))
+        return self._read(step, _RUN, target, verify)
 
     def restore_params(self, game: Game, network: Network, step: int) -> Any:
         """Reads only the parameters of `step`, for `network` on `game`, onto the first device.
 
         Raises:
-          UserError: they cannot be read, or are another network's.
+          UserError: they are not what was written, or are another network's.
         """
         shapes = jax.eval_shape(lambda: make_params(game, network, jax.random.key(0)))
         sharding = SingleDeviceSharding(jax.devices()[0])
         target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shapes)
-        return self._read(step, lambda: self._restore_item(step, _PARAMS, target, sharding))
+        return self._read(step, _PARAMS, target, verify=True)
 
-    def _restore_item(self, step: int, name: str, target: Any, sharding: Sharding) -> Any:
-        shape = jax.eval_shape(checksums, target).shape
-        sums = jax.ShapeDtypeStruct(shape, jnp.uint32, sharding=sharding)
-        args = ocp.args.StandardRestore(_Sealed(target, sums)._asdict())
-        sealed = _Sealed(**self._manager.restore(step, args=ocp.args.Composite(**{name: args}))[name])
-        if not np.array_equal(sealed.checksums, checksums(sealed.content)):
-            raise ValueError("a file of it has changed since it was written")
-        return sealed.content
+    def set_aside(self, step: int) -> pathlib.Path:
+        """Moves a damaged checkpoint to where no run looks for it, and returns the place."""
+        folder = self.directory / DAMAGED_FOLDER
+        folder.mkdir(exist_ok=True)
+        names = (f"{step}{suffix}" for suffix in itertools.chain([""], (f".{n}" for n in itertools.count(1))))
+        place = next(folder / name for name in names if not (folder / name).exists())
+        (self.directory / str(step)).rename(place)
+        self._manager.reload()
+        return place
 
-    def _read(self, step: int, read: Callable[[], Any]) -> Any:
+    def _read(self, step: int, item: str, target: Any, verify: bool) -> Any:
+        folder = self.directory / str(step)
+        if verify and (damage := find_damage(folder, [item])):
+            raise UserError(f"checkpoint {folder} is damaged: {damage}; take another one")
         _hide_late_reads()
-        # Orbax raises many things for a damaged file, a bare Exception among them.
+        args = ocp.args.Composite(**{item: ocp.args.StandardRestore(target)})
+        # Orbax raises many things for what it cannot read, a bare Exception among them.
         try:
-            return read()
+            return self._manager.restore(step, args=args)[item]
         except Exception as error:
             reason = str(error).strip().split("\n")[0][:200]
             raise UserError(
-                f"checkpoint {self.directory / str(step)} cannot be read ({type(error).__name__}: {reason}): "
-                "nothing was changed; move that folder away to go on from the one before it, or take another --workdir"
+                f"checkpoint {folder} cannot be read ({type(error).__name__}: {reason}); move that folder away to go "
+                "on from the one before it, or take another --workdir"
             ) from error
 
 
-class _Sealed(NamedTuple):
-    """What an item holds: checksums beside the content, since Orbax reads many a changed file without a complaint."""
-
-    content: Any
-    checksums: Any  # [K] uint32
-
-
 @jax.jit
-def _copy_and_seal(state: RunState) -> dict[str, Any]:
-    copied = jax.tree.map(jnp.copy, state)
-    contents = {_RUN: copied, _PARAMS: copied.train.acting}
-    return {name: _Sealed(content, checksums(content))._asdict() for name, content in contents.items()}
-
-
-@jax.jit
-def checksums(content: Any) -> jax.Array:
-    """Returns `[1 + G]` uint32 of a run state with G groups, which stay on their devices, or `[1]` of anything else."""
-    if not isinstance(content, RunState):
-        return _checksum(content)[None]
-    grouped = [(board.games, board.replay, board.groups) for board in content.boards]
-    replicated_part = content.replace(boards=tuple(board.iteration for board in content.boards))
-    return jnp.concatenate([_checksum(replicated_part)[None], jax.vmap(_checksum)(grouped)])
-
-
-def _checksum(tree: Any) -> jax.Array:
-    """Returns the sum modulo 2**32 of all bytes, each times an odd number of its own: a change of one byte changes it.
-
-    A sum of integers depends neither on its order nor on the number of devices. One sum for all leaves, because
-    hundreds of them take seconds to compile.
-    """
-
-    def read_bytes(leaf: jax.Array) -> jax.Array:
-        is_bool = leaf.dtype == jnp.bool_
-        return (leaf.astype(jnp.uint8) if is_bool else jax.lax.bitcast_convert_type(leaf, jnp.uint8)).ravel()
-
-    data = jnp.concatenate([read_bytes(leaf) for leaf in jax.tree.leaves(tree)])
-    return jnp.sum(data.astype(jnp.uint32) * (2 * jnp.arange(data.size, dtype=jnp.uint32) + 1), dtype=jnp.uint32)
+def _copy(state: RunState) -> tuple[RunState, jax.Array]:
+    """Returns a copy, and whether its parameters are finite."""
+    params = state.train.params, state.train.average
+    is_finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(params)]).all()
+    return jax.tree.map(jnp.copy, state), is_finite
 
 
 def _hide_late_reads() -> None:

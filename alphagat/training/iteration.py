@@ -1,7 +1,7 @@
 """One iteration on one board: self-play, replay, updates, as one compiled program over all devices."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -11,46 +11,52 @@ from jax.sharding import Mesh
 
 from alphagat import sharding
 from alphagat.learner.loss import Batch
-from alphagat.learner.update import TrainState, make_update
+from alphagat.learner.update import TrainState, make_update, mean_gradients
 from alphagat.replay import add, sample
 from alphagat.selfplay.games_in_flight import Ply, draw_full_searches, make_play
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 from alphagat.selfplay.targets import value_targets
-from alphagat.training.setup import Setup, make_configured_search
-from alphagat.training.state import BoardState, RunState, Sample, over_board
+from alphagat.training.setup import Setup, make_configured_search, scales_loss
+from alphagat.training.state import BoardState, RunState, Sample, over_board, params_shardings
 
 Metrics = dict[str, jax.Array]
 NO_GROUP = 2**31 - 1  # folded into keys where groups fold in their number
-_TRAIN_METRICS = ("policy_loss", "value_loss", "policy_entropy", "grad_norm")
+TRAIN = "train/"  # begins the names of the learner's metrics; those of self-play are sums
 
 
 def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
     """Returns the jitted `program(train, board, root_key, iteration) -> (train, board, iteration, metrics)`, one
     iteration on the board of `setup`. It consumes (donates) all but the key. `run_iteration` calls it on a run.
 
-    Self-play uses no collective over the devices, so that none waits for another's trees; only the gradients and, once
-    at the end, the metrics cross them. `check_vma=False` because mctx's loops do not declare what varies over the mesh.
+    Self-play uses no collective over the devices but for the sums at its end, so that none waits for another's trees;
+    of the updates only the gradients cross them.
     """
+    grouped, everywhere = sharding.SHARDED, sharding.REPLICATED
+    board_specs = over_board(grouped, everywhere)
+    play = sharding.over_data(
+        functools.partial(play_and_store, setup),
+        mesh,
+        (everywhere, board_specs, grouped, everywhere),
+        (board_specs, everywhere),
+    )
 
     def iterate(train: TrainState, board: BoardState, root_key: jax.Array, iteration: jax.Array):
         key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
         group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(board.groups)
         full_fraction = setup.config.selfplay.full_search_fraction
         is_full = draw_full_searches(jax.random.fold_in(key, NO_GROUP), setup.plan.plies_per_iteration, full_fraction)
-        board, selfplay_metrics = play_and_store(setup, train.acting, board, group_keys[:, 0], is_full)
-        train, train_metrics = update_parameters(setup, train, board, group_keys[:, 1])
-        metrics = jax.lax.psum(selfplay_metrics, sharding.DATA) | train_metrics
+        board, selfplay_metrics = play(train.acting, board, group_keys[:, 0], is_full)
+        train, train_metrics = update_parameters(setup, mesh, train, board, group_keys[:, 1])
+        metrics = selfplay_metrics | train_metrics
         return train, board.replace(iteration=board.iteration + 1), iteration + 1, metrics
 
-    replicated, board = sharding.REPLICATED, over_board(sharding.SHARDED, sharding.REPLICATED)
-    mapped = jax.shard_map(
-        iterate,
-        mesh=mesh,
-        in_specs=(replicated, board, replicated, replicated),
-        out_specs=(replicated, board, replicated, replicated),
-        check_vma=False,
-    )
-    return jax.jit(mapped, donate_argnums=(0, 1, 3))
+    return jax.jit(iterate, donate_argnums=(0, 1, 3))
+
+
+def compile_iterations(setups: Sequence[Setup], mesh: Mesh, run: RunState) -> list[stages.Compiled]:
+    """Compiles the program of each board for states like `run`."""
+    programs = [make_iteration(setup, mesh) for setup in setups]
+    return [program.lower(*program_arguments(run, board)).compile() for board, program in enumerate(programs)]
 
 
 def run_iteration(program: Callable, run: RunState, number: int = 0) -> tuple[RunState, Metrics]:
@@ -69,7 +75,7 @@ def play_and_store(
     setup: Setup, params: Any, board: BoardState, keys: jax.Array, is_full: jax.Array | None
 ) -> tuple[BoardState, Metrics]:
     """Plays the iteration's plies in the groups of one device, and moves the plies whose horizon has passed to the
-    replay.
+    replay; the metrics are of all devices.
     """
     plan, selfplay = setup.plan, setup.config.selfplay
     make_selfplay_search = functools.partial(
@@ -92,7 +98,7 @@ def play_and_store(
     blocks = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda))(history)
     replay = jax.vmap(add, in_axes=(0, 0, None))(board.replay, blocks, has_waited)
     played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
-    return board.replace(games=games, replay=replay), selfplay_sums(played)
+    return board.replace(games=games, replay=replay), jax.lax.psum(selfplay_sums(played), sharding.DATA)
 
 
 def final_samples(history: Ply, num_plies: int, value_lambda: float) -> Sample:
@@ -117,33 +123,60 @@ def selfplay_sums(played: Ply) -> Metrics:
 
 
 def update_parameters(
-    setup: Setup, train: TrainState, board: BoardState, keys: jax.Array
+    setup: Setup, mesh: Mesh, train: TrainState, board: BoardState, keys: jax.Array
 ) -> tuple[TrainState, Metrics]:
     """Makes the iteration's updates once the replay holds its minimum; before, the metrics are NaN."""
     plan, learner = setup.plan, setup.config.learner
     update = make_update(
-        setup.network,
+        make_find_gradients(setup, mesh),
         setup.optimizer,
-        value_weight=learner.value_weight,
-        axis_name=sharding.DATA,
         average_decay=learner.average_decay,
+        scale_loss=scales_loss(setup.config),
     )
+    places = params_shardings(mesh, train, fsdp=setup.config.mesh.fsdp)
 
-    def one_update(train, index):
-        batch = draw_batch(setup, board, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, index))
-        return update(train, batch)
+    def one_update(train: TrainState, index: jax.Array):
+        train, metrics = update(train, board, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, index))
+        return jax.lax.with_sharding_constraint(train, places), metrics
 
-    def all_updates(train):
+    def all_updates(train: TrainState):
         train, metrics = jax.lax.scan(one_update, train, jnp.arange(plan.updates_per_iteration))
         return train, jax.tree.map(jnp.mean, metrics)
 
-    def no_update(train):
-        return train, {name: jnp.full((), jnp.nan) for name in _TRAIN_METRICS}
+    def no_update(train: TrainState):
+        metrics = jax.eval_shape(all_updates, train)[1]
+        return train, jax.tree.map(lambda x: jnp.full(x.shape, jnp.nan), metrics)
 
     # Every group's ring has the same size, so that all devices take the same branch, as the mean over them requires.
     train, metrics = jax.lax.cond(board.iteration >= plan.first_update_iteration, all_updates, no_update, train)
     metrics["learning_rate"] = jnp.asarray(setup.schedule(train.step), jnp.float32)
-    return train, metrics
+    metrics["skipped"] = train.health.skipped.astype(jnp.float32)
+    metrics["skipped_in_a_row"] = train.health.skipped_in_a_row.astype(jnp.float32)
+    if scales_loss(setup.config):
+        metrics["loss_scale"] = train.health.loss_scale
+    return train, {f"{TRAIN}{name}": value for name, value in metrics.items()}
+
+
+def make_find_gradients(setup: Setup, mesh: Mesh) -> Callable[..., tuple[Any, dict]]:
+    """Returns `find_gradients(params, loss_scale, board, keys)`, the mean over a batch that every device draws a part
+    of.
+    """
+    learner = setup.config.learner
+    gradients = functools.partial(
+        mean_gradients,
+        network=setup.network,
+        value_weight=learner.value_weight,
+        axis_name=sharding.DATA,
+        num_micro_batches=learner.num_micro_batches,
+        as_one_vector=mesh.shape[sharding.MODEL] == 1,
+    )
+
+    def find_gradients(params: Any, loss_scale: jax.Array, board: BoardState, keys: jax.Array):
+        return gradients(params, loss_scale, draw_batch(setup, board, keys))
+
+    everywhere, board = sharding.REPLICATED, over_board(sharding.SHARDED, sharding.REPLICATED)
+    specs = (everywhere, everywhere, board, sharding.SHARDED)
+    return sharding.over_data(find_gradients, mesh, specs, everywhere)
 
 
 def draw_batch(setup: Setup, board: BoardState, keys: jax.Array) -> Batch:

@@ -36,7 +36,7 @@ class Matches:
             metrics |= {prefix + name.removeprefix("eval/"): value for name, value in found.items()}
         # Copies, because the next iteration donates the parameters.
         previous = jax.tree.map(jnp.copy, state.train.acting)
-        return state.replace(previous_params=previous), metrics
+        return state.replace(previous_params=previous, evaluated=jnp.copy(state.iteration)), metrics
 
 
 class _BoardMatches:

@@ -24,9 +24,9 @@ class MetricsWriter:
 
     def __init__(self, workdir: str | os.PathLike, *, restored_iteration: int = 0):
         folder = Path(workdir)
-        file = folder / METRICS_FILE
-        truncate_after(file, restored_iteration)
-        self._stream = file.open("a")
+        self._file = folder / METRICS_FILE
+        truncate_after(self._file, restored_iteration)
+        self._stream = self._file.open("a")
         # TensorBoard hides what earlier processes wrote for purge_step and later. The suffix keeps the file of a start
         # apart from that of a start within the same second, which would be overwritten.
         self._summaries = SummaryWriter(
@@ -37,10 +37,22 @@ class MetricsWriter:
 
     def write(self, iteration: int, metrics: Mapping[str, float]) -> None:
         """Writes the metrics of one iteration and flushes. A value that is not finite becomes null, and no point."""
-        values = {name: float(value) for name, value in metrics.items() if name != "iteration"}
-        line = {name: value if math.isfinite(value) else None for name, value in values.items()}
-        self._stream.write(json.dumps({"iteration": int(iteration), **line}, allow_nan=False) + "\n")
+        line = _finite(metrics)
+        self._stream.write(_json(iteration, line))
         self._stream.flush()
+        self._draw(iteration, line)
+
+    def amend(self, iteration: int, metrics: Mapping[str, float]) -> None:
+        """Adds metrics to the line of `iteration`, the last one; where it is missing, they become one."""
+        lines = read_metrics(self._file.parent)
+        before = lines.pop() if lines and lines[-1]["iteration"] == iteration else {}
+        text = "".join(_json(line["iteration"], _finite(line)) for line in lines)
+        self._stream.close()
+        write_atomically(self._file, text + _json(iteration, _finite(before) | _finite(metrics)))
+        self._stream = self._file.open("a")
+        self._draw(iteration, _finite(metrics))
+
+    def _draw(self, iteration: int, line: Mapping[str, float | None]) -> None:
         for name, value in line.items():
             if value is not None:
                 self._summaries.add_scalar(name, value, iteration)
@@ -55,6 +67,16 @@ class MetricsWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _finite(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Returns the metrics without the iteration, with None for what is not finite."""
+    values = {name: None if value is None else float(value) for name, value in metrics.items() if name != "iteration"}
+    return {name: None if value is None or not math.isfinite(value) else value for name, value in values.items()}
+
+
+def _json(iteration: int, line: Mapping[str, float | None]) -> str:
+    return json.dumps({"iteration": int(iteration), **line}, allow_nan=False) + "\n"
 
 
 def read_metrics(workdir: str | os.PathLike) -> list[dict[str, Any]]:

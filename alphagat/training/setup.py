@@ -59,6 +59,11 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
     )
 
 
+def scales_loss(config: Config) -> bool:
+    """Returns whether the loss is scaled for the backward pass, as float16 needs it."""
+    return config.network.precision == "float16"
+
+
 def boards_by_iteration(config: Config) -> list[int]:
     """Returns the index of the board that each iteration trains on."""
     return board_schedule(config.num_iterations, len(config.boards), config.board_weights, config.final_board_weights)

@@ -6,13 +6,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import struct
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from alphagat import sharding
-from alphagat.learner.update import TrainState
+from alphagat.learner.update import TrainState, make_health
+from alphagat.networks.partition import model_dimension, slice_dimension
 from alphagat.replay import Replay, make_replay
 from alphagat.selfplay.games_in_flight import GamesInFlight, start_games
-from alphagat.training.setup import Setup, make_params
+from alphagat.training.setup import Setup, make_params, scales_loss
 
 
 class Sample(struct.PyTreeNode):
@@ -57,6 +58,8 @@ class RunState(struct.PyTreeNode):
       boards: one per board of the config.
       key: `[2]` uint32, the root key's data.
       iteration: `[]` int32, iterations done.
+      evaluated: `[]` int32, the iteration after which the last evaluation took place.
+      rollbacks: `[]` int32, how often the run went back to a checkpoint because updates were not finite.
       previous_params: parameters at the last evaluation, the opponent called `previous`.
     """
 
@@ -64,6 +67,8 @@ class RunState(struct.PyTreeNode):
     boards: tuple[BoardState, ...]
     key: jax.Array
     iteration: jax.Array
+    evaluated: jax.Array
+    rollbacks: jax.Array
     previous_params: Any
 
 
@@ -72,7 +77,7 @@ def over_board(grouped: Any, replicated: Any) -> BoardState:
     return BoardState(games=grouped, replay=grouped, groups=grouped, iteration=replicated)
 
 
-def state_shardings(mesh: Mesh, shapes: RunState) -> RunState:
+def state_shardings(mesh: Mesh, shapes: RunState, *, fsdp: bool = False) -> RunState:
     """Returns the sharding of each leaf of a run state shaped like `shapes`."""
     sharded, replicated = sharding.sharded(mesh), sharding.replicated(mesh)
 
@@ -81,7 +86,28 @@ def state_shardings(mesh: Mesh, shapes: RunState) -> RunState:
         return jax.tree.map(lambda part, field: jax.tree.map(lambda _: part, field), parts, board)
 
     everywhere = jax.tree.map(lambda _: replicated, shapes)
-    return everywhere.replace(boards=tuple(place(board) for board in shapes.boards))
+    return everywhere.replace(
+        train=params_shardings(mesh, shapes.train, fsdp=fsdp),
+        boards=tuple(place(board) for board in shapes.boards),
+        previous_params=params_shardings(mesh, shapes.previous_params, fsdp=fsdp),
+    )
+
+
+def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
+    """Returns the sharding of each leaf of parameters, or of what an optimizer keeps of them: split along `model`, and
+    with `fsdp` also into slices along `data`.
+    """
+
+    def split(path: tuple[Any, ...], leaf: Any) -> NamedSharding:
+        axes: list[str | None] = [None] * leaf.ndim
+        taken = model_dimension(path, leaf) if mesh.shape[sharding.MODEL] > 1 else None
+        if taken is not None:
+            axes[taken] = sharding.MODEL
+        if fsdp and (dimension := slice_dimension(leaf, mesh.shape[sharding.DATA], taken)) is not None:
+            axes[dimension] = sharding.DATA
+        return NamedSharding(mesh, PartitionSpec(*axes)) if any(axes) else sharding.replicated(mesh)
+
+    return jax.tree_util.tree_map_with_path(split, shapes)
 
 
 def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
@@ -110,12 +136,17 @@ def _initial_state(setups: Sequence[Setup]) -> RunState:
     first = setups[0]
     params_key, games_key, run_key = jax.random.split(jax.random.key(first.config.seed), 3)
     params = make_params(first.game, first.network, params_key)
+    zero = jnp.zeros((), jnp.int32)
     average = jax.tree.map(jnp.copy, params) if first.config.learner.average_decay else None
     return RunState(
-        train=TrainState(params, first.optimizer.init(params), jnp.zeros((), jnp.int32), average),
+        train=TrainState(
+            params, first.optimizer.init(params), zero, make_health(scale_loss=scales_loss(first.config)), average
+        ),
         boards=tuple(_initial_board(setup, number, games_key) for number, setup in enumerate(setups)),
         key=jax.random.key_data(run_key),
-        iteration=jnp.zeros((), jnp.int32),
+        iteration=zero,
+        evaluated=zero,
+        rollbacks=zero,
         previous_params=jax.tree.map(jnp.copy, params),
     )
 
@@ -127,7 +158,7 @@ def state_shapes(setups: Sequence[Setup]) -> RunState:
 
 def init_state(setups: Sequence[Setup], mesh: Mesh) -> RunState:
     """Makes the state that a run starts from, on the devices of `mesh`; the same on any number of them."""
-    shardings = state_shardings(mesh, state_shapes(setups))
+    shardings = state_shardings(mesh, state_shapes(setups), fsdp=setups[0].config.mesh.fsdp)
     return jax.jit(lambda: _initial_state(setups), out_shardings=shardings)()
 
 

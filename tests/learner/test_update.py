@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,12 @@ from tests.learner.networks import TinyNetwork, random_batch
 NETWORK = TinyNetwork()
 BATCH = random_batch(32)
 PARAMS = NETWORK.init(jax.random.key(0), jnp.asarray(BATCH.nodes))
+FIND_GRADIENTS = functools.partial(update.mean_gradients, network=NETWORK, value_weight=0.5)
+
+
+def start(optimizer, step=0, scale_loss=False):
+    health = update.make_health(scale_loss=scale_loss)
+    return update.TrainState(PARAMS, optimizer.init(PARAMS), jnp.int32(step), health)
 
 
 def reference():
@@ -22,7 +30,7 @@ def gradients_on(num_devices):
     """Raw gradients, before any optimizer, mapped as in the training iteration."""
     mesh = sharding.make_mesh(num_devices)
     mapped = jax.shard_map(
-        lambda params, batch: update.mean_gradients(params, NETWORK, batch, 0.5, sharding.DATA),
+        lambda params, batch: FIND_GRADIENTS(params, jnp.float32(1), batch, axis_name=sharding.DATA),
         mesh=mesh,
         in_specs=(sharding.REPLICATED, sharding.SHARDED),
         out_specs=sharding.REPLICATED,
@@ -48,7 +56,7 @@ def test_a_sum_in_place_of_the_mean_would_be_seen(monkeypatch):
 
 
 def test_without_an_axis_nothing_is_averaged():
-    found = update.mean_gradients(PARAMS, NETWORK, jax.tree.map(jnp.asarray, BATCH), 0.5, None)
+    found = FIND_GRADIENTS(PARAMS, jnp.float32(1), jax.tree.map(jnp.asarray, BATCH))
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(reference()), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
@@ -56,24 +64,27 @@ def test_without_an_axis_nothing_is_averaged():
 def test_an_update_goes_down_the_gradient():
     batch = jax.tree.map(jnp.asarray, BATCH)
     optimizer = optax.sgd(0.125)
-    step = jax.jit(update.make_update(NETWORK, optimizer, value_weight=0.5, axis_name=None))
-    train, metrics = step(update.TrainState(PARAMS, optimizer.init(PARAMS), jnp.int32(4)), batch)
+    step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer))
+    train, metrics = step(start(optimizer, 4), batch)
     gradients, parts = reference()
     assert train.step == 5
     for after, before, gradient in zip(*(jax.tree.leaves(x) for x in (train.params, PARAMS, gradients))):
         np.testing.assert_allclose(after, before - 0.125 * gradient, rtol=1e-5, atol=1e-7)
     norm = np.sqrt(sum((np.asarray(leaf, np.float64) ** 2).sum() for leaf in jax.tree.leaves(gradients)))
     np.testing.assert_allclose(metrics["grad_norm"], norm, rtol=1e-5)
-    assert set(metrics) == {*parts, "grad_norm"}
+    by_part = {name: value for name, value in metrics.items() if name.startswith("grad_norm/")}
+    assert set(metrics) == {*parts, "grad_norm", *by_part}
+    assert set(by_part) == {f"grad_norm/{name}" for name in PARAMS["params"]}
+    np.testing.assert_allclose(np.sqrt(sum(float(each) ** 2 for each in by_part.values())), norm, rtol=1e-5)
 
 
 @pytest.mark.parametrize("decay", [0.5, 0.9])
 def test_the_average_follows_the_parameters(decay):
     batch = jax.tree.map(jnp.asarray, BATCH)
     optimizer = optax.sgd(0.125)
-    step = jax.jit(update.make_update(NETWORK, optimizer, value_weight=0.5, axis_name=None, average_decay=decay))
-    train = update.TrainState(PARAMS, optimizer.init(PARAMS), jnp.int32(0), PARAMS)
-    plain = update.TrainState(PARAMS, optimizer.init(PARAMS), jnp.int32(0))
+    step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer, average_decay=decay))
+    train = start(optimizer).replace(average=PARAMS)
+    plain = start(optimizer)
     expected = jax.tree.map(np.asarray, PARAMS)
     for _ in range(3):
         train, _ = step(train, batch)
@@ -85,3 +96,49 @@ def test_the_average_follows_the_parameters(decay):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
     assert train.acting is train.average
     assert plain.acting is plain.params
+
+
+@pytest.mark.parametrize("num_micro_batches", [2, 8, 32])
+def test_micro_batches_give_the_gradient_of_the_batch(num_micro_batches):
+    batch = jax.tree.map(jnp.asarray, BATCH)
+    found = jax.jit(functools.partial(FIND_GRADIENTS, num_micro_batches=num_micro_batches))(
+        PARAMS, jnp.float32(1), batch
+    )
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(reference()), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6 * float(abs(other).max()))
+
+
+def test_the_loss_scale_does_not_show_in_the_gradients():
+    found = FIND_GRADIENTS(PARAMS, jnp.float32(2.0**12), jax.tree.map(jnp.asarray, BATCH))
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(reference()), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_an_update_that_is_not_finite_changes_nothing_but_its_count(bad):
+    optimizer = optax.adam(0.1)
+    step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer, average_decay=0.5))
+    good = jax.tree.map(jnp.asarray, BATCH)
+    broken = good._replace(value_target=good.value_target.at[3].set(bad))
+    before, _ = step(start(optimizer).replace(average=PARAMS), good)
+    train = before
+    for number in (1, 2):
+        train, _ = step(train, broken)
+        assert train.health.skipped == train.health.skipped_in_a_row == number
+    for one, other in zip(jax.tree.leaves(train.replace(health=0)), jax.tree.leaves(before.replace(health=0))):
+        np.testing.assert_array_equal(one, other)
+    train, _ = step(train, good)
+    assert (int(train.health.skipped), int(train.health.skipped_in_a_row), int(train.step)) == (2, 0, 2)
+    assert train.health.loss_scale == 1
+
+
+def test_the_loss_scale_halves_on_overflow_and_doubles_after_a_while(monkeypatch):
+    monkeypatch.setattr(update, "GROWTH_INTERVAL", 3)
+    health = update.make_health(scale_loss=True)
+    scales = []
+    for is_finite in (True, True, False, True, True, True, True):
+        health = update.next_health(health, jnp.bool_(is_finite), scale_loss=True)
+        scales.append(float(health.loss_scale) / update.FIRST_LOSS_SCALE)
+    assert scales == [1, 1, 0.5, 0.5, 0.5, 1, 1]
+    largest = health.replace(loss_scale=jnp.float32(update.LARGEST_LOSS_SCALE), since_scaled=jnp.int32(2))
+    assert update.next_health(largest, jnp.bool_(True), scale_loss=True).loss_scale == update.LARGEST_LOSS_SCALE

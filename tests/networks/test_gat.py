@@ -23,8 +23,18 @@ BATCH, FEATURES = 2, 5
 SCATTER = re.compile(r"stablehlo\.scatter|\bscatter\(")  # the operation, and not a name that a program mentions
 
 
-def gat(topology: Topology, backend: str = "dense"):
-    return make_network(topology, name="gat", backend=backend, width=8, num_blocks=1, num_heads=2, mlp_ratio=2)
+def gat(topology: Topology, backend: str = "dense", precision: str = "float32", remat: bool = False):
+    return make_network(
+        topology,
+        name="gat",
+        backend=backend,
+        width=8,
+        num_blocks=1,
+        num_heads=2,
+        mlp_ratio=2,
+        precision=precision,
+        remat=remat,
+    )
 
 
 def draw_nodes(topology: Topology, num_features: int = FEATURES, batch: int = BATCH) -> np.ndarray:
@@ -54,12 +64,14 @@ class Differentiated(NamedTuple):
 
 
 @functools.cache
-def differentiate(name: str, backend: str, dtype: type = np.float32) -> Differentiated:
+def differentiate(
+    name: str, backend: str, dtype: type = np.float32, precision: str = "", remat: bool = False
+) -> Differentiated:
     """Returns outputs and gradients of a loss that weighs every output differently, so that no errors cancel."""
-    topology = TOPOLOGIES[name]
+    topology, precision = TOPOLOGIES[name], precision or np.dtype(dtype).name
 
     def loss(params, nodes):
-        logits, value = gat(topology, backend).apply(params, nodes)
+        logits, value = gat(topology, backend, precision, remat).apply(params, nodes)
         weights = np.arange(1, 1 + logits.size, dtype=dtype).reshape(logits.shape)
         return (jnp.sin(logits) * weights).sum() + (value**2).sum(), (logits, value)
 
@@ -168,3 +180,27 @@ def test_the_global_path_reaches_every_node():
     changed = nodes + np.eye(8, dtype=np.float32)[4][None, :, None]
     (logits, _), (after, _) = (compile_apply(topology)(params, each) for each in (nodes, changed))
     assert (np.abs(after - logits) > 1e-6).all()
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("bfloat16", 0.1), ("float16", 0.02)])
+@pytest.mark.parametrize("backend", ["dense", "jraph"])
+def test_half_precision_is_near_and_gives_float32(backend: str, precision: str, tolerance: float):
+    """Parameters, their gradients and the outputs stay float32; what is between is not, or it would be exact."""
+    exact, half = (differentiate("irregular", backend, np.float32, each)[:3] for each in ("float32", precision))
+    differences = []
+    for one, other in zip(jax.tree.leaves(exact), jax.tree.leaves(half), strict=True):
+        assert other.dtype == np.float32
+        differences.append(np.abs(one - other).max() / max(np.abs(one).max(), 1))
+    assert 1e-5 < max(differences) < tolerance
+    with jax.numpy_dtype_promotion("standard"):
+        topology = TOPOLOGIES["irregular"]
+        params = gat(topology, backend, precision).init(jax.random.key(0), draw_nodes(topology))
+    assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {np.dtype(np.float32)}
+
+
+def test_blocks_computed_again_give_the_same():
+    kept, again = (differentiate("irregular", "dense", np.float32, "", remat) for remat in (False, True))
+    for one, other in zip(jax.tree.leaves(kept[:3]), jax.tree.leaves(again[:3]), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6 * max(np.abs(one).max(), 1))
+    assert "optimization_barrier" in again.program
+    assert "optimization_barrier" not in kept.program

@@ -102,7 +102,7 @@ def test_counters_and_metrics(setup, histories):
         assert 0 < metrics["games"] <= 2 * plan.num_games  # four plies end at most two games, of at least three each
         assert metrics["game_plies"] >= 3 * metrics["games"]
         assert metrics["truncated"] == metrics["drawn"] == 0
-        assert np.isfinite(metrics["policy_loss"]) == (updates > 0)
+        assert np.isfinite(metrics["train/policy_loss"]) == (updates > 0)
 
 
 def test_first_update_comes_once_the_replay_holds_its_minimum(setup, histories):

@@ -1,6 +1,7 @@
 """The whole loop: a run that was stopped ends as one that was not, and nothing that is wrong does any harm."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -16,9 +18,11 @@ from alphagat import sharding
 from alphagat.config import Config
 from alphagat.config_validation import to_dict
 from alphagat.errors import UserError
-from alphagat.training import loop
+from alphagat.preemption import Preempted
+from alphagat.training import iteration, loop, resume
 from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.loop import is_due, train
+from alphagat.training.matches import Matches
 from alphagat.training.metrics import read_metrics
 from alphagat.training.run_folder import read_config
 from alphagat.training.setup import make_setups
@@ -150,6 +154,112 @@ def test_killed_three_times_is_never_interrupted(finished, tmp_path, process_env
     assert_same_run(folder, finished)
 
 
+def test_sigterm_between_matches_saves_and_goes_on_as_if_nothing_was(finished, tmp_path, monkeypatch):
+    run_iteration, moments = loop.run_iteration, [1, 6, 7]
+
+    def run_and_terminate(program, state, board):
+        if moments and int(state.iteration) + 1 == moments[0]:
+            moments.pop(0)
+            signal.raise_signal(signal.SIGTERM)
+        return run_iteration(program, state, board)
+
+    monkeypatch.setattr(loop, "run_iteration", run_and_terminate)
+    folder = tmp_path / "run"
+    while moments:
+        moment = moments[0]
+        with pytest.raises(Preempted):
+            train(changed(tiny_config(), "checkpoint.every", 100), folder)
+        with Checkpoints(folder, read_only=True) as checkpoints:
+            assert checkpoints.steps()[-1] == moment
+    train(tiny_config(), folder)
+    assert_same_run(folder, finished)
+
+
+def test_sigterm_in_a_match_saves_at_once_and_plays_it_later(finished, tmp_path, monkeypatch):
+    """In the matches of iterations 4 and 12, the last; they would take an hour."""
+    play, moments = Matches.play, [4, 12]
+
+    def play_for_an_hour(self, state, iteration):
+        if moments and iteration == moments[0]:
+            moments.pop(0)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(3600)
+        return play(self, state, iteration)
+
+    monkeypatch.setattr(Matches, "play", play_for_an_hour)
+    folder = tmp_path / "run"
+    while moments:
+        moment = moments[0]
+        with pytest.raises(Preempted):
+            train(tiny_config(), folder)
+        state = last_state(folder)
+        assert (int(state.iteration), int(state.evaluated)) == (moment, moment - 4 if moment == 4 else 8)
+        line = read_metrics(folder)[-1]
+        assert line["iteration"] == moment
+        assert "eval/elo" not in line
+    train(tiny_config(), folder)
+    assert_same_run(folder, finished)
+
+
+def test_sigterm_gives_the_status_that_asks_to_be_started_again(finished, tmp_path, process_environment):
+    config_file, folder = tmp_path / "config.py", tmp_path / "run"
+    config_file.write_text(CONFIG_FILE.format(to_dict(changed(tiny_config(), "checkpoint.every", 100))))
+    command = [sys.executable, "-m", "alphagat.main", "--config", str(config_file), "--workdir", str(folder)]
+    with subprocess.Popen(command, cwd=ROOT, env=process_environment, stderr=subprocess.PIPE, text=True) as run:
+        while not read_metrics(folder):
+            time.sleep(0.05)
+        run.terminate()
+        _, said = run.communicate(timeout=120)
+    assert run.returncode == 75
+    assert said.splitlines()[-1] == "ended by SIGTERM, and saved; the same command resumes"
+    assert last_state(folder).iteration >= 1
+    train(tiny_config(), folder)
+    assert_same_run(folder, finished)
+
+
+def break_gradients(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Makes the gradients of iteration 7 and later NaN in the programs of the first so many starts."""
+    make, starts = iteration.make_find_gradients, []
+
+    def make_broken(setup, mesh):
+        find, number = make(setup, mesh), len(starts)
+        starts.append(number)
+
+        def find_gradients(params, scale, board, keys):
+            gradients, parts = find(params, scale, board, keys)
+            factor = jnp.where((board.iteration >= 6) & (number < times), jnp.nan, 1.0)
+            return jax.tree.map(lambda x: x * factor, gradients), parts
+
+        return find_gradients
+
+    monkeypatch.setattr(iteration, "make_find_gradients", make_broken)
+
+
+def test_updates_that_are_not_finite_send_the_run_back(tmp_path, monkeypatch, capsys):
+    break_gradients(monkeypatch, times=1)
+    config = changed(tiny_config(), "learner.max_skipped", 5)  # of two updates per iteration
+    config.checkpoint.every = 4
+    folder = tmp_path / "run"
+    train(config, folder)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "updates were not finite: the run goes back, by another way (1)" in said
+    assert "resumed after iteration 8" in said
+    state = last_state(folder)
+    assert (int(state.iteration), int(state.rollbacks), int(state.train.health.skipped_in_a_row)) == (12, 1, 0)
+    assert [line["iteration"] for line in read_metrics(folder)] == list(range(1, 13))
+    assert read_metrics(folder)[7]["train/skipped"] == 4
+    assert read_metrics(folder)[7]["train/grad_norm"] is None
+
+
+def test_updates_that_stay_not_finite_end_the_run(tmp_path, monkeypatch):
+    break_gradients(monkeypatch, times=10)
+    config = changed(tiny_config(), "learner.max_skipped", 5)
+    with pytest.raises(UserError, match=r"config\.learner\.learning_rate=.* were not finite, also after"):
+        train(config, tmp_path / "run")
+    params = last_state(tmp_path / "run").train.params
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(params))
+
+
 def test_a_finished_run_says_so_and_changes_nothing(finished, capsys):
     before = contents_of(finished)
     train(tiny_config(), finished)
@@ -164,7 +274,7 @@ def refuse_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     def begin(*_):
         raise AssertionError("training began")
 
-    monkeypatch.setattr(loop, "_iterate", begin)
+    monkeypatch.setattr(loop._Run, "iterate", begin)
 
 
 def changed(config: Config, path: str, value: object) -> Config:
@@ -199,7 +309,7 @@ def test_devices_must_be_there_and_divide_the_groups(tmp_path, monkeypatch):
     refuse_iterations(monkeypatch)
     config = tiny_config()
     config.selfplay.num_groups, config.mesh.data, config.selfplay.num_games = 16, 16, 16
-    with pytest.raises(UserError, match=r"config\.mesh\.data=16, but this process has 8 cpu"):
+    with pytest.raises(UserError, match=r"config\.mesh\.data=16, but there are 8 cpu"):
         train(config, tmp_path / "run")
     config.selfplay.num_groups, config.mesh.data = 4, 0
     with pytest.raises(UserError, match=r"config\.selfplay\.num_groups=4 does not divide by the 8 devices"):
@@ -207,20 +317,36 @@ def test_devices_must_be_there_and_divide_the_groups(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_checkpoint_ends_the_start_and_nothing_else(finished, tmp_path, monkeypatch):
-    """No restart from scratch, and no falling back to an older checkpoint without a word."""
-    refuse_iterations(monkeypatch)
-    monkeypatch.setattr(loop, "init_state", lambda *_: pytest.fail("started from scratch"))
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_taken(finished, tmp_path, capsys):
     folder = tmp_path / "run"
     copy_tree(finished, folder)
     (folder / "checkpoints" / "12" / "run" / "manifest.ocdbt").write_bytes(b"")
+    (folder / "checkpoints" / "11" / "manifest.json").unlink()
+    damaged = contents_of(folder / "checkpoints" / "12")
+    train(tiny_config(), folder)
+    assert_same_run(folder, finished)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "checkpoint 12 is damaged (run/manifest.ocdbt has changed since it was written)" in said
+    assert "checkpoint 11 is damaged (manifest.json is missing)" in said
+    assert "resumed after iteration 10" in said
+    assert contents_of(folder / "checkpoints" / "damaged" / "12") == damaged
+
+
+def test_no_whole_checkpoint_ends_the_start_and_nothing_else(finished, tmp_path, monkeypatch):
+    """No restart from scratch without a word."""
+    refuse_iterations(monkeypatch)
+    monkeypatch.setattr(resume, "init_state", lambda *_: pytest.fail("started from scratch"))
+    folder = tmp_path / "run"
+    copy_tree(finished, folder)
+    for step in (10, 11, 12):
+        (folder / "checkpoints" / str(step) / "run" / "manifest.ocdbt").write_bytes(b"")
     before = contents_of(folder)
-    with pytest.raises(UserError, match=r"checkpoints/12 cannot be read .* nothing was changed"):
+    with pytest.raises(UserError, match=r"none of the checkpoints \[10, 11, 12\] .* nothing was changed"):
         train(changed(tiny_config(), "num_iterations", 20), folder)
     assert contents_of(folder) == before
 
 
-def test_moving_a_damaged_checkpoint_away_goes_on_from_the_one_before(finished, tmp_path):
+def test_moving_a_checkpoint_away_goes_on_from_the_one_before(finished, tmp_path):
     folder = tmp_path / "run"
     copy_tree(finished, folder)
     (folder / "checkpoints" / "12").rename(tmp_path / "12")
@@ -256,9 +382,9 @@ def test_matches_that_cannot_be_played_are_refused_before_anything_is_written(fi
 
 
 def test_games_are_rounded_down_with_a_message(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(loop, "_iterate", lambda *_: None)
-    monkeypatch.setattr(loop, "_restore_latest", lambda *_: None)
-    monkeypatch.setattr(Checkpoints, "steps", lambda _: [0])
+    monkeypatch.setattr(loop._Run, "iterate", lambda *_: None)
+    monkeypatch.setattr(loop, "compile_iterations", lambda *_: [])
+    monkeypatch.setattr(loop, "_closing_lines", lambda *_: [])
     train(changed(tiny_config(), "selfplay.num_games", 23), tmp_path / "run")
     printed = " ".join(capsys.readouterr().out.split())
     assert "config.selfplay.num_games=23 was changed to 16, a multiple of config.selfplay.num_groups=8" in printed

@@ -93,7 +93,7 @@ def test_weights_play_a_board_that_the_run_never_saw(finished):
 
 def test_a_run_starts_from_the_weights_of_another_board(finished, monkeypatch, tmp_path):
     started = []
-    monkeypatch.setattr(loop, "_iterate", lambda setups, mesh, matches, state, *_: started.append(state))
+    monkeypatch.setattr(loop._Run, "iterate", lambda self, state, start: started.append(state))
     config = config_of(("hex:4",))
     config.init_from = str(finished)
     config.evaluation.every = 0

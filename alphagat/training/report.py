@@ -1,0 +1,134 @@
+"""What people read of a run while it goes on: metrics, ratings, the display."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import jax
+
+from alphagat.training.display import Display, make_display
+from alphagat.training.iteration import TRAIN, Metrics
+from alphagat.training.live_ratings import LiveRatings
+from alphagat.training.metrics import MetricsWriter, read_metrics
+from alphagat.training.setup import Setup
+
+
+class Diverged(Exception):
+    """So many updates in a row were not finite that the run has to go back."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outlet:
+    """Where a report goes to; one process of a run has it."""
+
+    writer: MetricsWriter
+    display: Display
+    ratings: LiveRatings
+
+
+@contextlib.contextmanager
+def open_outlet(setups: Sequence[Setup], folder: Path, start: int) -> Iterator[Outlet]:
+    """Opens everything for a run that goes on after iteration `start`."""
+    config = setups[0].config
+    with (
+        MetricsWriter(folder, restored_iteration=start) as writer,
+        make_display(config.num_iterations, ", ".join(config.boards)) as display,
+    ):
+        yield Outlet(writer, display, LiveRatings(folder, config))
+
+
+class Report:
+    """Turns device metrics into what people read, one iteration late, so that the host never holds up the devices."""
+
+    def __init__(self, setups: Sequence[Setup], outlet: Outlet | None, hours: float):
+        """Without an outlet it only watches the updates. `hours`: that the run took before."""
+        self._plan, self._max_skipped = setups[0].plan, setups[0].config.learner.max_skipped
+        self._boards = [setup.game.name for setup in setups]
+        self._outlet = outlet
+        self._seconds = hours * 3600
+        self._ready = time.perf_counter()
+        self._pending: tuple[int, int, Metrics] | None = None
+        self._measured: dict[str, float] = {}
+        self._scores: dict[str, float] = {}
+
+    def add(self, iteration: int, board: int, metrics: Metrics) -> None:
+        """Takes the metrics of an iteration that may still be running, and reports the one before.
+
+        Raises:
+          Diverged: after that one, too many updates in a row were not finite.
+        """
+        self.flush()
+        self._pending = iteration, board, metrics
+
+    def wait(self) -> None:
+        """Waits for the iteration that was added last, so that what follows is not counted as its time."""
+        if self._pending and not self._measured:
+            iteration, _, metrics = self._pending
+            values = {name: float(value) for name, value in jax.device_get(metrics).items()}
+            now = time.perf_counter()
+            self._measured = self._describe(iteration, values, now - self._ready)
+            self._ready = now
+
+    def add_scores(self, scores: dict[str, float]) -> None:
+        """Takes the evaluation of the iteration that was added last, which was waited for, and rates it."""
+        self._scores = scores
+        if self._outlet is not None:
+            self._scores = scores | self._outlet.ratings.add(self._measured | scores)
+        self._ready = time.perf_counter()
+
+    def add_late_scores(self, iteration: int, scores: dict[str, float]) -> None:
+        """Takes the evaluation of an iteration that was written before the run was interrupted."""
+        if self._outlet is not None:
+            rated = self._outlet.ratings.add({"iteration": float(iteration)} | scores)
+            self._outlet.writer.amend(iteration, scores | rated)
+        self._ready = time.perf_counter()
+
+    def flush(self) -> None:
+        """Writes and shows the iteration that was added last. Raises Diverged, as `add` does."""
+        if self._pending is None:
+            return
+        self.wait()
+        iteration, board, _ = self._pending
+        line = self._measured | self._scores
+        if self._outlet is not None:
+            several = len(self._boards) > 1
+            self._outlet.writer.write(iteration, _name_board(line, self._boards[board]) if several else line)
+            self._outlet.display.update(line)
+        self._pending, self._measured, self._scores = None, {}, {}
+        skipped = int(line[f"{TRAIN}skipped_in_a_row"])
+        if skipped >= self._max_skipped:
+            raise Diverged(f"the last {skipped} updates up to iteration {iteration} were not finite")
+
+    def _describe(self, iteration: int, sums: dict[str, float], seconds: float) -> dict[str, float]:
+        self._seconds += seconds
+        plies, games = sums["plies"], sums["games"]
+        per_game = 1 / games if games else float("nan")
+        return {
+            "iteration": float(iteration),
+            "frames": float(iteration * self._plan.frames_per_iteration),
+            "hours": self._seconds / 3600,
+            **{name: value for name, value in sums.items() if name.startswith(TRAIN)},
+            "selfplay/game_length": sums["game_plies"] * per_game,
+            "selfplay/draws": sums["drawn"] * per_game,
+            "selfplay/truncated": sums["truncated"] * per_game,
+            "selfplay/target_entropy": sums["target_entropy"] / plies,
+            "selfplay/games_per_s": games / seconds,
+            "selfplay/simulations_per_s": plies * self._plan.simulations_per_ply / seconds,
+        }
+
+
+def hours_so_far(folder: Path) -> float:
+    """Returns how long the run in `folder` has trained."""
+    lines = read_metrics(folder)
+    return float(lines[-1].get("hours") or 0.0) if lines else 0.0
+
+
+def _name_board(line: dict[str, float], board: str) -> dict[str, float]:
+    """Puts the board into the names of what belongs to one of several: `selfplay/hex:7/game_length`."""
+    return {
+        f"{section}/{board}/{rest}" if (section := name.partition("/")[0]) in ("train", "selfplay") else name: value
+        for name, value in line.items()
+        for rest in (name.partition("/")[2],)
+    }
