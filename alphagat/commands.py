@@ -12,7 +12,7 @@ import traceback
 import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from absl import flags, logging
 from ml_collections import config_flags
@@ -49,13 +49,13 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     try:
         command(argv)
     except UserError as error:
-        _say(f"error: {' '.join(str(error).split())}")
+        say(f"error: {' '.join(str(error).split())}")
         return USER_ERROR
     except Preempted:
-        _say("ended by SIGTERM, and saved; the same command resumes")
+        say("ended by SIGTERM, and saved; the same command resumes")
         return REQUEUE
     except KeyboardInterrupt:
-        _say(interrupted)
+        say(interrupted)
         return INTERRUPTED
     except SystemExit as end:  # argparse ends --help so
         return end.code if isinstance(end.code, int) else 0
@@ -84,7 +84,8 @@ def _repeat_lost_interrupts() -> None:
     sys.unraisablehook = hook
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Writes a line for the person at the terminal."""
     sys.stderr.write(line + "\n")
 
 
@@ -190,7 +191,17 @@ def config_help() -> str:
     return "\n".join(lines)
 
 
-def workdir_and_config(argv: Sequence[str], *, description: str, examples: str) -> tuple[Path, Config]:
+class TrainingArguments(NamedTuple):
+    """What a command line says of a run; the last three are None unless it has several processes."""
+
+    workdir: Path
+    config: Config
+    nodes: int | None
+    node_rank: int | None
+    coordinator: str | None
+
+
+def training_arguments(argv: Sequence[str], *, description: str, examples: str) -> TrainingArguments:
     """Reads `--config FILE --workdir FOLDER [--config.FIELD=VALUE ...]` and validates the config."""
     parser = ArgumentParser(
         prog="python -m alphagat.main", description=description, epilog=f"{examples}\n\n{config_help()}"
@@ -199,6 +210,10 @@ def workdir_and_config(argv: Sequence[str], *, description: str, examples: str) 
     parser.add_argument("--config", metavar="FILE", help="a Python file with get_config(); .py may be left out")
     parser.add_argument("--workdir", metavar="FOLDER", help="where the run is kept; one that holds this run resumes it")
     parser.add_argument("--init_from", metavar="FOLDER", help="start from the latest weights of another run")
+    several = parser.add_argument_group("several processes (Slurm, Open MPI and Kubernetes are noticed without)")
+    several.add_argument("--nodes", metavar="N", type=int, help="processes of the run")
+    several.add_argument("--node_rank", metavar="K", type=int, help="number of this one, from 0 on")
+    several.add_argument("--coordinator", metavar="HOST:PORT", help="of the process with --node_rank 0")
     known, overrides = parser.parse_known_args(list(argv))
     for flag, value, example in (
         ("--config", known.config, "configs/quickstart"),
@@ -210,4 +225,4 @@ def workdir_and_config(argv: Sequence[str], *, description: str, examples: str) 
         overrides.append(f"--config.init_from={known.init_from}")
     config = load_config(known.config, overrides)
     config.validate()
-    return Path(known.workdir), config
+    return TrainingArguments(Path(known.workdir), config, known.nodes, known.node_rank, known.coordinator)

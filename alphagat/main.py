@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 import alphagat
-from alphagat import commands, preemption
+from alphagat import commands, distributed, preemption
 
 DESCRIPTION = "Trains AlphaGAT on a board by self-play. Run the same command again to resume."
 EXAMPLES = """\
@@ -15,8 +15,9 @@ examples:
 
 
 def train(argv: Sequence[str]) -> None:
-    workdir, config = commands.workdir_and_config(argv, description=DESCRIPTION, examples=EXAMPLES)
-    alphagat.train(config, workdir)
+    arguments = commands.training_arguments(argv, description=DESCRIPTION, examples=EXAMPLES)
+    distributed.connect(arguments.nodes, arguments.node_rank, arguments.coordinator)
+    alphagat.train(arguments.config, arguments.workdir)
 
 
 def run(argv: Sequence[str]) -> int:

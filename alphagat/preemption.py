@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from alphagat import distributed
+
 T = TypeVar("T")
 
 _requested = threading.Event()
@@ -17,10 +19,12 @@ class Preempted(Exception):
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
-    """Notes a SIGTERM inside instead of dying of it. Outside the main thread, where Python allows no handler, it does
-    nothing.
+    """Notes a SIGTERM inside instead of dying of it.
+
+    It does nothing outside the main thread, where Python allows no handler, and where there are several processes, for
+    which JAX listens itself.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or distributed.num_processes() > 1:
         yield
         return
     before = signal.signal(signal.SIGTERM, lambda *_: _requested.set())

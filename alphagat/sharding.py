@@ -13,6 +13,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from alphagat import distributed
 from alphagat.errors import UserError
 
 DATA, MODEL = "data", "model"
@@ -23,13 +24,15 @@ SHARDED = PartitionSpec(DATA)  # the leading axis, one slice per device
 
 
 def configure_cpu_devices(num_devices: int) -> None:
-    """Asks for that many CPU devices (0: the default), which matters only where JAX finds no accelerator.
+    """Asks for that many CPU devices over all processes (0: the default), which matters only where JAX finds no
+    accelerator.
 
     JAX reads this when it first touches a device. Where that has happened already, as in a notebook, the devices stay
     as they are, and `make_mesh` says so if they are too few.
     """
     with contextlib.suppress(RuntimeError):
-        jax.config.update("jax_num_cpu_devices", num_devices or DEFAULT_CPU_DEVICES)
+        here = (num_devices or DEFAULT_CPU_DEVICES) // distributed.num_processes()
+        jax.config.update("jax_num_cpu_devices", max(here, 1))
 
 
 def make_mesh(data: int = 0, model: int = 1) -> Mesh:
@@ -51,6 +54,11 @@ def make_mesh(data: int = 0, model: int = 1) -> Mesh:
             f"{len(devices) // model}, to leave some idle, or config.mesh.model to a divisor"
         )
     data = data or len(devices) // model
+    if jax.process_count() > 1 and data * model < len(devices):
+        raise UserError(
+            f"config.mesh.data={data} would leave devices of {jax.process_count()} processes idle: set it to "
+            f"{len(devices) // model}, or to 0 for all"
+        )
     return jax.make_mesh((data, model), (DATA, MODEL), axis_types=(AxisType.Auto,) * 2, devices=devices[: data * model])
 
 
@@ -70,6 +78,25 @@ def replicated(mesh: Mesh) -> NamedSharding:
 
 def sharded(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, SHARDED)
+
+
+def place(tree: Any, where: NamedSharding) -> Any:
+    """Puts arrays, the same ones on every process, on the devices of a mesh. What lies on that mesh stays as it is."""
+
+    def put(leaf: Any) -> jax.Array:
+        if (
+            isinstance(leaf, jax.Array)
+            and isinstance(leaf.sharding, NamedSharding)
+            and leaf.sharding.mesh == where.mesh
+        ):
+            return leaf
+        if where.is_fully_addressable:
+            return jax.device_put(leaf, where)
+        if isinstance(leaf, jax.Array) and jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(put(jax.random.key_data(leaf)))
+        return jax.device_put(np.asarray(leaf), where)  # from other devices JAX puts nothing on several processes
+
+    return jax.tree.map(put, tree)
 
 
 def fetch(array: jax.Array) -> np.ndarray:

@@ -62,8 +62,8 @@ def play_match(
     blocks = np.arange(num_devices, dtype=np.int32)
     arguments = (player_a.params, player_b.params, key)
     if mesh is not None:
-        arguments = jax.device_put(arguments, sharding.replicated(mesh))
-        states, blocks = jax.device_put((states, blocks), sharding.sharded(mesh))
+        arguments = sharding.place(arguments, sharding.replicated(mesh))
+        states, blocks = sharding.place((states, blocks), sharding.sharded(mesh))
     played = _compile_match(game, player_a.act, player_b.act, mesh)(*arguments, blocks, states)
     outcomes, plies, actions = (np.swapaxes(sharding.fetch(x)[:num_openings], 0, 1) for x in played)
     return MatchResult(outcomes, plies, actions, forfeits=np.full(outcomes.shape, "", dtype=FORFEIT_DTYPE))

@@ -47,8 +47,8 @@ def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh:
     padded = -(-num_games // num_devices) * num_devices
     params, keys = player.params, jax.random.split(key, padded)
     if mesh is not None:
-        params = jax.device_put(params, sharding.replicated(mesh))
-        keys = jax.device_put(keys, sharding.sharded(mesh))
+        params = sharding.place(params, sharding.replicated(mesh))
+        keys = sharding.place(keys, sharding.sharded(mesh))
     scores, plies = _compile_play(game, player.act, mesh)(params, keys)
     return Scores(sharding.fetch(scores)[:num_games], sharding.fetch(plies)[:num_games])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from alphagat import preemption, sharding
@@ -113,7 +114,7 @@ class _Run:
                 report.wait()
                 state, scores = self._evaluate(state, iteration)
                 report.add_scores(scores)
-            is_preempted = preemption.is_requested()
+            is_preempted = _is_preempted(iteration)
             if is_preempted or is_due(iteration, config.checkpoint.every, last):
                 report.flush()
                 self._checkpoints.save(state, iteration)
@@ -145,6 +146,13 @@ class _Run:
     def _end_preempted(self) -> None:
         self._checkpoints.wait()
         raise Preempted
+
+
+def _is_preempted(iteration: int) -> bool:
+    """Returns whether SIGTERM has come: to any process, and then at the same iteration on all."""
+    if jax.process_count() > 1:
+        return multihost_utils.reached_preemption_sync_point(iteration)
+    return preemption.is_requested()
 
 
 def _is_evaluation_owed(config: Config, start: Start) -> bool:

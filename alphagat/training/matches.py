@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
+from alphagat import sharding
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.openings import distinct_openings
@@ -68,7 +69,9 @@ class _BoardMatches:
         key = jax.random.fold_in(jax.random.key(self._seed), iteration)
         metrics = score_metrics(self._score(player, key)) if self._alone else {}
         if self._oracle is not None:
-            metrics |= {f"eval/oracle/{name}": share for name, share in self._oracle.play(params, key).items()}
+            # On one device of each process.
+            here = jax.tree.map(sharding.fetch, params)
+            metrics |= {f"eval/oracle/{name}": share for name, share in self._oracle.play(here, key).items()}
         for number, name in enumerate(self._config.opponents):
             is_previous = name == PREVIOUS
             opponent = search_player(PREVIOUS, self._search, previous) if is_previous else self._opponents[name]

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -164,7 +165,7 @@ def init_state(setups: Sequence[Setup], mesh: Mesh) -> RunState:
 
 def with_params(state: RunState, params: Any) -> RunState:
     """Returns `state` with other parameters to start from; the optimizer starts anew in any case."""
-    placed = jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), params, state.train.params)
+    placed = jax.tree.map(lambda new, old: jax.device_put(np.asarray(new), old.sharding), params, state.train.params)
     average = None if state.train.average is None else jax.tree.map(jnp.copy, placed)
     train = state.train.replace(params=placed, average=average)
     return state.replace(train=train, previous_params=jax.tree.map(jnp.copy, placed))

@@ -1,0 +1,131 @@
+"""Several processes as one run: who they are, and how they find each other."""
+
+import contextlib
+import dataclasses
+import importlib.util
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping
+
+from alphagat.errors import UserError
+
+CONNECT_SECONDS = 300
+HEARTBEAT_SECONDS = 30  # a process that is silent for so long is dead, and the others end
+
+_num_processes = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """Attributes:
+    nodes: processes of the run; each has one or more devices.
+    node_rank: of this one, from 0 on; the first one writes the run folder.
+    coordinator: HOST:PORT where the first one listens.
+    """
+
+    nodes: int
+    node_rank: int
+    coordinator: str
+
+
+def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, seconds: int = CONNECT_SECONDS) -> None:
+    """Joins the processes of a run, before any device is touched.
+
+    Without arguments it joins what Slurm, Open MPI or Kubernetes has started, and else does nothing.
+
+    Raises:
+      UserError: an argument is missing or wrong, or not all processes are there in time.
+    """
+    cluster = _named(nodes, node_rank, coordinator, os.environ)
+    method = None if cluster else detect(os.environ)
+    if cluster is None and method is None:
+        return
+    import jax
+
+    if cluster:
+        _check_reachable(cluster, seconds)
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    try:
+        jax.distributed.initialize(
+            coordinator_address=cluster.coordinator if cluster else None,
+            num_processes=cluster.nodes if cluster else None,
+            process_id=cluster.node_rank if cluster else None,
+            cluster_detection_method="deactivate" if cluster else method,
+            initialization_timeout=seconds,
+            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+        )
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        where = f"--coordinator {cluster.coordinator}" if cluster else f"processes of {method}"
+        raise UserError(f"{where}: not all processes came within {seconds} s ({reason})") from error
+    global _num_processes
+    _num_processes = cluster.nodes if cluster else jax.process_count()
+
+
+def num_processes() -> int:
+    """Returns how many processes `connect` has joined, without touching a device."""
+    return _num_processes
+
+
+def detect(environment: Mapping[str, str]) -> str | None:
+    """Returns JAX's name for what has started several processes of which this is one, or None."""
+    if (
+        environment.get("SLURM_JOB_ID")
+        and int(environment.get("SLURM_NTASKS", 1)) > 1
+        and "SLURM_PROCID" in environment
+    ):
+        return "slurm"
+    if int(environment.get("OMPI_COMM_WORLD_SIZE", 1)) > 1:
+        return "ompi"
+    is_job = "KUBERNETES_SERVICE_HOST" in environment and "JOB_COMPLETION_INDEX" in environment
+    return "k8s" if is_job and importlib.util.find_spec("kubernetes") else None
+
+
+def _named(
+    nodes: int | None, node_rank: int | None, coordinator: str | None, environment: Mapping[str, str]
+) -> Cluster | None:
+    """Checks what the flags say. In a job of Kubernetes the rank may be left out."""
+    if node_rank is None and nodes is not None and environment.get("JOB_COMPLETION_INDEX", "").isdecimal():
+        node_rank = int(environment["JOB_COMPLETION_INDEX"])
+    given = {"--nodes": nodes, "--node_rank": node_rank, "--coordinator": coordinator}
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) == len(given):
+        return None
+    if missing or nodes is None or node_rank is None or coordinator is None:
+        raise UserError(f"{' and '.join(missing)} missing; several processes need all of {', '.join(given)}")
+    if nodes < 1:
+        raise UserError(f"--nodes {nodes}: take at least 1")
+    if not 0 <= node_rank < nodes:
+        raise UserError(f"--node_rank {node_rank}: take 0 to {nodes - 1}, since --nodes is {nodes}")
+    host, _, port = coordinator.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UserError(f"--coordinator {coordinator}: write HOST:PORT of the first process, such as 10.0.0.1:12345")
+    return Cluster(nodes, node_rank, coordinator)
+
+
+def _check_reachable(cluster: Cluster, seconds: int) -> None:
+    """Waits for the coordinator here, since JAX ends the process where it cannot reach it."""
+    host, _, port = cluster.coordinator.rpartition(":")
+    if cluster.node_rank == 0:
+        sys.stderr.write(f"waiting at {cluster.coordinator} for {cluster.nodes - 1} other process(es)\n")
+        with contextlib.closing(socket.socket()) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("", int(port)))
+            except OSError as error:
+                raise UserError(f"--coordinator {cluster.coordinator}: the port is taken ({error.strerror})") from error
+        return
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return socket.create_connection((host, int(port)), timeout=5).close()
+        except OSError as error:
+            if time.monotonic() > deadline:
+                reason = error.strerror or str(error)
+                raise UserError(
+                    f"--coordinator {cluster.coordinator}: nobody answers there after {seconds} s ({reason}); start "
+                    "the process with --node_rank 0 first, on that host"
+                ) from error
+            time.sleep(0.5)

@@ -1,0 +1,59 @@
+"""Trains in several processes on one machine: `python -m alphagat.launch --processes 2 --config … --workdir …`."""
+
+import sys
+from collections.abc import Sequence
+
+from alphagat import commands
+
+DESCRIPTION = """\
+Trains in several processes on this machine, one per GPU where there are GPUs, and starts all again from the last
+checkpoint when one dies or nothing moves. All other flags are those of python -m alphagat.main."""
+EXAMPLES = """\
+examples:
+  python -m alphagat.launch --processes 2 --config configs/quickstart --workdir runs/quickstart
+  python -m alphagat.launch --config configs/connect_four --workdir runs/c4      # a process per GPU"""
+
+
+def launch(argv: Sequence[str]) -> int:
+    from alphagat.errors import UserError
+    from alphagat.supervisor import Limits, count_gpus, supervise
+    from alphagat.training.metrics import METRICS_FILE
+
+    parser = commands.ArgumentParser(prog="python -m alphagat.launch", description=DESCRIPTION, epilog=EXAMPLES)
+    parser.usage = "%(prog)s [--processes N] --config FILE --workdir FOLDER [--config.FIELD=VALUE ...]"
+    parser.add_argument("--processes", metavar="N", type=int, help="default: one per GPU")
+    parser.add_argument(
+        "--restarts", metavar="N", type=int, default=5, help="give up after so many without progress (%(default)s)"
+    )
+    parser.add_argument(
+        "--hang_minutes", metavar="M", type=float, default=30.0, help="restart after so long without an iteration (30)"
+    )
+    options, rest = parser.parse_known_args(list(argv))
+    arguments = commands.training_arguments(rest, description=DESCRIPTION, examples=EXAMPLES)  # refuses mistakes here
+    gpus = count_gpus()
+    processes = options.processes or gpus
+    if processes < 1:
+        raise UserError("--processes is missing, and this machine has no GPU; name a number, such as --processes 2")
+    if gpus and processes > gpus:
+        raise UserError(f"--processes {processes}: this machine has {gpus} GPU(s); take at most {gpus}")
+    if options.restarts < 0 or options.hang_minutes <= 0:
+        raise UserError("--restarts must be at least 0, and --hang_minutes above 0")
+    if arguments.nodes is not None or arguments.node_rank is not None or arguments.coordinator is not None:
+        raise UserError("--nodes, --node_rank and --coordinator are for alphagat.main; this command sets them itself")
+    limits = Limits(restarts=options.restarts, hang_seconds=60 * options.hang_minutes)
+    command = ["alphagat.main", *rest]
+    return supervise(command, processes, gpus, arguments.workdir / METRICS_FILE, limits, commands.say)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Trains as `argv` (without the program's name) says and returns the exit status."""
+    statuses: list[int] = []
+    failed = commands.run(
+        lambda argv: statuses.append(launch(argv)), argv, interrupted="interrupted; the same command resumes"
+    )
+    status = failed or statuses[0]
+    return status if status >= 0 else 128 - status  # as shells count the signal that ended a process
+
+
+if __name__ == "__main__":
+    commands.end(run(sys.argv[1:]))
