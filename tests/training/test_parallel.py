@@ -1,0 +1,112 @@
+"""Each way of sharing a network out over devices trains the network that one device trains."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat import sharding
+from alphagat.networks import partition
+from alphagat.training.iteration import make_find_gradients, make_iteration, run_iteration
+from alphagat.training.setup import Setup, make_setups
+from alphagat.training.state import init_state, state_shardings
+from tests.training.tiny import tiny_config
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+ITERATIONS = 4
+WAYS = {"data": (8, 1, False), "model": (4, 2, False), "slices": (4, 1, True), "model and slices": (2, 2, True)}
+
+
+def setup_for(data: int, model: int, fsdp: bool) -> Setup:
+    config = tiny_config()
+    config.mesh.data, config.mesh.model, config.mesh.fsdp = data, model, fsdp
+    config.learner.optimizer = "sgd"  # the others divide by the gradient, and make much of what is only rounding
+    return make_setups(config)[0]
+
+
+def play(way: tuple[int, int, bool], iterations: int = ITERATIONS):
+    data, model, fsdp = way
+    setup, mesh = setup_for(*way), sharding.make_mesh(data, model)
+    state, metrics = init_state([setup], mesh), {}
+    program = make_iteration(setup, mesh)
+    for _ in range(iterations):
+        state, metrics = run_iteration(program, state)
+    for leaf, place in zip(
+        jax.tree.leaves(state), jax.tree.leaves(state_shardings(mesh, state, fsdp=fsdp)), strict=True
+    ):
+        assert leaf.sharding.is_equivalent_to(place, leaf.ndim)
+    return setup, mesh, state, jax.device_get(metrics)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return play((1, 1, False))
+
+
+@pytest.fixture
+def slice_everything(monkeypatch):
+    monkeypatch.setattr(partition, "_SMALLEST_SLICED", 8)
+
+
+@pytest.mark.usefixtures("slice_everything")
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_same_network_as_on_one_device(alone, way: tuple[int, int, bool]):
+    """Parameters, what the optimizer keeps and metrics, after updates of four iterations; and the games, exactly."""
+    _, _, state, metrics = play(way)
+    for (path, one), other in zip(
+        jax.tree_util.tree_leaves_with_path(alone[2].train), jax.tree.leaves(state.train), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6, err_msg=jax.tree_util.keystr(path))
+    for name, value in alone[3].items():
+        np.testing.assert_allclose(value, metrics[name], rtol=1e-3, err_msg=name)
+    np.testing.assert_array_equal(alone[2].boards[0].games.state.cells, state.boards[0].games.state.cells)
+
+
+@pytest.mark.usefixtures("slice_everything")
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_same_gradients_as_on_one_device(alone, way: tuple[int, int, bool]):
+    """Before any optimizer, which would hide a factor."""
+    setup, _, state, _ = alone
+    expected = find_gradients(setup, (1, 1, False), state)
+    for one, other in zip(jax.tree.leaves(expected), jax.tree.leaves(find_gradients(setup, way, state)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def find_gradients(setup: Setup, way: tuple[int, int, bool], state):
+    data, model, fsdp = way
+    mesh = sharding.make_mesh(data, model)
+    state = jax.device_put(jax.device_get(state), state_shardings(mesh, state, fsdp=fsdp))
+    keys = jax.vmap(lambda group: jax.random.fold_in(jax.random.key(5), group))(state.boards[0].groups)
+    find = jax.jit(make_find_gradients(setup, mesh))
+    return jax.device_get(find(state.train.params, jnp.float32(1), state.boards[0], keys))
+
+
+@pytest.mark.usefixtures("slice_everything")
+def test_parameters_are_really_shared_out():
+    """Heads and hidden units along `model`; slices of parameters and of their momentum along `data`."""
+    for way, divisor in (((1, 2, False), 2), ((4, 1, True), 4), ((2, 2, True), 4)):
+        setup, mesh = setup_for(*way), sharding.make_mesh(*way[:2])
+        train = init_state([setup], mesh).train
+        kernels = [
+            leaf
+            for path, leaf in jax.tree_util.tree_leaves_with_path(train)
+            if "query_key_value" in jax.tree_util.keystr(path)
+        ]
+        assert len(kernels) == 2
+        for kernel in kernels:
+            assert {shard.data.size for shard in kernel.addressable_shards} == {kernel.size // divisor}
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_half_precision_trains(precision: str):
+    config = tiny_config()
+    config.network.precision, config.mesh.data = precision, 2
+    (setup,), mesh = make_setups(config), sharding.make_mesh(2)
+    state, program = init_state([setup], mesh), make_iteration(setup, mesh)
+    for _ in range(ITERATIONS):
+        state, metrics = run_iteration(program, state)
+    assert {leaf.dtype for leaf in jax.tree.leaves(state.train.params)} == {np.dtype(np.float32)}
+    assert np.isfinite(metrics["train/policy_loss"])
+    assert int(state.train.step) + int(metrics["train/skipped"]) == 2 * 3  # updates of three iterations
+    assert int(state.train.step) > 0
+    assert ("train/loss_scale" in metrics) == (precision == "float16")
