@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 from absl import flags, logging
 from ml_collections import config_flags
 
-from alphagat import config_validation
+from alphagat import config_validation, xla
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.preemption import Preempted
@@ -46,6 +46,7 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     """
     logging.set_verbosity(logging.FATAL)  # Orbax warns by the screen where one line says what matters
     _repeat_lost_interrupts()
+    xla.use_cache()
     try:
         command(argv)
     except UserError as error:
@@ -196,6 +197,8 @@ class TrainingArguments(NamedTuple):
 
     workdir: Path
     config: Config
+    profile: str | None
+    xla: str
     nodes: int | None
     node_rank: int | None
     coordinator: str | None
@@ -210,6 +213,9 @@ def training_arguments(argv: Sequence[str], *, description: str, examples: str) 
     parser.add_argument("--config", metavar="FILE", help="a Python file with get_config(); .py may be left out")
     parser.add_argument("--workdir", metavar="FOLDER", help="where the run is kept; one that holds this run resumes it")
     parser.add_argument("--init_from", metavar="FOLDER", help="start from the latest weights of another run")
+    inside = parser.add_argument_group("looking inside (SIGUSR1 writes a profile of the device memory)")
+    inside.add_argument("--profile", metavar="START:STOP", help="trace these iterations into the run's profiles/")
+    inside.add_argument("--xla", metavar="NAME", default="default", help=f"compiler flags: {', '.join(xla.FLAGS)}")
     several = parser.add_argument_group("several processes (Slurm, Open MPI and Kubernetes are noticed without)")
     several.add_argument("--nodes", metavar="N", type=int, help="processes of the run")
     several.add_argument("--node_rank", metavar="K", type=int, help="number of this one, from 0 on")
@@ -225,4 +231,5 @@ def training_arguments(argv: Sequence[str], *, description: str, examples: str) 
         overrides.append(f"--config.init_from={known.init_from}")
     config = load_config(known.config, overrides)
     config.validate()
-    return TrainingArguments(Path(known.workdir), config, known.nodes, known.node_rank, known.coordinator)
+    several_processes = known.nodes, known.node_rank, known.coordinator
+    return TrainingArguments(Path(known.workdir), config, known.profile, known.xla, *several_processes)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 import alphagat
-from alphagat import commands, distributed, preemption
+from alphagat import commands, distributed, preemption, xla
 
 DESCRIPTION = "Trains AlphaGAT on a board by self-play. Run the same command again to resume."
 EXAMPLES = """\
@@ -16,8 +16,9 @@ examples:
 
 def train(argv: Sequence[str]) -> None:
     arguments = commands.training_arguments(argv, description=DESCRIPTION, examples=EXAMPLES)
+    xla.use_flags(arguments.xla)
     distributed.connect(arguments.nodes, arguments.node_rank, arguments.coordinator)
-    alphagat.train(arguments.config, arguments.workdir)
+    alphagat.train(arguments.config, arguments.workdir, profile=arguments.profile)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "evaluation": {"games", "search"},
     "training": {"graphs", "games", "networks", "search", "selfplay", "replay", "learner", "evaluation"},
 }
-BENEATH_ALL = {"config", "config_validation", "distributed", "errors", "preemption", "sharding"}
+BENEATH_ALL = {"config", "config_validation", "distributed", "errors", "preemption", "sharding", "xla"}
 CONFIG = {"config", "config_validation"}  # which only training and the commands see
 HEAVY = {"jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax", "chex", "tensorboardX"}
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
+from jax import stages
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
@@ -20,32 +22,38 @@ from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints
 from alphagat.training.display import make_display
 from alphagat.training.iteration import compile_iterations, run_iteration
 from alphagat.training.matches import Matches
+from alphagat.training.profiling import Profiler, cache_counts, parse_span
 from alphagat.training.report import Diverged, Outlet, Report, hours_so_far, open_outlet
 from alphagat.training.resume import Start, find_start, with_another_key
 from alphagat.training.run_folder import check_run_folder, open_run_folder
 from alphagat.training.setup import Setup, boards_by_iteration, make_setups
 from alphagat.training.state import RunState
+from alphagat.xla import CACHE_VARIABLE
 
 MAX_ROLLBACKS = 3  # from one checkpoint
 
 
-def train(config: Config, workdir: str | os.PathLike) -> None:
+def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = None) -> None:
     """Trains a run in `workdir`, or resumes it from its newest whole checkpoint: a resumed run ends as one never
     interrupted.
+
+    Args:
+      profile: `START:STOP`, iterations of which a trace is written for xprof or Perfetto.
 
     Raises:
       UserError: the config, the folder, or every checkpoint in it cannot be used; nothing was changed.
       Preempted: SIGTERM has come, and all that the run did is saved.
     """
     config.validate()
-    with preemption.listening():
+    profiler = Profiler(Path(workdir), parse_span(profile) if profile else None)
+    with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(config.mesh.data * config.mesh.model)
         mesh = sharding.make_mesh(config.mesh.data, config.mesh.model)
         setups = make_setups(config)
         _check_groups(config, mesh)
         for rollback in range(MAX_ROLLBACKS + 1):
             try:
-                return _train(setups, mesh, workdir, rollback)
+                return _train(setups, mesh, workdir, profiler, rollback)
             except Diverged as error:
                 reason = str(error)
         raise UserError(
@@ -54,7 +62,7 @@ def train(config: Config, workdir: str | os.PathLike) -> None:
         )
 
 
-def _train(setups: Sequence[Setup], mesh: Mesh, workdir: str | os.PathLike, rollback: int) -> None:
+def _train(setups: Sequence[Setup], mesh: Mesh, workdir: str | os.PathLike, profiler: Profiler, rollback: int) -> None:
     """Trains to the end. Raises Diverged where it has to go back, which a `rollback` above 0 follows."""
     config = setups[0].config
     folder = check_run_folder(workdir, config)
@@ -75,8 +83,8 @@ def _train(setups: Sequence[Setup], mesh: Mesh, workdir: str | os.PathLike, roll
         if outlet:
             _open(outlet, setups, mesh, start, checkpoints, rollback)
         report = Report(setups, outlet, hours_so_far(folder))
-        programs = preemption.run(lambda: compile_iterations(setups, mesh, start.state))
-        run = _Run(config, programs, matches, checkpoints, report)
+        programs = _compile(setups, mesh, start.state, report)
+        run = _Run(config, programs, matches, checkpoints, report, profiler)
         state = run.evaluate_late(start.state, start.iteration) if owed else start.state
         run.iterate(state, start.iteration)
         if outlet:
@@ -98,9 +106,10 @@ class _Run:
         matches: Matches | None,
         checkpoints: Checkpoints,
         report: Report,
+        profiler: Profiler,
     ):
         self._config, self._programs, self._matches = config, programs, matches
-        self._checkpoints, self._report = checkpoints, report
+        self._checkpoints, self._report, self._profiler = checkpoints, report, profiler
 
     def iterate(self, state: RunState, start: int) -> None:
         """Runs what is left of the iterations. Raises Preempted, once all is saved, or Diverged."""
@@ -108,8 +117,10 @@ class _Run:
         last, order = config.num_iterations, boards_by_iteration(config)
         for iteration in range(start + 1, last + 1):
             board = order[iteration - 1]
+            self._profiler.before(iteration)
             state, metrics = run_iteration(self._programs[board], state, board)
             report.add(iteration, board, metrics)
+            report.say(*self._profiler.after(iteration, metrics))
             if self._matches is not None and is_due(iteration, config.evaluation.every, last):
                 report.wait()
                 state, scores = self._evaluate(state, iteration)
@@ -146,6 +157,16 @@ class _Run:
     def _end_preempted(self) -> None:
         self._checkpoints.wait()
         raise Preempted
+
+
+def _compile(setups: Sequence[Setup], mesh: Mesh, state: RunState, report: Report) -> list[stages.Compiled]:
+    """Compiles the programs of all boards, and tells how long it took. Raises Preempted."""
+    before, start = dict(cache_counts()), time.perf_counter()
+    programs = preemption.run(lambda: compile_iterations(setups, mesh, state))
+    hits = cache_counts()["hits"] - before["hits"]
+    kept = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
+    report.say(f"{len(programs)} program(s) ready after {time.perf_counter() - start:.0f} s{kept}")
+    return programs
 
 
 def _is_preempted(iteration: int) -> bool:

@@ -62,6 +62,12 @@ class Report:
         self.flush()
         self._pending = iteration, board, metrics
 
+    def say(self, *lines: str) -> None:
+        """Shows lines to who watches the run."""
+        if self._outlet is not None:
+            for line in lines:
+                self._outlet.display.message(line)
+
     def wait(self) -> None:
         """Waits for the iteration that was added last, so that what follows is not counted as its time."""
         if self._pending and not self._measured:

@@ -1,0 +1,87 @@
+"""Looking inside a run: a trace of some iterations, the device memory of a moment, and what was compiled."""
+
+import contextlib
+import functools
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from alphagat.errors import UserError
+
+PROFILES_FOLDER = "profiles"
+
+
+def parse_span(text: str) -> tuple[int, int]:
+    """Reads `START:STOP`, the first and the last iteration of a trace. Raises UserError."""
+    match = re.fullmatch(r"([0-9]+):([0-9]+)", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise UserError(f"--profile {text}: write START:STOP, two iterations from 1 on, such as 10:12")
+    return int(match[1]), int(match[2])
+
+
+class Profiler:
+    """Traces iterations `span`, and writes a memory profile after a SIGUSR1; into `profiles/` of the run."""
+
+    def __init__(self, folder: Path, span: tuple[int, int] | None):
+        self._folder, self._span = folder / PROFILES_FOLDER, span
+        self._is_tracing = False
+        self._asked = threading.Event()
+
+    def before(self, iteration: int) -> None:
+        """Call it before an iteration is started."""
+        if self._span and not self._is_tracing and self._span[0] <= iteration <= self._span[1]:
+            jax.profiler.start_trace(str(self._folder))
+            self._is_tracing = True
+
+    def after(self, iteration: int, results: Any) -> list[str]:
+        """Call it after an iteration was started, with arrays that it makes; returns lines to show."""
+        lines = []
+        if self._is_tracing and self._span and iteration >= self._span[1]:
+            jax.block_until_ready(results)
+            self.close()
+            lines.append(f"trace of iterations {self._span[0]} to {self._span[1]}: {self._folder} (xprof, Perfetto)")
+        if self._asked.is_set():
+            self._asked.clear()
+            self._folder.mkdir(parents=True, exist_ok=True)
+            file = self._folder / f"memory_{iteration}.prof"
+            jax.profiler.save_device_memory_profile(str(file))
+            lines.append(f"device memory: {file} (pprof)")
+        return lines
+
+    def close(self) -> None:
+        if self._is_tracing:
+            self._is_tracing, self._span = False, None
+            jax.profiler.stop_trace()
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator["Profiler"]:
+        """Notes SIGUSR1 inside, in the main thread, and ends a trace that is still running."""
+        listens = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGUSR1, lambda *_: self._asked.set()) if listens else None
+        try:
+            yield self
+        finally:
+            self.close()
+            if listens:
+                signal.signal(signal.SIGUSR1, before)
+
+
+@functools.cache
+def cache_counts() -> dict[str, int]:
+    """Returns how many programs came from the compile cache (`hits`) and did not (`misses`) since the first call; the
+    same dict each time.
+    """
+    counts = {"hits": 0, "misses": 0}
+
+    def count(event: str, **_: Any) -> None:
+        for name in counts:
+            if event == f"/jax/compilation_cache/cache_{name}":
+                counts[name] += 1
+
+    jax.monitoring.register_event_listener(count)
+    return counts
