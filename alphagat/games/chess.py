@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.games import base, chess_graph, chess_moves, chess_rules, svg, svg_pieces
+from alphagat.games import base, chess_graph, chess_moves, chess_rules, places, svg, svg_pieces
 from alphagat.games.chess_moves import BISHOP, KING, KNIGHT, PAWN, QUEEN, ROOK
 from alphagat.games.chess_rules import ChessState
 from alphagat.games.square_sets import Squares, only, stack
@@ -40,6 +40,7 @@ class ChessGame(base.Game):
     """
 
     num_features = 25
+    player_colours = (("white", svg_pieces.FILLS[0]), ("black", svg_pieces.FILLS[1]))
 
     def __init__(self, name: str, size: int):
         """Makes the board of 8 x 8 or 5 x 5 squares."""
@@ -111,6 +112,9 @@ class ChessGame(base.Game):
         marked = marked[::-1] if int(state.current_player) else marked
         names = tuple(str(self.size - row) for row in range(self.size))
         return svg_pieces.draw_pieces(self.whites_view(state), marked, names, svg.column_letters(self.size))
+
+    def node_places(self, state: ChessState) -> np.ndarray:
+        return places.turned_places(self.size, int(state.current_player))
 
     def whites_view(self, state: ChessState) -> np.ndarray:
         """Returns the `[N, N]` pieces with White's side at the bottom, positive for White."""
