@@ -13,6 +13,23 @@ from alphagat.games.base import Game
 from alphagat.games.transition import transition
 from alphagat.search.evaluator import Evaluator
 
+VARIATION_LENGTH = 12  # moves of a principal variation
+
+
+class RootStatistics(NamedTuple):
+    """What a tree tells of its root, for people; a program that leaves it unused does not compute it.
+
+    Attributes:
+      visits: `[B, A]` int32, simulations through each action.
+      action_values: `[B, A]` float32, for the player to move; NaN where never visited.
+      variation: `[B, VARIATION_LENGTH]` int32, the move to play and then the most visited moves, of equals the one of
+        the best value; -1 after the end of the game, of the tree, or of what the players decide: chance moves next.
+    """
+
+    visits: jax.Array
+    action_values: jax.Array
+    variation: jax.Array
+
 
 class SearchOutput(NamedTuple):
     """What a search says of a batch of states, from the view of the player to move.
@@ -21,11 +38,13 @@ class SearchOutput(NamedTuple):
       action: `[B]` int32, the move to play.
       policy_target: `[B, A]`, sums to 1: completed-Q action weights of Gumbel, visit shares of PUCT.
       value: `[B]`, of the position: of the improved policy with Gumbel, the mean over the simulations with PUCT.
+      root: what else the tree tells; None of a search that keeps no tree.
     """
 
     action: jax.Array
     policy_target: jax.Array
     value: jax.Array
+    root: RootStatistics | None = None
 
 
 def invalid_actions(states: Any) -> jax.Array:
@@ -82,3 +101,25 @@ def policy_value(tree: mctx.Tree, policy: jax.Array) -> jax.Array:
     )
     weights = jnp.where(visited, policy, 0.0)
     return (weights * (rewards + discounts * values)).sum(-1) / weights.sum(-1)
+
+
+def describe_root(tree: Any, action: jax.Array, num_actions: int) -> RootStatistics:
+    """Reads a tree with the fields of mctx's, whose first `num_actions` actions are moves; `action` `[B]` is played."""
+    visits = tree.children_visits[..., :num_actions]  # [B, N, A]
+    values = (tree.children_rewards + tree.children_discounts * tree.children_values)[..., :num_actions]
+    values = jnp.where(visits > 0, values, -jnp.inf)
+    rows = jnp.arange(len(action))
+
+    def follow(carry: tuple[jax.Array, jax.Array], _: None) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        node, move = carry  # [B] both, -1 after the end
+        child = jnp.where(move < 0, -1, tree.children_index[rows, node, move])
+        is_over = (child < 0) | (tree.children_discounts[rows, node, move] == 0)
+        most = visits[rows, child] == visits[rows, child].max(axis=-1, keepdims=True)
+        best = jnp.where(most, values[rows, child], -jnp.inf).argmax(axis=-1).astype(jnp.int32)
+        is_over |= visits[rows, child, best] == 0
+        return (child, jnp.where(is_over, -1, best)), move
+
+    root = jnp.zeros_like(action)
+    _, variation = jax.lax.scan(follow, (root, action), None, length=VARIATION_LENGTH)
+    action_values = jnp.where(visits[:, 0] > 0, values[:, 0], jnp.nan)
+    return RootStatistics(visits[:, 0], action_values, variation.T)
