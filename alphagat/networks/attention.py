@@ -38,10 +38,15 @@ def dense_attention(
     query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
 ) -> jax.Array:
     """Attends by masked matrix products over all pairs of nodes; no gather, no scatter, forward and backward."""
-    query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))  # [B, H, V, d]: head-major is fastest
+    weights = attention_weights(query, key, relation_bias, topology)
+    return jnp.swapaxes(jnp.matmul(weights, jnp.swapaxes(value, 1, 2)), 1, 2)
+
+
+def attention_weights(query: jax.Array, key: jax.Array, relation_bias: jax.Array, topology: Topology) -> jax.Array:
+    """Returns `[B, H, V, V]` by (receiver, sender): how much each node attends to each; 0 where there is no edge."""
+    query, key = jnp.swapaxes(query, 1, 2), jnp.swapaxes(key, 1, 2)  # [B, H, V, d]: head-major is fastest
     logits = jnp.matmul(query * query.shape[-1] ** -0.5, jnp.swapaxes(key, 2, 3))
-    weights = jax.nn.softmax(logits + edge_bias(relation_bias, topology)[None], axis=-1)
-    return jnp.swapaxes(jnp.matmul(weights, value), 1, 2)
+    return jax.nn.softmax(logits + edge_bias(relation_bias, topology)[None], axis=-1)
 
 
 def jraph_attention(

@@ -16,7 +16,7 @@ class ServiceMetrics:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts = dict.fromkeys(COUNTS, 0)
+        self._counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
         self._batches: collections.Counter[int] = collections.Counter()
         self._latencies: collections.deque[float] = collections.deque(maxlen=NUM_RECENT)
 
