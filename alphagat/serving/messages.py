@@ -39,7 +39,8 @@ class RecordRequest(GameRequest):
 def describe_position(game: Game, so_far: Playthrough, last: dict[str, Any] | None) -> dict[str, Any]:
     """Describes a position: who is to move, what is legal and where it lies on the drawing, and how it ended.
 
-    `last` is the move that led there (`describe_move`). A place is `[x, y, width, height]` of a middle and a size in pixels of `svg`, or None where nothing is drawn.
+    `last` is the move that led there (`describe_move`). A place is `[x, y, width, height]` of a middle and a size in
+    pixels of `svg`, or None where nothing is drawn.
     """
     state, (nodes, actions) = so_far.state, _places(game, so_far.state)
     topology = game.topology
