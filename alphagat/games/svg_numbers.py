@@ -36,7 +36,7 @@ def tile_places(size: int) -> np.ndarray:
     """Places the cells of a square board, row by row, then what stands beside it: left, above, right, below."""
     cells = grid_places(size, size, left=GAP / 2, top=GAP / 2, cell=PITCH, gap=GAP)
     end, side = size * PITCH + GAP, PITCH / 2
-    middle, out = end / 2, 0.7 * side
+    middle, out = end / 2, side / 2 + GAP
     sides = [(-out, middle, side, end), (middle, -out, end, side), (end + out, middle, side, end)]
     return np.concatenate([cells, [*sides, (middle, end + out, end, side)]])
 

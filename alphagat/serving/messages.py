@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
-from pydantic.types import StrictInt
 
 from alphagat.games.base import Game
 from alphagat.serving.analysis import Analysis
 from alphagat.serving.playthrough import Playthrough, Playthroughs
 
 MAX_MOVES = 4096
+Number = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 Name = Annotated[str, StringConstraints(max_length=40, strict=True)]
 DECIMALS = 4
 
@@ -20,14 +20,14 @@ class GameRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     board: Name
-    moves: list[StrictInt | Name] = Field(default=[], max_length=MAX_MOVES)
+    moves: list[Number | Name] = Field(default=[], max_length=MAX_MOVES)
     seed: int = Field(default=0, ge=0, lt=2**32, strict=True)  # of what chance does
 
 
 class AnalysisRequest(GameRequest):
     """Asks for an analysis of the position."""
 
-    simulations: int = Field(ge=0, strict=True)
+    simulations: Number
 
 
 class RecordRequest(GameRequest):

@@ -11,7 +11,7 @@ const shown = ["value", "policy", "line", "attention"];
 
 let info, table; // the server's, and the board's description
 const game = { board: "", seed: 0, moves: [], steps: [], cursor: 0, values: [] };
-const settings = { sides: ["person", "network"], simulations: 64, source: "policy", value: true, policy: false, line: false, attention: false };
+const settings = { sides: ["person", "network"], simulations: null, source: "policy", value: true, policy: false, line: false, attention: false };
 const view = { position: null, analysis: null, attention: null, node: null, block: 0, head: -1 };
 const analyses = new Map(); // by moves and simulations, of this board
 let controller = new AbortController();

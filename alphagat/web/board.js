@@ -3,7 +3,7 @@
 import { html, percent, shape } from "./dom.js";
 import { drawAttention, drawHeat, drawLine } from "./overlays.js";
 
-const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const WAYS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] }; // of arrow keys, swipes and moves of these names
 const SWIPE = 30; // pixels
 
 export class Board {
@@ -29,7 +29,7 @@ export class Board {
     drawing.removeAttribute("width");
     drawing.removeAttribute("height");
     drawing.classList.add("drawing");
-    this.layers = Object.fromEntries(["marks", "heat", "attention", "line", "hits"].map((name) => [name, shape("g", { class: name })]));
+    this.layers = Object.fromEntries(["hits", "arrows", "marks", "heat", "attention", "line"].map((name) => [name, shape("g", { class: name })]));
     const overlay = shape("svg", { viewBox: view, class: "overlay" }, ...Object.values(this.layers));
     this.root.dataset.family = family;
     this.root.style.setProperty("--mover", mover);
@@ -42,12 +42,13 @@ export class Board {
   /** Shows policy (`[share]` by legal move), line and attention, each null for none. */
   annotate({ policy, line, attention, looking, node }) {
     const { position, layers } = this;
-    this.policy = policy;
-    layers.heat.replaceChildren(...(policy ? drawHeat(position, policy, this.held) : []));
+    Object.assign(this, { policy, line });
+    this.#drawHeat();
     layers.line.replaceChildren(...(line ? drawLine(line) : []));
     layers.attention.replaceChildren(...(attention ? drawAttention(position.nodes, attention, node) : []));
     if (looking !== this.looking) {
       this.looking = looking;
+      this.root.classList.toggle("looking", looking);
       this.#makeHits(false);
     }
     this.#label();
@@ -88,6 +89,11 @@ export class Board {
     active.sort((one, other) => area(other) - area(one) || one - other); // small ones on top
     this.hits = active.map((node) => this.#makeHit(node));
     this.layers.hits.replaceChildren(...this.hits);
+    this.layers.arrows.replaceChildren(...this.hits.filter((hit) => hit.dataset.name in WAYS).map((hit) => {
+      const [x, y] = nodes[hit.dataset.node], [right, down] = WAYS[hit.dataset.name];
+      const corners = [[-4, -8], [4, 0], [-4, 8]].map(([ahead, aside]) => `${x + right * ahead - down * aside},${y + down * ahead + right * aside}`);
+      return shape("polyline", { class: "chevron", points: corners.join(" ") });
+    }));
     const first = this.hits.find((hit) => Number(hit.dataset.node) === this.lastNode) || this.hits[0];
     first?.setAttribute("tabindex", "0");
     if (takeFocus) (first || this.root).focus({ preventScroll: true });
@@ -103,7 +109,7 @@ export class Board {
     if (node === this.held) hit.classList.add("held");
     const [move] = this.position.legal.filter((each) => each.to === node && each.from === node);
     hit.dataset.name = move?.name ?? "";
-    if (!this.looking && ["left", "up", "right", "down"].includes(move?.name)) hit.classList.add("arrow", move.name);
+    if (!this.looking && (move?.name ?? "") in WAYS) hit.classList.add("arrow");
     hit.addEventListener("click", () => this.#choose(node));
     hit.addEventListener("focus", () => { this.lastNode = node; if (this.looking) this.onLook(node); });
     hit.addEventListener("pointerenter", () => { if (this.looking) this.onLook(node); });
@@ -135,7 +141,11 @@ export class Board {
   #hold(node) {
     this.held = node;
     this.#makeHits(true);
-    if (this.policy) this.layers.heat.replaceChildren(...drawHeat(this.position, this.policy, node));
+    this.#drawHeat();
+  }
+
+  #drawHeat() {
+    this.layers.heat.replaceChildren(...(this.policy ? drawHeat(this.position, this.policy, this.held, this.line) : []));
   }
 
   /** Lists moves that have no place of their own, or share one, as buttons. */
@@ -150,11 +160,11 @@ export class Board {
 
   #onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const way = ARROWS[event.key];
+    const arrow = event.key.replace(/^Arrow/, "").toLowerCase(), way = event.key.startsWith("Arrow") && WAYS[arrow];
     const from = this.hits?.find((hit) => hit === document.activeElement);
     if (way) {
       event.preventDefault();
-      this.#go(way, from, event.key.slice(5).toLowerCase());
+      this.#go(way, from, arrow);
     } else if (from && (event.key === "Enter" || event.key === " ")) {
       event.preventDefault();
       this.#choose(Number(from.dataset.node));

@@ -36,3 +36,9 @@ export function download(name, text, type) {
 
 export const percent = (share) => `${Math.round(100 * share)} %`;
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Returns the colour of text that reads on a colour such as #e8590c. */
+export function inkOn(colour) {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return 0.3 * red + 0.59 * green + 0.11 * blue > 160 ? "#22252a" : "#ffffff";
+}

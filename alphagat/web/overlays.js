@@ -1,29 +1,33 @@
 // What is drawn over a board: shares of moves, a line of play, and attention. All return SVG elements.
 
-import { shape } from "./dom.js";
+import { inkOn, shape } from "./dom.js";
 
 const MOST_ARROWS = 8, MOST_EDGES = 90, LEAST_SHARE = 0.005;
 
 const radius = ([, , width, height]) => Math.min(width, height) / 2;
 
-/** Draws the share of each legal move: discs by area, or arrows where a move leads from one place to another. */
-export function drawHeat({ legal, nodes }, policy, held) {
+/**
+ * Draws the share of each legal move: discs by area, or arrows where a move leads from one place to another. Where a move
+ * of `line` comes to lie the number is left out.
+ */
+export function drawHeat({ legal, nodes }, policy, held, line) {
   const most = Math.max(...policy);
   const seen = legal.map((move, number) => ({ ...move, share: policy[number] }))
     .filter(({ share, place, from }) => place && share >= LEAST_SHARE && (held === null || from === held))
     .sort((one, other) => one.share - other.share);
+  const covered = new Set((line ?? []).map(({ place }) => String(place)));
   const arrows = seen.filter(({ from, to }) => from !== to).slice(-MOST_ARROWS);
   const discs = seen.filter(({ from, to }) => from === to);
   return [
     ...arrows.map((move) => drawArrow(nodes[move.from], move.place, move.share, most)),
-    ...discs.map((move) => drawShare(move.place, move.share, most)),
+    ...discs.map((move) => drawShare(move.place, move.share, most, !covered.has(String(move.place)))),
   ];
 }
 
-function drawShare(place, share, most) {
+function drawShare(place, share, most, numbered) {
   const [x, y] = place, size = radius(place) * 0.84 * Math.sqrt(Math.max(share / most, 0.06));
   const parts = [shape("circle", { cx: x, cy: y, r: size, opacity: 0.3 + 0.6 * Math.sqrt(share / most) })];
-  if (size > 8.5) parts.push(label(x, y, Math.round(100 * share), Math.min(12, size * 0.9)));
+  if (numbered && size > 8.5) parts.push(label(x, y, Math.round(100 * share), Math.min(12, size * 0.9)));
   return shape("g", { class: "share" }, ...parts);
 }
 
@@ -45,8 +49,8 @@ export function drawLine(line) {
   return line.flatMap((move, number) => {
     if (!move.place || taken.has(String(move.place))) return [];
     taken.add(String(move.place));
-    const [x, y] = move.place, size = Math.min(radius(move.place) * 0.62, 13);
-    const parts = [shape("circle", { cx: x, cy: y, r: size, stroke: move.colour }), label(x, y, number + 1, size)];
+    const [x, y] = move.place, size = Math.min(radius(move.place) * 0.56, 13);
+    const parts = [shape("circle", { cx: x, cy: y, r: size, fill: move.colour }), label(x, y, number + 1, 1.1 * size, inkOn(move.colour))];
     if (move.from) {
       const [fromX, fromY] = move.from, length = Math.hypot(x - fromX, y - fromY) || 1;
       const ends = { x1: fromX, y1: fromY, x2: x - (x - fromX) / length * size, y2: y - (y - fromY) / length * size };
@@ -86,6 +90,6 @@ export function drawAttention(nodes, { senders, receivers, weights }, node) {
   return [...shades, ...lines, ...focus];
 }
 
-function label(x, y, text, size) {
-  return shape("text", { x, y, dy: ".36em", "font-size": size }, String(text));
+function label(x, y, text, size, fill = "#ffffff") {
+  return shape("text", { x, y, dy: ".36em", "font-size": size, fill }, String(text));
 }

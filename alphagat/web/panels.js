@@ -1,6 +1,6 @@
 // The panels beside the board: value, candidates, best line, chart and list of moves.
 
-import { $, capital, html, percent, shape } from "./dom.js";
+import { $, capital, html, inkOn, percent, shape } from "./dom.js";
 
 const CANDIDATES = 5;
 
@@ -12,7 +12,7 @@ export function title(board) {
     return `${run} in a row, ${rows} × ${columns}${words[1] ? ", falling" : ""}`;
   }
   const rest = words.map((word) => (/^\d+$/.test(word) ? `${word} × ${word}` : word.replaceAll("_", " ")));
-  return [capital(family.replaceAll("_", " ")), ...rest].join(" ");
+  return [family.split("_").map(capital).join(" "), ...rest].join(" ");
 }
 
 /** Shows a value in [-1, 1] of player 0 as the shares of both players, or points of a single one. */
@@ -29,6 +29,7 @@ export function showValue(value, players) {
   bar.style.setProperty("--second", players[1].colour);
   bar.style.setProperty("--share", `${100 * share}%`);
   bar.firstElementChild.textContent = Math.round(100 * Math.max(share, 1 - share));
+  bar.firstElementChild.style.color = inkOn(players[share < 0.5 ? 1 : 0].colour);
   bar.classList.toggle("second-leads", share < 0.5);
   bar.setAttribute("aria-label", `The network expects ${percent(share)} for ${players[0].name}`);
 }
@@ -50,7 +51,7 @@ export function showCandidates(position, analysis, source, play) {
 
 function say(value) {
   if (value === null) return "";
-  return Math.abs(value) > 1.5 ? Math.round(value).toLocaleString("en") : (value > 0 ? "+" : "") + value.toFixed(2);
+  return Math.abs(value) > 1.5 ? Math.round(value).toLocaleString("en") : (value > 0 ? "+" : "−") + Math.abs(value).toFixed(2);
 }
 
 export function showLine(line) {
