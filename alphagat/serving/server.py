@@ -24,7 +24,7 @@ def run_server(options: Any) -> None:
         raise UserError(f"serving needs {error.name}, not installed: pip install 'alphagat[serve]'") from error
     roster = Roster(options.workdir, options.board)
     with (
-        _listen(options.host, options.port) as listener,
+        listen(options.host, options.port) as listener,
         BatchService(
             roster.prepare, max_batch=options.max_batch, max_wait_ms=options.max_wait_ms, max_queue=options.max_queue
         ) as service,
@@ -42,7 +42,8 @@ def run_server(options: Any) -> None:
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Opens a port, any free one for 0. Raises UserError where that is not to be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)

@@ -55,12 +55,14 @@ function update(announcement = "") {
     game.steps.splice(0, position.moves.length, ...position.moves);
     if (position.over) game.values[game.cursor] = outcome(position);
     showPosition();
+    Object.assign(document.body.dataset, { ply: game.cursor, over: position.over, analysed: false });
     $("live").textContent = `${announcement} ${$("status-text").textContent}`.trim();
     if (position.over) return;
     const started = performance.now();
     view.analysis = await analyse(signal);
     signal.throwIfAborted();
     annotate();
+    document.body.dataset.analysed = true;
     if (settings.attention && table.attention) {
       view.attention = await api.attention(request(), signal);
       signal.throwIfAborted();
