@@ -28,7 +28,9 @@ def make_parser() -> commands.ArgumentParser:
     parser.add_argument("--port", type=int, default=8000, help="0: any free one (default: %(default)s)")
     parser.add_argument("--simulations", type=int, default=64, help="for a move, at first (default: %(default)s)")
     parser.add_argument("--max_batch", type=int, default=64, help="positions at once (default: %(default)s)")
-    parser.add_argument("--max_wait_ms", type=float, default=2.0, help="for more positions (default: %(default)s)")
+    parser.add_argument(
+        "--max_wait_ms", type=float, default=10.0, help="for clients who ask again (default: %(default)s)"
+    )
     parser.add_argument("--max_queue", type=int, default=256, help="more are refused (default: %(default)s)")
     return parser
 

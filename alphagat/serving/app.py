@@ -18,7 +18,6 @@ from fastapi.staticfiles import StaticFiles
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-import alphagat
 from alphagat.errors import UserError
 from alphagat.evaluation.records import GameRecord, file_ending, to_text
 from alphagat.serving import messages
@@ -45,7 +44,7 @@ def make_app(roster: Roster, service: BatchService, simulations: int) -> FastAPI
         yield
         await run_in_threadpool(service.close)
 
-    app = FastAPI(title="AlphaGAT", version=alphagat.__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = FastAPI(title="AlphaGAT", docs_url=None, redoc_url=None, lifespan=lifespan)
     _add_errors(app)
     _add_games(app, roster)
     _add_evaluations(app, roster, service, _strengths(simulations))
@@ -58,7 +57,6 @@ def make_app(roster: Roster, service: BatchService, simulations: int) -> FastAPI
             "default": roster.default,
             "strengths": _strengths(simulations),
             "simulations": simulations,
-            "version": alphagat.__version__,
         }
 
     @app.get("/api/metrics")

@@ -48,4 +48,5 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise UserError(f"--host {host} --port {port}: {error.strerror}; take another port, or --port 0") from error
+        reason = str(error.strerror).partition(" (")[0]  # without the address once more
+        raise UserError(f"--host {host} --port {port}: {reason}; take another port, or --port 0") from error

@@ -61,7 +61,7 @@ class BatchService:
         Args:
           prepare: gives the evaluation that a program stands for; called for each batch, from one thread.
           max_batch: positions in one evaluation.
-          max_wait_ms: how long the device, when free, waits for more requests of the program whose turn it is.
+          max_wait_ms: how long the device, when free, waits for those to ask again who have just been answered.
           max_queue: requests that may wait; more are refused.
 
         Raises:
@@ -81,7 +81,9 @@ class BatchService:
             max_queue,
         )
         self._waiting: dict[Hashable, dict[_Request, None]] = {}  # by program, whose turn it is first; never empty ones
-        self._changed = threading.Condition()  # guards `_waiting` and `_closed`
+        self._changed = threading.Condition()  # guards `_waiting`, `_expected`, `_free_since` and `_closed`
+        self._expected: tuple[Hashable, int] = (None, 0)  # how many requests of the last program may soon wait
+        self._free_since = 0.0
         self._closed = False
         self._metrics = ServiceMetrics()
         self._thread = threading.Thread(target=self._work, name="evaluation", daemon=True)
@@ -151,16 +153,18 @@ class BatchService:
     def _next_batch(self) -> tuple[Hashable, list[_Request]] | None:
         """Waits for requests and takes those of one program; None once the service is closed.
 
-        The wait for more begins when the device is free, and not when the first request came: clients who have just
-        been answered ask again at once, and would otherwise split into halves that never meet.
+        Clients who have been answered often ask again at once. They are given `max_wait_ms`: without that they split
+        into halves that take turns, and each batch costs as much as one of them all. A client alone never waits.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             if self._closed:
                 return None
             program, max_batch = next(iter(self._waiting)), self._sizes[-1]
+            enough = min(max_batch, self._expected[1] if self._expected[0] == program else 1)
             self._changed.wait_for(
-                lambda: self._closed or len(self._waiting.get(program, ())) >= max_batch, self._max_wait_s
+                lambda: self._closed or len(self._waiting.get(program, ())) >= enough,
+                max(0.0, self._free_since + self._max_wait_s - time.monotonic()),
             )
             requests = list(self._waiting.pop(program, ()))
             if len(requests) > max_batch:
@@ -179,6 +183,9 @@ class BatchService:
             return
         now = time.monotonic()
         self._metrics.add_batch([now - request.arrived for request in requests])
+        with self._changed:
+            self._expected = program, len(self._waiting.get(program, ())) + len(requests)
+            self._free_since = now
         for request, row in zip(requests, rows, strict=True):
             request.answer.set_result(row)
 

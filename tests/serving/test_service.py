@@ -107,14 +107,36 @@ def test_a_full_batch_waits_for_nobody_and_a_busy_program_lets_others_in(make, d
     assert [program for program, _ in device.batches] == [0, 1, 2, 1]
 
 
-def test_a_request_alone_waits_for_others(make, device):
-    service = make(max_batch=2, max_wait_ms=10_000)
+def test_who_has_just_been_answered_is_waited_for(make, device):
+    service = make(max_wait_ms=10_000)
+    device.hold()
     first = ask(service, 0, 5)
-    time.sleep(0.05)
-    assert not first.done()
-    assert ask(service, 0, 6).result(PATIENCE_S)["state"] == 6
+    device.occupied()
+    second = ask(service, 0, 6)
+    device.gate.set()
     assert first.result(PATIENCE_S)["state"] == 5
-    assert device.batches == [(0, [5, 6])]
+    time.sleep(0.05)
+    assert not second.done()
+    assert ask(service, 0, 7).result(PATIENCE_S)["state"] == 7
+    assert second.result(PATIENCE_S)["state"] == 6
+    assert device.batches == [(0, [5]), (0, [6, 7, 7, 7])]
+
+
+def test_but_not_for_ever(make, device):
+    service = make(max_wait_ms=20)
+    device.hold()
+    ask(service, 0, 5)
+    device.occupied()
+    second = ask(service, 0, 6)
+    device.gate.set()
+    assert second.result(PATIENCE_S)["state"] == 6
+
+
+def test_a_client_alone_never_waits(make):
+    service = make(max_wait_ms=1e6)
+    for state in range(3):
+        assert ask(service, 0, state).result(PATIENCE_S)["state"] == state
+        assert ask(service, 1, state).result(PATIENCE_S)["value"] == 1000 + state
 
 
 def test_a_full_queue_refuses_until_there_is_room(make, device):
