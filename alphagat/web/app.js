@@ -1,29 +1,23 @@
-// A person's game against the network. The server keeps nothing: every request tells the moves so far.
+// A person's game against the network: which position is shown, who moves, and what is said of it.
 
 import * as api from "./api.js";
 import { Board } from "./board.js";
-import { $, capital, download, html, segments } from "./dom.js";
+import { listen, showControls } from "./controls.js";
+import { $, capital, html } from "./dom.js";
+import { read, save, writeRecord } from "./files.js";
 import { showCandidates, showChart, showLine, showMoves, showValue, title } from "./panels.js";
+import { game, isAtEnd, isPersons, recall, request, server, settings, view } from "./state.js";
 
-const PAUSE = 350; // milliseconds that the network takes at least for a move, so that one can follow
-const FORMAT = "alphagat-game";
-const shown = ["value", "policy", "line", "attention"];
+const PAUSE_MS = 350; // that the network takes at least for a move, so that one can follow
+const TOAST_MS = 6000;
 
-let info, table; // the server's, and the board's description
-const game = { board: "", seed: 0, moves: [], steps: [], cursor: 0, values: [] };
-const settings = { sides: ["person", "network"], simulations: null, source: "policy", value: true, policy: false, line: false, attention: false };
-const view = { position: null, analysis: null, attention: null, node: null, block: 0, head: -1 };
-const analyses = new Map(); // by moves and simulations, of this board
-let controller = new AbortController();
+const analyses = new Map(); // by seed, moves and simulations, of this board
+let controller = new AbortController(); // of what is asked about the position shown
 
 const board = new Board($("board"), $("choices"), {
   onPlay: (action) => play(action),
   onLook: (node) => { view.node = node; annotate(); },
 });
-
-const request = (cursor = game.cursor) => ({ board: game.board, seed: game.seed, moves: game.moves.slice(0, cursor) });
-const isPersons = (position) => settings.sides[position.player] === "person";
-const isAtEnd = () => game.cursor === game.moves.length;
 
 /** Runs what may fail, and tells people why it did. */
 async function attempt(action) {
@@ -32,15 +26,11 @@ async function attempt(action) {
   } catch (error) {
     if (error.name === "AbortError") return;
     if (!(error instanceof api.ApiError)) throw error;
-    tell(error.message);
+    $("toast").textContent = error.message;
+    $("toast").hidden = false;
+    clearTimeout(attempt.timer);
+    attempt.timer = setTimeout(() => { $("toast").hidden = true; }, TOAST_MS);
   }
-}
-
-function tell(message) {
-  $("toast").textContent = message;
-  $("toast").hidden = false;
-  clearTimeout(tell.timer);
-  tell.timer = setTimeout(() => { $("toast").hidden = true; }, 6000);
 }
 
 /** Shows the position at the cursor, asks what the network thinks of it, and lets it move where it is its turn. */
@@ -59,29 +49,34 @@ function update(announcement = "") {
     $("live").textContent = `${announcement} ${$("status-text").textContent}`.trim();
     if (position.over) return;
     const started = performance.now();
+    if (settings.attention && server.table.attention) attempt(() => attend(signal));
     view.analysis = await analyse(signal);
     signal.throwIfAborted();
     annotate();
     document.body.dataset.analysed = true;
-    if (settings.attention && table.attention) {
-      view.attention = await api.attention(request(), signal);
-      signal.throwIfAborted();
-      annotate();
-    }
-    if (isPersons(position) || !isAtEnd()) return;
-    await new Promise((resolve) => setTimeout(resolve, Math.max(0, PAUSE - (performance.now() - started))));
+    if (isPersons(position.player) || !isAtEnd()) return;
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, PAUSE_MS - (performance.now() - started))));
     signal.throwIfAborted();
     play(view.analysis.action);
   });
 }
 
+async function attend(signal) {
+  const attention = await api.attention(request(), signal);
+  signal.throwIfAborted();
+  view.attention = attention;
+  annotate();
+}
+
 async function analyse(signal) {
+  const { players } = server.table;
   const key = `${game.seed} ${game.moves.slice(0, game.cursor)} ${settings.simulations}`;
   if (!analyses.has(key)) analyses.set(key, await api.analysis(request(), settings.simulations, signal));
-  const analysis = analyses.get(key);
-  const points = view.position.points ?? 0;
-  game.values[game.cursor] = table.players.length < 2 ? points + analysis.value : analysis.player === 0 ? analysis.value : -analysis.value;
-  for (const move of analysis.variation) move.colour = table.players[move.player].colour;
+  const analysis = analyses.get(key), points = view.position.points;
+  signal.throwIfAborted();
+  const ofFirst = analysis.player === 0 ? analysis.value : -analysis.value;
+  game.values[game.cursor] = points === null ? ofFirst : points + analysis.value;
+  for (const move of analysis.variation) move.colour = players[move.player].colour;
   return analysis;
 }
 
@@ -93,12 +88,11 @@ function outcome({ points, winner }) {
 function play(action) {
   const move = view.position.legal.find((each) => each.action === action);
   if (!move) return;
-  const mover = table.players[view.position.player];
+  const { players } = server.table;
   game.moves.splice(game.cursor, Infinity, action);
   game.steps.splice(game.cursor);
   game.values.splice(++game.cursor);
-  const who = table.players.length < 2 ? "" : `${capital(mover.name)} plays `;
-  update(`${who}${move.name}.`);
+  update(players.length < 2 ? `${move.name}.` : `${capital(players[view.position.player].name)} plays ${move.name}.`);
 }
 
 function goTo(cursor) {
@@ -109,62 +103,56 @@ function goTo(cursor) {
 /** Goes back, or forth, to where a person is to move. */
 function turn(way) {
   let cursor = game.cursor + way;
-  const persons = (ply) => settings.sides[game.steps[ply]?.player ?? 0] === "person";
-  if (settings.sides.slice(0, table.players.length).includes("person")) {
-    while (cursor > 0 && cursor < game.moves.length && !persons(cursor)) cursor += way;
+  if (cursor < 0 || cursor > game.moves.length) return;
+  if (settings.sides.slice(0, server.table.players.length).includes("person")) {
+    while (cursor > 0 && cursor < game.moves.length && !isPersons(game.steps[cursor].player)) cursor += way;
   }
   goTo(cursor);
 }
 
-function status(position) {
-  const one = table.players.length < 2;
-  if (position.over) {
-    if (one) return `Over, with ${position.points.toLocaleString("en")} points`;
-    return position.winner === null ? "A draw" : `${capital(table.players[position.winner].name)} wins`;
-  }
-  if (one) return `${position.points.toLocaleString("en")} points`;
-  const { name } = table.players[position.player];
-  return isPersons(position) ? `${capital(name)} to move` : isAtEnd() ? `${capital(name)} is thinking` : `${capital(name)} to move`;
+function status({ over, player, points, winner }) {
+  const { players } = server.table;
+  if (points !== null) return `${over ? "Over, with " : ""}${points.toLocaleString("en")} points`;
+  if (over) return winner === null ? "A draw" : `${capital(players[winner].name)} wins`;
+  return `${capital(players[player].name)} ${isPersons(player) || !isAtEnd() ? "to move" : "is thinking"}`;
 }
 
 function showPosition() {
-  const { position } = view;
-  const player = position.over ? position.winner : position.player;
-  const mover = table.players[player ?? 0]?.colour;
+  const { position } = view, { players, family } = server.table;
+  const canPlay = !position.over && (isPersons(position.player) || !isAtEnd());
+  const shown = position.over ? position.winner : position.player;
   $("status-text").textContent = status(position);
-  $("dot").style.background = player === null ? "" : mover;
-  $("dot").classList.toggle("busy", !position.over && !isPersons(position) && isAtEnd());
+  $("dot").style.background = players[shown]?.colour ?? "";
+  $("dot").classList.toggle("busy", !position.over && !canPlay);
   $("text").textContent = position.text;
   $("move-now").disabled = position.over;
   for (const id of ["first", "back"]) $(id).disabled = game.cursor === 0;
   for (const id of ["forward", "last"]) $(id).disabled = isAtEnd();
-  const canPlay = !position.over && (isPersons(position) || !isAtEnd());
-  board.show(position, table.family, table.players[position.player].colour, canPlay);
+  board.show(position, family, players[position.player].colour, canPlay);
   annotate();
 }
 
 /** Shows what is switched on of all that is known. */
 function annotate() {
-  const { position, analysis, attention } = view;
+  const { position, analysis, attention, node } = view, { players } = server.table;
   if (!position) return;
   const line = settings.line && analysis ? analysis.variation : null;
-  const looking = Boolean(settings.attention && table.attention);
+  const looking = Boolean(settings.attention && server.table.attention);
   board.annotate({
     policy: settings.policy && analysis ? analysis[settings.source] : null,
-    line, looking, node: view.node,
+    line, looking, node,
     attention: looking && attention ? { ...attention, weights: chosenWeights(attention.weights) } : null,
   });
-  showValue(settings.value ? game.values[game.cursor] ?? null : null, table.players);
-  $("value").hidden = !settings.value || table.players.length < 2;
+  showValue(game.values[game.cursor] ?? null, players);
+  $("value").hidden = !settings.value || players.length < 2;
+  $("chart").hidden = !settings.value;
   $("policy-panel").hidden = !settings.policy;
   $("line-panel").hidden = !line?.length;
   $("attention-panel").hidden = !looking;
-  if (settings.policy && analysis) showCandidates(position, analysis, settings.source, play);
-  if (settings.policy && !analysis) $("candidates").tBodies[0].replaceChildren();
+  if (settings.policy) showCandidates(position, analysis, settings.source, play);
   if (line) showLine(line);
-  $("chart").hidden = !settings.value;
-  showChart(game.values, game.moves.length, game.cursor, table.players, goTo);
-  showMoves(game.steps, game.cursor, table.players, goTo);
+  showChart(game.values, game.moves.length, game.cursor, players, goTo);
+  showMoves(game.steps, game.cursor, players, goTo);
 }
 
 /** The weights of the edges in the chosen block, of one head or the mean of all. */
@@ -174,128 +162,41 @@ function chosenWeights(weights) {
   return heads[0].map((_, edge) => heads.reduce((sum, head) => sum + head[edge], 0) / heads.length);
 }
 
+/** Begins a game on a board, or goes on with a saved one; what is shown stays if the server refuses it. */
 async function open(name, saved = {}) {
-  await attempt(async () => {
-    const opened = await api.board(name);
-    const loaded = { board: name, seed: saved.seed ?? crypto.getRandomValues(new Uint32Array(1))[0], moves: saved.moves ?? [] };
-    const { moves } = await api.position(loaded);
-    table = opened;
-    analyses.clear();
-    Object.assign(game, { ...loaded, moves: moves.map((step) => step.action), steps: moves, cursor: moves.length, values: [] });
-    Object.assign(view, { block: table.attention ? table.attention[0] - 1 : 0, head: -1 });
-    $("boards").value = name;
-    showOptions();
-    await update();
-  });
-}
-
-function showOptions() {
-  const { players, attention, record } = table;
-  const sides = players.length < 2
-    ? [[["person"], "Yourself"], [["network"], "Network"]]
-    : [[["person", "network"], capital(players[0].name)], [["network", "person"], capital(players[1].name)],
-      [["person", "person"], "Both"], [["network", "network"], "Neither"]];
-  if (!sides.some(([value]) => String(value) === String(settings.sides))) settings.sides = sides[0][0];
-  segments($("sides"), sides.map(([value, label]) => [String(value), label]), String(settings.sides), (value) => {
-    settings.sides = value.split(",");
-    keep();
-    update();
-  });
-  segments($("strengths"), info.strengths.map((each) => [each, String(each), each ? "" : "the network alone"]), settings.simulations, (value) => {
-    settings.simulations = value;
-    keep();
-    update();
-  });
-  segments($("source"), [["policy", "With search"], ["prior", "Network alone"]], settings.source, (value) => {
-    settings.source = value;
-    keep();
-    annotate();
-  });
-  const [blocks, heads] = attention ?? [0, 0];
-  const numbers = (count) => Array.from({ length: count }, (_, number) => [number, String(number + 1)]);
-  segments($("blocks"), numbers(blocks), view.block, (value) => { view.block = value; annotate(); });
-  segments($("heads"), [[-1, "All"], ...numbers(heads)], view.head, (value) => { view.head = value; annotate(); });
-  $("show-attention").disabled = !attention;
-  $("record").hidden = !record;
-  $("record").textContent = (record ?? "").slice(1).toUpperCase();
-  for (const name of shown) $(`show-${name}`).setAttribute("aria-pressed", settings[name]);
-}
-
-function toggle(name) {
-  if ($(`show-${name}`).disabled) return;
-  settings[name] = !settings[name];
-  $(`show-${name}`).setAttribute("aria-pressed", settings[name]);
-  keep();
-  if (name === "attention" && settings.attention) update();
-  else annotate();
-}
-
-const keep = () => localStorage.setItem("alphagat", JSON.stringify(settings));
-const newGame = () => open(game.board);
-
-function save() {
-  const moves = game.steps.slice(0, game.moves.length).map((step) => step.name);
-  const content = { format: FORMAT, version: 1, board: game.board, seed: game.seed, moves };
-  download(`${game.board.replaceAll(":", "-")}.json`, JSON.stringify(content), "application/json");
-}
-
-async function load(file) {
-  let saved;
-  try {
-    saved = JSON.parse(await file.text());
-  } catch {
-    saved = {};
-  }
-  if (saved.format !== FORMAT) return tell("This file is no game of AlphaGAT.");
-  if (!info.boards.includes(saved.board)) return tell(`The board ${saved.board} is not played here.`);
-  settings.sides = ["person", "person"]; // so that nothing moves before one has looked
-  await open(saved.board, saved);
-}
-
-function writeRecord() {
-  const names = settings.sides.map((side) => (side === "person" ? "Person" : `AlphaGAT, ${settings.simulations} simulations`));
-  attempt(async () => download(`${game.board.replaceAll(":", "-")}${table.record}`, await api.record(request(), names), "text/plain"));
-}
-
-const KEYS = {
-  u: () => game.cursor && turn(-1), r: () => isAtEnd() || turn(1), n: newGame, m: () => moveNow(),
-  v: () => toggle("value"), p: () => toggle("policy"), l: () => toggle("line"), a: () => toggle("attention"),
-  "?": () => $("help").showModal(),
-};
-
-function moveNow() {
-  if (view.analysis) play(view.analysis.action);
-}
-
-function listen() {
-  const clicks = {
-    new: newGame, first: () => goTo(0), last: () => goTo(Infinity), back: KEYS.u, forward: KEYS.r, "move-now": moveNow,
-    save, load: () => $("file").click(), record: writeRecord, "help-open": KEYS["?"],
-  };
-  for (const [id, action] of Object.entries(clicks)) $(id).addEventListener("click", action);
-  for (const name of shown) $(`show-${name}`).addEventListener("click", () => toggle(name));
-  $("boards").addEventListener("change", (event) => open(event.target.value));
-  $("file").addEventListener("change", (event) => {
-    if (event.target.files[0]) load(event.target.files[0]);
-    event.target.value = "";
-  });
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || $("help").open || event.target.matches("select, input:not([type=radio])")) return;
-    KEYS[event.key]?.();
-  });
+  const opened = await api.board(name);
+  const seed = saved.seed ?? crypto.getRandomValues(new Uint32Array(1))[0];
+  const { moves } = await api.position({ board: name, seed, moves: saved.moves ?? [] });
+  const actions = moves.map((step) => step.action);
+  analyses.clear();
+  server.table = opened;
+  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor: moves.length, values: [] });
+  Object.assign(view, { block: opened.attention ? opened.attention[0] - 1 : 0, head: -1 });
+  if (moves.length) settings.sides = ["person", "person"]; // so that nothing moves before one has looked
+  $("boards").value = name;
+  showControls({ update, annotate });
+  await update();
 }
 
 async function start() {
-  try {
-    Object.assign(settings, JSON.parse(localStorage.getItem("alphagat") ?? "{}"));
-  } catch { /* what was kept is of no use */ }
-  await attempt(async () => {
-    info = await api.info();
-    if (!info.strengths.includes(settings.simulations)) settings.simulations = info.simulations;
-    $("boards").replaceChildren(...info.boards.map((name) => html("option", { value: name, textContent: title(name) })));
-    listen();
-    await open(info.default);
+  recall();
+  server.info = await api.info();
+  const { boards, strengths, simulations } = server.info;
+  if (!strengths.includes(settings.simulations)) settings.simulations = simulations;
+  $("boards").replaceChildren(...boards.map((name) => html("option", { value: name, textContent: title(name) })));
+  listen({
+    update, annotate, save,
+    open: (name) => attempt(() => open(name)),
+    load: (file) => attempt(async () => { const saved = await read(file); await open(saved.board, saved); }),
+    record: () => attempt(writeRecord),
+    newGame: () => attempt(() => open(game.board)),
+    toFirst: () => goTo(0),
+    toLast: () => goTo(Infinity),
+    back: () => turn(-1),
+    forward: () => turn(1),
+    moveNow: () => view.analysis && play(view.analysis.action),
   });
+  await open(server.info.default);
 }
 
-start();
+attempt(start);

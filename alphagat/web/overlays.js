@@ -40,7 +40,8 @@ function drawArrow(from, to, share, most) {
     point(6, -thickness / 2), point(stop, -thickness / 2), point(stop, -head * 0.62), point(length + 1, 0),
     point(stop, head * 0.62), point(stop, thickness / 2), point(6, thickness / 2),
   ];
-  return shape("polygon", { class: "share arrow-shape", points: points.join(" "), opacity: 0.25 + 0.65 * Math.sqrt(share / most) });
+  const opacity = 0.25 + 0.65 * Math.sqrt(share / most);
+  return shape("polygon", { class: "share", points: points.join(" "), opacity });
 }
 
 /** Draws the moves of a line, numbered, in the colours of their players. */
@@ -53,7 +54,8 @@ export function drawLine(line) {
     const parts = [shape("circle", { cx: x, cy: y, r: size, fill: move.colour }), label(x, y, number + 1, 1.1 * size, inkOn(move.colour))];
     if (move.from) {
       const [fromX, fromY] = move.from, length = Math.hypot(x - fromX, y - fromY) || 1;
-      const ends = { x1: fromX, y1: fromY, x2: x - (x - fromX) / length * size, y2: y - (y - fromY) / length * size };
+      const [endX, endY] = [x - (x - fromX) / length * size, y - (y - fromY) / length * size];
+      const ends = { x1: fromX, y1: fromY, x2: endX, y2: endY };
       parts.unshift(shape("line", { ...ends, stroke: move.colour }));
     }
     return [shape("g", { class: "step", opacity: Math.max(0.35, 1 - 0.09 * number) }, ...parts)];
@@ -68,8 +70,9 @@ export function drawAttention(nodes, { senders, receivers, weights }, node) {
   const total = new Array(nodes.length).fill(0), edges = [];
   weights.forEach((weight, edge) => {
     if (node !== null && receivers[edge] !== node) return;
-    if (senders[edge] !== receivers[edge] || node !== null) total[senders[edge]] += weight;
-    if (senders[edge] !== receivers[edge] && nodes[senders[edge]] && nodes[receivers[edge]]) edges.push({ edge, weight });
+    const isLoop = senders[edge] === receivers[edge];
+    if (!isLoop || node !== null) total[senders[edge]] += weight;
+    if (!isLoop && nodes[senders[edge]] && nodes[receivers[edge]]) edges.push({ edge, weight });
   });
   const most = Math.max(...total, 1e-9);
   edges.sort((one, other) => other.weight - one.weight).splice(MOST_EDGES);
@@ -82,11 +85,13 @@ export function drawAttention(nodes, { senders, receivers, weights }, node) {
   });
   const lines = edges.reverse().map(({ edge, weight }) => {
     const [x1, y1] = nodes[receivers[edge]], [x2, y2] = nodes[senders[edge]];
-    const strength = weight / strongest;
-    const bend = 0.12, middle = [(x1 + x2) / 2 - (y2 - y1) * bend, (y1 + y2) / 2 + (x2 - x1) * bend];
-    return shape("path", { d: `M${x1} ${y1}Q${middle[0]} ${middle[1]} ${x2} ${y2}`, opacity: 0.08 + 0.8 * strength ** 1.5, "stroke-width": 0.6 + 3 * strength });
+    const strength = weight / strongest, bend = 0.12;
+    const [middleX, middleY] = [(x1 + x2) / 2 - (y2 - y1) * bend, (y1 + y2) / 2 + (x2 - x1) * bend];
+    const look = { opacity: 0.08 + 0.8 * strength ** 1.5, "stroke-width": 0.6 + 3 * strength };
+    return shape("path", { d: `M${x1} ${y1}Q${middleX} ${middleY} ${x2} ${y2}`, ...look });
   });
-  const focus = node !== null && nodes[node] ? [shape("circle", { class: "eye", cx: nodes[node][0], cy: nodes[node][1], r: 6 })] : [];
+  const eye = nodes[node];
+  const focus = eye ? [shape("circle", { class: "eye", cx: eye[0], cy: eye[1], r: 6 })] : [];
   return [...shades, ...lines, ...focus];
 }
 

@@ -34,9 +34,9 @@ export function showValue(value, players) {
   bar.setAttribute("aria-label", `The network expects ${percent(share)} for ${players[0].name}`);
 }
 
-/** Lists the moves with the largest shares; `describe(action)` plays one. */
+/** Lists the moves with the largest shares, none before there is an analysis; `play(action)` plays one. */
 export function showCandidates(position, analysis, source, play) {
-  const rows = position.legal.map((move, number) => ({
+  const rows = !analysis ? [] : position.legal.map((move, number) => ({
     move, share: analysis[source][number], value: source === "policy" ? analysis.values[number] : null,
   }));
   rows.sort((one, other) => other.share - one.share).splice(CANDIDATES);
@@ -65,12 +65,13 @@ export function showLine(line) {
 /** Draws the value of player 0 by ply, `values` with null where it is not known; `choose(ply)` goes there. */
 export function showChart(values, plies, cursor, players, choose) {
   const width = 320, height = 72, step = width / Math.max(plies, 8);
-  const known = values.flatMap((value, ply) => (value === null || value === undefined || ply > plies ? [] : [[ply, value]]));
+  const known = values.slice(0, plies + 1).flatMap((value, ply) => (Number.isFinite(value) ? [[ply, value]] : []));
   const single = players.length < 2, most = single ? Math.max(...known.map(([, value]) => value), 1) : 1;
   const y = (value) => (single ? height - 4 - (value / most) * (height - 8) : height / 2 - value * (height / 2 - 4));
   const points = known.map(([ply, value]) => `${(ply * step).toFixed(1)},${y(value).toFixed(1)}`);
   const base = single ? height : height / 2;
-  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": "Value over the game" },
+  const frame = { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" };
+  const svg = shape("svg", { ...frame, role: "img", "aria-label": "Value over the game" },
     shape("line", { x1: 0, x2: width, y1: base, y2: base, class: "axis" }),
     shape("line", { x1: cursor * step, x2: cursor * step, y1: 0, y2: height, class: "cursor" }));
   if (points.length) {
@@ -80,7 +81,8 @@ export function showChart(values, plies, cursor, players, choose) {
     else {
       for (const [name, top] of [["upper", 0], ["lower", height / 2]]) {
         svg.append(shape("clipPath", { id: name }, shape("rect", { x: 0, y: top, width, height: height / 2 })));
-        svg.append(shape("polygon", { points: area, "clip-path": `url(#${name})`, fill: players[name === "upper" ? 0 : 1].colour, opacity: 0.35 }));
+        const fill = players[name === "upper" ? 0 : 1].colour;
+        svg.append(shape("polygon", { points: area, "clip-path": `url(#${name})`, fill, opacity: 0.35 }));
       }
     }
     svg.append(shape("polyline", { points: points.join(" "), class: "curve" }));
