@@ -3,8 +3,11 @@
 import { html, percent, shape } from "./dom.js";
 import { drawAttention, drawHeat, drawLine } from "./overlays.js";
 
-const WAYS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] }; // of arrow keys, swipes and moves of these names
+// of arrow keys, swipes and moves of these names
+const WAYS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] };
+const LAYERS = ["hits", "arrows", "marks", "heat", "attention", "line"]; // from the lowest
 const SWIPE = 30; // pixels
+const MOST_NAMED = 6; // moves of one place, to a screen reader
 
 export class Board {
   /** `onPlay(action)` when a person has chosen a move, `onLook(node or null)` when one points at a node. */
@@ -12,7 +15,9 @@ export class Board {
     Object.assign(this, { root, choices, onPlay, onLook });
     this.held = null; // the node of the piece that was taken up
     this.looking = false;
-    root.addEventListener("keydown", (event) => this.#onKey(event));
+    document.addEventListener("keydown", (event) => {
+      if (this.position && (event.target === document.body || root.contains(event.target))) this.#onKey(event);
+    });
     root.addEventListener("pointerdown", (event) => { this.swipe = [event.clientX, event.clientY]; });
     root.addEventListener("pointerup", (event) => this.#onSwipe(event));
   }
@@ -29,7 +34,7 @@ export class Board {
     drawing.removeAttribute("width");
     drawing.removeAttribute("height");
     drawing.classList.add("drawing");
-    this.layers = Object.fromEntries(["hits", "arrows", "marks", "heat", "attention", "line"].map((name) => [name, shape("g", { class: name })]));
+    this.layers = Object.fromEntries(LAYERS.map((name) => [name, shape("g", { class: name })]));
     const overlay = shape("svg", { viewBox: view, class: "overlay" }, ...Object.values(this.layers));
     this.root.dataset.family = family;
     this.root.style.setProperty("--mover", mover);
@@ -83,17 +88,15 @@ export class Board {
 
   #makeHits(takeFocus) {
     const { nodes, legal } = this.position;
-    let active = nodes.map((_, node) => node).filter((node) => nodes[node]);
-    if (!this.looking) active = this.canPlay ? active.filter((node) => node === this.held || this.#movesAt(node).length) : [];
+    const canPlayAt = (node) => this.canPlay && (node === this.held || this.#movesAt(node).length > 0);
+    const active = nodes.map((_, node) => node).filter((node) => nodes[node] && (this.looking || canPlayAt(node)));
     const area = (node) => nodes[node][2] * nodes[node][3];
     active.sort((one, other) => area(other) - area(one) || one - other); // small ones on top
     this.hits = active.map((node) => this.#makeHit(node));
     this.layers.hits.replaceChildren(...this.hits);
-    this.layers.arrows.replaceChildren(...this.hits.filter((hit) => hit.dataset.name in WAYS).map((hit) => {
-      const [x, y] = nodes[hit.dataset.node], [right, down] = WAYS[hit.dataset.name];
-      const corners = [[-4, -8], [4, 0], [-4, 8]].map(([ahead, aside]) => `${x + right * ahead - down * aside},${y + down * ahead + right * aside}`);
-      return shape("polyline", { class: "chevron", points: corners.join(" ") });
-    }));
+    const arrows = this.hits.filter((hit) => hit.classList.contains("arrow"));
+    const chevrons = arrows.map(({ dataset }) => chevron(nodes[dataset.node], WAYS[dataset.name]));
+    this.layers.arrows.replaceChildren(...chevrons);
     const first = this.hits.find((hit) => Number(hit.dataset.node) === this.lastNode) || this.hits[0];
     first?.setAttribute("tabindex", "0");
     if (takeFocus) (first || this.root).focus({ preventScroll: true });
@@ -111,20 +114,22 @@ export class Board {
     hit.dataset.name = move?.name ?? "";
     if (!this.looking && (move?.name ?? "") in WAYS) hit.classList.add("arrow");
     hit.addEventListener("click", () => this.#choose(node));
-    hit.addEventListener("focus", () => { this.lastNode = node; if (this.looking) this.onLook(node); });
-    hit.addEventListener("pointerenter", () => { if (this.looking) this.onLook(node); });
-    hit.addEventListener("pointerleave", (event) => { if (this.looking && event.pointerType === "mouse") this.onLook(null); });
+    const look = (there) => this.looking && this.onLook(there);
+    hit.addEventListener("focus", () => { this.lastNode = node; look(node); });
+    hit.addEventListener("pointerenter", () => look(node));
+    hit.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && look(null));
     return hit;
   }
 
   #label() {
     const { legal } = this.position;
+    const share = (move) => (this.policy ? `, ${percent(this.policy[legal.indexOf(move)])}` : "");
     for (const hit of this.hits) {
-      const node = Number(hit.dataset.node);
-      const moves = this.held === node ? [] : this.#movesAt(node);
-      const names = moves.map((move) => move.name + (this.policy ? `, ${percent(this.policy[legal.indexOf(move)])}` : ""));
-      hit.setAttribute("aria-label", this.looking ? `Look from ${hit.dataset.name || `node ${node}`}`
-        : this.held === node ? "Put down" : names.slice(0, 6).join("; ") + (names.length > 6 ? " and more" : ""));
+      const node = Number(hit.dataset.node), names = this.#movesAt(node).map((move) => move.name + share(move));
+      let label = names.slice(0, MOST_NAMED).join("; ") + (names.length > MOST_NAMED ? " and more" : "");
+      if (node === this.held) label = "Put down";
+      if (this.looking) label = `Look from ${hit.dataset.name || `node ${node + 1}`}`;
+      hit.setAttribute("aria-label", label);
     }
   }
 
@@ -145,7 +150,8 @@ export class Board {
   }
 
   #drawHeat() {
-    this.layers.heat.replaceChildren(...(this.policy ? drawHeat(this.position, this.policy, this.held, this.line) : []));
+    const { position, policy, held, line } = this;
+    this.layers.heat.replaceChildren(...(policy ? drawHeat(position, policy, held, line) : []));
   }
 
   /** Lists moves that have no place of their own, or share one, as buttons. */
@@ -160,7 +166,7 @@ export class Board {
 
   #onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const arrow = event.key.replace(/^Arrow/, "").toLowerCase(), way = event.key.startsWith("Arrow") && WAYS[arrow];
+    const arrow = event.key.startsWith("Arrow") ? event.key.slice(5).toLowerCase() : "", way = WAYS[arrow];
     const from = this.hits?.find((hit) => hit === document.activeElement);
     if (way) {
       event.preventDefault();
@@ -201,5 +207,11 @@ export class Board {
 }
 
 function frame([x, y, width, height], name) {
-  return shape("rect", { class: name, x: x - width / 2, y: y - height / 2, width, height, rx: Math.min(width, height) / 4 });
+  const corner = { x: x - width / 2, y: y - height / 2, rx: Math.min(width, height) / 4 };
+  return shape("rect", { class: name, ...corner, width, height });
+}
+
+function chevron([x, y], [right, down]) {
+  const corner = ([ahead, aside]) => `${x + right * ahead - down * aside},${y + down * ahead + right * aside}`;
+  return shape("polyline", { class: "chevron", points: [[-4, -8], [4, 0], [-4, 8]].map(corner).join(" ") });
 }

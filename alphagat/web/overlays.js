@@ -7,8 +7,8 @@ const MOST_ARROWS = 8, MOST_EDGES = 90, LEAST_SHARE = 0.005;
 const radius = ([, , width, height]) => Math.min(width, height) / 2;
 
 /**
- * Draws the share of each legal move: discs by area, or arrows where a move leads from one place to another. Where a move
- * of `line` comes to lie the number is left out.
+ * Draws the share of each legal move: discs by area, or arrows where a move leads from one place to another. Where a
+ * move of `line` comes to lie the number is left out.
  */
 export function drawHeat({ legal, nodes }, policy, held, line) {
   const most = Math.max(...policy);
@@ -51,7 +51,8 @@ export function drawLine(line) {
     if (!move.place || taken.has(String(move.place))) return [];
     taken.add(String(move.place));
     const [x, y] = move.place, size = Math.min(radius(move.place) * 0.56, 13);
-    const parts = [shape("circle", { cx: x, cy: y, r: size, fill: move.colour }), label(x, y, number + 1, 1.1 * size, inkOn(move.colour))];
+    const stone = shape("circle", { cx: x, cy: y, r: size, fill: move.colour });
+    const parts = [stone, label(x, y, number + 1, 1.1 * size, inkOn(move.colour))];
     if (move.from) {
       const [fromX, fromY] = move.from, length = Math.hypot(x - fromX, y - fromY) || 1;
       const [endX, endY] = [x - (x - fromX) / length * size, y - (y - fromY) / length * size];

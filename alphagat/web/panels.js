@@ -51,7 +51,8 @@ export function showCandidates(position, analysis, source, play) {
 
 function say(value) {
   if (value === null) return "";
-  return Math.abs(value) > 1.5 ? Math.round(value).toLocaleString("en") : (value > 0 ? "+" : "−") + Math.abs(value).toFixed(2);
+  if (Math.abs(value) > 1.5) return Math.round(value).toLocaleString("en"); // points
+  return (value > 0 ? "+" : "−") + Math.abs(value).toFixed(2);
 }
 
 export function showLine(line) {
