@@ -38,10 +38,11 @@ function update(announcement = "") {
   controller.abort();
   controller = new AbortController();
   const { signal } = controller;
+  Object.assign(view, { position: null, analysis: null, attention: null, node: null }); // nothing is played meanwhile
   return attempt(async () => {
     const position = await api.position(request(), signal);
     signal.throwIfAborted();
-    Object.assign(view, { position, analysis: null, attention: null, node: null });
+    view.position = position;
     game.steps.splice(0, position.moves.length, ...position.moves);
     if (position.over) game.values[game.cursor] = outcome(position);
     showPosition();
@@ -86,13 +87,13 @@ function outcome({ points, winner }) {
 }
 
 function play(action) {
-  const move = view.position.legal.find((each) => each.action === action);
+  const { position } = view, { players } = server.table;
+  const move = position?.legal.find((each) => each.action === action);
   if (!move) return;
-  const { players } = server.table;
   game.moves.splice(game.cursor, Infinity, action);
   game.steps.splice(game.cursor);
   game.values.splice(++game.cursor);
-  update(players.length < 2 ? `${move.name}.` : `${capital(players[view.position.player].name)} plays ${move.name}.`);
+  update(players.length < 2 ? `${move.name}.` : `${capital(players[position.player].name)} plays ${move.name}.`);
 }
 
 function goTo(cursor) {

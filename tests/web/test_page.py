@@ -146,6 +146,13 @@ def test_the_network_answers_and_moves_are_taken_back(serve, page):
     assert saved(page)["moves"][0] == "a1"
 
 
+def test_nothing_is_played_before_the_last_move_is_shown(serve, page):
+    open_page(page, serve("hex:3"))
+    page.eval_on_selector_all(".hit", "(hits) => hits.forEach((hit) => hit.dispatchEvent(new Event('click')))")
+    wait_for_ply(page, 1)
+    assert len(saved(page)["moves"]) == 1
+
+
 def test_changing_sides_lets_the_network_begin(serve, page):
     open_page(page, serve("hex:3"), sides="person,network")
     page.click("#sides label:has-text('Blue')")
