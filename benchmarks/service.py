@@ -32,7 +32,8 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16, 64])
     parser.add_argument("--max_batch", type=int, default=64, help="(default: %(default)s)")
     parser.add_argument("--max_wait_ms", type=float, default=10.0, help="(default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=8.0, help="per row (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="(default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="per round (default: %(default)s)")
     options = parser.parse_args()
     sharding.configure_cpu_devices(1)
     roster = Roster(options.workdir, options.board)
@@ -59,55 +60,63 @@ def stack(states: list):
     return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
 
 
-def best_batch(roster: Roster, program: Program, positions: list, max_batch: int, seconds: float) -> float:
-    """Returns the positions per second of the size that gives most, called in a loop by one thread."""
-    analyze, best = roster.prepare(program), 0.0
-    sizes = batch_sizes(max_batch)
-    for size in sizes:
-        batch, count, start = stack(positions[:size]), 0, time.perf_counter()
-        while time.perf_counter() - start < seconds / len(sizes):
-            analyze(batch)
-            count += size
-        best = max(best, count / (time.perf_counter() - start))
-    return best
+def positions_per_second(analyze, batch, seconds: float) -> float:
+    """Calls `analyze` in a loop, as nobody but a benchmark does."""
+    count, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        analyze(batch)
+        count += len(batch.terminated)
+    return count / elapsed
+
+
+def serve(service: BatchService, program: Program, positions: list, expected: list, clients: int, seconds: float):
+    """Lets so many clients ask; returns positions per second, the latencies in ms, and the number of wrong answers."""
+    stop, start = threading.Event(), time.perf_counter()
+
+    def client(number: int) -> tuple[list[tuple[float, float]], int]:
+        random, times, wrong = np.random.default_rng(number), [], 0
+        while not stop.is_set():
+            row = int(random.integers(len(positions)))
+            asked = time.perf_counter()
+            answer = service.submit(program, positions[row]).result(60)
+            times.append((asked, time.perf_counter() - asked))
+            wrong += abs(answer.policy - expected[row].policy).max() > TOLERANCE
+        return times, wrong
+
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        running = [pool.submit(client, number) for number in range(clients)]
+        time.sleep(seconds)
+        stop.set()
+        answers = [each.result() for each in running]
+    elapsed = time.perf_counter() - start
+    times = [each for many, _ in answers for each in many]
+    latencies = [1000 * latency for asked, latency in times if asked > start + START_S]
+    return len(times) / elapsed, latencies, sum(wrong for _, wrong in answers)
 
 
 def measure(roster: Roster, program: Program, positions: list, expected: list, clients: int, options) -> str:
-    """Returns the row of so many clients; the best batch is measured before and after, and the mean taken."""
-    before = best_batch(roster, program, positions, options.max_batch, options.seconds / 2)
-    service = BatchService(
-        roster.prepare, max_batch=options.max_batch, max_wait_ms=options.max_wait_ms, max_queue=4 * options.max_batch
-    )
-    stop, latencies, wrong = threading.Event(), [], []
-
-    def client(number: int) -> int:
-        random, count = np.random.default_rng(number), 0
-        while not stop.is_set():
-            row = int(random.integers(len(positions)))
-            start = time.perf_counter()
-            answer = service.submit(program, positions[row]).result(60)
-            latencies.append((start, time.perf_counter() - start))
-            count += 1
-            if abs(answer.policy - expected[row].policy).max() > TOLERANCE:
-                wrong.append(row)
-        return count
-
-    start = time.perf_counter()
-    with service, concurrent.futures.ThreadPoolExecutor(clients) as pool:
-        counts = [pool.submit(client, number) for number in range(clients)]
-        time.sleep(options.seconds)
-        stop.set()
-        answered = sum(count.result() for count in counts)
-        elapsed = time.perf_counter() - start
+    """Returns the row of so many clients: medians over rounds, in which service and best batch take turns."""
+    analyze, part = roster.prepare(program), options.seconds / 2
+    batches = [stack(positions[:size]) for size in batch_sizes(options.max_batch)]
+    best = max(batches, key=lambda batch: positions_per_second(analyze, batch, part))
+    sizes = {"max_batch": options.max_batch, "max_wait_ms": options.max_wait_ms, "max_queue": 4 * options.max_batch}
+    rates, ratios, p50s, p99s, wrong = [], [], [], [], 0
+    with BatchService(roster.prepare, **sizes) as service:
+        for _ in range(options.rounds):
+            before = positions_per_second(analyze, best, part)
+            rate, latencies, mistakes = serve(service, program, positions, expected, clients, options.seconds)
+            after = positions_per_second(analyze, best, part)
+            p50, p99 = np.percentile(latencies, (50, 99))
+            rates, ratios = [*rates, rate], [*ratios, 2 * rate / (before + after)]
+            p50s, p99s, wrong = [*p50s, p50], [*p99s, p99], wrong + mistakes
         metrics = service.metrics()
-    assert metrics["accepted"] == metrics["answered"] == answered
-    after = best_batch(roster, program, positions, options.max_batch, options.seconds / 2)
-    settled = [latency for asked, latency in latencies if asked > start + START_S]
-    p50, p99 = np.percentile(settled, (50, 99)) * 1000
-    rate, batches = answered / elapsed, sum(metrics["batches"].values())
+    assert metrics["accepted"] == metrics["answered"], "a request was lost"
+    tails = [p99 / p50 for p50, p99 in zip(p50s, p99s)]
+    rate, ratio, p50, p99, tail = (float(np.median(each)) for each in (rates, ratios, p50s, p99s, tails))
+    mean = metrics["answered"] / sum(metrics["batches"].values())
     return (
-        f"{clients:7}   {rate:11,.0f}   {2 * rate / (before + after):13.2f}   {p50:6.1f}   {p99:6.1f}   "
-        f"{p99 / p50:7.2f}   {answered / batches:10.1f}   {len(wrong)} of {answered}"
+        f"{clients:7}   {rate:11,.0f}   {ratio:13.2f}   {p50:6.1f}   {p99:6.1f}   {tail:7.2f}   {mean:10.1f}   "
+        f"{wrong} of {metrics['answered']}"
     )
 
 
