@@ -103,23 +103,43 @@ def policy_value(tree: mctx.Tree, policy: jax.Array) -> jax.Array:
     return (weights * (rewards + discounts * values)).sum(-1) / weights.sum(-1)
 
 
-def describe_root(tree: Any, action: jax.Array, num_actions: int) -> RootStatistics:
-    """Reads a tree with the fields of mctx's, whose first `num_actions` actions are moves; `action` `[B]` is played."""
-    visits = tree.children_visits[..., :num_actions]  # [B, N, A]
-    values = (tree.children_rewards + tree.children_discounts * tree.children_values)[..., :num_actions]
-    values = jnp.where(visits > 0, values, -jnp.inf)
+def describe_root(tree: mctx.Tree, action: jax.Array, num_actions: int) -> RootStatistics:
+    """Reads mctx's tree, whose first `num_actions` actions are moves, where `action` `[B]` is played."""
+    visits, rewards, discounts, values, children = (
+        x[..., :num_actions]
+        for x in (
+            tree.children_visits,
+            tree.children_rewards,
+            tree.children_discounts,
+            tree.children_values,
+            tree.children_index,
+        )
+    )
+    return root_statistics(visits, rewards + discounts * values, discounts, children, action)
+
+
+def root_statistics(
+    visits: jax.Array, values: jax.Array, discounts: jax.Array, children: jax.Array, action: jax.Array
+) -> RootStatistics:
+    """Reads a tree, whose node 0 is the root and where `action` `[B]` is played.
+
+    Args:
+      visits: `[B, N, A]` simulations through each action of each node.
+      values: `[B, N, A]` of these actions for the player to move; anything where never visited.
+      discounts: `[B, N, A]`, 0 where the action ends the game.
+      children: `[B, N, A]` the node after each action, -1 for none.
+    """
     rows = jnp.arange(len(action))
+    values = jnp.where(visits > 0, values, -jnp.inf)
 
     def follow(carry: tuple[jax.Array, jax.Array], _: None) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         node, move = carry  # [B] both, -1 after the end
-        child = jnp.where(move < 0, -1, tree.children_index[rows, node, move])
-        is_over = (child < 0) | (tree.children_discounts[rows, node, move] == 0)
+        child = jnp.where(move < 0, -1, children[rows, node, move])
+        is_over = (child < 0) | (discounts[rows, node, move] == 0)
         most = visits[rows, child] == visits[rows, child].max(axis=-1, keepdims=True)
         best = jnp.where(most, values[rows, child], -jnp.inf).argmax(axis=-1).astype(jnp.int32)
         is_over |= visits[rows, child, best] == 0
         return (child, jnp.where(is_over, -1, best)), move
 
-    root = jnp.zeros_like(action)
-    _, variation = jax.lax.scan(follow, (root, action), None, length=VARIATION_LENGTH)
-    action_values = jnp.where(visits[:, 0] > 0, values[:, 0], jnp.nan)
-    return RootStatistics(visits[:, 0], action_values, variation.T)
+    _, variation = jax.lax.scan(follow, (jnp.zeros_like(action), action), None, length=VARIATION_LENGTH)
+    return RootStatistics(visits[:, 0], jnp.where(visits[:, 0] > 0, values[:, 0], jnp.nan), variation.T)
