@@ -79,14 +79,14 @@ class ParallelSearch(NamedTuple):
 
     Attributes:
       start: `start(params, state) -> Tree` evaluates one state that is not over.
-      grow: `grow(params, tree, num_simulations) -> Tree` goes on until the root has so many (`[]` int32), at most
-        `capacity`; a tree that has them already comes back as it is.
+      grow: `grow(params, tree, num_simulations, limit) -> Tree` goes on, in whole rounds, until the root has at least
+        so many, but never more than `limit` or `capacity` (`[]` int32 both). Where it rests changes nothing.
       read: `read(tree) -> SearchOutput` of a batch of one: the most visited move, of equals the one of the best value,
         shares of visits, and the mean over the simulations.
     """
 
     start: Callable[[Any, Any], Tree]
-    grow: Callable[[Any, Tree, jax.Array], Tree]
+    grow: Callable[[Any, Tree, Any, Any], Tree]
     read: Callable[[Tree], SearchOutput]
 
 
@@ -116,11 +116,12 @@ def make_growing_search(
     def start(params: Any, state: Any) -> Tree:
         return _plant(evaluate, params, state, capacity + 1)
 
-    def grow(params: Any, tree: Tree, num_simulations: jax.Array) -> Tree:
-        target = jnp.minimum(num_simulations, capacity)
+    def grow(params: Any, tree: Tree, num_simulations: Any, limit: Any) -> Tree:
+        limit = jnp.minimum(limit, capacity)
+        target = jnp.minimum(num_simulations, limit)
 
         def play_round(tree: Tree) -> Tree:
-            tree, leaves = _select_leaves(tree, select, num_leaves, target - tree.visits[0].sum())
+            tree, leaves = _select_leaves(tree, select, num_leaves, limit - tree.visits[0].sum())
             return _back_up(_expand(game, evaluate, params, tree, leaves), leaves)
 
         return jax.lax.while_loop(lambda tree: tree.visits[0].sum() < target, play_round, tree)
@@ -132,15 +133,13 @@ def make_parallel_search(
     game: Game, evaluate: Evaluator, *, num_simulations: int, num_leaves: int, **options: float
 ) -> Search:
     """Returns the search as others are called, for batches of one position; `options` of `make_growing_search`."""
-    start, grow, read_ = make_growing_search(
-        game, evaluate, capacity=num_simulations, num_leaves=num_leaves, **options
-    )
+    start, grow, read_ = make_growing_search(game, evaluate, capacity=num_simulations, num_leaves=num_leaves, **options)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del key, plies
         assert states.terminated.shape == (1,), "one position at a time"
         tree = start(params, jax.tree.map(lambda x: x[0], states))
-        return read_(grow(params, tree, jnp.int32(num_simulations)))
+        return read_(grow(params, tree, num_simulations, num_simulations))
 
     return search
 
@@ -157,7 +156,7 @@ def read(tree: Tree) -> SearchOutput:
     value = (tree.raw_values[0] + tree.sums[0].sum()) / (1 + total)
     discounts = tree.discounts[tree.children]
     tables = (x[None] for x in (tree.visits, values, discounts, tree.children))
-    root = root_statistics(*tables, action[None])
+    root = root_statistics(*tables)
     return SearchOutput(action[None], shares[None], value[None], root)
 
 

@@ -44,18 +44,18 @@ def compiled(game, evaluate, num_leaves, capacity=NUM_SIMULATIONS):
     return [jax.jit(f) for f in make_growing_search(game, evaluate, capacity=capacity, num_leaves=num_leaves)]
 
 
-def grow(game, evaluate, state, num_leaves, *numbers):
+def grow(game, evaluate, state, num_leaves, *numbers, limit=NUM_SIMULATIONS):
     """Returns the tree, on the host, after growing to each of these numbers of simulations, and what is read of it."""
     start, grow_, read = compiled(game, evaluate, num_leaves)
     tree = start(None, state)
     for number in numbers:
-        tree = grow_(None, tree, number)
+        tree = grow_(None, tree, number, limit)
     return jax.tree.map(np.asarray, (tree, read(tree)))
 
 
 def positions(game):
     states = piles([3, 5, 8, 12]) if game is PILE else some_positions(game, 12)[0]
-    return [jax.tree.map(lambda x: x[row], states) for row in range(len(states.terminated))]
+    return [jax.tree.map(lambda x, row=row: x[row], states) for row in range(len(states.terminated))]
 
 
 @every_num_leaves
@@ -101,8 +101,8 @@ def test_counts_and_masks(game, num_leaves):
         np.testing.assert_allclose(output.policy_target[0], tree.visits[0] / NUM_SIMULATIONS, rtol=1e-6)
         np.testing.assert_array_equal(output.root.visits, tree.visits[:1])
         np.testing.assert_array_equal(np.isnan(output.root.action_values), tree.visits[:1] == 0)
-        assert output.root.variation[0, 0] == output.action[0]
-        for move in output.root.variation[0]:
+        assert (output.root.variations[0, :, 0] == np.arange(game.num_actions)).all()
+        for move in output.root.variations[0, output.action[0]]:
             if move >= 0:
                 assert state.legal_action_mask[move]
                 state = game.step(state, jnp.int32(move), KEY)
@@ -110,13 +110,17 @@ def test_counts_and_masks(game, num_leaves):
 
 @every_num_leaves
 def test_grows_on_where_it_stopped(num_leaves):
-    """A tree that stopped at the end of a round is the one that never stopped; it never holds more than it can."""
+    """A tree that rested is the one that never did; it never holds more than it can."""
     game, evaluate = TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE)
     state = game.init(KEY)
-    at_once, _ = grow(game, evaluate, state, 1, NUM_SIMULATIONS)
-    in_steps, _ = grow(game, evaluate, state, 1, 0, 7, 7, 30, NUM_SIMULATIONS)
+    at_once, _ = grow(game, evaluate, state, num_leaves, NUM_SIMULATIONS)
+    in_steps, _ = grow(game, evaluate, state, num_leaves, 0, 7, 7, 30, NUM_SIMULATIONS)
     jax.tree.map(np.testing.assert_array_equal, in_steps, at_once)
-    full, _ = grow(game, evaluate, state, num_leaves, 25, 10 * NUM_SIMULATIONS)
+    rested, _ = grow(game, evaluate, state, num_leaves, 7)
+    assert 7 <= rested.visits[0].sum() < 7 + num_leaves
+    cut, _ = grow(game, evaluate, state, num_leaves, 25, limit=25)
+    assert cut.visits[0].sum() == 25
+    full, _ = grow(game, evaluate, state, num_leaves, 10 * NUM_SIMULATIONS, limit=10 * NUM_SIMULATIONS)
     assert full.visits[0].sum() == NUM_SIMULATIONS
 
 
@@ -140,13 +144,13 @@ def test_finds_what_is_won_by_force(num_leaves):
     start, grow_, read = compiled(TIC_TAC_TOE, uniform_evaluator, num_leaves, 400)
     for row in rows:
         state = jax.tree.map(lambda x, row=row: jnp.asarray(x[row]), solved.states)
-        output = read(grow_(None, start(None, state), 400))
+        output = read(grow_(None, start(None, state), 400, 400))
         assert solved.action_values[row, output.action[0]] == 1
         assert output.value[0] > 0.3
     start, grow_, read = compiled(PILE, uniform_evaluator, num_leaves, 400)
     for size in range(2, 8):
         state = jax.tree.map(lambda x: x[0], piles([size]))
-        output, values = read(grow_(None, start(None, state), 400)), pile_values(size)
+        output, values = read(grow_(None, start(None, state), 400, 400)), pile_values(size)
         assert values[int(output.action[0])] == max(values.values())
         assert np.sign(output.value[0]) == max(values.values())
 
