@@ -1,7 +1,7 @@
 """What mctx asks of a game: the root, and the function that expands one edge."""
 
 # The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
-# pyright: reportCallIssue=false, reportReturnType=false, reportIndexIssue=false
+# pyright: reportCallIssue=false, reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
 
 from typing import Any, NamedTuple
 
