@@ -24,6 +24,7 @@ def gtp(argv: Sequence[str]) -> None:
         epilog=EXAMPLES,
     )
     engine_options.add_options(parser)
+    engine_options.add_leaves(parser)
     options = parser.parse_args(list(argv))
     engine_options.check_options(options)
     from alphagat.serving.gtp_server import GtpServer  # JAX is imported only after the flags were found right

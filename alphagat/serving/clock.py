@@ -40,3 +40,16 @@ class Clock:
 def less_lag(seconds: float) -> float:
     """Returns what is left of the time for one move after what is lost on the way."""
     return max(MIN_SECONDS, seconds * (1 - LAG_SHARE) - LAG_SECONDS)
+
+
+def seconds_with_increment(left: float, increment: float, moves_to_go: int | None, plies_left: int) -> float:
+    """Returns how long to think where each move adds to the clock once it is made.
+
+    Args:
+      left: seconds on the clock now; never more than these.
+      moves_to_go: until the clock is filled again; None: the rest of the game.
+      plies_left: as in `Clock.seconds_for_move`.
+    """
+    fewest, most = MOVES_LEFT
+    num_moves = moves_to_go or min(max(plies_left // 4, fewest), most)
+    return less_lag(min(left / num_moves + increment, left))

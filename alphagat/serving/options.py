@@ -25,19 +25,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="that the memory of a search is made for, where a clock or an analysis decides (default: %(default)s)",
     )
+
+
+def add_leaves(parser: argparse.ArgumentParser) -> None:
+    """Adds how a search of a single position uses the device."""
     parser.add_argument(
         "--leaves", type=int, metavar="K", help="positions per call of the network (default: 1 on a CPU, else 8)"
     )
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Checks what `add_options` has added. Raises UserError."""
+    """Checks what the functions above have added. Raises UserError."""
     if options.source and options.workdir:
         raise UserError(f"--workdir {options.workdir}: {options.source} names a player already; take one of them")
     if not (options.source or options.workdir or options.board):
         raise UserError("neither a player nor a --board is named; name one, such as --board hex:5")
     for name in ("simulations", "max_simulations", "leaves"):
-        value = getattr(options, name)
+        value = getattr(options, name, None)
         if value is not None and value < 1:
             raise UserError(f"--{name} {value}: take at least 1")
     options.max_simulations = max(options.max_simulations, options.simulations or 1)
