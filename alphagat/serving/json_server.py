@@ -16,8 +16,8 @@ Each turn is answered as it is done, whatever the order of the queries:
     {"id": "q1", "turnNumber": 2, "rootInfo": {"currentPlayer": "B", "visits": 64, "winrate": 0.61, "rawWinrate": 0.57},
      "moveInfos": [{"move": "d2", "order": 0, "visits": 40, "winrate": 0.63, "prior": 0.21, "pv": ["d2", "b4"]}, ...]}
 
-`winrate` is (1 + value) / 2 for the player to move, after the search, and `rawWinrate` before it. A mistake is answered by
-`{"id": "q1", "error": "...", "field": "moves"}`, without what is not known.
+`winrate` is (1 + value) / 2 for the player to move, after the search, and `rawWinrate` before it. A mistake is answered
+by `{"id": "q1", "error": "...", "field": "moves"}`, without what is not known.
 """
 
 import collections
@@ -124,9 +124,7 @@ class JsonServer:
             raise QueryError("want a list of moves", "moves")
         turns = query.get("analyzeTurns", [len(moves)])
         if not isinstance(turns, list) or not all(_is_int(turn) and 0 <= turn <= len(moves) for turn in turns):
-            raise QueryError(
-                f"want a list of whole numbers from 0 to {len(moves)}, the number of moves", "analyzeTurns"
-            )
+            raise QueryError(f"want a list of whole numbers from 0 to {len(moves)}, all the moves", "analyzeTurns")
         states = _play(agent.game, moves)
         simulations = self._rounded(query.get("maxVisits", self._simulations))
         for turn in turns:
