@@ -128,7 +128,7 @@ class JsonServer:
         states = _play(agent.game, moves)
         simulations = self._rounded(query.get("maxVisits", self._simulations))
         for turn in turns:
-            if not states[turn].legal_action_mask.any():
+            if states[turn].terminated:
                 raise QueryError(f"the game is over after {turn} moves", "analyzeTurns")
         return [Task(query["id"], turn, agent.game, states[turn], simulations) for turn in turns]
 

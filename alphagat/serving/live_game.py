@@ -38,8 +38,8 @@ class LiveGame:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody can move: by the rules, or in a position that was set up so."""
-        return not self.position.state.legal_action_mask.any()
+        """Whether nobody can move any more."""
+        return bool(self.position.state.terminated)
 
     def play(self, name: str) -> None:
         """Plays a move, by its name in any case. Raises IllegalMoveError."""
