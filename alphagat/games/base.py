@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import jax
@@ -130,6 +131,10 @@ class Game(abc.ABC):
         """Returns what a person calls `action` on the board as `render` draws `state`."""
         del state
         return self.action_names[action]
+
+    def names_of(self, state: Any, actions: Iterable[int]) -> list[str]:
+        """Returns `action_name` of each of the actions of one state."""
+        return [self.action_name(state, int(action)) for action in actions]
 
     def truncation_rewards(self, state: Any) -> jax.Array:
         """Returns `[num_players]` rewards for a game cut at a ply cap: a draw, unless the game names another result."""

@@ -14,6 +14,8 @@ Actions, squares and `action_names` are as the player to move sees them: Black's
 `e2e4` stands for Black's e7e5. `action_name` and drawings show what a person sees.
 """
 
+from collections.abc import Iterable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -87,7 +89,11 @@ class ChessGame(base.Game):
 
     def action_name(self, state: ChessState, action: int) -> str:
         """Returns the move of this state in UCI notation, e.g. `e7e8q`, seen from White's side as people do."""
-        return self.move_name(np.asarray(state.board()), int(state.current_player), action)
+        return self.names_of(state, [action])[0]
+
+    def names_of(self, state: ChessState, actions: Iterable[int]) -> list[str]:
+        board, player = np.asarray(_board_of(state)), int(state.current_player)
+        return [self.move_name(board, player, int(action)) for action in actions]
 
     def move_name(self, board: np.ndarray, player: int, action: int) -> str:
         """Does what `action_name` does, for a player and the `[N * N]` board that he sees."""
@@ -148,6 +154,11 @@ class ChessGame(base.Game):
         corners = np.array([self.size * (self.size - 1), self.size**2 - 1, 0, self.size - 1])
         rooks = only(jnp.where(state.castling, corners, -1)).union()
         return [passed, rooks, *last_move]
+
+
+@jax.jit
+def _board_of(state: ChessState) -> jax.Array:
+    return state.board()
 
 
 def _sides(position: chess_moves.Position) -> tuple[Squares, Squares]:

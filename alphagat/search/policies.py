@@ -70,7 +70,7 @@ def make_gumbel_search(
             gumbel_scale=gumbel_scale,
         )
         value = policy_value(output.search_tree, output.action_weights)
-        root = describe_root(output.search_tree, output.action, game.num_actions)
+        root = describe_root(output.search_tree, game.num_actions)
         return SearchOutput(output.action, output.action_weights, value, root)
 
     return search
@@ -111,7 +111,7 @@ def make_puct_search(
             dirichlet_fraction=dirichlet_fraction,
         )
         move = draw_move(move_key, output.action_weights, jnp.where(plies < temperature_plies, temperature, 0.0))
-        root = describe_root(output.search_tree, move, game.num_actions)
+        root = describe_root(output.search_tree, game.num_actions)
         return SearchOutput(move, output.action_weights, output.search_tree.summary().value, root)
 
     return search

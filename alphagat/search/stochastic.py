@@ -131,7 +131,7 @@ def make_stochastic_search(
         most_visited = (visits == visits.max(axis=-1, keepdims=True)) & ~invalid_actions(states)
         action = jnp.where(most_visited, gumbel + logits + values, -jnp.inf).argmax(axis=-1).astype(jnp.int32)
         policy_target = jax.nn.softmax(mask_illegal(logits + values, states))
-        root = describe_root(tree, action, num_actions)
+        root = describe_root(tree, num_actions)
         return SearchOutput(action, policy_target, policy_value(tree, policy_target), root)
 
     return search

@@ -9,7 +9,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.search import Evaluator, Search
-from alphagat.search.tree import VARIATION_LENGTH, RootStatistics, SearchOutput, mask_illegal
+from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
 from alphagat.training.agent import Agent
 
 
@@ -26,7 +26,8 @@ class Analysis(NamedTuple):
       visits: `[A]` int32, simulations through each action.
       action_values: `[A]` float32; NaN where never visited.
       value: `[]` float32, with search.
-      variation: `[L]` int32, as in `search.tree.RootStatistics`.
+      variation: `[L]` int32, the line of `variations` that begins with `action`.
+      variations: `[A, L]` int32, as in `search.tree.RootStatistics`.
     """
 
     prior: Any
@@ -37,6 +38,7 @@ class Analysis(NamedTuple):
     action_values: Any
     value: Any
     variation: Any
+    variations: Any
 
 
 class Analyzer:
@@ -69,22 +71,29 @@ class Analyzer:
         return jax.tree.map(np.asarray, self._analyze(self._params, states, key))
 
 
+def make_analysis(prior: jax.Array, network_value: jax.Array, found: SearchOutput) -> Analysis:
+    """Puts together what the network says of `[B]` states, `[B, A]` and `[B]`, and what a search has found."""
+    assert found.root is not None
+    line = jnp.take_along_axis(found.root.variations, found.action[:, None, None], axis=1)[:, 0]
+    return Analysis(
+        prior=prior,
+        network_value=network_value,
+        action=found.action,
+        policy=found.policy_target,
+        visits=found.root.visits,
+        action_values=found.root.action_values,
+        value=found.value,
+        variation=line,
+        variations=found.root.variations,
+    )
+
+
 def _make_analysis(evaluate: Evaluator, search: Search) -> Callable[[Any, Any, jax.Array], Analysis]:
     def analyze(params: Any, states: Any, key: jax.Array) -> Analysis:
         evaluation = evaluate(params, states)
+        prior = jax.nn.softmax(mask_illegal(evaluation.prior_logits, states))
         plies = jnp.zeros(states.terminated.shape, jnp.int32)  # they steer the noise of self-play only
-        found = search(params, key, states, plies)
-        assert found.root is not None
-        return Analysis(
-            prior=jax.nn.softmax(mask_illegal(evaluation.prior_logits, states)),
-            network_value=evaluation.value,
-            action=found.action,
-            policy=found.policy_target,
-            visits=found.root.visits,
-            action_values=found.root.action_values,
-            value=found.value,
-            variation=found.root.variation,
-        )
+        return make_analysis(prior, evaluation.value, search(params, key, states, plies))
 
     return analyze
 
@@ -96,9 +105,9 @@ def _no_search(evaluate: Evaluator) -> Search:
         del key, plies
         evaluation = evaluate(params, states)
         logits = mask_illegal(evaluation.prior_logits, states)
-        action = logits.argmax(axis=-1).astype(jnp.int32)
-        variation = jnp.full((len(action), VARIATION_LENGTH), -1, jnp.int32).at[:, 0].set(action)
-        root = RootStatistics(jnp.zeros(logits.shape, jnp.int32), jnp.full(logits.shape, jnp.nan), variation)
-        return SearchOutput(action, jax.nn.softmax(logits), evaluation.value, root)
+        none = jnp.zeros((len(logits), 1, logits.shape[1]))
+        children = jnp.full(none.shape, -1, jnp.int32)
+        root = root_statistics(none.astype(jnp.int32), none, none, children)
+        return SearchOutput(logits.argmax(axis=-1).astype(jnp.int32), jax.nn.softmax(logits), evaluation.value, root)
 
     return search

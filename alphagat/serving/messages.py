@@ -47,13 +47,12 @@ def describe_position(game: Game, so_far: Playthrough, last: dict[str, Any] | No
     legal = [
         {
             "action": action,
-            "name": game.action_name(state, action),
+            "name": name,
             "from": int(topology.action_senders[action]),
             "to": int(topology.action_receivers[action]),
-            "kind": topology.vocabulary.action_kinds[topology.action_kinds[action]],
             "place": actions[action],
         }
-        for action in np.flatnonzero(state.legal_action_mask).tolist()
+        for action, name in zip(so_far.legal, game.names_of(state, so_far.legal))
     ]
     best = so_far.returns.max()
     winners = np.flatnonzero(so_far.returns == best).tolist()
@@ -80,7 +79,7 @@ def describe_analysis(
     Values are for the player to move; what no simulation has visited has the value None. `line` is the principal
     variation (`describe_line`).
     """
-    legal = np.flatnonzero(so_far.state.legal_action_mask)
+    legal = list(so_far.legal)
     return {
         "player": int(so_far.state.current_player),
         "action": int(analysis.action),

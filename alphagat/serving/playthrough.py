@@ -34,11 +34,13 @@ class Playthrough(NamedTuple):
 
     Attributes:
       state: the position reached, with numpy leaves.
+      legal: the legal actions there, ascending; none at the end.
       steps: the moves that led to it.
       returns: `[num_players]` float64, what the moves paid to each player.
     """
 
     state: Any
+    legal: tuple[int, ...]
     steps: tuple[Step, ...]
     returns: np.ndarray
 
@@ -51,9 +53,11 @@ class Playthroughs:
 
     def __init__(self, game: Game):
         self._game = game
-        self._init = jax.jit(lambda seed: game.init(jax.random.key(seed)))
+        self._init = jax.jit(lambda seed: _with_mask(game.init(jax.random.key(seed))))
         self._step = jax.jit(
-            lambda state, action, seed, ply: game.step(state, action, jax.random.fold_in(jax.random.key(seed), ply))
+            lambda state, action, seed, ply: _with_mask(
+                game.step(state, action, jax.random.fold_in(jax.random.key(seed), ply))
+            )
         )
         self._kept: collections.OrderedDict[bytes, Playthrough] = collections.OrderedDict()  # by `_digest`
         self._lock = threading.Lock()  # one replay at a time, so that long games of some leave room to others
@@ -82,24 +86,29 @@ class Playthroughs:
             return game
 
     def _first(self, seed: int) -> Playthrough:
-        state = jax.device_get(self._init(np.uint32(seed)))
-        return Playthrough(state, (), np.zeros(self._game.num_players))
+        state, mask = jax.device_get(self._init(np.uint32(seed)))
+        return Playthrough(state, _true(mask), (), np.zeros(self._game.num_players))
 
     def _after(self, seed: int, game: Playthrough, move: int | str) -> Playthrough:
-        state, ply = game.state, len(game.steps)
-        legal = [int(action) for action in np.flatnonzero(state.legal_action_mask)]
-        called: list[int | str] = [*legal]
-        if isinstance(move, str):
-            called = [self._game.action_name(state, action) for action in legal]
+        state, ply, legal = game.state, len(game.steps), game.legal
+        called: Sequence[int | str] = self._game.names_of(state, legal) if isinstance(move, str) else legal
         if move not in called:
-            why = "the game is over" if not legal else "it is not legal there"
+            why = "it is not legal there" if legal else "the game is over"
             raise UserError(f"move {ply + 1}, {move}: {why}; give legal moves only")
         action = legal[called.index(move)]
-        after = jax.device_get(self._step(state, np.int32(action), np.uint32(seed), np.uint32(ply + 1)))
         step = Step(action, self._game.action_name(state, action), int(state.current_player))
-        return Playthrough(after, (*game.steps, step), game.returns + after.rewards)
+        after, mask = jax.device_get(self._step(state, np.int32(action), np.uint32(seed), np.uint32(ply + 1)))
+        return Playthrough(after, _true(mask), (*game.steps, step), game.returns + after.rewards)
 
     def _keep(self, digest: bytes, game: Playthrough) -> None:
         self._kept[digest] = game
         if len(self._kept) > MAX_KEPT:
             self._kept.popitem(last=False)
+
+
+def _with_mask(state: Any) -> tuple[Any, jax.Array]:
+    return state, state.legal_action_mask
+
+
+def _true(mask: np.ndarray) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(mask).tolist())

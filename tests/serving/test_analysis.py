@@ -56,6 +56,7 @@ def test_plays_as_the_player_does(algorithm):
     player = agent_of(algorithm).player(NUM_SIMULATIONS)
     np.testing.assert_array_equal(analysis.action, jax.jit(player.act)(player.params, KEY, states))
     np.testing.assert_array_equal(analysis.variation[:, 0], analysis.action)
+    np.testing.assert_array_equal(analysis.variation, analysis.variations[np.arange(POSITIONS), analysis.action])
 
 
 @every_algorithm
@@ -95,24 +96,30 @@ def mean_below(tree, row, node, player):
 
 
 @every_algorithm
-def test_the_variation_is_a_game_by_the_rules_and_in_the_tree(algorithm):
+def test_variations_are_games_by_the_rules_and_in_the_tree(algorithm):
     states, analysis = analyze(algorithm)
     evaluate = make_table_evaluator(GAME)
     search = make_tree_search(GAME, evaluate, algorithm=algorithm, num_simulations=NUM_SIMULATIONS, explore=False)
     _, tree = jax.tree.map(np.asarray, search(KEY, states, jnp.zeros(POSITIONS, jnp.int32)))
     step = jax.jit(GAME.step)
     ends, lengths = 0, []
-    for row in range(0, POSITIONS, 5):
-        state, node, moves = one(states, row), 0, analysis.variation[row].tolist()
-        length = moves.index(-1) if -1 in moves else VARIATION_LENGTH
-        assert moves[length:] == [-1] * (VARIATION_LENGTH - length)
-        for move in moves[:length]:
-            assert state.legal_action_mask[move]
-            assert tree.children_visits[row, node, move] == tree.children_visits[row, node].max()
-            state, node = step(state, move, KEY), tree.children_index[row, node, move]
-        assert state.terminated or tree.children_visits[row, node].max() == 0
-        ends += bool(state.terminated)
-        lengths.append(length)
+    for row in range(0, POSITIONS, 15):
+        for action in range(9):
+            moves = analysis.variations[row, action].tolist()
+            length = moves.index(-1) if -1 in moves else VARIATION_LENGTH
+            assert moves[0] == action
+            assert moves[length:] == [-1] * (VARIATION_LENGTH - length)
+            if analysis.visits[row, action] == 0:
+                assert length == 1
+                continue
+            state, node = step(one(states, row), action, KEY), tree.children_index[row, 0, action]
+            for move in moves[1:length]:
+                assert state.legal_action_mask[move]
+                assert tree.children_visits[row, node, move] == tree.children_visits[row, node].max()
+                state, node = step(state, move, KEY), tree.children_index[row, node, move]
+            assert state.terminated or tree.children_visits[row, node].max() == 0
+            ends += bool(state.terminated)
+            lengths.append(length)
     assert ends > 10
     assert len(set(lengths)) > 2
 

@@ -24,6 +24,7 @@ def test_the_end_pays_the_winner():
     games = Playthroughs(make_game("tic_tac_toe"))
     so_far = games.replay(0, ["a1", "a2", "b1", "b2", "c1"])
     assert so_far.state.terminated
+    assert so_far.legal == ()
     assert so_far.returns.tolist() == [1, -1]
     with pytest.raises(UserError, match="move 6, c2: the game is over"):
         games.replay(0, ["a1", "a2", "b1", "b2", "c1", "c2"])
@@ -44,7 +45,7 @@ def test_chance_follows_from_the_seed():
         moves, boards = [], []
         while not (so_far := games.replay(seed, moves)).state.terminated:
             boards.append(so_far.state.board.tolist())
-            moves.append(int(np.flatnonzero(so_far.state.legal_action_mask)[0]))
+            moves.append(so_far.legal[0])
         return moves, boards, so_far.returns[0]
 
     moves, boards, points = play(3)

@@ -1,5 +1,6 @@
 """The boards that a server offers."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -50,9 +51,7 @@ def test_boards_of_other_families_are_refused(folder, board):
 def test_programs_evaluate_batches(folder):
     roster = Roster(save_untrained(folder, "hex:4"))
     state = roster.table("hex:3").games.replay(0, ["b2"]).state
-    batch = type(state)(
-        **{name: np.stack([value] * 2) for name, value in vars(state).items() if value is not None}, can_swap=None
-    )
+    batch = jax.tree.map(lambda leaf: np.stack([leaf] * 2), state)
     analysis = roster.prepare(Program("hex:3", 0))(batch)
     assert analysis.prior.shape == (2, 9)
     attention = roster.prepare(Program("hex:3", None))(batch)
