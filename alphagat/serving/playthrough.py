@@ -91,7 +91,7 @@ class Playthroughs:
 
     def _after(self, seed: int, game: Playthrough, move: int | str) -> Playthrough:
         state, ply, legal = game.state, len(game.steps), game.legal
-        called: Sequence[int | str] = self._game.names_of(state, legal) if isinstance(move, str) else legal
+        called: list[int | str] = [*(self._game.names_of(state, legal) if isinstance(move, str) else legal)]
         if move not in called:
             why = "it is not legal there" if legal else "the game is over"
             raise UserError(f"move {ply + 1}, {move}: {why}; give legal moves only")
