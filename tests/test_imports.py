@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "learner": {"networks", "replay"},
     "evaluation": {"games", "search"},
     "training": {"graphs", "games", "networks", "search", "selfplay", "replay", "learner", "evaluation"},
+    "serving": {"games", "networks", "search", "evaluation", "training"},
 }
 BENEATH_ALL = {"config", "config_validation", "distributed", "errors", "preemption", "sharding", "xla"}
 CONFIG = {"config", "config_validation"}  # which only training and the commands see

@@ -39,7 +39,7 @@ class Position:
     def legal_actions(self) -> dict[str, int]:
         """Returns the legal actions by the names that a person calls them."""
         actions = np.flatnonzero(self.state.legal_action_mask)
-        return {self.game.action_name(self.state, int(action)): int(action) for action in actions}
+        return dict(zip(self.game.names_of(self.state, actions), actions.tolist()))
 
 
 class EngineError(Exception):

@@ -2,12 +2,14 @@
 
 import abc
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
 from flax import struct
 
+from alphagat.games import places, svg
 from alphagat.graphs.topology import Topology
 
 
@@ -76,9 +78,11 @@ class Game(abc.ABC):
       topology: the graph that `observe` describes.
       symmetries: of features, policy and value.
       action_names: `[A]` what a person calls each action, e.g. `b3`.
+      player_colours: what a person calls each player, and the colour that drawings give them.
     """
 
     num_players: ClassVar[int] = 2
+    player_colours: ClassVar[tuple[tuple[str, str], ...]] = (("orange", svg.COLOURS[0]), ("blue", svg.COLOURS[1]))
     value_support: ClassVar[tuple[float, ...] | None] = None
     name: str
     max_plies: int
@@ -111,10 +115,26 @@ class Game(abc.ABC):
     def render_svg(self, state: Any) -> str:
         """Draws the state as one SVG document, readable on light and dark pages."""
 
+    def node_places(self, state: Any) -> np.ndarray:
+        """Returns where `render_svg(state)` shows each node: `[V, 4]` middle x, middle y, width and height in pixels.
+
+        NaN where a node is not shown, as none is unless the game says so; faces then list its actions by name.
+        """
+        del state
+        return places.nowhere(self.topology.num_nodes)
+
+    def action_places(self, state: Any) -> np.ndarray:
+        """Returns `[A, 4]`, where something that is said of each action is best drawn: where the action leads to."""
+        return self.node_places(state)[self.topology.action_receivers]
+
     def action_name(self, state: Any, action: int) -> str:
         """Returns what a person calls `action` on the board as `render` draws `state`."""
         del state
         return self.action_names[action]
+
+    def names_of(self, state: Any, actions: Iterable[int]) -> list[str]:
+        """Returns `action_name` of each of the actions of one state."""
+        return [self.action_name(state, int(action)) for action in actions]
 
     def truncation_rewards(self, state: Any) -> jax.Array:
         """Returns `[num_players]` rewards for a game cut at a ply cap: a draw, unless the game names another result."""

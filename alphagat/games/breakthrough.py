@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.games import base, svg
+from alphagat.games import base, places, svg
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE = 5, 8
@@ -145,6 +145,9 @@ class BreakthroughGame(base.Game):
         players = np.select([pieces == OWN, pieces == OPPONENT], [0, 1], -1)
         row_names = tuple(str(self.size - row) for row in range(self.size))
         return svg.draw_tiles(players, arrived, row_names, svg.column_letters(self.size), svg.pawn)
+
+    def node_places(self, state: BreakthroughState) -> np.ndarray:
+        return places.turned_places(self.size, int(state.current_player))
 
     def _upright(self, state: BreakthroughState) -> np.ndarray:
         """Returns the `[N, N]` board in the view of player 0."""

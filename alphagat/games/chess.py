@@ -14,12 +14,14 @@ Actions, squares and `action_names` are as the player to move sees them: Black's
 `e2e4` stands for Black's e7e5. `action_name` and drawings show what a person sees.
 """
 
+from collections.abc import Iterable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.games import base, chess_graph, chess_moves, chess_rules, svg, svg_pieces
+from alphagat.games import base, chess_graph, chess_moves, chess_rules, places, svg, svg_pieces
 from alphagat.games.chess_moves import BISHOP, KING, KNIGHT, PAWN, QUEEN, ROOK
 from alphagat.games.chess_rules import ChessState
 from alphagat.games.square_sets import Squares, only, stack
@@ -40,6 +42,7 @@ class ChessGame(base.Game):
     """
 
     num_features = 25
+    player_colours = (("white", svg_pieces.FILLS[0]), ("black", svg_pieces.FILLS[1]))
 
     def __init__(self, name: str, size: int):
         """Makes the board of 8 x 8 or 5 x 5 squares."""
@@ -86,7 +89,11 @@ class ChessGame(base.Game):
 
     def action_name(self, state: ChessState, action: int) -> str:
         """Returns the move of this state in UCI notation, e.g. `e7e8q`, seen from White's side as people do."""
-        return self.move_name(np.asarray(state.board()), int(state.current_player), action)
+        return self.names_of(state, [action])[0]
+
+    def names_of(self, state: ChessState, actions: Iterable[int]) -> list[str]:
+        board, player = np.asarray(_board_of(state)), int(state.current_player)
+        return [self.move_name(board, player, int(action)) for action in actions]
 
     def move_name(self, board: np.ndarray, player: int, action: int) -> str:
         """Does what `action_name` does, for a player and the `[N * N]` board that he sees."""
@@ -111,6 +118,9 @@ class ChessGame(base.Game):
         marked = marked[::-1] if int(state.current_player) else marked
         names = tuple(str(self.size - row) for row in range(self.size))
         return svg_pieces.draw_pieces(self.whites_view(state), marked, names, svg.column_letters(self.size))
+
+    def node_places(self, state: ChessState) -> np.ndarray:
+        return places.turned_places(self.size, int(state.current_player))
 
     def whites_view(self, state: ChessState) -> np.ndarray:
         """Returns the `[N, N]` pieces with White's side at the bottom, positive for White."""
@@ -144,6 +154,11 @@ class ChessGame(base.Game):
         corners = np.array([self.size * (self.size - 1), self.size**2 - 1, 0, self.size - 1])
         rooks = only(jnp.where(state.castling, corners, -1)).union()
         return [passed, rooks, *last_move]
+
+
+@jax.jit
+def _board_of(state: ChessState) -> jax.Array:
+    return state.board()
 
 
 def _sides(position: chess_moves.Position) -> tuple[Squares, Squares]:

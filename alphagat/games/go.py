@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.games import base, go_rules, svg_stones
+from alphagat.games import base, go_rules, places, svg_stones
 from alphagat.games.go_rules import NUM_RECENT, GoState
 from alphagat.games.rays import DIRECTIONS
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
@@ -46,6 +46,7 @@ class GoGame(base.Game):
     """
 
     num_features = 16
+    player_colours = (("black", svg_stones.STONES[0]), ("white", svg_stones.STONES[1]))
 
     def __init__(self, name: str, size: int, komi: float = KOMI):
         """Makes a board of `size` x `size` lines. Raises UserError for sizes out of range."""
@@ -128,6 +129,9 @@ class GoGame(base.Game):
         marked = divmod(last, self.size) if 0 <= last < self.size * self.size else None
         names = tuple(str(self.size - row) for row in range(self.size))
         return svg_stones.draw_intersections(players, marked, names, tuple(COLUMNS[: self.size]))
+
+    def node_places(self, state: GoState) -> np.ndarray:
+        return np.concatenate([places.grid_places(self.size, self.size), places.nowhere(1)])
 
     def _status(self, state: GoState) -> str:
         last = int(state.recent[0])

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.games import base, svg
+from alphagat.games import base, places, svg
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE = 2, 19
@@ -137,6 +137,9 @@ class HexGame(base.Game):
         players = np.array([-1, 0, 1])[np.sign(np.asarray(state.cells))].reshape(self.size, self.size)
         names = tuple(str(row + 1) for row in range(self.size))
         return svg.draw_hexagons(players, names, svg.column_letters(self.size))
+
+    def node_places(self, state: HexState) -> np.ndarray:
+        return np.concatenate([places.hexagon_places(self.size), places.nowhere(int(self.swap))])
 
     def _status(self, state: HexState) -> str:
         if state.terminated:

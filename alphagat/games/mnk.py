@@ -13,7 +13,7 @@ import numpy as np
 from flax import struct
 
 from alphagat.errors import UserError
-from alphagat.games import base, svg
+from alphagat.games import base, places, svg
 from alphagat.games.rays import DIRECTIONS
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -132,6 +132,24 @@ class MnkGame(base.Game):
         if self.gravity:
             return svg.draw_discs(stones - 1, marked, self._column_names())
         return svg.draw_tiles(stones - 1, marked, self._row_names(), self._column_names())
+
+    def node_places(self, state: MnkState) -> np.ndarray:
+        if not self.gravity:
+            return places.grid_places(self.rows, self.columns)
+        cells = svg.disc_places(self.rows, self.columns)
+        columns = cells[: self.columns].copy()  # a column's place is all of it, with its name below
+        top, bottom = cells[0, 1] - places.CELL / 2, cells[-1, 1] + places.CELL
+        columns[:, 1], columns[:, 3] = (top + bottom) / 2, bottom - top
+        return np.concatenate([cells, columns])
+
+    def action_places(self, state: MnkState) -> np.ndarray:
+        """Returns the cell where a stone comes to lie; of a full column the top one."""
+        cells = self.node_places(state)[: self.rows * self.columns]
+        if not self.gravity:
+            return cells
+        height = (np.asarray(state.board).reshape(self.rows, self.columns) != 0).sum(axis=0)
+        row = np.maximum(self.rows - 1 - height, 0)
+        return cells[row * self.columns + np.arange(self.columns)]
 
     def _row_names(self) -> tuple[str, ...]:
         return tuple("" if self.gravity else str(self.rows - row) for row in range(self.rows))

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.games import base, svg
+from alphagat.games import base, places, svg
 from alphagat.games.rays import DIRECTIONS, ray_names, ray_relations
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -148,6 +148,9 @@ class OthelloGame(base.Game):
         row_names = tuple(str(row + 1) for row in range(self.size))
         unmarked = np.zeros(shapes.shape, bool)
         return svg.draw_tiles(shapes, unmarked, row_names, svg.column_letters(self.size), _draw_disc)
+
+    def node_places(self, state: OthelloState) -> np.ndarray:
+        return np.concatenate([places.grid_places(self.size, self.size), places.nowhere(1)])
 
     def _owners(self, state: OthelloState) -> np.ndarray:
         """Returns `[N, N]`: 0 empty, 1 a disc of player 0, 2 of player 1."""

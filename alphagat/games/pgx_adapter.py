@@ -109,6 +109,8 @@ class PgxGame(base.Game):
     stands for an action.
     """
 
+    player_colours = (("player 1", "#495057"), ("player 2", "#adb5bd"))
+
     def __init__(self, game: str):
         """Makes the game of that name. Raises UserError for others."""
         if game not in GAMES:

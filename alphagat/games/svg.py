@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from alphagat.games.places import CELL, MARGIN, grid_places, hexagon_middle
+
 COLOURS = ("#e8590c", "#1c7ed6")  # of player 0 and player 1
 PANEL, TILE, MARKED_TILE, LABEL = "#ced4da", "#f8f9fa", "#ffe066", "#868e96"
-CELL = 40.0  # pixels between the middles of neighbouring cells
-MARGIN = 28.0  # pixels around a board, for its labels
 
 
 def column_letters(columns: int) -> tuple[str, ...]:
@@ -91,8 +91,7 @@ def draw_tiles(
     """
     rows, columns = stones.shape
     shapes = [rectangle(MARGIN - 2, 2, columns * CELL + 4, rows * CELL + 4, 8, PANEL)]
-    for row, column in np.ndindex(rows, columns):
-        x, y = MARGIN + (column + 0.5) * CELL, 4 + (row + 0.5) * CELL
+    for (row, column), (x, y) in zip(np.ndindex(rows, columns), grid_places(rows, columns)[:, :2].tolist()):
         colour = MARKED_TILE if marked[row, column] else TILE
         shapes.append(rectangle(x - CELL / 2 + 1.5, y - CELL / 2 + 1.5, CELL - 3, CELL - 3, 5, colour))
         if stones[row, column] >= 0:
@@ -103,12 +102,17 @@ def draw_tiles(
     return document(MARGIN + columns * CELL + 4, bottom + MARGIN / 2, shapes)
 
 
+def disc_places(rows: int, columns: int) -> np.ndarray:
+    """Places the holes of `draw_discs`, row by row."""
+    return grid_places(rows, columns, left=6, top=6)
+
+
 def draw_discs(stones: np.ndarray, marked: np.ndarray, column_names: Sequence[str]) -> str:
     """Draws discs in the holes of an upright board; the arguments are as in `draw_tiles`."""
     rows, columns = stones.shape
     shapes = [rectangle(2, 2, columns * CELL + 8, rows * CELL + 8, 12, PANEL)]
-    for row, column in np.ndindex(rows, columns):
-        x, y, player = 6 + (column + 0.5) * CELL, 6 + (row + 0.5) * CELL, stones[row, column]
+    for (row, column), (x, y) in zip(np.ndindex(rows, columns), disc_places(rows, columns)[:, :2].tolist()):
+        player = stones[row, column]
         shapes.append(disc(x, y, 0.42 * CELL, COLOURS[player] if player >= 0 else TILE))
         if marked[row, column]:
             shapes.append(ring(x, y, 0.22 * CELL, 0.09 * CELL, TILE))
@@ -127,11 +131,8 @@ def draw_hexagons(stones: np.ndarray, row_names: Sequence[str], column_names: Se
     """
     size, side = len(stones), CELL / math.sqrt(3)
 
-    def middle(row: float, column: float) -> tuple[float, float]:
-        return MARGIN + (column + row / 2 + 0.75) * CELL, MARGIN + (1.5 * row + 1) * side
-
     def corners(row: int, column: int, scale: float = 1.0) -> list[tuple[float, float]]:  # clockwise from the top
-        x, y = middle(row, column)
+        x, y = hexagon_middle(row, column)
         steps = ((0, -1), (1, -0.5), (1, 0.5), (0, 1), (-1, 0.5), (-1, -0.5))
         return [(x + scale * CELL / 2 * right, y + scale * side * down) for right, down in steps]
 
@@ -141,9 +142,9 @@ def draw_hexagons(stones: np.ndarray, row_names: Sequence[str], column_names: Se
         shapes.append(polygon(corners(row, column, 0.94), TILE))
         if stones[row, column] >= 0:
             shapes.append(polygon(corners(row, column, 0.8), COLOURS[stones[row, column]]))
-    shapes += [label(*middle(-1.15, column), name) for column, name in enumerate(column_names)]
-    shapes += [label(*middle(row, -0.95), name) for row, name in enumerate(row_names)]
-    right, bottom = middle(size - 1, size - 1)
+    shapes += [label(*hexagon_middle(-1.15, column), name) for column, name in enumerate(column_names)]
+    shapes += [label(*hexagon_middle(row, -0.95), name) for row, name in enumerate(row_names)]
+    right, bottom = hexagon_middle(size - 1, size - 1)
     return document(right + CELL / 2 + 10, bottom + side + 10, shapes)
 
 

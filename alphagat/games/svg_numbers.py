@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from alphagat.games.places import grid_places
 from alphagat.games.svg import document, rectangle
 
 PANEL, EMPTY = "#adb5bd", "#ced4da"
@@ -29,6 +30,15 @@ COLOURS = (
 PITCH, GAP, DIGIT_WIDTH = 60.0, 6.0, 0.74  # of tiles and between them in pixels; of a bold digit in its font size
 LARGEST_FONT, MOST_DIGITS = 25.0, 6
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def tile_places(size: int) -> np.ndarray:
+    """Places the cells of a square board, row by row, then what stands beside it: left, above, right, below."""
+    cells = grid_places(size, size, left=GAP / 2, top=GAP / 2, cell=PITCH, gap=GAP)
+    end, side = size * PITCH + GAP, PITCH / 2
+    middle, out = end / 2, side / 2 + GAP
+    sides = [(-out, middle, side, end), (middle, -out, end, side), (end + out, middle, side, end)]
+    return np.concatenate([cells, [*sides, (middle, end + out, end, side)]])
 
 
 def draw_powers_of_two(exponents: np.ndarray) -> str:

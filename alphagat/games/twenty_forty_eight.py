@@ -172,6 +172,9 @@ class TwentyFortyEightGame(base.StochasticGame):
     def render_svg(self, state: TwentyFortyEightState) -> str:
         return svg_numbers.draw_powers_of_two(np.asarray(state.board).reshape(self.size, self.size))
 
+    def node_places(self, state: TwentyFortyEightState) -> np.ndarray:
+        return svg_numbers.tile_places(self.size)
+
     def draw(self, afterstate: TwentyFortyEightState, key: jax.Array) -> jax.Array:
         """Draws an outcome of chance: the integer part of a 23-bit random number tells the cell, the rest the tile."""
         empty = (afterstate.board == 0).astype(jnp.float32)

@@ -22,6 +22,15 @@ from alphagat.graphs.topology import Topology
 _MASKED = -1e30  # finite, so that softmax has no inf - inf; every node has an edge to itself
 
 
+def split_heads(projected: jax.Array, num_heads: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Returns query, key and value `[B, V, H, d]` of `[B, V, 3 * D]`.
+
+    The columns of a head lie together, so that devices can share out the heads.
+    """
+    heads = projected.reshape(*projected.shape[:-1], num_heads, 3, -1)
+    return heads[..., 0, :], heads[..., 1, :], heads[..., 2, :]
+
+
 def edge_bias(relation_bias: jax.Array, topology: Topology) -> jax.Array:
     """Returns `[H, V, V]` by (receiver, sender): the learned bias, or a huge negative number where there is no edge.
 
@@ -38,10 +47,15 @@ def dense_attention(
     query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
 ) -> jax.Array:
     """Attends by masked matrix products over all pairs of nodes; no gather, no scatter, forward and backward."""
-    query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))  # [B, H, V, d]: head-major is fastest
+    weights = attention_weights(query, key, relation_bias, topology)
+    return jnp.swapaxes(jnp.matmul(weights.astype(value.dtype), jnp.swapaxes(value, 1, 2)), 1, 2)
+
+
+def attention_weights(query: jax.Array, key: jax.Array, relation_bias: jax.Array, topology: Topology) -> jax.Array:
+    """Returns `[B, H, V, V]` by (receiver, sender): how much each node attends to each; 0 where there is no edge."""
+    query, key = jnp.swapaxes(query, 1, 2), jnp.swapaxes(key, 1, 2)  # [B, H, V, d]: head-major is fastest
     logits = jnp.matmul(query * query.shape[-1] ** -0.5, jnp.swapaxes(key, 2, 3))
-    weights = jax.nn.softmax(logits + edge_bias(relation_bias, topology)[None], axis=-1)  # the bias is float32
-    return jnp.swapaxes(jnp.matmul(weights.astype(value.dtype), value), 1, 2)
+    return jax.nn.softmax(logits + edge_bias(relation_bias, topology)[None], axis=-1)  # the bias is float32
 
 
 def jraph_attention(

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
-from alphagat.networks.attention import ATTENTION_BACKENDS
+from alphagat.networks.attention import ATTENTION_BACKENDS, split_heads
 from alphagat.networks.heads import PolicyHead, ValueHead
 from alphagat.networks.values import Support
 
@@ -59,15 +59,13 @@ class GraphAttentionBlock(nn.Module):
 
     @nn.compact
     def __call__(self, hidden: jax.Array) -> jax.Array:  # [B, V, D] -> [B, V, D]
-        batch_size, num_nodes, width = hidden.shape
-        heads = (batch_size, num_nodes, self.num_heads, 3, width // self.num_heads)
+        width = hidden.shape[-1]
         num_relations = len(self.topology.vocabulary.relations)
         relation_bias = self.param("relation_bias", nn.initializers.normal(1.0), (num_relations, self.num_heads))
 
         normed = nn.RMSNorm(dtype=self.dtype, name="attention_norm")(hidden)
         projected = self._dense(3 * width, "query_key_value", use_bias=False)(normed)
-        # Head by head, so that the columns of a head lie together and devices can share them out.
-        query, key, value = (projected.reshape(heads)[..., i, :] for i in range(3))
+        query, key, value = split_heads(projected, self.num_heads)
         attended = ATTENTION_BACKENDS[self.backend](query, key, value, relation_bias, self.topology)
         hidden += self._dense(width, "attention_out")(attended.reshape(hidden.shape))
         hidden += self._dense(width, "global")(normed.mean(axis=1))[:, None]

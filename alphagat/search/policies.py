@@ -15,7 +15,14 @@ from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.search.evaluator import Evaluator
 from alphagat.search.stochastic import make_stochastic_search
-from alphagat.search.tree import SearchOutput, invalid_actions, make_recurrent_fn, make_root, policy_value
+from alphagat.search.tree import (
+    SearchOutput,
+    describe_root,
+    invalid_actions,
+    make_recurrent_fn,
+    make_root,
+    policy_value,
+)
 
 Search = Callable[[Any, jax.Array, Any, jax.Array], SearchOutput]  # (params, key, states [B], plies [B])
 
@@ -63,7 +70,8 @@ def make_gumbel_search(
             gumbel_scale=gumbel_scale,
         )
         value = policy_value(output.search_tree, output.action_weights)
-        return SearchOutput(output.action, output.action_weights, value)
+        root = describe_root(output.search_tree, game.num_actions)
+        return SearchOutput(output.action, output.action_weights, value, root)
 
     return search
 
@@ -103,7 +111,8 @@ def make_puct_search(
             dirichlet_fraction=dirichlet_fraction,
         )
         move = draw_move(move_key, output.action_weights, jnp.where(plies < temperature_plies, temperature, 0.0))
-        return SearchOutput(move, output.action_weights, output.search_tree.summary().value)
+        root = describe_root(output.search_tree, game.num_actions)
+        return SearchOutput(move, output.action_weights, output.search_tree.summary().value, root)
 
     return search
 

@@ -1,7 +1,7 @@
 """What mctx asks of a game: the root, and the function that expands one edge."""
 
 # The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
-# pyright: reportCallIssue=false, reportReturnType=false, reportIndexIssue=false
+# pyright: reportCallIssue=false, reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
 
 from typing import Any, NamedTuple
 
@@ -13,6 +13,23 @@ from alphagat.games.base import Game
 from alphagat.games.transition import transition
 from alphagat.search.evaluator import Evaluator
 
+VARIATION_LENGTH = 12  # moves of a principal variation
+
+
+class RootStatistics(NamedTuple):
+    """What a tree tells of its root, for people; a program that leaves it unused does not compute it.
+
+    Attributes:
+      visits: `[B, A]` int32, simulations through each action.
+      action_values: `[B, A]` float32, for the player to move; NaN where never visited.
+      variations: `[B, A, VARIATION_LENGTH]` int32, each action and then the most visited moves, of equals the one of
+        the best value; -1 after the end of the game, of the tree, or of what the players decide: chance moves next.
+    """
+
+    visits: jax.Array
+    action_values: jax.Array
+    variations: jax.Array
+
 
 class SearchOutput(NamedTuple):
     """What a search says of a batch of states, from the view of the player to move.
@@ -21,11 +38,13 @@ class SearchOutput(NamedTuple):
       action: `[B]` int32, the move to play.
       policy_target: `[B, A]`, sums to 1: completed-Q action weights of Gumbel, visit shares of PUCT.
       value: `[B]`, of the position: of the improved policy with Gumbel, the mean over the simulations with PUCT.
+      root: what else the tree tells; None of a search that keeps no tree.
     """
 
     action: jax.Array
     policy_target: jax.Array
     value: jax.Array
+    root: RootStatistics | None = None
 
 
 def invalid_actions(states: Any) -> jax.Array:
@@ -82,3 +101,45 @@ def policy_value(tree: mctx.Tree, policy: jax.Array) -> jax.Array:
     )
     weights = jnp.where(visited, policy, 0.0)
     return (weights * (rewards + discounts * values)).sum(-1) / weights.sum(-1)
+
+
+def describe_root(tree: mctx.Tree, num_actions: int) -> RootStatistics:
+    """Reads mctx's tree, whose first `num_actions` actions are moves."""
+    visits, rewards, discounts, values, children = (
+        x[..., :num_actions]
+        for x in (
+            tree.children_visits,
+            tree.children_rewards,
+            tree.children_discounts,
+            tree.children_values,
+            tree.children_index,
+        )
+    )
+    return root_statistics(visits, rewards + discounts * values, discounts, children)
+
+
+def root_statistics(visits: jax.Array, values: jax.Array, discounts: jax.Array, children: jax.Array) -> RootStatistics:
+    """Reads a tree, whose node 0 is the root.
+
+    Args:
+      visits: `[B, N, A]` simulations through each action of each node.
+      values: `[B, N, A]` of these actions for the player to move; anything where never visited.
+      discounts: `[B, N, A]`, 0 where the action ends the game.
+      children: `[B, N, A]` the node after each action, -1 for none.
+    """
+    batch_size, _, num_actions = visits.shape
+    rows = jnp.arange(batch_size)[:, None]
+    most = visits.max(axis=-1, keepdims=True)
+    best = jnp.where((visits == most) & (most > 0), values, -jnp.inf).argmax(axis=-1)
+    best = jnp.where(most[..., 0] > 0, best, -1).astype(jnp.int32)  # [B, N]
+
+    def follow(carry: tuple[jax.Array, jax.Array], _: None) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        node, move = carry  # [B, A] both, -1 after the end
+        child = jnp.where(move < 0, -1, children[rows, node, move])
+        is_over = (child < 0) | (discounts[rows, node, move] == 0)
+        return (child, jnp.where(is_over, -1, best[rows, child])), move
+
+    first = jnp.broadcast_to(jnp.arange(num_actions, dtype=jnp.int32), (batch_size, num_actions))
+    _, moves = jax.lax.scan(follow, (jnp.zeros_like(first), first), None, length=VARIATION_LENGTH)
+    action_values = jnp.where(visits[:, 0] > 0, values[:, 0], jnp.nan)
+    return RootStatistics(visits[:, 0], action_values, jnp.moveaxis(moves, 0, -1))

@@ -11,7 +11,7 @@ from alphagat.evaluation.positions import Engine
 from alphagat.evaluation.uci import UciEngine
 from alphagat.games.base import Game
 from alphagat.training import weights
-from alphagat.training.agent import load
+from alphagat.training.agent import Agent, load
 from alphagat.training.checkpoints import CHECKPOINT_FOLDER
 from alphagat.training.run_folder import CONFIG_FILE, read_config
 
@@ -57,15 +57,30 @@ def make_contender(
         return UciEngine(game, argument, limits.seconds, limits.nodes, limits.options)
     if name == "solver" and game.name in SOLVER_BOARDS:
         return SolverEngine(game, seed)
-    if name == "shipped":
-        return load(_shipped_for(game), board=game.name).player(num_simulations)
-    if Path(name).suffix == weights.ENDING:
-        return load(name, board=game.name).player(num_simulations)
-    if (run := _run_of(name)) is not None:
-        return load(run[0], run[1], game.name).player(num_simulations)
+    if (agent := load_agent(name, game.name)) is not None:
+        return agent.player(num_simulations)
     if kind in ("random", "mcts", "solver"):
         return make_opponent(game, name)
     raise UserError(f"player {name!r}: there is no such folder; take {KINDS}")
+
+
+def load_agent(name: str, board: str | None) -> Agent | None:
+    """Loads the trained player of that name; None where it is another kind of player's.
+
+    Args:
+      board: to play; None: the first of its run.
+
+    Raises:
+      UserError: it cannot be loaded, or does not play the board.
+    """
+    if name == "shipped":
+        if board is None:
+            raise UserError("player 'shipped' needs a board; name one, such as --board hex:5")
+        return load(_shipped_for(board), board=board)
+    if weights.find_file(name) is not None:
+        return load(name, board=board)
+    run = _run_of(name)
+    return None if run is None else load(*run, board)
 
 
 def board_of(*names: str) -> str | None:
@@ -74,11 +89,11 @@ def board_of(*names: str) -> str | None:
     return read_config(runs[0][0]).boards[0] if runs else None
 
 
-def _shipped_for(game: Game) -> str:
+def _shipped_for(board: str) -> str:
     """Returns the name of the network of the package that plays a board."""
-    name, names = game.name.partition(":")[0], weights.shipped_names()
+    name, names = board.partition(":")[0], weights.shipped_names()
     if name not in names:
-        raise UserError(f"player 'shipped': no network for {game.name} comes with the package, only {', '.join(names)}")
+        raise UserError(f"player 'shipped': no network for {board} comes with the package, only {', '.join(names)}")
     return name
 
 

@@ -1,0 +1,50 @@
+"""Analyses positions by JSON lines on standard input and output: `python -m alphagat.analyze --board hex:7`."""
+
+import sys
+from collections.abc import Sequence
+
+from alphagat import commands
+from alphagat.errors import UserError
+from alphagat.serving import options as engine_options
+
+EXAMPLES = f"""\
+{engine_options.SOURCES}
+
+examples:
+  echo '{{"id": "1", "moves": ["c3", "b4"], "analyzeTurns": [0, 1, 2]}}' | python -m alphagat.analyze --board hex:5
+  python -m alphagat.analyze runs/go --simulations 256 < queries.jsonl > answers.jsonl
+
+The fields of queries and answers stand at the top of alphagat/serving/json_server.py."""
+
+
+def analyze(argv: Sequence[str]) -> None:
+    """Answers queries until the end of input."""
+    parser = commands.ArgumentParser(
+        prog="python -m alphagat.analyze",
+        description="Analyses many positions at a time, in the manner of KataGo's analysis engine.",
+        epilog=EXAMPLES,
+    )
+    engine_options.add_options(parser)
+    parser.add_argument("--batch", type=int, default=16, help="positions at once (default: %(default)s)")
+    options = parser.parse_args(list(argv))
+    engine_options.check_options(options)
+    if options.batch < 1:
+        raise UserError(f"--batch {options.batch}: take at least 1")
+    from alphagat.serving.json_server import JsonServer  # JAX is imported only after the flags were found right
+
+    server = JsonServer(
+        lambda board: engine_options.open_agent(options, board),
+        simulations=options.simulations,
+        max_simulations=options.max_simulations,
+        batch_size=options.batch,
+    )
+    server.serve(sys.stdin, sys.stdout)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Analyses as `argv` (without the program's name) says and returns the exit status."""
+    return commands.run(analyze, argv, interrupted="interrupted")
+
+
+if __name__ == "__main__":
+    commands.end(run(sys.argv[1:]))

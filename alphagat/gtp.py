@@ -1,0 +1,47 @@
+"""Plays by the Go Text Protocol on standard input and output: `python -m alphagat.gtp --board hex:7`."""
+
+import sys
+from collections.abc import Sequence
+
+import alphagat
+from alphagat import commands
+from alphagat.serving import options as engine_options
+
+EXAMPLES = f"""\
+{engine_options.SOURCES}
+
+examples:
+  python -m alphagat.gtp --board hex:7 --simulations 200
+  python -m alphagat.gtp runs/go --board go:9
+  gogui-twogtp -black 'python -m alphagat.gtp runs/go' -white 'gnugo --mode gtp' -size 9"""
+
+
+def gtp(argv: Sequence[str]) -> None:
+    """Answers commands until quit, or the end of input."""
+    parser = commands.ArgumentParser(
+        prog="python -m alphagat.gtp",
+        description="A GTP engine: Go, Hex, Othello, Connect Four and any other game for two with named moves.",
+        epilog=EXAMPLES,
+    )
+    engine_options.add_options(parser)
+    engine_options.add_leaves(parser)
+    options = parser.parse_args(list(argv))
+    engine_options.check_options(options)
+    from alphagat.serving.gtp_server import GtpServer  # JAX is imported only after the flags were found right
+    from alphagat.serving.thinking import Thinker
+
+    def make_thinker(board: str | None) -> Thinker:
+        agent = engine_options.open_agent(options, board)
+        return Thinker(agent, options.max_simulations, options.leaves)
+
+    server = GtpServer(make_thinker, make_thinker(None), options.simulations, alphagat.__version__)
+    server.serve(sys.stdin, sys.stdout)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Plays as `argv` (without the program's name) says and returns the exit status."""
+    return commands.run(gtp, argv, interrupted="interrupted")
+
+
+if __name__ == "__main__":
+    commands.end(run(sys.argv[1:]))

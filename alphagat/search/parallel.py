@@ -1,0 +1,287 @@
+"""PUCT search of one position that evaluates several leaves of its tree at once.
+
+The other searches fill a device by many positions; this one is for a player with a single one. Leaves are selected
+one after the other, each as if the simulations on their way had already been counted but not yet valued: WU-UCT (Liu et
+al. 2020, "Watch the unobserved", equation 4). A simulation that runs into a leaf which is already on its way to the
+network tells nothing new and is dropped; what it leaves behind until the round ends turns the next one away.
+
+Each action is worth Q + c P sqrt(N) / (1 + n), with Q in [-1, 1] the mean of what came back, n the simulations
+through the action and N those through the node, on their way or not, and c = c1 + log((1 + N + c2) / c2) (Silver et al.
+2018, methods, "Search"). An action without any result has the mean of its node, less `first_play_reduction` times the
+root of the prior of the actions that were taken.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from alphagat.errors import UserError
+from alphagat.games.base import Game, StochasticGame
+from alphagat.games.transition import transition
+from alphagat.search.evaluator import Evaluator
+from alphagat.search.policies import Search
+from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
+
+EXPLORATION_BASE = 19652.0  # c2
+
+
+class Tree(NamedTuple):
+    """One position and what was searched of it; node 0 is its root, and nodes are in the order of their creation.
+
+    Attributes:
+      num_nodes: `[]` int32.
+      states: `[N, ...]`.
+      prior: `[N, A]` float32, 0 where illegal and only there.
+      raw_values: `[N]` float32, of the network for the player to move; 0 at the end of a game.
+      parents: `[N]` int32.
+      actions: `[N]` int32, that led here.
+      rewards: `[N]` float32, what that paid to the player who moved.
+      discounts: `[N]` float32, as in `games.transition`.
+      children: `[N, A]` int32, -1 for none.
+      visits: `[N, A]` int32, simulations through each action that came back.
+      sums: `[N, A]` float32, of what they brought, for the player to move.
+      waiting: `[N, A]` int32, simulations on their way; 0 between rounds.
+    """
+
+    num_nodes: jax.Array
+    states: Any
+    prior: jax.Array
+    raw_values: jax.Array
+    parents: jax.Array
+    actions: jax.Array
+    rewards: jax.Array
+    discounts: jax.Array
+    children: jax.Array
+    visits: jax.Array
+    sums: jax.Array
+    waiting: jax.Array
+
+
+class Leaves(NamedTuple):
+    """Where the `[K]` simulations of a round ended.
+
+    Attributes:
+      nodes: int32, the node; 0 for a simulation that was not made.
+      is_counted: bool, False for those that are dropped.
+      is_new: bool, whether the node waits for its state and its value.
+    """
+
+    nodes: jax.Array
+    is_counted: jax.Array
+    is_new: jax.Array
+
+
+class ParallelSearch(NamedTuple):
+    """Pure functions over one tree, which a caller compiles; what has grown can grow on.
+
+    Attributes:
+      start: `start(params, state) -> Tree` evaluates one state that is not over.
+      grow: `grow(params, tree, num_simulations, limit) -> Tree` goes on, in whole rounds, until the root has at least
+        so many, but never more than `limit` or `capacity` (`[]` int32 both). Where it rests changes nothing.
+      read: `read(tree) -> SearchOutput` of a batch of one: the most visited move, of equals the one of the best value,
+        shares of visits, and the mean over the simulations.
+    """
+
+    start: Callable[[Any, Any], Tree]
+    grow: Callable[[Any, Tree, Any, Any], Tree]
+    read: Callable[[Tree], SearchOutput]
+
+
+def make_growing_search(
+    game: Game,
+    evaluate: Evaluator,
+    *,
+    capacity: int,
+    num_leaves: int,
+    exploration: float = 1.25,
+    first_play_reduction: float = 0.2,
+) -> ParallelSearch:
+    """Makes the functions of a search (see the top of this file).
+
+    Args:
+      capacity: simulations that a tree has room for.
+      num_leaves: K, evaluated at once.
+      exploration: c1.
+
+    Raises:
+      UserError: the game is not one for two players without chance.
+    """
+    if isinstance(game, StochasticGame) or game.num_players != 2:
+        raise UserError(f"board {game.name}: the parallel search needs a game for two players without chance")
+    select = functools.partial(_best_action, exploration=exploration, first_play_reduction=first_play_reduction)
+
+    def start(params: Any, state: Any) -> Tree:
+        return _plant(evaluate, params, state, capacity + 1)
+
+    def grow(params: Any, tree: Tree, num_simulations: Any, limit: Any) -> Tree:
+        limit = jnp.minimum(limit, capacity)
+        target = jnp.minimum(num_simulations, limit)
+
+        def play_round(tree: Tree) -> Tree:
+            tree, leaves = _select_leaves(tree, select, num_leaves, limit - tree.visits[0].sum())
+            return _back_up(_expand(game, evaluate, params, tree, leaves), leaves)
+
+        return jax.lax.while_loop(lambda tree: tree.visits[0].sum() < target, play_round, tree)
+
+    return ParallelSearch(start, grow, read)
+
+
+def make_parallel_search(
+    game: Game, evaluate: Evaluator, *, num_simulations: int, num_leaves: int, **options: float
+) -> Search:
+    """Returns the search as others are called, for batches of one position; `options` of `make_growing_search`."""
+    start, grow, read_ = make_growing_search(game, evaluate, capacity=num_simulations, num_leaves=num_leaves, **options)
+
+    def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
+        del key, plies
+        assert states.terminated.shape == (1,), "one position at a time"
+        tree = start(params, jax.tree.map(lambda x: x[0], states))
+        return read_(grow(params, tree, num_simulations, num_simulations))
+
+    return search
+
+
+def read(tree: Tree) -> SearchOutput:
+    """Does what `ParallelSearch.read` says."""
+    visits, values = tree.visits[0], _means(tree)
+    most = (visits == visits.max()) & (tree.prior[0] > 0)
+    # Without any simulation all actions are alike, and the prior decides.
+    merit = jnp.where(visits > 0, values[0], tree.prior[0])
+    action = jnp.where(most, merit, -jnp.inf).argmax().astype(jnp.int32)
+    total = visits.sum()
+    shares = jnp.where(total > 0, visits / jnp.maximum(total, 1), tree.prior[0])
+    value = (tree.raw_values[0] + tree.sums[0].sum()) / (1 + total)
+    discounts = tree.discounts[tree.children]
+    tables = (x[None] for x in (tree.visits, values, discounts, tree.children))
+    root = root_statistics(*tables)
+    return SearchOutput(action[None], shares[None], value[None], root)
+
+
+def _means(tree: Tree) -> jax.Array:
+    return tree.sums / jnp.maximum(tree.visits, 1)
+
+
+def _plant(evaluate: Evaluator, params: Any, state: Any, num_nodes: int) -> Tree:
+    """Makes a tree that has its root only, and room for `num_nodes`."""
+    prior, value = _evaluate(evaluate, params, jax.tree.map(lambda x: x[None], state))
+    num_actions = prior.shape[1]
+
+    def table(start: float, dtype: Any, *shape: int) -> jax.Array:
+        return jnp.full((num_nodes, *shape), start, dtype)
+
+    return Tree(
+        num_nodes=jnp.int32(1),
+        states=jax.tree.map(lambda x: jnp.zeros((num_nodes, *x.shape), x.dtype).at[0].set(x), state),
+        prior=table(0, jnp.float32, num_actions).at[0].set(prior[0]),
+        raw_values=table(0, jnp.float32).at[0].set(value[0]),
+        parents=table(0, jnp.int32),
+        actions=table(0, jnp.int32),
+        rewards=table(0, jnp.float32),
+        discounts=table(0, jnp.float32),
+        children=table(-1, jnp.int32, num_actions),
+        visits=table(0, jnp.int32, num_actions),
+        sums=table(0, jnp.float32, num_actions),
+        waiting=table(0, jnp.int32, num_actions),
+    )
+
+
+def _evaluate(evaluate: Evaluator, params: Any, states: Any) -> tuple[jax.Array, jax.Array]:
+    """Returns `[K, A]` prior, 0 where illegal and only there, and `[K]` values, 0 where the game is over."""
+    evaluation = evaluate(params, states)
+    prior = jax.nn.softmax(mask_illegal(evaluation.prior_logits.astype(jnp.float32), states))
+    prior = jnp.where(states.legal_action_mask, jnp.maximum(prior, jnp.finfo(jnp.float32).tiny), 0.0)
+    return prior, jnp.where(states.terminated, 0.0, evaluation.value).astype(jnp.float32)
+
+
+def _best_action(tree: Tree, node: jax.Array, *, exploration: float, first_play_reduction: float) -> jax.Array:
+    prior, visits, sums = tree.prior[node], tree.visits[node], tree.sums[node]  # [A] each
+    taken = visits + tree.waiting[node]
+    total = 1 + taken.sum()
+    mean = (tree.raw_values[node] + sums.sum()) / (1 + visits.sum())
+    untried = mean - first_play_reduction * jnp.sqrt(jnp.where(taken > 0, prior, 0.0).sum())
+    values = jnp.where(visits > 0, sums / jnp.maximum(visits, 1), untried)
+    rate = exploration + jnp.log((1 + total + EXPLORATION_BASE) / EXPLORATION_BASE)
+    scores = values + rate * prior * jnp.sqrt(total) / (1 + taken)
+    return jnp.where(prior > 0, scores, -jnp.inf).argmax().astype(jnp.int32)
+
+
+def _select_leaves(
+    tree: Tree, select: Callable[[Tree, jax.Array], jax.Array], num_leaves: int, at_most: jax.Array
+) -> tuple[Tree, Leaves]:
+    """Walks down from the root `num_leaves` times, or `at_most`, and makes room for the nodes that are to be made."""
+    first_new, capacity = tree.num_nodes, len(tree.parents)
+
+    def walk(number: jax.Array, carry: tuple[Tree, Leaves]) -> tuple[Tree, Leaves]:
+        tree, leaves = carry
+
+        def descend(step: tuple) -> tuple:
+            node, _, waiting, _ = step
+            action = select(tree._replace(waiting=waiting), node)
+            child = tree.children[node, action]
+            goes_on = (child >= 0) & (child < first_new) & ~tree.states.terminated[child]
+            waiting = waiting.at[node, action].add(1)
+            return jnp.where(goes_on, child, node), action, waiting, goes_on
+
+        start = (jnp.int32(0), jnp.int32(0), tree.waiting, number < at_most)
+        node, action, waiting, _ = jax.lax.while_loop(lambda step: step[3], descend, start)
+        is_made = number < at_most
+        child = tree.children[node, action]
+        is_new = is_made & (child < 0)
+        leaf = jnp.where(is_new, tree.num_nodes, child)
+        row = jnp.where(is_new, leaf, capacity)  # outside: dropped
+        tree = tree._replace(
+            num_nodes=tree.num_nodes + is_new,
+            parents=tree.parents.at[row].set(node, mode="drop"),
+            actions=tree.actions.at[row].set(action, mode="drop"),
+            children=tree.children.at[jnp.where(is_new, node, capacity), action].set(leaf, mode="drop"),
+            waiting=waiting,
+        )
+        found = Leaves(jnp.where(is_made, leaf, 0), is_made & (is_new | (child < first_new)), is_new)
+        return tree, jax.tree.map(lambda all_, one: all_.at[number].set(one), leaves, found)
+
+    none = jnp.zeros(num_leaves, bool)
+    leaves = Leaves(jnp.zeros(num_leaves, jnp.int32), none, none)
+    return jax.lax.fori_loop(0, num_leaves, walk, (tree, leaves))
+
+
+def _expand(game: Game, evaluate: Evaluator, params: Any, tree: Tree, leaves: Leaves) -> Tree:
+    """Plays the moves to the new nodes and evaluates these, all at once."""
+    rows = jnp.where(leaves.is_new, leaves.nodes, 0)
+    before = jax.tree.map(lambda x: x[tree.parents[rows]], tree.states)
+    keys = jax.random.split(jax.random.key(0), len(rows))  # nothing is left to chance
+    after = jax.vmap(game.step)(before, tree.actions[rows], keys)
+    rewards, discounts = jax.vmap(transition)(before, after)
+    prior, values = _evaluate(evaluate, params, after)
+    rows = jnp.where(leaves.is_new, leaves.nodes, len(tree.parents))  # outside: dropped
+
+    def put(table: jax.Array, new: jax.Array) -> jax.Array:
+        return table.at[rows].set(new, mode="drop")
+
+    return tree._replace(
+        states=jax.tree.map(put, tree.states, after),
+        prior=put(tree.prior, prior),
+        raw_values=put(tree.raw_values, values),
+        rewards=put(tree.rewards, rewards),
+        discounts=put(tree.discounts, discounts),
+    )
+
+
+def _back_up(tree: Tree, leaves: Leaves) -> Tree:
+    """Brings the values of the leaves up to the root, all at once, one level of the tree after the other."""
+
+    def rise(carry: tuple) -> tuple:
+        nodes, values, visits, sums, waiting = carry
+        parents, actions = tree.parents[nodes], tree.actions[nodes]
+        values = tree.rewards[nodes] + tree.discounts[nodes] * values
+        rows = jnp.where(nodes > 0, parents, len(tree.parents))  # outside: dropped
+        visits = visits.at[rows, actions].add(leaves.is_counted.astype(jnp.int32), mode="drop")
+        sums = sums.at[rows, actions].add(jnp.where(leaves.is_counted, values, 0.0), mode="drop")
+        waiting = waiting.at[rows, actions].add(-1, mode="drop")
+        return jnp.where(nodes > 0, parents, 0), values, visits, sums, waiting
+
+    start = (leaves.nodes, tree.raw_values[leaves.nodes], tree.visits, tree.sums, tree.waiting)
+    _, _, visits, sums, waiting = jax.lax.while_loop(lambda carry: (carry[0] > 0).any(), rise, start)
+    return tree._replace(visits=visits, sums=sums, waiting=waiting)

@@ -1,0 +1,263 @@
+"""A player that speaks GTP, the Go Text Protocol (version 2), for every board whose moves have names of one word.
+
+- Moves are called as in `Game.action_names`, in any case: `d4`, `pass`, a column of Connect Four. Black moves first.
+- Players take turns by the rules of the board, but for what `turns` says.
+- Hex is Black from top to bottom, a1 at the top left. A swap is `swap-pieces`.
+- Komi ends in .5. Nothing is removed as dead: play on until all that is dead was taken.
+- By the clock, a move gets the time that `clock` says, by whatever the search makes of it, and no more simulations than
+  one was started with. Without a clock it gets its number of simulations.
+- An analysis goes on until the next line arrives; its `winrate` is (1 + value) / 2, so a draw is half a win.
+"""
+
+import functools
+import inspect
+import re
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from alphagat.errors import UserError
+from alphagat.games.go import GoGame
+from alphagat.serving import boards, reports, scores
+from alphagat.serving.clock import Clock
+from alphagat.serving.lines import Lines
+from alphagat.serving.live_game import IllegalMoveError
+from alphagat.serving.thinking import Progress, Thinker
+from alphagat.serving.turns import Turns
+
+COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
+
+
+class CommandError(Exception):
+    """What is answered to a command that fails; one line."""
+
+
+class GtpServer:
+    """One game, and who plays it. A command's function returns the answer, if any, or raises what is answered."""
+
+    def __init__(self, make_thinker: Callable[[str], Thinker], thinker: Thinker, simulations: int | None, version: str):
+        """Begins a game.
+
+        Args:
+          make_thinker: makes the player for another board of the family.
+          simulations: for a move; None: with a clock as many as there is time for, else those of the run's config.
+
+        Raises:
+          UserError: a name of a move has several words.
+        """
+        self._make_thinker, self._thinkers = make_thinker, {thinker.agent.game.name: thinker}
+        self._simulations = simulations
+        self._setting: Clock | None = None
+        self._analysis: tuple[str, float] | None = None  # its dialect and seconds between lines, while it goes on
+        self._set_board(thinker.agent.game.name)
+        self._commands = {
+            "protocol_version": lambda: "2",
+            "name": lambda: "AlphaGAT",
+            "version": lambda: version,
+            "known_command": lambda name: "true" if name in self._commands else "false",
+            "list_commands": lambda: "\n".join(sorted(self._commands)),
+            "quit": lambda: "",
+            "boardsize": self._boardsize,
+            "clear_board": lambda: self._set_board(self._turns.game.name),
+            "play": self._play,
+            "genmove": self._genmove,
+            "undo": lambda: self._turns.undo(),
+            "showboard": lambda: "\n" + self._turns.game.render(self._turns.position.state),
+            "final_score": self._final_score,
+            "time_settings": self._time_settings,
+            "kgs-time_settings": self._kgs_time_settings,
+            "time_left": self._time_left,
+            "lz-analyze": functools.partial(self._begin_analysis, "lz"),
+            "kata-analyze": functools.partial(self._begin_analysis, "kata"),
+        }
+        if isinstance(thinker.agent.game, GoGame):
+            self._commands["komi"] = self._komi
+
+    def serve(self, source: TextIO, out: TextIO) -> None:
+        """Answers the lines of `source` until it ends or one says quit."""
+        lines = Lines(source)
+        for line in lines:
+            words = _words(line)
+            if not words:
+                continue
+            number = words.pop(0) if words[0].isdigit() else ""
+            if not words:
+                continue
+            answer = self.answer(words)
+            if self._analysis is not None:
+                _write(out, f"={number}\n")
+                self._analyze(lines, out)
+                _write(out, "\n")
+                continue
+            sign, text = answer
+            _write(out, f"{sign}{number} {text}".rstrip(" ") + "\n\n")
+            if words[0] == "quit":
+                return
+
+    def answer(self, words: list[str]) -> tuple[str, str]:
+        """Carries out one command and returns `=` or `?` and the text of the answer."""
+        command = self._commands.get(words[0])
+        if command is None:
+            return "?", "unknown command"
+        try:
+            arguments = inspect.signature(command).bind(*words[1:])
+        except TypeError:
+            return "?", "syntax error: too few or too many words"
+        try:
+            return "=", command(*arguments.args) or ""
+        except (CommandError, IllegalMoveError, UserError) as error:
+            return "?", " ".join(str(error).split())
+        except Exception as error:  # a game goes on better without this command than without its engine
+            return "?", f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
+
+    def _boardsize(self, size: str) -> None:
+        try:
+            self._set_board(boards.resize(self._turns.game, _int(size)))
+        except UserError as error:
+            raise CommandError("unacceptable size") from error
+
+    def _komi(self, komi: str) -> None:
+        game, before = self._turns.game, self._turns
+        assert isinstance(game, GoGame)
+        try:
+            name = boards.with_komi(game, _float(komi))
+        except UserError as error:
+            raise CommandError(f"komi {komi} cannot be: take one that ends in .5, from 0.5 to 39.5") from error
+        self._set_board(name)
+        for player, move in zip(before.position.players, before.position.moves):
+            self._turns.play_for(player, move)
+
+    def _play(self, colour: str, vertex: str) -> None:
+        try:
+            self._turns.play_for(_player(colour), boards.move_name(self._turns.game, vertex))
+        except IllegalMoveError as error:
+            raise CommandError(f"illegal move: {error}") from error
+
+    def _genmove(self, colour: str) -> str:
+        player, begin, turns = _player(colour), time.monotonic(), self._turns
+        turns.give_turn(player)
+        if turns.is_over:
+            raise CommandError("the game is over")
+        clock, simulations, seconds = self._clocks[player], self._simulations, None
+        if clock is not None:
+            seconds = clock.seconds_for_move(turns.game.max_plies - len(turns.position.moves))
+        elif simulations is None:
+            simulations = self._thinker.agent.config.evaluation.num_simulations
+        action = int(self._thinker.analyze(turns.position.state, simulations, seconds).action)
+        name = turns.game.action_name(turns.position.state, action)
+        turns.play_for(player, name)
+        if clock is not None:
+            clock.spend(time.monotonic() - begin)
+        return boards.vertex(turns.game, name)
+
+    def _final_score(self) -> str:
+        found = scores.score(self._turns)
+        if found is None:
+            raise CommandError("cannot score: the game is not over")
+        return found
+
+    # Time. What is set here is for both players; `time_left` is for one.
+
+    def _time_settings(self, main: str, overtime: str, moves: str) -> None:
+        main_seconds, overtime_seconds, num_moves = _float(main), _float(overtime), _int(moves)
+        is_unlimited = (overtime_seconds > 0 and num_moves == 0) or not (main_seconds or overtime_seconds)
+        self._set_clock(None if is_unlimited else Clock(main_seconds, overtime_seconds, max(1, num_moves)))
+
+    def _kgs_time_settings(self, system: str, *numbers: str) -> None:
+        values = [_float(number) for number in numbers]
+        match system, values:
+            case "none", []:
+                self._set_clock(None)
+            case "absolute", [main]:
+                self._set_clock(Clock(main))
+            case "byoyomi", [main, period, _]:  # the periods are not used up where each move keeps within one
+                self._set_clock(Clock(main, period))
+            case "canadian", [main, overtime, moves] if moves >= 1:
+                self._set_clock(Clock(main, overtime, int(moves)))
+            case _:
+                raise CommandError("syntax error: want none, absolute, byoyomi or canadian, and their numbers")
+
+    def _time_left(self, colour: str, seconds: str, moves: str) -> None:
+        player, left, num_moves = _player(colour), _float(seconds), _int(moves)
+        known = self._setting or Clock(0.0)
+        if num_moves == 0:
+            self._clocks[player] = Clock(left, known.overtime, known.moves)
+        else:
+            self._clocks[player] = Clock(0.0, left, num_moves)
+
+    # Analysis, in the dialects of Leela Zero and KataGo.
+
+    def _begin_analysis(self, dialect: str, *words: str) -> None:
+        rest = [word for word in words if word != "interval"]
+        if rest and rest[0].lower() in COLOURS:
+            self._turns.check_turn(_player(rest.pop(0)))
+        if len(rest) > 1:
+            raise CommandError(f"syntax error: {rest[1]} is unknown; want [COLOUR] [CENTISECONDS]")
+        if self._turns.is_over:
+            raise CommandError("the game is over")
+        self._analysis = dialect, max(1, _int(rest[0]) if rest else 100) / 100
+
+    def _analyze(self, lines: Lines, out: TextIO) -> None:
+        assert self._analysis is not None
+        (dialect, interval), self._analysis = self._analysis, None
+        position, told_at, last = self._turns.position, 0.0, None
+        for progress in self._thinker.think(position.state):
+            last = progress
+            if lines.has_more():
+                break
+            if progress.seconds - told_at >= interval:
+                told_at = progress.seconds
+                self._tell(dialect, progress, out)
+        if last is not None and (told_at < last.seconds):
+            self._tell(dialect, last, out)
+        while not lines.has_more():
+            time.sleep(0.01)
+
+    def _tell(self, dialect: str, progress: Progress, out: TextIO) -> None:
+        position = self._turns.position
+        moves = reports.ranked_moves(position.game, position.state, progress.read())
+        _write(out, " ".join(reports.gtp_info(dialect, position.game, move) for move in moves) + "\n")
+
+    # The game.
+
+    def _set_board(self, name: str) -> None:
+        """Begins a new game on a board of that name. Raises UserError, and then the old one stays."""
+        if name not in self._thinkers:
+            self._thinkers[name] = self._make_thinker(name)
+        self._thinker = self._thinkers[name]
+        if not boards.has_names(self._thinker.agent.game):
+            raise UserError(f"board {name}: its moves have names of several words, which GTP cannot tell")
+        self._turns = Turns(self._thinker.agent.game)
+        self._set_clock(self._setting)
+
+    def _set_clock(self, setting: Clock | None) -> None:
+        self._setting = setting
+        self._clocks = [None if setting is None else Clock(**vars(setting)) for _ in range(2)]
+
+
+def _words(line: str) -> list[str]:
+    """Splits a line as the protocol says: control characters and comments dropped."""
+    return re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line).partition("#")[0].split()
+
+
+def _player(colour: str) -> int:
+    if colour.lower() not in COLOURS:
+        raise CommandError(f"syntax error: {colour} is no colour")
+    return COLOURS[colour.lower()]
+
+
+def _int(word: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", word):
+        raise CommandError(f"syntax error: {word} is no whole number")
+    return int(word)
+
+
+def _float(word: str) -> float:
+    if not re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{0,9})?", word):
+        raise CommandError(f"syntax error: {word} is no number")
+    return float(word)
+
+
+def _write(out: TextIO, text: str) -> None:
+    out.write(text)
+    out.flush()

@@ -1,0 +1,139 @@
+"""What faces and server tell each other, as JSON: requests with their limits, and positions and analyses as dicts."""
+
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from alphagat.games.base import Game
+from alphagat.serving.analysis import Analysis
+from alphagat.serving.playthrough import Playthrough, Playthroughs
+
+MAX_MOVES = 4096
+Number = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
+Name = Annotated[str, StringConstraints(max_length=40, strict=True)]
+DECIMALS = 4
+
+
+class GameRequest(BaseModel):
+    """Asks about a game: its board, and its moves as numbers or names of actions."""
+
+    model_config = ConfigDict(extra="forbid")
+    board: Name
+    moves: list[Number | Name] = Field(default=[], max_length=MAX_MOVES)
+    seed: int = Field(default=0, ge=0, lt=2**32, strict=True)  # of what chance does
+
+
+class AnalysisRequest(GameRequest):
+    """Asks for an analysis of the position."""
+
+    simulations: Number
+
+
+class RecordRequest(GameRequest):
+    """Asks for the game as a file; the names are those of player 0 and player 1."""
+
+    names: tuple[Name, Name] = ("", "")
+
+
+def describe_position(game: Game, so_far: Playthrough, last: dict[str, Any] | None) -> dict[str, Any]:
+    """Describes a position: who is to move, what is legal and where it lies on the drawing, and how it ended.
+
+    `last` is the move that led there (`describe_move`). A place is `[x, y, width, height]` of a middle and a size in
+    pixels of `svg`, or None where nothing is drawn.
+    """
+    state, (nodes, actions) = so_far.state, _places(game, so_far.state)
+    topology = game.topology
+    legal = [
+        {
+            "action": action,
+            "name": name,
+            "from": int(topology.action_senders[action]),
+            "to": int(topology.action_receivers[action]),
+            "place": actions[action],
+        }
+        for action, name in zip(so_far.legal, game.names_of(state, so_far.legal))
+    ]
+    best = so_far.returns.max()
+    winners = np.flatnonzero(so_far.returns == best).tolist()
+    return {
+        "board": game.name,
+        "moves": [step._asdict() for step in so_far.steps],
+        "last": last,
+        "player": int(state.current_player),
+        "over": bool(state.terminated),
+        "winner": winners[0] if state.terminated and len(winners) == 1 and game.num_players == 2 else None,
+        "points": float(so_far.returns[0]) if game.num_players == 1 else None,
+        "svg": game.render_svg(state),
+        "text": game.render(state),
+        "nodes": nodes,
+        "legal": legal,
+    }
+
+
+def describe_analysis(
+    game: Game, so_far: Playthrough, analysis: Analysis, line: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Describes an analysis of the position that was reached, its numbers by legal action in ascending order.
+
+    Values are for the player to move; what no simulation has visited has the value None. `line` is the principal
+    variation (`describe_line`).
+    """
+    legal = list(so_far.legal)
+    return {
+        "player": int(so_far.state.current_player),
+        "action": int(analysis.action),
+        "value": _number(analysis.value),
+        "network_value": _number(analysis.network_value),
+        "prior": [_number(x) for x in analysis.prior[legal]],
+        "policy": [_number(x) for x in analysis.policy[legal]],
+        "visits": analysis.visits[legal].tolist(),
+        "values": [_number(x) for x in analysis.action_values[legal]],
+        "variation": line,
+    }
+
+
+def describe_move(game: Game, state: Any, action: int) -> dict[str, Any]:
+    """Describes a move in `state`: its player, the place that it comes from, if it leaves one, and where it leads."""
+    nodes, actions = _places(game, state)
+    sender, receiver = int(game.topology.action_senders[action]), int(game.topology.action_receivers[action])
+    return {
+        "action": action,
+        "name": game.action_name(state, action),
+        "player": int(state.current_player),
+        "from": nodes[sender] if sender != receiver else None,
+        "place": actions[action],
+    }
+
+
+def describe_line(games: Playthroughs, game: Game, request: GameRequest, variation: np.ndarray) -> list[dict[str, Any]]:
+    """Describes the moves of a variation from the position that `request` tells of; -1 after its end."""
+    line, moves = [], list(request.moves)
+    for action in variation[variation >= 0].tolist():
+        line.append(describe_move(game, games.replay(request.seed, moves).state, action))
+        moves.append(action)
+    return line
+
+
+def describe_attention(game: Game, weights: np.ndarray) -> dict[str, Any]:
+    """Describes attention: for each block and head, the weight of each edge from `senders` to `receivers`."""
+    topology = game.topology
+    return {
+        "senders": topology.senders.tolist(),
+        "receivers": topology.receivers.tolist(),
+        "kinds": [topology.vocabulary.node_kinds[kind] for kind in topology.node_kinds],
+        "weights": np.round(weights.astype(float), DECIMALS).tolist(),
+    }
+
+
+def _places(game: Game, state: Any) -> tuple[list, list]:
+    """Returns the places of nodes and of actions."""
+    return _listed(game.node_places(state)), _listed(game.action_places(state))
+
+
+def _listed(places: np.ndarray) -> list[list[float] | None]:
+    return [None if np.isnan(place).any() else place.tolist() for place in np.round(places, 1)]
+
+
+def _number(x: Any) -> float | None:
+    return None if np.isnan(x) else round(float(x), DECIMALS)

@@ -1,0 +1,114 @@
+"""Games replayed from their moves, with the positions on the way kept for who goes on from them or takes back."""
+
+import collections
+import hashlib
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from alphagat.errors import UserError
+from alphagat.games.base import Game
+
+MAX_KEPT = 2048  # positions
+
+
+class Step(NamedTuple):
+    """One move of a game.
+
+    Attributes:
+      action: its number.
+      name: `game.action_name` of it.
+      player: who made it.
+    """
+
+    action: int
+    name: str
+    player: int
+
+
+class Playthrough(NamedTuple):
+    """A game so far.
+
+    Attributes:
+      state: the position reached, with numpy leaves.
+      legal: the legal actions there, ascending; none at the end.
+      steps: the moves that led to it.
+      returns: `[num_players]` float64, what the moves paid to each player.
+    """
+
+    state: Any
+    legal: tuple[int, ...]
+    steps: tuple[Step, ...]
+    returns: np.ndarray
+
+
+class Playthroughs:
+    """Replays games on one board by its rules; any thread may call it.
+
+    Chance is drawn from a seed and the number of the ply, so that equal moves give equal games.
+    """
+
+    def __init__(self, game: Game):
+        self._game = game
+        self._init = jax.jit(lambda seed: _with_mask(game.init(jax.random.key(seed))))
+        self._step = jax.jit(
+            lambda state, action, seed, ply: _with_mask(
+                game.step(state, action, jax.random.fold_in(jax.random.key(seed), ply))
+            )
+        )
+        self._kept: collections.OrderedDict[bytes, Playthrough] = collections.OrderedDict()  # by `_digest`
+        self._lock = threading.Lock()  # one replay at a time, so that long games of some leave room to others
+        self._cpu = jax.local_devices(backend="cpu")[0]  # one move at a time is nothing for an accelerator
+
+    def replay(self, seed: int, moves: Sequence[int | str]) -> Playthrough:
+        """Plays `moves`, actions by number or by name, from the first position.
+
+        Raises:
+          UserError: a move is not legal.
+        """
+        with self._lock, jax.default_device(self._cpu):
+            digests = [hashlib.blake2b(str(seed).encode(), digest_size=16).digest()]
+            for move in moves:
+                digests.append(hashlib.blake2b(digests[-1] + repr(move).encode(), digest_size=16).digest())
+            known = next((ply for ply in range(len(moves), -1, -1) if digests[ply] in self._kept), None)
+            if known is None:
+                known, game = 0, self._first(seed)
+                self._keep(digests[0], game)
+            else:
+                game = self._kept[digests[known]]
+                self._kept.move_to_end(digests[known])
+            for ply in range(known, len(moves)):
+                game = self._after(seed, game, moves[ply])
+                self._keep(digests[ply + 1], game)
+            return game
+
+    def _first(self, seed: int) -> Playthrough:
+        state, mask = jax.device_get(self._init(np.uint32(seed)))
+        return Playthrough(state, _true(mask), (), np.zeros(self._game.num_players))
+
+    def _after(self, seed: int, game: Playthrough, move: int | str) -> Playthrough:
+        state, ply, legal = game.state, len(game.steps), game.legal
+        called: list[int | str] = [*(self._game.names_of(state, legal) if isinstance(move, str) else legal)]
+        if move not in called:
+            why = "it is not legal there" if legal else "the game is over"
+            raise UserError(f"move {ply + 1}, {move}: {why}; give legal moves only")
+        action = legal[called.index(move)]
+        step = Step(action, self._game.action_name(state, action), int(state.current_player))
+        after, mask = jax.device_get(self._step(state, np.int32(action), np.uint32(seed), np.uint32(ply + 1)))
+        return Playthrough(after, _true(mask), (*game.steps, step), game.returns + after.rewards)
+
+    def _keep(self, digest: bytes, game: Playthrough) -> None:
+        self._kept[digest] = game
+        if len(self._kept) > MAX_KEPT:
+            self._kept.popitem(last=False)
+
+
+def _with_mask(state: Any) -> tuple[Any, jax.Array]:
+    return state, state.legal_action_mask
+
+
+def _true(mask: np.ndarray) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(mask).tolist())

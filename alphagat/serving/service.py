@@ -1,0 +1,198 @@
+"""One batched evaluation service behind all faces.
+
+Requests of many threads are gathered, evaluated together on the device, and each answered to who sent it. A request
+names its program, such as a board with a number of simulations; requests of one program share a batch. Programs with
+waiting requests take turns, so that none waits for ever.
+"""
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import jax
+import numpy as np
+
+from alphagat.errors import UserError
+from alphagat.serving.service_metrics import ServiceMetrics
+
+Evaluate = Callable[[Any], Any]  # states [B] -> a pytree of arrays with [B] before each shape
+FACTOR = 4  # from one size of batch to the next: a few programs to compile, and no long wait for one position
+
+
+class Busy(Exception):
+    """Refuses a request: too many are waiting, or the service has been closed.
+
+    Attributes:
+      retry_after_s: when to ask again, in whole seconds.
+    """
+
+    retry_after_s = 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Request:
+    state: Any
+    answer: Future
+    arrived: float  # seconds of the monotonic clock
+
+
+def batch_sizes(max_batch: int) -> tuple[int, ...]:
+    """Returns the sizes that batches are padded to: 1, 4, 16 and so on, and the largest."""
+    sizes = [1]
+    while sizes[-1] * FACTOR < max_batch:
+        sizes.append(sizes[-1] * FACTOR)
+    return tuple(sorted({*sizes, max_batch}))
+
+
+class BatchService:
+    """Evaluates states in batches, on a thread of its own; all methods may be called from any thread.
+
+    A request that nobody waits for any more is taken back by `Future.cancel`, and costs nothing unless it has begun.
+    """
+
+    def __init__(
+        self, prepare: Callable[[Hashable], Evaluate], *, max_batch: int, max_wait_ms: float, max_queue: int
+    ) -> None:
+        """Starts the thread.
+
+        Args:
+          prepare: gives the evaluation that a program stands for; called for each batch, from one thread.
+          max_batch: positions in one evaluation.
+          max_wait_ms: how long the device, when free, waits for those to ask again who have just been answered.
+          max_queue: requests that may wait; more are refused.
+
+        Raises:
+          UserError: a size is out of range.
+        """
+        for name, size, least in (
+            ("max_batch", max_batch, 1),
+            ("max_wait_ms", max_wait_ms, 0),
+            ("max_queue", max_queue, 1),
+        ):
+            if not size >= least:
+                raise UserError(f"--{name} {size}: take at least {least}")
+        self._prepare, self._sizes, self._max_wait_s, self._max_queue = (
+            prepare,
+            batch_sizes(max_batch),
+            max_wait_ms / 1000,
+            max_queue,
+        )
+        self._waiting: dict[Hashable, dict[_Request, None]] = {}  # by program, whose turn it is first; never empty ones
+        self._changed = threading.Condition()  # guards `_waiting`, `_expected`, `_free_since` and `_closed`
+        self._expected: tuple[Hashable, int] = (None, 0)  # how many requests of the last program may soon wait
+        self._free_since = 0.0
+        self._closed = False
+        self._metrics = ServiceMetrics()
+        self._thread = threading.Thread(target=self._work, name="evaluation", daemon=True)
+        self._thread.start()
+
+    def submit(self, program: Hashable, state: Any) -> Future:
+        """Queues one state, a pytree of arrays, and returns the future of its row of the evaluation.
+
+        Raises:
+          Busy: the queue is full, or the service has been closed.
+        """
+        request = _Request(state, Future(), time.monotonic())
+        with self._changed:
+            if self._closed or self._num_waiting() >= self._max_queue:
+                self._metrics.count("refused")
+                raise Busy(
+                    "the service has been closed" if self._closed else f"{self._max_queue} requests wait already"
+                )
+            self._waiting.setdefault(program, {})[request] = None
+            self._metrics.count("accepted")
+            self._changed.notify_all()
+        request.answer.add_done_callback(lambda answer: answer.cancelled() and self._forget(program, request))
+        return request.answer
+
+    def metrics(self) -> dict[str, Any]:
+        """Returns counts, the queue's length now, batches by size, and percentiles of recent latencies in ms."""
+        with self._changed:
+            queue_length = self._num_waiting()
+        return {"queue_length": queue_length, **self._metrics.summary()}
+
+    def close(self) -> None:
+        """Lets the batch on the device end, refuses what waits with `Busy`, and ends the thread; may be repeated."""
+        with self._changed:
+            self._closed = True
+            left = [request for requests in self._waiting.values() for request in requests]
+            self._waiting.clear()
+            self._changed.notify_all()
+        for request in left:
+            if request.answer.set_running_or_notify_cancel():
+                self._metrics.count("refused")
+                request.answer.set_exception(Busy("the service has been closed"))
+        self._thread.join()
+
+    def __enter__(self) -> "BatchService":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _num_waiting(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def _forget(self, program: Hashable, request: _Request) -> None:
+        """Takes a cancelled request out of the queue, so that its place is free."""
+        self._metrics.count("cancelled")
+        with self._changed:
+            requests = self._waiting.get(program, {})
+            if requests.pop(request, request) is None and not requests:
+                del self._waiting[program]
+
+    def _work(self) -> None:
+        while (batch := self._next_batch()) is not None:
+            program, requests = batch
+            if requests:
+                self._answer(program, requests)
+
+    def _next_batch(self) -> tuple[Hashable, list[_Request]] | None:
+        """Waits for requests and takes those of one program; None once the service is closed.
+
+        Clients who have been answered often ask again at once. They are given `max_wait_ms`: without that they split
+        into halves that take turns, and each batch costs as much as one of them all. A client alone never waits.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            if self._closed:
+                return None
+            program, max_batch = next(iter(self._waiting)), self._sizes[-1]
+            enough = min(max_batch, self._expected[1] if self._expected[0] == program else 1)
+            self._changed.wait_for(
+                lambda: self._closed or len(self._waiting.get(program, ())) >= enough,
+                max(0.0, self._free_since + self._max_wait_s - time.monotonic()),
+            )
+            requests = list(self._waiting.pop(program, ()))
+            if len(requests) > max_batch:
+                self._waiting[program] = dict.fromkeys(requests[max_batch:])  # the others' turn comes first
+            taken = requests[:max_batch]
+        return program, [request for request in taken if request.answer.set_running_or_notify_cancel()]
+
+    def _answer(self, program: Hashable, requests: Sequence[_Request]) -> None:
+        """Evaluates a batch and answers each request; an error goes to all of them, and the service goes on."""
+        try:
+            rows = self._evaluate(program, [request.state for request in requests])
+        except Exception as error:
+            self._metrics.count("failed", len(requests))
+            for request in requests:
+                request.answer.set_exception(error)
+            return
+        now = time.monotonic()
+        self._metrics.add_batch([now - request.arrived for request in requests])
+        with self._changed:
+            self._expected = program, len(self._waiting.get(program, ())) + len(requests)
+            self._free_since = now
+        for request, row in zip(requests, rows, strict=True):
+            request.answer.set_result(row)
+
+    def _evaluate(self, program: Hashable, states: list[Any]) -> list[Any]:
+        """Pads to one of the sizes, evaluates on the device, and returns the rows of `states` as numpy."""
+        size = next(size for size in self._sizes if size >= len(states))
+        padded = states + states[-1:] * (size - len(states))
+        batch = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)
+        outputs = jax.tree.map(np.asarray, self._prepare(program)(batch))
+        return [jax.tree.map(lambda leaf, row=row: leaf[row], outputs) for row in range(len(states))]

@@ -1,0 +1,91 @@
+"""Thinking about one position for some simulations, for some time, or until somebody says stop."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from alphagat.search.parallel import Tree, make_growing_search
+from alphagat.serving.analysis import Analysis, make_analysis
+from alphagat.training.agent import Agent
+
+SLICE_SECONDS = 0.05  # of thinking, after which time and input are looked at
+FIRST_SLICE = 8  # simulations, while the speed is not known
+ACCELERATOR_LEAVES = 8
+
+
+class Progress(NamedTuple):
+    """How far a thought has come.
+
+    Attributes:
+      simulations: so far.
+      seconds: so far.
+      read: returns the `Analysis` of the position, without `[B]`; to be called before the thought goes on.
+    """
+
+    simulations: int
+    seconds: float
+    read: Callable[[], Analysis]
+
+
+class Thinker:
+    """An agent and its search, compiled: PUCT that grows one tree (`search.parallel`), without noise.
+
+    Attributes:
+      agent: whose network it is.
+      max_simulations: that a tree has room for.
+      speed: simulations per second of the last thought; None before the first.
+    """
+
+    def __init__(self, agent: Agent, max_simulations: int, num_leaves: int | None = None):
+        """Compiles the search and measures its speed.
+
+        Args:
+          num_leaves: positions per call of the network; None: 1 on a CPU, where more take as much longer.
+
+        Raises:
+          UserError: the game is not one for two players without chance.
+        """
+        self.agent, self.max_simulations, self.speed = agent, max_simulations, None
+        self._num_leaves = num_leaves or (1 if jax.default_backend() == "cpu" else ACCELERATOR_LEAVES)
+        search = make_growing_search(agent.game, agent.evaluator, capacity=max_simulations, num_leaves=self._num_leaves)
+        self._start, self._grow = jax.jit(search.start), jax.jit(search.grow, donate_argnums=1)
+
+        def read(tree: Tree) -> Analysis:
+            analysis = make_analysis(tree.prior[:1], tree.raw_values[:1], search.read(tree))
+            return jax.tree.map(lambda x: x[0], analysis)
+
+        self._read = jax.jit(read)
+        first = agent.game.init(jax.random.key(0))
+        for _ in range(2):  # compiles, then measures
+            for progress in self.think(first, simulations=FIRST_SLICE):
+                progress.read()
+
+    def think(self, state: Any, simulations: int | None = None, seconds: float | None = None) -> Iterator[Progress]:
+        """Thinks about a state in which somebody can move, in slices of time, and stops wherever the caller does.
+
+        Args:
+          simulations: at most; None: as many as there is room for. The result depends on nothing else.
+          seconds: ends the thought by the clock; the last slice is cut by the speed of those before.
+        """
+        begin = time.monotonic()
+        limit = min(simulations or self.max_simulations, self.max_simulations)
+        params, tree = self.agent.params, self._start(self.agent.params, state)
+        done, spent = 0, 0.0
+        while done < limit and (seconds is None or spent < seconds or not done):
+            slice_seconds = SLICE_SECONDS if seconds is None else min(SLICE_SECONDS, seconds - spent)
+            slice_size = max(1, int((self.speed or 0) * slice_seconds)) if self.speed else FIRST_SLICE
+            started = time.monotonic()
+            tree = self._grow(params, tree, done + slice_size, limit)
+            before, done = done, int(tree.visits[0].sum())
+            now = time.monotonic()
+            self.speed = (done - before) / max(now - started, 1e-6)
+            spent = now - begin
+            yield Progress(done, spent, lambda tree=tree: jax.tree.map(np.asarray, self._read(tree)))
+
+    def analyze(self, state: Any, simulations: int | None = None, seconds: float | None = None) -> Analysis:
+        """Thinks to the end, as `think` does, and returns what it found."""
+        *_, last = self.think(state, simulations, seconds)
+        return last.read()

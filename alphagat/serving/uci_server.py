@@ -1,0 +1,189 @@
+"""A player of chess that speaks UCI, the Universal Chess Interface.
+
+- `go` takes `nodes`, `movetime`, the clock, `infinite`; without any, the number of simulations that it was started
+  with. A node is a simulation. There is no limit by `depth`, `mate` or `searchmoves`, and no pondering: an `info
+  string` says so, and the rest of the line counts.
+- `score cp` is 100 tan(pi / 2 value) for the value in [-1, 1] of the player to move. With UCI_ShowWDL, half of what is
+  not won or lost is shown on either side: the network tells no draws apart.
+- A position of FEN has no moves before it that could be repeated.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from alphagat.errors import UserError
+from alphagat.serving import fen, reports
+from alphagat.serving.analysis import Analysis
+from alphagat.serving.clock import less_lag, seconds_with_increment
+from alphagat.serving.lines import Lines
+from alphagat.serving.live_game import IllegalMoveError, LiveGame
+from alphagat.serving.thinking import Progress, Thinker
+
+INFO_SECONDS = 1.0
+NUMBERS = ("nodes", "movetime", "wtime", "btime", "winc", "binc", "movestogo")
+IGNORED = ("depth", "mate", "searchmoves", "ponder")
+NO_MOVE = "bestmove (none)"
+
+
+class UciServer:
+    """One game of chess, and who plays it."""
+
+    def __init__(self, thinker: Thinker, simulations: int | None, version: str):
+        """Begins a game.
+
+        Args:
+          simulations: of `go` without a limit; None: those of the run's config.
+
+        Raises:
+          UserError: the board is not chess.
+        """
+        game = thinker.agent.game
+        if game.name != "chess":
+            raise UserError(f"board {game.name}: UCI is for chess only; see python -m alphagat.gtp")
+        self._thinker, self._version = thinker, version
+        self._simulations = simulations or thinker.agent.config.evaluation.num_simulations
+        self._shows_wdl = False
+        self._game: LiveGame | None = LiveGame(game)  # None: the last position was refused
+        self._start: str = fen.START
+        self._lines: Lines
+        self._out: TextIO
+
+    def serve(self, source: TextIO, out: TextIO) -> None:
+        """Answers the lines of `source` until it ends or one says quit."""
+        self._lines, self._out = Lines(source), out
+        for line in self._lines:
+            command, *words = line.split() or [""]
+            if command == "quit":
+                return
+            if command == "uci":
+                self._introduce()
+            elif command == "isready":
+                self._say("readyok")
+            elif command == "setoption":
+                self._set_option(words)
+            elif command == "ucinewgame":
+                self._set_position(fen.START, [])
+            elif command == "position":
+                self._read_position(words)
+            elif command == "go":
+                self._go(words)
+            elif command not in ("", "stop", "debug", "register", "ponderhit"):
+                self._say(f"info string unknown command {command}")
+
+    def _introduce(self) -> None:
+        self._say(f"id name AlphaGAT {self._version}")
+        self._say("id author the AlphaGAT contributors")
+        self._say(
+            f"option name Simulations type spin default {self._simulations} min 1 max {self._thinker.max_simulations}"
+        )
+        self._say("option name UCI_ShowWDL type check default false")
+        self._say("uciok")
+
+    def _set_option(self, words: Sequence[str]) -> None:
+        match = re.fullmatch("name (.+?) value (.+)", " ".join(words))
+        name, value = match.groups() if match else (" ".join(words), "")
+        if name.lower() == "simulations" and value.isdigit() and 1 <= int(value) <= self._thinker.max_simulations:
+            self._simulations = int(value)
+        elif name.lower() == "uci_showwdl" and value in ("true", "false"):
+            self._shows_wdl = value == "true"
+        else:
+            self._say(f"info string there is no option {name!r} with a value {value!r}")
+
+    def _read_position(self, words: Sequence[str]) -> None:
+        split = list(words).index("moves") if "moves" in words else len(words)
+        kind, moves = words[:1], words[split + 1 :]
+        self._set_position(fen.START if kind == ["startpos"] else " ".join(words[1:split]), moves)
+
+    def _set_position(self, start: str, moves: Sequence[str]) -> None:
+        """Sets the board up anew, or plays what it lacks of the moves; what cannot be is told and leaves no board."""
+        game, self._game = self._game, None
+        try:
+            if game is None or start != self._start or tuple(moves[: len(game.position.moves)]) != game.position.moves:
+                state = None if start == fen.START else fen.state_from_fen(start)
+                game = LiveGame(self._thinker.agent.game, state)
+            for move in moves[len(game.position.moves) :]:
+                game.play(move)
+        except (UserError, IllegalMoveError) as error:
+            self._say(f"info string position refused: {error}")
+            return
+        self._game, self._start = game, start
+
+    def _go(self, words: Sequence[str]) -> None:
+        game = self._game
+        if game is None or game.is_over:
+            self._say(f"info string {'there is no position' if game is None else 'the game is over'}")
+            self._say(NO_MOVE)
+            return
+        limits = self._read_limits(words)
+        is_infinite = "infinite" in words
+        simulations, seconds = self._budget(limits, game)
+        if is_infinite:
+            simulations, seconds = None, None
+        told_at, best = 0.0, None
+        for progress in self._thinker.think(game.position.state, simulations, seconds):
+            best = progress
+            if self._is_stopped():
+                break
+            if progress.seconds - told_at >= INFO_SECONDS:
+                told_at = progress.seconds
+                self._tell(game, progress)
+        else:
+            while is_infinite and not self._is_stopped(wait=True):
+                pass
+        assert best is not None
+        line = self._tell(game, best)
+        self._say(f"bestmove {line[0]}" + (f" ponder {line[1]}" if len(line) > 1 else ""))
+
+    def _read_limits(self, words: Sequence[str]) -> dict[str, int]:
+        for name in IGNORED:
+            if name in words:
+                self._say(f"info string {name} is ignored: this search knows nodes and time only")
+        text = " ".join(words)
+        return {name: int(found[1]) for name in NUMBERS if (found := re.search(rf"\b{name} (-?[0-9]{{1,9}})\b", text))}
+
+    def _budget(self, limits: dict[str, int], game: LiveGame) -> tuple[int | None, float | None]:
+        """Returns simulations and seconds, None where they are no limit."""
+        clock, increment = ("wtime", "winc") if game.position.player == 0 else ("btime", "binc")
+        seconds = None
+        if "movetime" in limits:
+            seconds = less_lag(limits["movetime"] / 1000)
+        elif clock in limits:
+            plies_left = game.game.max_plies - int(game.position.state.num_moves)
+            left, more = limits[clock] / 1000, limits.get(increment, 0) / 1000
+            seconds = seconds_with_increment(left, more, limits.get("movestogo"), plies_left)
+        if "nodes" in limits:
+            return max(1, limits["nodes"]), seconds
+        return (self._simulations if seconds is None else None), seconds
+
+    def _is_stopped(self, wait: bool = False) -> bool:
+        """Looks at the lines that have arrived, and answers what may not wait; any other ends the search."""
+        while wait or self._lines.has_more():
+            line = self._lines.peek()
+            if line is None:  # what was asked for is still wanted, but nobody will say stop
+                return wait
+            command = line.split()[:1]
+            if command in ([], ["isready"], ["stop"]):
+                self._lines.skip()
+            if command == ["isready"]:
+                self._say("readyok")
+            elif command:
+                return True
+        return False
+
+    def _tell(self, game: LiveGame, progress: Progress) -> tuple[str, ...]:
+        """Writes how far the search has come; returns the line that it would play."""
+        analysis: Analysis = progress.read()
+        best = reports.ranked_moves(game.game, game.position.state, analysis)[0]
+        spent, speed = max(1, round(1000 * progress.seconds)), round(progress.simulations / progress.seconds)
+        score = f"cp {reports.centipawns(best.value)}"
+        if self._shows_wdl:
+            won = round(1000 * reports.winrate(best.value))
+            score += f" wdl {won} 0 {1000 - won}"
+        counts = f"nodes {progress.simulations} nps {speed} time {spent}"
+        self._say(f"info depth {len(best.line)} {counts} score {score} pv {' '.join(best.line)}")
+        return best.line
+
+    def _say(self, line: Any) -> None:
+        self._out.write(f"{line}\n")
+        self._out.flush()

@@ -1,0 +1,47 @@
+"""Plays chess by UCI on standard input and output: `python -m alphagat.uci runs/chess`."""
+
+import sys
+from collections.abc import Sequence
+
+import alphagat
+from alphagat import commands
+from alphagat.errors import UserError
+from alphagat.serving import options as engine_options
+
+EXAMPLES = """\
+SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), or a file of alphagat.export; no network for
+chess comes with the package.
+
+examples:
+  python -m alphagat.uci runs/chess --simulations 200
+  python -m alphagat.uci chess.safetensors"""
+
+
+def uci(argv: Sequence[str]) -> None:
+    """Answers commands until quit, or the end of input."""
+    parser = commands.ArgumentParser(
+        prog="python -m alphagat.uci", description="A UCI engine: chess, by a trained network.", epilog=EXAMPLES
+    )
+    engine_options.add_options(parser)
+    engine_options.add_leaves(parser)
+    options = parser.parse_args(list(argv))
+    if not (options.source or options.workdir):
+        raise UserError(
+            "SOURCE is missing: no network for chess comes with the package; name a run, such as runs/chess"
+        )
+    engine_options.check_options(options)
+    from alphagat.serving.thinking import Thinker  # JAX is imported only after the flags were found right
+    from alphagat.serving.uci_server import UciServer
+
+    agent = engine_options.open_agent(options, options.board or "chess")
+    thinker = Thinker(agent, options.max_simulations, options.leaves)
+    UciServer(thinker, options.simulations, alphagat.__version__).serve(sys.stdin, sys.stdout)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Plays as `argv` (without the program's name) says and returns the exit status."""
+    return commands.run(uci, argv, interrupted="interrupted")
+
+
+if __name__ == "__main__":
+    commands.end(run(sys.argv[1:]))

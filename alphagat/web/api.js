@@ -1,0 +1,43 @@
+// Talks to the server. Errors are instances of ApiError with one line for people.
+
+const RETRIES = 5;
+
+export class ApiError extends Error {}
+
+async function call(path, body, signal, retries = RETRIES) {
+  const options = body === undefined ? { signal } : {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    signal,
+  };
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("The server does not answer. Is it still running?");
+  }
+  if (response.status === 503 && retries > 0) {
+    const seconds = Number(response.headers.get("Retry-After")) || 1;
+    await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+    signal?.throwIfAborted();
+    return call(path, body, signal, retries - 1);
+  }
+  if (!response.ok) {
+    const { error } = await response.json().catch(() => ({}));
+    throw new ApiError(error || `The server answered with ${response.status}.`);
+  }
+  return response;
+}
+
+async function json(...request) {
+  return (await call(...request)).json();
+}
+
+export const info = () => json("api/info");
+export const board = (name, signal) => json(`api/boards/${encodeURIComponent(name)}`, undefined, signal);
+export const position = (game, signal) => json("api/position", game, signal);
+export const analysis = (game, simulations, signal) => json("api/analysis", { ...game, simulations }, signal);
+export const attention = (game, signal) => json("api/attention", game, signal);
+export const record = async (game, names) => (await call("api/record", { ...game, names })).text();

@@ -1,0 +1,203 @@
+// A person's game against the network: which position is shown, who moves, and what is said of it.
+
+import * as api from "./api.js";
+import { Board } from "./board.js";
+import { listen, showControls } from "./controls.js";
+import { $, capital, html } from "./dom.js";
+import { read, save, writeRecord } from "./files.js";
+import { showCandidates, showChart, showLine, showMoves, showValue, title } from "./panels.js";
+import { game, isAtEnd, isPersons, recall, request, server, settings, view } from "./state.js";
+
+const PAUSE_MS = 350; // that the network takes at least for a move, so that one can follow
+const TOAST_MS = 6000;
+
+const analyses = new Map(); // by seed, moves and simulations, of this board
+let controller = new AbortController(); // of what is asked about the position shown
+
+const board = new Board($("board"), $("choices"), {
+  onPlay: (action) => play(action),
+  onLook: (node) => { view.node = node; annotate(); },
+});
+
+/** Runs what may fail, and tells people why it did. */
+async function attempt(action) {
+  try {
+    await action();
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    if (!(error instanceof api.ApiError)) throw error;
+    $("toast").textContent = error.message;
+    $("toast").hidden = false;
+    clearTimeout(attempt.timer);
+    attempt.timer = setTimeout(() => { $("toast").hidden = true; }, TOAST_MS);
+  }
+}
+
+/** Shows the position at the cursor, asks what the network thinks of it, and lets it move where it is its turn. */
+function update(announcement = "") {
+  controller.abort();
+  controller = new AbortController();
+  const { signal } = controller;
+  Object.assign(view, { position: null, analysis: null, attention: null, node: null }); // nothing is played meanwhile
+  return attempt(async () => {
+    const position = await api.position(request(), signal);
+    signal.throwIfAborted();
+    view.position = position;
+    game.steps.splice(0, position.moves.length, ...position.moves);
+    if (position.over) game.values[game.cursor] = outcome(position);
+    showPosition();
+    Object.assign(document.body.dataset, { ply: game.cursor, over: position.over, analysed: false });
+    $("live").textContent = `${announcement} ${$("status-text").textContent}`.trim();
+    if (position.over) return;
+    const started = performance.now();
+    if (settings.attention && server.table.attention) attempt(() => attend(signal));
+    view.analysis = await analyse(signal);
+    signal.throwIfAborted();
+    annotate();
+    document.body.dataset.analysed = true;
+    if (isPersons(position.player) || !isAtEnd()) return;
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, PAUSE_MS - (performance.now() - started))));
+    signal.throwIfAborted();
+    play(view.analysis.action);
+  });
+}
+
+async function attend(signal) {
+  const attention = await api.attention(request(), signal);
+  signal.throwIfAborted();
+  view.attention = attention;
+  annotate();
+}
+
+async function analyse(signal) {
+  const { players } = server.table;
+  const key = `${game.seed} ${game.moves.slice(0, game.cursor)} ${settings.simulations}`;
+  if (!analyses.has(key)) analyses.set(key, await api.analysis(request(), settings.simulations, signal));
+  const analysis = analyses.get(key), points = view.position.points;
+  signal.throwIfAborted();
+  const ofFirst = analysis.player === 0 ? analysis.value : -analysis.value;
+  game.values[game.cursor] = points === null ? ofFirst : points + analysis.value;
+  for (const move of analysis.variation) move.colour = players[move.player].colour;
+  return analysis;
+}
+
+/** What a finished game is worth to player 0; the points of a single one. */
+function outcome({ points, winner }) {
+  return points ?? (winner === null ? 0 : winner === 0 ? 1 : -1);
+}
+
+function play(action) {
+  const { position } = view, { players } = server.table;
+  const move = position?.legal.find((each) => each.action === action);
+  if (!move) return;
+  game.moves.splice(game.cursor, Infinity, action);
+  game.steps.splice(game.cursor);
+  game.values.splice(++game.cursor);
+  update(players.length < 2 ? `${move.name}.` : `${capital(players[position.player].name)} plays ${move.name}.`);
+}
+
+function goTo(cursor) {
+  game.cursor = Math.max(0, Math.min(game.moves.length, cursor));
+  update();
+}
+
+/** Goes back, or forth, to where a person is to move. */
+function turn(way) {
+  let cursor = game.cursor + way;
+  if (cursor < 0 || cursor > game.moves.length) return;
+  if (settings.sides.slice(0, server.table.players.length).includes("person")) {
+    while (cursor > 0 && cursor < game.moves.length && !isPersons(game.steps[cursor].player)) cursor += way;
+  }
+  goTo(cursor);
+}
+
+function status({ over, player, points, winner }) {
+  const { players } = server.table;
+  if (points !== null) return `${over ? "Over, with " : ""}${points.toLocaleString("en")} points`;
+  if (over) return winner === null ? "A draw" : `${capital(players[winner].name)} wins`;
+  return `${capital(players[player].name)} ${isPersons(player) || !isAtEnd() ? "to move" : "is thinking"}`;
+}
+
+function showPosition() {
+  const { position } = view, { players, family } = server.table;
+  const canPlay = !position.over && (isPersons(position.player) || !isAtEnd());
+  const shown = position.over ? position.winner : position.player;
+  $("status-text").textContent = status(position);
+  $("dot").style.background = players[shown]?.colour ?? "";
+  $("dot").classList.toggle("busy", !position.over && !canPlay);
+  $("text").textContent = position.text;
+  $("move-now").disabled = position.over;
+  for (const id of ["first", "back"]) $(id).disabled = game.cursor === 0;
+  for (const id of ["forward", "last"]) $(id).disabled = isAtEnd();
+  board.show(position, family, players[position.player].colour, canPlay);
+  annotate();
+}
+
+/** Shows what is switched on of all that is known. */
+function annotate() {
+  const { position, analysis, attention, node } = view, { players } = server.table;
+  if (!position) return;
+  const line = settings.line && analysis ? analysis.variation : null;
+  const looking = Boolean(settings.attention && server.table.attention);
+  board.annotate({
+    policy: settings.policy && analysis ? analysis[settings.source] : null,
+    line, looking, node,
+    attention: looking && attention ? { ...attention, weights: chosenWeights(attention.weights) } : null,
+  });
+  showValue(game.values[game.cursor] ?? null, players);
+  $("value").hidden = !settings.value || players.length < 2;
+  $("chart").hidden = !settings.value;
+  $("policy-panel").hidden = !settings.policy;
+  $("line-panel").hidden = !line?.length;
+  $("attention-panel").hidden = !looking;
+  if (settings.policy) showCandidates(position, analysis, settings.source, play);
+  if (line) showLine(line);
+  showChart(game.values, game.moves.length, game.cursor, players, goTo);
+  showMoves(game.steps, game.cursor, players, goTo);
+}
+
+/** The weights of the edges in the chosen block, of one head or the mean of all. */
+function chosenWeights(weights) {
+  const heads = weights[view.block];
+  if (view.head >= 0) return heads[view.head];
+  return heads[0].map((_, edge) => heads.reduce((sum, head) => sum + head[edge], 0) / heads.length);
+}
+
+/** Begins a game on a board, or goes on with a saved one; what is shown stays if the server refuses it. */
+async function open(name, saved = {}) {
+  const opened = await api.board(name);
+  const seed = saved.seed ?? crypto.getRandomValues(new Uint32Array(1))[0];
+  const { moves } = await api.position({ board: name, seed, moves: saved.moves ?? [] });
+  const actions = moves.map((step) => step.action);
+  analyses.clear();
+  server.table = opened;
+  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor: moves.length, values: [] });
+  Object.assign(view, { block: opened.attention ? opened.attention[0] - 1 : 0, head: -1 });
+  if (moves.length) settings.sides = ["person", "person"]; // so that nothing moves before one has looked
+  $("boards").value = name;
+  showControls({ update, annotate });
+  await update();
+}
+
+async function start() {
+  recall();
+  server.info = await api.info();
+  const { boards, strengths, simulations } = server.info;
+  if (!strengths.includes(settings.simulations)) settings.simulations = simulations;
+  $("boards").replaceChildren(...boards.map((name) => html("option", { value: name, textContent: title(name) })));
+  listen({
+    update, annotate, save,
+    open: (name) => attempt(() => open(name)),
+    load: (file) => attempt(async () => { const saved = await read(file); await open(saved.board, saved); }),
+    record: () => attempt(writeRecord),
+    newGame: () => attempt(() => open(game.board)),
+    toFirst: () => goTo(0),
+    toLast: () => goTo(Infinity),
+    back: () => turn(-1),
+    forward: () => turn(1),
+    moveNow: () => view.analysis && play(view.analysis.action),
+  });
+  await open(server.info.default);
+}
+
+attempt(start);

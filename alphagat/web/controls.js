@@ -1,0 +1,68 @@
+// The controls beside the board: who plays, how strong, what is shown; buttons and keys.
+
+import { $, capital, segments } from "./dom.js";
+import { SHOWN, keep, server, settings, view } from "./state.js";
+
+/** Fills the controls for this board; `update` plays on with what was chosen, `annotate` only shows it. */
+export function showControls({ update, annotate }) {
+  const { players, attention, record } = server.table;
+  const choose = (field, then) => (value) => {
+    settings[field] = value;
+    keep();
+    then();
+  };
+  const sides = players.length < 2
+    ? [["person", "Yourself"], ["network", "Network"]]
+    : [["person,network", capital(players[0].name)], ["network,person", capital(players[1].name)],
+      ["person,person", "Both"], ["network,network", "Neither"]];
+  if (!sides.some(([value]) => value === String(settings.sides))) settings.sides = sides[0][0].split(",");
+  segments($("sides"), sides, String(settings.sides), (value) => choose("sides", update)(value.split(",")));
+  const strengths = server.info.strengths.map((each) => [each, String(each), each ? "" : "the network alone"]);
+  segments($("strengths"), strengths, settings.simulations, choose("simulations", update));
+  const sources = [["policy", "With search"], ["prior", "Network alone"]];
+  segments($("source"), sources, settings.source, choose("source", annotate));
+  const [blocks, heads] = attention ?? [0, 0];
+  const numbers = (count) => Array.from({ length: count }, (_, number) => [number, String(number + 1)]);
+  segments($("blocks"), numbers(blocks), view.block, (value) => { view.block = value; annotate(); });
+  segments($("heads"), [[-1, "All"], ...numbers(heads)], view.head, (value) => { view.head = value; annotate(); });
+  $("show-attention").disabled = !attention;
+  $("record").hidden = !record;
+  $("record").textContent = (record ?? "").slice(1).toUpperCase();
+  for (const name of SHOWN) $(`show-${name}`).setAttribute("aria-pressed", settings[name]);
+}
+
+/** Switches what is shown on or off. */
+export function toggle(name, { update, annotate }) {
+  if ($(`show-${name}`).disabled) return;
+  settings[name] = !settings[name];
+  $(`show-${name}`).setAttribute("aria-pressed", settings[name]);
+  keep();
+  if (name === "attention" && settings.attention) update();
+  else annotate();
+}
+
+/** Binds buttons and keys to the actions of the page. */
+export function listen(actions) {
+  const show = (name) => () => toggle(name, actions);
+  const help = () => $("help").showModal();
+  const clicks = {
+    new: actions.newGame, first: actions.toFirst, last: actions.toLast, back: actions.back, forward: actions.forward,
+    "move-now": actions.moveNow, save: actions.save, load: () => $("file").click(), record: actions.record,
+    "help-open": help, ...Object.fromEntries(SHOWN.map((name) => [`show-${name}`, show(name)])),
+  };
+  for (const [id, action] of Object.entries(clicks)) $(id).addEventListener("click", action);
+  $("boards").addEventListener("change", (event) => actions.open(event.target.value));
+  $("file").addEventListener("change", (event) => {
+    if (event.target.files[0]) actions.load(event.target.files[0]);
+    event.target.value = "";
+  });
+  const keys = {
+    u: actions.back, r: actions.forward, n: actions.newGame, m: actions.moveNow, "?": help,
+    v: show("value"), p: show("policy"), l: show("line"), a: show("attention"),
+  };
+  document.addEventListener("keydown", (event) => {
+    const isTyping = event.target.matches("select, input:not([type=radio])");
+    if (event.ctrlKey || event.metaKey || event.altKey || $("help").open || isTyping) return;
+    keys[event.key]?.();
+  });
+}

@@ -1,0 +1,110 @@
+// The panels beside the board: value, candidates, best line, chart and list of moves.
+
+import { $, capital, html, inkOn, percent, shape } from "./dom.js";
+
+const CANDIDATES = 5;
+
+/** Says a board's name as people do: `hex:7` is Hex 7 × 7. */
+export function title(board) {
+  const [family, ...words] = board.split(":");
+  if (family === "mnk") {
+    const [rows, columns, run] = words[0].split("x");
+    return `${run} in a row, ${rows} × ${columns}${words[1] ? ", falling" : ""}`;
+  }
+  const rest = words.map((word) => (/^\d+$/.test(word) ? `${word} × ${word}` : word.replaceAll("_", " ")));
+  return [family.split("_").map(capital).join(" "), ...rest].join(" ");
+}
+
+/** Shows a value in [-1, 1] of player 0 as the shares of both players, or points of a single one. */
+export function showValue(value, players) {
+  const bar = $("value");
+  bar.classList.toggle("unknown", value === null);
+  if (value === null || players.length < 2) {
+    bar.hidden = players.length < 2;
+    return;
+  }
+  bar.hidden = false;
+  const share = (1 + Math.max(-1, Math.min(1, value))) / 2;
+  bar.style.setProperty("--first", players[0].colour);
+  bar.style.setProperty("--second", players[1].colour);
+  bar.style.setProperty("--share", `${100 * share}%`);
+  bar.firstElementChild.textContent = Math.round(100 * Math.max(share, 1 - share));
+  bar.firstElementChild.style.color = inkOn(players[share < 0.5 ? 1 : 0].colour);
+  bar.classList.toggle("second-leads", share < 0.5);
+  bar.setAttribute("aria-label", `The network expects ${percent(share)} for ${players[0].name}`);
+}
+
+/** Lists the moves with the largest shares, none before there is an analysis; `play(action)` plays one. */
+export function showCandidates(position, analysis, source, play) {
+  const rows = !analysis ? [] : position.legal.map((move, number) => ({
+    move, share: analysis[source][number], value: source === "policy" ? analysis.values[number] : null,
+  }));
+  rows.sort((one, other) => other.share - one.share).splice(CANDIDATES);
+  $("candidates").tBodies[0].replaceChildren(...rows.map(({ move, share, value }) => {
+    const button = html("button", { textContent: move.name, className: "link", title: `Play ${move.name}` });
+    button.addEventListener("click", () => play(move.action));
+    const bar = html("div", { className: "bar" }, html("span", {}), html("i", { textContent: percent(share) }));
+    bar.firstElementChild.style.width = percent(share).replace(" ", "");
+    return html("tr", {}, html("td", {}, button), html("td", {}, bar), html("td", { textContent: say(value) }));
+  }));
+}
+
+function say(value) {
+  if (value === null) return "";
+  if (Math.abs(value) > 1.5) return Math.round(value).toLocaleString("en"); // points
+  return (value > 0 ? "+" : "−") + Math.abs(value).toFixed(2);
+}
+
+export function showLine(line) {
+  $("line-panel").replaceChildren(...line.map((move) => {
+    const name = html("span", { textContent: move.name });
+    name.style.setProperty("--colour", move.colour);
+    return name;
+  }));
+}
+
+/** Draws the value of player 0 by ply, `values` with null where it is not known; `choose(ply)` goes there. */
+export function showChart(values, plies, cursor, players, choose) {
+  const width = 320, height = 72, step = width / Math.max(plies, 8);
+  const known = values.slice(0, plies + 1).flatMap((value, ply) => (Number.isFinite(value) ? [[ply, value]] : []));
+  const single = players.length < 2, most = single ? Math.max(...known.map(([, value]) => value), 1) : 1;
+  const y = (value) => (single ? height - 4 - (value / most) * (height - 8) : height / 2 - value * (height / 2 - 4));
+  const points = known.map(([ply, value]) => `${(ply * step).toFixed(1)},${y(value).toFixed(1)}`);
+  const base = single ? height : height / 2;
+  const frame = { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" };
+  const svg = shape("svg", { ...frame, role: "img", "aria-label": "Value over the game" },
+    shape("line", { x1: 0, x2: width, y1: base, y2: base, class: "axis" }),
+    shape("line", { x1: cursor * step, x2: cursor * step, y1: 0, y2: height, class: "cursor" }));
+  if (points.length) {
+    const [first, last] = [known[0][0] * step, known.at(-1)[0] * step];
+    const area = `${first},${base} ${points.join(" ")} ${last},${base}`;
+    if (single) svg.append(shape("polygon", { points: area, class: "area" }));
+    else {
+      for (const [name, top] of [["upper", 0], ["lower", height / 2]]) {
+        svg.append(shape("clipPath", { id: name }, shape("rect", { x: 0, y: top, width, height: height / 2 })));
+        const fill = players[name === "upper" ? 0 : 1].colour;
+        svg.append(shape("polygon", { points: area, "clip-path": `url(#${name})`, fill, opacity: 0.35 }));
+      }
+    }
+    svg.append(shape("polyline", { points: points.join(" "), class: "curve" }));
+  }
+  svg.addEventListener("click", (event) => {
+    const box = svg.getBoundingClientRect();
+    choose(Math.max(0, Math.min(plies, Math.round((event.clientX - box.left) / box.width * width / step))));
+  });
+  $("chart").replaceChildren(svg);
+}
+
+/** Lists the moves; `choose(ply)` goes to the position after that many. */
+export function showMoves(steps, cursor, players, choose) {
+  const list = $("moves");
+  list.replaceChildren(...steps.map((step, number) => {
+    const button = html("button", { textContent: step.name });
+    button.style.setProperty("--colour", players[step.player]?.colour);
+    if (number + 1 === cursor) button.setAttribute("aria-current", "step");
+    button.addEventListener("click", () => choose(number + 1));
+    return html("li", {}, button);
+  }));
+  const current = list.querySelector("[aria-current]")?.parentElement;
+  list.scrollTop = current ? current.offsetTop - list.offsetTop - list.clientHeight / 2 : 0;
+}

@@ -1,0 +1,120 @@
+"""Plays games with our engines through GTP and UCI, as another program would, and counts what goes wrong.
+
+    python benchmarks/engine_games.py --gtp_games 1000 --uci_games 200
+    python benchmarks/engine_games.py --gtp_games 20 --uci_games 0 --boards go:5 --opponent 'gtp:gnugo --mode gtp
+        --chinese-rules --positional-superko --play-out-aftermath --capture-all-dead --never-resign'
+
+The engine has the first move in every second game. Each of its moves is checked against the rules, which the controller
+keeps on its own; the opponent plays at random unless `--opponent` names another engine. Boards for which no network
+comes with the package are played by an untrained one. One process per board plays all of its games.
+"""
+
+import argparse
+import collections
+import contextlib
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from alphagat.config import Config
+from alphagat.evaluation.gtp import GtpEngine
+from alphagat.evaluation.positions import Engine, EngineError, Position
+from alphagat.evaluation.uci import UciEngine
+from alphagat.games import make_game
+from alphagat.games.base import Game
+from alphagat.serving.live_game import LiveGame
+from alphagat.training import weights
+from alphagat.training.contenders import EngineLimits, make_contender
+from alphagat.training.setup import make_configured_network, make_params
+
+GTP_BOARDS = ("hex:4", "hex:4:swap", "othello:4", "othello:6", "go:5")
+START_SECONDS = 120.0
+
+
+class RandomEngine(Engine):
+    name = "random"
+
+    def __init__(self, seed: int):
+        self._random = np.random.default_rng(seed)
+
+    def choose(self, position: Position) -> int:
+        return int(self._random.choice(list(position.legal_actions().values())))
+
+
+def source_for(game: Game, folder: Path) -> str:
+    """Returns the network that comes with the package, or writes one that is untrained and small."""
+    family = game.name.partition(":")[0]
+    if family in weights.shipped_names():
+        return family
+    config = Config(boards=(game.name,))
+    config.network.width, config.network.num_blocks, config.network.num_heads = 16, 1, 2
+    file = folder / f"{game.name.replace(':', '_')}{weights.ENDING}"
+    params = make_params(game, make_configured_network(config, game), jax.random.key(0))
+    weights.write(file, params, config, 0)
+    return str(file)
+
+
+def play(game: Game, players: tuple[Engine, Engine]) -> int:
+    """Plays one game and returns the number of plies. Raises EngineError where an engine fails."""
+    live = LiveGame(game)
+    while not live.is_over:
+        live.play_action(players[live.position.player].choose(live.position))
+    return len(live.position.moves)
+
+
+def play_games(engine: Engine, opponent: Engine, game: Game, number: int) -> collections.Counter:
+    """Returns how many games and plies there were, and what went wrong how often."""
+    counts: collections.Counter = collections.Counter()
+    begin = time.perf_counter()
+    for row in range(number):
+        try:
+            counts["plies"] += play(game, (engine, opponent) if row % 2 == 0 else (opponent, engine))
+            counts["games"] += 1
+        except EngineError as error:
+            counts[error.end] += 1
+            print(f"{game.name}, game {row}: {error.end}: {error}", flush=True)
+    seconds = time.perf_counter() - begin
+    print(f"{game.name} against {opponent.name}: {dict(counts)} in {seconds:.0f} s", flush=True)
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gtp_games", type=int, default=1000, help="on all boards together")
+    parser.add_argument("--uci_games", type=int, default=200)
+    parser.add_argument("--boards", nargs="+", default=GTP_BOARDS)
+    parser.add_argument("--simulations", type=int, default=2)
+    parser.add_argument("--opponent", help="as in alphagat.match, e.g. uci:stockfish (default: random moves)")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    total: collections.Counter = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        boards = [(name, options.gtp_games // len(options.boards)) for name in options.boards]
+        for name, number in [*boards, ("chess", options.uci_games)]:
+            if number == 0:
+                continue
+            game = make_game(name)
+            flags = (
+                f"--board {name} --simulations {options.simulations} --max_simulations {max(64, options.simulations)}"
+            )
+            module = "uci" if name == "chess" else "gtp"
+            command = f"{sys.executable} -m alphagat.{module} {source_for(game, Path(folder))} {flags}"
+            if name == "chess":
+                engine: Engine = UciEngine(game, command, nodes=options.simulations, grace=START_SECONDS)
+            else:
+                engine = GtpEngine(game, command, grace=START_SECONDS)
+            opponent: Engine = RandomEngine(options.seed)
+            if options.opponent:
+                made = make_contender(game, options.opponent, None, EngineLimits(nodes=50), options.seed)
+                assert isinstance(made, Engine)
+                opponent = made
+            total += play_games(stack.enter_context(engine), stack.enter_context(opponent), game, number)
+    print(f"all: {dict(total)}")
+
+
+if __name__ == "__main__":
+    main()

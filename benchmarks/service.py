@@ -1,0 +1,124 @@
+"""Measures the evaluation service under 1 to 64 clients, beside the device's best batch in the same process.
+
+Each client asks for one analysis after another, as a player does, each of a position of its own; every answer is
+compared with the analysis of that position alone, and the number of requests with the number of answers.
+
+    python benchmarks/service.py --board hex:5 --simulations 16
+"""
+
+import argparse
+import concurrent.futures
+import threading
+import time
+
+import jax
+import numpy as np
+
+from alphagat import sharding
+from alphagat.evaluation.openings import random_positions, take
+from alphagat.serving.roster import Program, Roster
+from alphagat.serving.service import BatchService, batch_sizes
+
+NUM_POSITIONS = 256
+START_S = 1.0  # in which clients begin one after the other; their latencies are left out
+TOLERANCE = 1e-3  # of policies: batches of other sizes are summed in another order
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workdir", help="a run or a file (default: the network of the package)")
+    parser.add_argument("--board", default="hex:5", help="(default: %(default)s)")
+    parser.add_argument("--simulations", type=int, default=16, help="(default: %(default)s)")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16, 64])
+    parser.add_argument("--max_batch", type=int, default=64, help="(default: %(default)s)")
+    parser.add_argument("--max_wait_ms", type=float, default=10.0, help="(default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="(default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="per round (default: %(default)s)")
+    options = parser.parse_args()
+    sharding.configure_cpu_devices(1)
+    roster = Roster(options.workdir, options.board)
+    program = Program(options.board, options.simulations)
+    states = random_positions(roster.table(options.board).game, NUM_POSITIONS, 0, 8, seed=0)
+    positions = [take(states, row) for row in range(NUM_POSITIONS)]
+    expected = compile_and_analyse(roster, program, positions, options.max_batch)
+    print(f"{options.board}, {options.simulations} simulations, batches of {batch_sizes(options.max_batch)}")
+    print("clients   positions/s   of best batch   p50 ms   p99 ms   p99/p50   mean batch   wrong")
+    for clients in options.clients:
+        print(measure(roster, program, positions, expected, clients, options))
+
+
+def compile_and_analyse(roster: Roster, program: Program, positions: list, max_batch: int) -> list:
+    """Compiles the program for all sizes of batches, and returns the analysis of each position."""
+    analyze = roster.prepare(program)
+    for size in batch_sizes(max_batch):
+        analyze(stack(positions[:size]))
+    found = [analyze(stack(positions[at : at + max_batch])) for at in range(0, len(positions), max_batch)]
+    return [jax.tree.map(lambda leaf, row=row: leaf[row], batch) for batch in found for row in range(len(batch.action))]
+
+
+def stack(states: list):
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+
+
+def positions_per_second(analyze, batch, seconds: float) -> float:
+    """Calls `analyze` in a loop, as nobody but a benchmark does."""
+    count, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        analyze(batch)
+        count += len(batch.terminated)
+    return count / elapsed
+
+
+def serve(service: BatchService, program: Program, positions: list, expected: list, clients: int, seconds: float):
+    """Lets so many clients ask; returns positions per second, the latencies in ms, and the number of wrong answers."""
+    stop, start = threading.Event(), time.perf_counter()
+
+    def client(number: int) -> tuple[list[tuple[float, float]], int]:
+        random, times, wrong = np.random.default_rng(number), [], 0
+        while not stop.is_set():
+            row = int(random.integers(len(positions)))
+            asked = time.perf_counter()
+            answer = service.submit(program, positions[row]).result(60)
+            times.append((asked, time.perf_counter() - asked))
+            wrong += abs(answer.policy - expected[row].policy).max() > TOLERANCE
+        return times, wrong
+
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        running = [pool.submit(client, number) for number in range(clients)]
+        time.sleep(seconds)
+        stop.set()
+        answers = [each.result() for each in running]
+    elapsed = time.perf_counter() - start
+    times = [each for many, _ in answers for each in many]
+    latencies = [1000 * latency for asked, latency in times if asked > start + START_S]
+    return len(times) / elapsed, latencies, sum(wrong for _, wrong in answers)
+
+
+def measure(roster: Roster, program: Program, positions: list, expected: list, clients: int, options) -> str:
+    """Returns the row of so many clients: medians over rounds, in which service and best batch take turns."""
+    analyze, part = roster.prepare(program), options.seconds / 2
+    batches = [stack(positions[:size]) for size in batch_sizes(options.max_batch)]
+    best = max(batches, key=lambda batch: positions_per_second(analyze, batch, part))
+    sizes = {"max_batch": options.max_batch, "max_wait_ms": options.max_wait_ms, "max_queue": 4 * options.max_batch}
+    rates, ratios, p50s, p99s, wrong = [], [], [], [], 0
+    with BatchService(roster.prepare, **sizes) as service:
+        for _ in range(options.rounds):
+            before = positions_per_second(analyze, best, part)
+            rate, latencies, mistakes = serve(service, program, positions, expected, clients, options.seconds)
+            after = positions_per_second(analyze, best, part)
+            p50, p99 = np.percentile(latencies, (50, 99))
+            rates, ratios = [*rates, rate], [*ratios, 2 * rate / (before + after)]
+            p50s, p99s, wrong = [*p50s, p50], [*p99s, p99], wrong + mistakes
+        metrics = service.metrics()
+    assert metrics["accepted"] == metrics["answered"], "a request was lost"
+    tails = [p99 / p50 for p50, p99 in zip(p50s, p99s)]
+    rate, ratio, p50, p99, tail = (float(np.median(each)) for each in (rates, ratios, p50s, p99s, tails))
+    mean = metrics["answered"] / sum(metrics["batches"].values())
+    return (
+        f"{clients:7}   {rate:11,.0f}   {ratio:13.2f}   {p50:6.1f}   {p99:6.1f}   {tail:7.2f}   {mean:10.1f}   "
+        f"{wrong} of {metrics['answered']}"
+    )
+
+
+if __name__ == "__main__":
+    main()

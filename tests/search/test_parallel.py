@@ -1,0 +1,169 @@
+"""The parallel search against PUCT in plain Python, exact values, and the rules."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.evaluation.solvers import position_code, reachable_positions
+from alphagat.games import make_game
+from alphagat.search import Evaluation
+from alphagat.search.parallel import make_growing_search, make_parallel_search
+from tests.evaluation.toy import PileGame, pile_values, piles
+from tests.search import puct
+from tests.search.evaluators import WILD, some_positions, uniform_evaluator
+
+KEY = jax.random.key(0)
+TIC_TAC_TOE, PILE = make_game("tic_tac_toe"), PileGame(12)
+NUM_SIMULATIONS = 60
+every_game = pytest.mark.parametrize("game", [TIC_TAC_TOE, PILE], ids=["alternating", "extra moves"])
+every_num_leaves = pytest.mark.parametrize("num_leaves", [1, 2, 8])
+
+
+@functools.cache
+def make_evaluator(game):
+    """Gives logits and values without equals, the highest logits to illegal actions, and nonsense at the end."""
+    generator = np.random.default_rng(1)
+    logits = generator.normal(0, 1.5, (3**9, game.num_actions)).astype(np.float32)
+    values = generator.uniform(-0.9, 0.9, 3**9).astype(np.float32)
+
+    def evaluate(params, states):
+        code = states.pile if isinstance(game, PileGame) else position_code(game, states)
+        legal = states.legal_action_mask
+        prior_logits = jnp.where(legal, jnp.asarray(logits)[code], 9.0)
+        return Evaluation(prior_logits, jnp.where(states.terminated, WILD, jnp.asarray(values)[code]))
+
+    return evaluate
+
+
+@functools.cache
+def compiled(game, evaluate, num_leaves, capacity=NUM_SIMULATIONS):
+    return [jax.jit(f) for f in make_growing_search(game, evaluate, capacity=capacity, num_leaves=num_leaves)]
+
+
+def grow(game, evaluate, state, num_leaves, *numbers, limit=NUM_SIMULATIONS):
+    """Returns the tree, on the host, after growing to each of these numbers of simulations, and what is read of it."""
+    start, grow_, read = compiled(game, evaluate, num_leaves)
+    tree = start(None, state)
+    for number in numbers:
+        tree = grow_(None, tree, number, limit)
+    return jax.tree.map(np.asarray, (tree, read(tree)))
+
+
+def positions(game):
+    states = piles([3, 5, 8, 12]) if game is PILE else some_positions(game, 12)[0]
+    return [jax.tree.map(lambda x, row=row: x[row], states) for row in range(len(states.terminated))]
+
+
+@every_num_leaves
+@every_game
+def test_grows_the_tree_of_plain_puct(game, num_leaves):
+    evaluate, sizes = make_evaluator(game), []
+    for state in positions(game):
+        tree, output = grow(game, evaluate, state, num_leaves, NUM_SIMULATIONS)
+        expected = puct.grow(game, evaluate, state, NUM_SIMULATIONS, num_leaves)
+        pending = [(0, expected)]
+        while pending:
+            node, theirs = pending.pop()
+            for action, returns in theirs.returns.items():
+                assert tree.visits[node, action] == len(returns)
+                assert tree.sums[node, action] == pytest.approx(sum(returns), abs=1e-4)
+            assert tree.visits[node].sum() == sum(map(len, theirs.returns.values()))
+            pending += [(int(tree.children[node, action]), child) for action, child in theirs.children.items()]
+            if not theirs.state.terminated:
+                np.testing.assert_array_equal(theirs.state.legal_action_mask, tree.prior[node] > 0)
+        means = {a: np.mean(found) for a, found in expected.returns.items() if found}
+        best = max(means, key=lambda a: (len(expected.returns[a]), means[a]))
+        assert output.action == [best]
+        mean = (expected.value + sum(map(sum, expected.returns.values()))) / (1 + NUM_SIMULATIONS)
+        assert output.value[0] == pytest.approx(mean, abs=1e-5)
+        for action, mean in means.items():
+            assert output.root.action_values[0, action] == pytest.approx(mean, abs=1e-5)
+        sizes.append(int(tree.num_nodes))
+    assert max(sizes) > NUM_SIMULATIONS / 3
+
+
+@every_num_leaves
+@every_game
+def test_counts_and_masks(game, num_leaves):
+    evaluate = make_evaluator(game)
+    for state in positions(game):
+        tree, output = grow(game, evaluate, state, num_leaves, NUM_SIMULATIONS)
+        num_nodes = int(tree.num_nodes)
+        assert tree.visits[0].sum() == NUM_SIMULATIONS
+        assert (tree.waiting == 0).all()
+        legal = np.asarray(jax.vmap(lambda state: state.legal_action_mask)(tree.states))
+        assert (tree.visits[:num_nodes][~legal[:num_nodes]] == 0).all()
+        assert (tree.children[:num_nodes][~legal[:num_nodes]] == -1).all()
+        np.testing.assert_allclose(output.policy_target[0], tree.visits[0] / NUM_SIMULATIONS, rtol=1e-6)
+        np.testing.assert_array_equal(output.root.visits, tree.visits[:1])
+        np.testing.assert_array_equal(np.isnan(output.root.action_values), tree.visits[:1] == 0)
+        assert (output.root.variations[0, :, 0] == np.arange(game.num_actions)).all()
+        for move in output.root.variations[0, output.action[0]]:
+            if move >= 0:
+                assert state.legal_action_mask[move]
+                state = game.step(state, jnp.int32(move), KEY)
+
+
+@every_num_leaves
+def test_grows_on_where_it_stopped(num_leaves):
+    """A tree that rested is the one that never did; it never holds more than it can."""
+    game, evaluate = TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE)
+    state = game.init(KEY)
+    at_once, _ = grow(game, evaluate, state, num_leaves, NUM_SIMULATIONS)
+    in_steps, _ = grow(game, evaluate, state, num_leaves, 0, 7, 7, 30, NUM_SIMULATIONS)
+    jax.tree.map(np.testing.assert_array_equal, in_steps, at_once)
+    rested, _ = grow(game, evaluate, state, num_leaves, 7)
+    assert 7 <= rested.visits[0].sum() < 7 + num_leaves
+    cut, _ = grow(game, evaluate, state, num_leaves, 25, limit=25)
+    assert cut.visits[0].sum() == 25
+    full, _ = grow(game, evaluate, state, num_leaves, 10 * NUM_SIMULATIONS, limit=10 * NUM_SIMULATIONS)
+    assert full.visits[0].sum() == NUM_SIMULATIONS
+
+
+def test_without_simulations_the_prior_decides():
+    state = TIC_TAC_TOE.init(KEY)
+    tree, output = grow(TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE), state, 1, 0)
+    assert output.action == [tree.prior[0].argmax()]
+    np.testing.assert_array_equal(output.policy_target, tree.prior[:1])
+    assert output.value == tree.raw_values[:1]
+
+
+@every_num_leaves
+def test_finds_what_is_won_by_force(num_leaves):
+    """From nothing but the rules, in positions of both players, and in piles with moves in a row."""
+    solved = reachable_positions(TIC_TAC_TOE)
+    matters = (solved.action_values == 1).sum(axis=1) == 1
+    late = (solved.action_values != -2).sum(axis=1) <= 6
+    rows = np.flatnonzero(matters & late)
+    rows = np.random.default_rng(0).choice(rows, 40, replace=False)
+    assert set(solved.states.current_player[rows].tolist()) == {0, 1}
+    start, grow_, read = compiled(TIC_TAC_TOE, uniform_evaluator, num_leaves, 400)
+    for row in rows:
+        state = jax.tree.map(lambda x, row=row: jnp.asarray(x[row]), solved.states)
+        output = read(grow_(None, start(None, state), 400, 400))
+        assert solved.action_values[row, output.action[0]] == 1
+        assert output.value[0] > 0.3
+    start, grow_, read = compiled(PILE, uniform_evaluator, num_leaves, 400)
+    for size in range(2, 8):
+        state = jax.tree.map(lambda x: x[0], piles([size]))
+        output, values = read(grow_(None, start(None, state), 400, 400)), pile_values(size)
+        assert values[int(output.action[0])] == max(values.values())
+        assert np.sign(output.value[0]) == max(values.values())
+
+
+def test_looks_like_any_other_search():
+    search = make_parallel_search(TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE), num_simulations=20, num_leaves=4)
+    states, plies = some_positions(TIC_TAC_TOE, 1)
+    output = jax.jit(search)(None, KEY, states, plies)
+    assert output.action.shape == output.value.shape == (1,)
+    assert output.policy_target.shape == (1, 9)
+    assert output.root.visits.sum() == 20
+
+
+def test_refuses_games_of_chance():
+    with pytest.raises(UserError, match="board 2048: the parallel search needs a game for two players without chance"):
+        make_growing_search(make_game("2048"), uniform_evaluator, capacity=8, num_leaves=2)

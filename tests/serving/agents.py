@@ -1,0 +1,15 @@
+"""Agents of evaluators without a network."""
+
+import functools
+
+from alphagat.config import Config
+from alphagat.games import make_game
+from alphagat.training.agent import Agent
+
+
+@functools.cache
+def make_agent(board, evaluate, algorithm="gumbel"):
+    """Returns an agent of `board` that believes `evaluate`."""
+    config = Config(boards=(board,))
+    config.search.algorithm = algorithm
+    return Agent(make_game(board), config, 0, None, evaluate)

@@ -1,0 +1,177 @@
+"""Analysis by JSON lines: against the analyzer and the rules, in batches, and what is refused."""
+
+import functools
+import io
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from alphagat import analyze
+from alphagat.errors import UserError
+from alphagat.games import make_game
+from alphagat.serving.analysis import Analyzer
+from alphagat.serving.json_server import JsonServer
+from tests.evaluation.host_games import position_after
+from tests.search.evaluators import make_table_evaluator, uniform_evaluator
+from tests.serving.agents import make_agent
+
+BOARD, SIMULATIONS, BATCH = "tic_tac_toe", 12, 4
+MOVES = ["b2", "a1", "c1", "a3", "a2", "c2"]
+
+
+def open_agent(board):
+    if board == "nowhere":
+        raise UserError("board nowhere: there is no such game")
+    if board in (None, BOARD):
+        return make_agent(BOARD, make_table_evaluator(make_game(BOARD)))
+    return make_agent(board, uniform_evaluator)
+
+
+def make_server():
+    return JsonServer(open_agent, simulations=SIMULATIONS, max_simulations=100, batch_size=BATCH)
+
+
+def ask(*queries, server=None):
+    out = io.StringIO()
+    lines = [query if isinstance(query, str) else json.dumps(query) for query in queries]
+    (server or make_server()).serve(io.StringIO("\n".join(lines) + "\n"), out)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+@functools.cache
+def analysis_after(num_moves, simulations):
+    position = position_after(BOARD, *MOVES[:num_moves])
+    states = jax.tree.map(lambda x: x[None], position.state)
+    analysis = Analyzer(open_agent(None), simulations)(states, jax.random.key(0))
+    return position, jax.tree.map(lambda x: x[0], analysis)
+
+
+@pytest.mark.parametrize("coloured", [False, True])
+def test_every_turn_is_what_the_analyzer_says(coloured):
+    """More turns than a batch holds, each once, in a game of both colours."""
+    moves = [["BW"[ply % 2], name.upper()] for ply, name in enumerate(MOVES)] if coloured else MOVES
+    answers = ask({"id": "x", "moves": moves, "analyzeTurns": list(range(7))})
+    assert sorted(answer["turnNumber"] for answer in answers) == list(range(7))
+    for answer in answers:
+        position, analysis = analysis_after(answer["turnNumber"], SIMULATIONS)
+        legal, root = position.legal_actions(), answer["rootInfo"]
+        assert answer["id"] == "x"
+        assert root["currentPlayer"] == "BW"[position.player]
+        assert root["visits"] == SIMULATIONS == sum(move["visits"] for move in answer["moveInfos"])
+        assert root["winrate"] == pytest.approx((1 + analysis.value) / 2, abs=1e-5)
+        assert root["rawWinrate"] == pytest.approx((1 + analysis.network_value) / 2, abs=1e-5)
+        for order, move in enumerate(answer["moveInfos"]):
+            action = legal[move["move"]]
+            assert move["order"] == order
+            assert (action == analysis.action) == (order == 0)
+            assert move["visits"] == analysis.visits[action]
+            assert move["prior"] == pytest.approx(analysis.prior[action], abs=1e-5)
+            assert move["winrate"] == pytest.approx((1 + analysis.action_values[action]) / 2, abs=1e-5)
+            position_after(BOARD, *MOVES[: answer["turnNumber"]], *move["pv"])
+            assert move["pv"][0] == move["move"]
+        visits = [move["visits"] for move in answer["moveInfos"][1:]]
+        assert visits == sorted(visits, reverse=True)
+
+
+def test_queries_for_several_boards_and_visits_are_all_answered():
+    queries = [
+        {"id": f"{board} {visits} {row}", "board": board, "maxVisits": visits, "moves": ["b2"][:row]}
+        for row in range(2)
+        for board in ("hex:3", BOARD)
+        for visits in (0, 5, SIMULATIONS)
+    ]
+    answers = ask(*queries)
+    assert sorted(answer["id"] for answer in answers) == sorted(query["id"] for query in queries)
+    made = {0: 0, 5: 4, SIMULATIONS: SIMULATIONS}  # the powers of two below, but for the number at the start
+    for answer in answers:
+        assert answer["rootInfo"]["visits"] == made[int(answer["id"].split()[1])]
+        assert answer["rootInfo"]["currentPlayer"] == "BW"[answer["turnNumber"]]
+        assert answer["moveInfos"]
+
+
+def test_a_batch_is_one_call(monkeypatch):
+    sizes = []
+
+    class Listening(Analyzer):
+        def __call__(self, states, key):
+            sizes.append(len(states.terminated))
+            return super().__call__(states, key)
+
+    monkeypatch.setattr("alphagat.serving.json_server.Analyzer", Listening)
+    ask({"id": "x", "moves": MOVES, "analyzeTurns": [0, 1, 2, 3, 4]}, server=make_server())
+    assert sizes == [BATCH, 1]
+
+
+def test_a_win_in_one_is_sure_for_whoever_moves():
+    told = ask(
+        {"id": "black", "board": "hex:3", "moves": ["b1", "a2", "b2", "a1"], "maxVisits": 64},
+        {"id": "white", "board": "hex:3", "moves": ["a1", "a2", "b1", "b2", "c1"], "maxVisits": 64},
+    )
+    for answer in told:
+        assert answer["moveInfos"][0]["winrate"] == 1
+        assert answer["moveInfos"][0]["move"] in {"black": ("b3", "a3"), "white": ("c2",)}[answer["id"]]
+        assert len(answer["moveInfos"][0]["pv"]) == 1
+        assert answer["rootInfo"]["currentPlayer"] == answer["id"][0].upper()
+        assert answer["rootInfo"]["winrate"] > 0.7
+
+
+MISTAKES = {
+    "{": (None, None, "this is no JSON"),
+    "[1]": (None, None, "want a JSON object"),
+    '{"moves": []}': (None, "id", "the id has to be a string"),
+    '{"id": 3}': (None, "id", "the id has to be a string"),
+    '{"id": "x", "move": []}': ("x", "move", "there is no such field; take some of id, board"),
+    '{"id": "x", "board": "nowhere"}': ("x", "board", "board nowhere: there is no such game"),
+    '{"id": "x", "board": ["hex:3"]}': ("x", "board", "unhashable"),
+    '{"id": "x", "board": "2048"}': ("x", "board", "chance moves in it"),
+    '{"id": "x", "moves": "b2"}': ("x", "moves", "want a list of moves"),
+    '{"id": "x", "moves": ["b2", "b2"]}': ("x", "moves", "move 1: b2 is illegal here"),
+    '{"id": "x", "moves": [["W", "b2"]]}': ("x", "moves", "move 0: black is to move"),
+    '{"id": "x", "moves": [["X", "b2"]]}': ("x", "moves", "move 0 is ['X', 'b2']; want a name"),
+    '{"id": "x", "moves": [7]}': ("x", "moves", "move 0 is 7; want a name"),
+    '{"id": "x", "analyzeTurns": [1]}': ("x", "analyzeTurns", "whole numbers from 0 to 0"),
+    '{"id": "x", "analyzeTurns": [true]}': ("x", "analyzeTurns", "whole numbers from 0 to 0"),
+    '{"id": "x", "maxVisits": 101}': ("x", "maxVisits", "want a whole number from 0 to 100"),
+    '{"id": "x", "maxVisits": 2.5}': ("x", "maxVisits", "want a whole number from 0 to 100"),
+    '{"id": "x", "moves": ["a1", "a2", "b1", "b2", "c1"]}': ("x", "analyzeTurns", "the game is over after 5 moves"),
+}
+
+
+@pytest.mark.parametrize(("line", "mistake"), MISTAKES.items())
+def test_a_mistake_is_answered_and_the_next_query_too(line, mistake):
+    query_id, field, message = mistake
+    answers = ask(line, "", {"id": "next", "maxVisits": 0})
+    assert answers[0].get("id") == query_id
+    assert answers[0].get("field") == field
+    assert message in answers[0]["error"]
+    assert [answer["id"] for answer in answers[1:]] == ["next"]
+
+
+def test_the_program_answers_what_the_shipped_network_says(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"id": "1", "moves": ["c3"], "maxVisits": 0}\n'))
+    assert analyze.run(["hex", "--board", "hex:5"]) == 0
+    (answer,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert answer["turnNumber"] == 1
+    assert answer["rootInfo"]["currentPlayer"] == "W"
+    assert answer["rootInfo"]["rawWinrate"] < 0.5  # the first stone in the middle wins
+    assert np.isclose(answer["rootInfo"]["winrate"], answer["rootInfo"]["rawWinrate"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "neither a player nor a --board is named"),
+        (["hex", "--workdir", "runs/1"], "hex names a player already"),
+        (["--board", "go:5"], "no network for go:5 comes with the package"),
+        (["--board", "hex:5", "--simulations", "0"], "--simulations 0: take at least 1"),
+        (["--board", "hex:5", "--batch", "0"], "--batch 0: take at least 1"),
+        (["nothing", "--board", "hex:5"], "player 'nothing': there is no such run"),
+    ],
+)
+def test_mistakes_at_the_start(argv, message, capsys):
+    assert analyze.run(argv) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

@@ -1,0 +1,235 @@
+"""The HTTP API: what it answers, and what it refuses."""
+
+import asyncio
+import json
+import re
+from concurrent.futures import Future
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi", reason="pip install 'alphagat[serve]'")
+from starlette.testclient import TestClient
+
+from alphagat.evaluation.records import read_games
+from alphagat.serving import app as app_module
+from alphagat.serving.app import PAGE, make_app
+from alphagat.serving.guard import HEADERS, MAX_BODY
+from alphagat.serving.roster import Roster
+from alphagat.serving.service import BatchService, Busy
+from tests.serving.untrained import save_untrained
+
+SIMULATIONS = 4
+
+
+@pytest.fixture(scope="module")
+def roster(tmp_path_factory):
+    return Roster(save_untrained(tmp_path_factory.mktemp("app"), "hex:3"))
+
+
+@pytest.fixture(scope="module")
+def client(roster):
+    service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=8)
+    with TestClient(make_app(roster, service, SIMULATIONS)) as client:
+        yield client
+
+
+class Silent:
+    """A service that never answers."""
+
+    def __init__(self):
+        self.answers = []
+
+    def submit(self, program, state):
+        self.answers.append(Future())
+        return self.answers[-1]
+
+    def close(self):
+        pass
+
+
+def game(*moves, **more):
+    return {"board": "hex:3", "moves": list(moves), **more}
+
+
+def test_it_tells_what_is_played(client):
+    info = client.get("/api/info").json()
+    assert (info["default"], info["strengths"], info["simulations"]) == ("hex:3", [0, 4, 16, 64, 256], SIMULATIONS)
+    assert {"hex:3", "hex:11"} <= set(info["boards"])
+    board = client.get("/api/boards/hex:4").json()
+    assert (board["family"], board["attention"], board["record"]) == ("hex", [2, 2], ".sgf")
+    assert [player["name"] for player in board["players"]] == ["orange", "blue"]
+
+
+def test_a_position_follows_from_its_moves(client):
+    position = client.post("/api/position", json=game("b2", 0)).json()
+    assert [(step["name"], step["player"]) for step in position["moves"]] == [("b2", 0), ("a1", 1)]
+    assert (position["player"], position["over"], position["winner"]) == (0, False, None)
+    assert [move["action"] for move in position["legal"]] == [1, 2, 3, 5, 6, 7, 8]
+    assert position["last"]["place"] == position["nodes"][0]
+    assert position["svg"].startswith("<svg")
+    over = client.post("/api/position", json=game("b1", "a1", "b2", "a2", "b3")).json()
+    assert (over["over"], over["winner"], over["legal"]) == (True, 0, [])
+
+
+def test_an_analysis_is_of_the_legal_moves(client):
+    for simulations in (0, SIMULATIONS):
+        found = client.post("/api/analysis", json=game("b2", simulations=simulations)).json()
+        assert len(found["prior"]) == len(found["policy"]) == len(found["visits"]) == len(found["values"]) == 8
+        assert sum(found["policy"]) == pytest.approx(1, abs=1e-3)
+        assert (found["player"], sum(found["visits"])) == (1, simulations)
+        assert found["variation"][0]["action"] == found["action"] != 4
+        assert [move["player"] for move in found["variation"][:2]] == [1, 0][: len(found["variation"])]
+        assert all(value is None for value, visits in zip(found["values"], found["visits"]) if not visits)
+
+
+def test_attention_sums_to_one_at_every_node(client):
+    found = client.post("/api/attention", json=game("b2")).json()
+    weights = np.array(found["weights"])  # [blocks, heads, E]
+    for node in range(len(found["kinds"])):
+        np.testing.assert_allclose(weights[..., np.array(found["receivers"]) == node].sum(-1), 1, atol=0.01)
+
+
+def test_a_record_reads_back(client):
+    names = ["Person", "AlphaGAT"]
+    answer = client.post("/api/record", json=game("b1", "a1", "b2", "a2", "b3", names=names))
+    (record,) = read_games(answer.text)
+    assert (record.board, record.names, record.outcome) == ("hex:3", tuple(names), 1)
+    assert record.moves == ("b1", "a1", "b2", "a2", "b3")
+
+
+def test_it_counts(client):
+    before = client.get("/api/metrics").json()
+    client.post("/api/analysis", json=game("b2", simulations=0))
+    after = client.get("/api/metrics").json()
+    assert (after["answered"] - before["answered"], after["queue_length"]) == (1, 0)
+    assert after["latency_ms"]["p50"] <= after["latency_ms"]["p99"]
+
+
+HOSTILE = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "a list": b"[]",
+    "nested": b"[" * 60_000,
+    "no board": b'{"moves": []}',
+    "unknown field": b'{"board": "hex:3", "simulation": 3}',
+    "other family": b'{"board": "go:19"}',
+    "a size not offered": b'{"board": "hex:19"}',
+    "no size": b'{"board": "hex:99999999999999999999"}',
+    "a path": b'{"board": "../../etc/passwd"}',
+    "a long name": json.dumps({"board": "h" * 50_000}).encode(),
+    "a null byte": b'{"board": "hex:3\\u0000"}',
+    "moves no list": b'{"board": "hex:3", "moves": "b2"}',
+    "an illegal move": b'{"board": "hex:3", "moves": [4, 4]}',
+    "a move off the board": b'{"board": "hex:3", "moves": [9]}',
+    "a negative move": b'{"board": "hex:3", "moves": [-1]}',
+    "a huge number": b'{"board": "hex:3", "moves": [1' + b"0" * 4000 + b"]}",
+    "a larger number": b'{"board": "hex:3", "moves": [1' + b"0" * 50_000 + b"]}",
+    "a fraction": b'{"board": "hex:3", "moves": [1.5]}',
+    "a truth": b'{"board": "hex:3", "moves": [true]}',
+    "null": b'{"board": "hex:3", "moves": [null]}',
+    "not a number": b'{"board": "hex:3", "seed": NaN}',
+    "a negative seed": b'{"board": "hex:3", "seed": -1}',
+    "too many moves": json.dumps({"board": "hex:3", "moves": [0] * 5000}).encode(),
+    "moves after the end": json.dumps(game("b1", "a1", "b2", "a2", "b3", "a3")).encode(),
+    "no UTF-8": b'{"board": "\xff\xfe"}',
+}
+
+
+@pytest.mark.parametrize("path", ["position", "analysis", "attention", "record"])
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_what_is_wrong_is_refused_in_one_short_line(client, path, body):
+    answer = client.post(f"/api/{path}", content=body, headers={"content-type": "application/json"})
+    assert 400 <= answer.status_code < 500
+    assert len(answer.json()["error"]) < 600
+    assert "\n" not in answer.json()["error"]
+
+
+@pytest.mark.parametrize("simulations", [5, -1, 10**6, "4", None, True])
+def test_simulations_are_those_offered(client, simulations):
+    answer = client.post("/api/analysis", json=game("b2", simulations=simulations))
+    assert answer.status_code == 422
+    assert "simulations" in answer.json()["error"]
+
+
+def test_a_finished_game_has_no_analysis(client):
+    answer = client.post("/api/analysis", json=game("b1", "a1", "b2", "a2", "b3", simulations=0))
+    assert (answer.status_code, answer.json()["error"][:16]) == (422, "the game is over")
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_large_body_is_not_read(client, declared):
+    body = b'{"board": "' + b"x" * MAX_BODY + b'"}'
+    content = body if declared else iter([body[:1000], body[1000:]])
+    answer = client.post("/api/position", content=content, headers={"content-type": "application/json"})
+    assert (answer.status_code, "larger" in answer.json()["error"]) == (413, True)
+    assert HEADERS.items() <= dict(answer.headers).items()
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/none", "/../app.py", "/..%2fserving/app.py", "/%2e%2e/pyproject.toml", "/app.py"]
+)
+def test_nothing_else_is_served(client, path):
+    assert client.get(path).status_code == 404
+    assert client.get("/api/boards/go:9").status_code == 422
+    assert client.get("/api/position").status_code in (404, 405)
+
+
+@pytest.mark.parametrize("path", ["/", "/app.js", "/style.css", "/logo.svg", "/api/info", "/api/none"])
+def test_all_answers_carry_the_policy(client, path):
+    assert HEADERS.items() <= dict(client.get(path).headers).items()
+
+
+def test_the_page_needs_nothing_from_elsewhere():
+    for file in PAGE.iterdir():
+        text = file.read_text().replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"//\w", text), file  # an address; a comment has a space there
+        assert "@import" not in text
+        assert "<script>" not in text
+        assert " style=" not in text
+
+
+def test_a_full_queue_is_503(roster):
+    class Full(Silent):
+        def submit(self, program, state):
+            raise Busy("8 requests wait already")
+
+    with TestClient(make_app(roster, Full(), 0)) as client:
+        answer = client.post("/api/analysis", json=game("b2", simulations=0))
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert answer.json()["error"] == "8 requests wait already; ask again"
+
+
+def test_no_answer_in_time_is_504_and_taken_back(roster, monkeypatch):
+    monkeypatch.setattr(app_module, "TIMEOUT_S", 0.05)
+    service = Silent()
+    with TestClient(make_app(roster, service, 0)) as client:
+        answer = client.post("/api/analysis", json=game("b2", simulations=0))
+    assert answer.status_code == 504
+    assert service.answers[0].cancelled()
+
+
+def test_who_goes_away_is_not_computed_for(roster):
+    service = Silent()
+    app = make_app(roster, service, 0)
+    body = json.dumps(game("b2", simulations=0)).encode()
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    scope = {
+        "type": "http", "method": "POST", "path": "/api/analysis", "raw_path": b"/api/analysis", "query_string": b"",
+        "headers": headers, "http_version": "1.1", "scheme": "http", "server": ("test", 80), "client": ("test", 1),
+        "root_path": "", "asgi": {"version": "3.0"},
+    }  # fmt: skip
+
+    async def receive():
+        if messages:
+            return messages.pop()
+        while not service.answers:
+            await asyncio.sleep(0.001)
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        pass
+
+    asyncio.run(asyncio.wait_for(app(scope, receive, send), 30))
+    assert service.answers[0].cancelled()

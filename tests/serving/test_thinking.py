@@ -1,0 +1,85 @@
+"""Thinking in slices: what it finds does not depend on them, and it ends where it was told to."""
+
+import functools
+import itertools
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from alphagat.games import make_game
+from alphagat.search.parallel import make_parallel_search
+from alphagat.serving.clock import Clock, seconds_with_increment
+from alphagat.serving.thinking import Thinker
+from tests.search.evaluators import make_table_evaluator, some_positions
+from tests.serving.agents import make_agent
+
+GAME = make_game("tic_tac_toe")
+CAPACITY = 96
+
+
+@functools.cache
+def thinker(num_leaves):
+    return Thinker(make_agent("tic_tac_toe", make_table_evaluator(GAME)), CAPACITY, num_leaves)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Makes every slice of thinking take 0.05 seconds by the clock, for about 100 simulations per second."""
+    ticks = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: next(ticks) * 0.05)
+    for num_leaves in (1, 8):
+        monkeypatch.setattr(thinker(num_leaves), "speed", 100.0)
+
+
+@pytest.fixture
+def state():
+    return jax.tree.map(np.asarray, GAME.init(jax.random.key(0)))
+
+
+@pytest.mark.parametrize("num_leaves", [1, 8])
+def test_slices_change_nothing(num_leaves, slow):
+    search = make_parallel_search(GAME, make_table_evaluator(GAME), num_simulations=50, num_leaves=num_leaves)
+    states, plies = some_positions(GAME, 4)
+    for row in range(4):
+        one = jax.tree.map(lambda x, row=row: x[row : row + 1], states)
+        expected = jax.jit(search)(None, jax.random.key(0), one, plies[row : row + 1])
+        shown = list(thinker(num_leaves).think(jax.tree.map(lambda x: x[0], one), 50))
+        found = thinker(num_leaves).analyze(jax.tree.map(lambda x: x[0], one), 50)
+        assert len(shown) > 2
+        assert found.action == expected.action[0]
+        np.testing.assert_array_equal(found.visits, expected.root.visits[0])
+        np.testing.assert_array_equal(found.variations, expected.root.variations[0])
+        np.testing.assert_allclose(found.value, expected.value[0], rtol=1e-6)
+        assert found.variation[0] == found.action
+
+
+def test_it_ends_by_simulations_by_time_and_where_the_memory_is_full(state, slow):
+    numbers = [progress.simulations for progress in thinker(1).think(state, 30)]
+    assert numbers[-1] == 30
+    assert numbers == sorted(set(numbers))
+    assert thinker(1).analyze(state).visits.sum() == CAPACITY
+    assert thinker(1).analyze(state, 10 * CAPACITY).visits.sum() == CAPACITY
+    *_, last = thinker(1).think(state, seconds=0.2)
+    assert 0 < last.simulations < 30
+    assert 0.199 < last.seconds < 0.301
+    assert thinker(1).analyze(state, seconds=0.0).visits.sum() > 0  # no time is no excuse for no move
+
+
+def test_a_clock_shares_what_is_left():
+    assert Clock(main=38.0).seconds_for_move(plies_left=40) == pytest.approx(3.8 * 0.95 - 0.05)
+    assert Clock(main=400.0).seconds_for_move(1000) == pytest.approx(10 * 0.95 - 0.05)
+    assert Clock(0.0, overtime=30.0, moves=5).seconds_for_move(4) == pytest.approx(6 * 0.95 - 0.05)
+    assert Clock(0.0).seconds_for_move(100) == 0.01
+    clock = Clock(main=5.0)
+    clock.spend(2.0)
+    assert clock.main == 3.0
+    clock.spend(20.0)
+    assert clock.main == 0.0
+
+
+def test_an_increment_is_never_spent_before_it_comes():
+    assert seconds_with_increment(40.0, 2.0, None, 1000) == pytest.approx(3 * 0.95 - 0.05)
+    assert seconds_with_increment(1.0, 10.0, None, 1000) == pytest.approx(0.95 - 0.05)
+    assert seconds_with_increment(60.0, 0.0, 2, 1000) == pytest.approx(30 * 0.95 - 0.05)

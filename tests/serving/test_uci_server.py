@@ -1,0 +1,171 @@
+"""UCI as controllers speak it: golden transcripts, limits, what is refused, and a whole game through the program."""
+
+import functools
+import io
+import re
+import sys
+import threading
+import time
+
+import chess
+import jax
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.evaluation.uci import UciEngine
+from alphagat.games import make_game
+from alphagat.serving.thinking import Thinker
+from alphagat.serving.uci_server import UciServer
+from alphagat.training import weights
+from alphagat.training.setup import make_configured_network, make_params
+from tests.evaluation.host_games import play_against_random
+from tests.search.evaluators import uniform_evaluator
+from tests.serving.agents import make_agent
+from tests.training.tiny import tiny_config
+
+
+@functools.cache
+def thinker():
+    return Thinker(make_agent("chess", uniform_evaluator), max_simulations=64)
+
+
+@pytest.fixture
+def server():
+    return UciServer(thinker(), 8, "1.2.3")
+
+
+def talk(server, *lines):
+    out = io.StringIO()
+    server.serve(io.StringIO("\n".join(lines) + "\n"), out)
+    return out.getvalue().splitlines()
+
+
+def test_a_golden_transcript(server):
+    assert talk(server, "uci", "", "isready", "ucinewgame", "setoption name UCI_ShowWDL value true", "isready") == [
+        "id name AlphaGAT 1.2.3",
+        "id author the AlphaGAT contributors",
+        "option name Simulations type spin default 8 min 1 max 64",
+        "option name UCI_ShowWDL type check default false",
+        "uciok",
+        "readyok",
+        "readyok",
+    ]
+    info, best = talk(server, "position startpos moves e2e4", "go nodes 20")
+    number, move = "-?[0-9]+", "[a-h][1-8][a-h][1-8][qrbn]?"
+    assert re.fullmatch(
+        rf"info depth {number} nodes 20 nps {number} time {number} score cp {number} wdl {number} 0 {number} "
+        rf"pv {move}( {move})*",
+        info,
+    )
+    assert re.fullmatch(rf"bestmove {move}( ponder {move})?", best)
+    line, board = info.partition(" pv ")[2].split(), chess.Board()
+    for name in ("e2e4", *line):
+        board.push(board.parse_uci(name))
+    assert best.split()[1] == line[0]
+
+
+@pytest.mark.parametrize("player", ["white", "black"])
+def test_a_mate_in_one(server, player):
+    fen = {"white": "7k/8/5KQ1/8/8/8/8/8 w - - 0 1", "black": "8/8/8/8/8/5kq1/8/7K b - - 0 1"}[player]
+    info, best = talk(server, f"position fen {fen}", "go nodes 64")
+    mate = {"white": "g6g7", "black": "g3g2"}[player]
+    assert best == f"bestmove {mate}"
+    assert " score cp 12800 pv " in info
+    moved = talk(server, f"position fen {fen} moves {mate}", "go nodes 8")
+    assert moved == ["info string the game is over", "bestmove (none)"]
+
+
+def test_limits(server, monkeypatch):
+    asked = []
+
+    def think(state, simulations=None, seconds=None):
+        asked.append((simulations, seconds and round(seconds, 3)))
+        yield from thinker().think(state, 4)
+
+    class Listening:
+        agent, max_simulations = thinker().agent, thinker().max_simulations
+
+    Listening.think = staticmethod(think)
+    monkeypatch.setattr(server, "_thinker", Listening)
+    go = (
+        "go",
+        "go nodes 30",
+        "go movetime 1000",
+        "go wtime 41000 btime 1 winc 2000 binc 0",
+        "go wtime 100 movestogo 4",
+    )
+    for line in go:
+        talk(server, line)
+    talk(server, "position startpos moves e2e4", "go wtime 1 btime 20000 movestogo 10")
+    said = talk(server, "setoption name Simulations value 5", "setoption name Simulations value 99", "go depth 3")
+    assert asked == [
+        (8, None),
+        (30, None),
+        (None, 0.9),
+        (None, round((41 / 40 + 2) * 0.95 - 0.05, 3)),  # an equal share among forty moves, and the increment
+        (None, 0.01),
+        (None, 1.85),
+        (5, None),
+    ]
+    assert said[0] == "info string there is no option 'Simulations' with a value '99'"
+    assert said[1] == "info string depth is ignored: this search knows nodes and time only"
+
+
+def test_infinite_goes_on_until_stop(server):
+    """Even where the memory is full; meanwhile it says that it is ready."""
+    write = io.StringIO()
+    arrived, lines = threading.Event(), ["go infinite\n", "isready\n", "stop\n", "isready\n", "quit\n"]
+
+    class Slow:
+        def __iter__(self):
+            yield from lines[:2]
+            while "readyok" not in write.getvalue():
+                time.sleep(0.01)
+            time.sleep(0.3)
+            assert "bestmove" not in write.getvalue()
+            arrived.set()
+            yield from lines[2:]
+
+    server.serve(Slow(), write)
+    assert arrived.is_set()
+    said = [line.split()[0] for line in write.getvalue().splitlines()]
+    assert said == ["readyok", "info", "bestmove", "readyok"]
+
+
+REFUSED = {
+    "position startpos moves e2e5": "e2e5 is illegal here",
+    "position startpos moves e2e4 e2e4": "e2e4 is illegal here",
+    "position fen 8/8/8/8/8/8/8/8 w - - 0 1": "each side needs one king",
+    "position": "has 0 fields",
+}
+
+
+@pytest.mark.parametrize(("line", "message"), REFUSED.items())
+def test_what_is_no_position_is_never_played_from(server, line, message):
+    said = talk(server, line, "go", "ucinewgame", "go", "frobnicate")
+    assert said[0].startswith("info string position refused: ")
+    assert message in said[0]
+    assert said[1:3] == ["info string there is no position", "bestmove (none)"]
+    assert said[-2].startswith("bestmove ")
+    assert said[-1] == "info string unknown command frobnicate"
+
+
+def test_only_chess_is_played():
+    other = Thinker(make_agent("hex:3", uniform_evaluator), max_simulations=8)
+    with pytest.raises(UserError, match="board hex:3: UCI is for chess only"):
+        UciServer(other, 8, "1.2.3")
+
+
+def test_our_own_controller_plays_a_game(tmp_path):
+    """Through the program, with an untrained network; every move is legal."""
+    config, game = tiny_config(), make_game("chess")
+    config.boards = ("chess",)
+    params = make_params(game, make_configured_network(config, game), jax.random.key(0))
+    weights.write(tmp_path / "chess.safetensors", params, config, 0)
+    command = f"{sys.executable} -m alphagat.uci {tmp_path / 'chess.safetensors'} --max_simulations 16"
+    with UciEngine(game, command, nodes=2, options={"Simulations": "2"}) as engine:
+        last = play_against_random(engine, game, 0)[-1]
+    board = chess.Board()
+    for move in last.moves:
+        board.push(board.parse_uci(move))
+    assert len(last.moves) > 10

@@ -1,0 +1,22 @@
+"""Files of untrained networks, which play at once and badly."""
+
+from pathlib import Path
+
+import jax
+
+from alphagat.config import Config
+from alphagat.games import make_game
+from alphagat.training import weights
+from alphagat.training.setup import make_configured_network, make_params
+
+
+def save_untrained(folder: Path, *boards: str, name: str = "gat") -> str:
+    """Writes a small network for boards of one family, and returns the file."""
+    config = Config(boards=boards)
+    config.network.name = name
+    config.network.width, config.network.num_blocks, config.network.num_heads, config.network.mlp_ratio = 8, 2, 2, 1
+    game = make_game(boards[0])
+    params = make_params(game, make_configured_network(config, game), jax.random.key(0))
+    file = folder / f"{boards[0].replace(':', '-')}-{name}.safetensors"
+    weights.write(file, params, config, 0)
+    return str(file)

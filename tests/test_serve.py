@@ -1,0 +1,72 @@
+"""The command that serves the page: its flags, its one line of refusal, and its end."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from alphagat import serve
+from tests.serving.untrained import save_untrained
+
+pytest.importorskip("uvicorn", reason="pip install 'alphagat[serve]'")
+
+
+def test_it_serves_until_it_is_interrupted(tmp_path):
+    command = [sys.executable, "-m", "alphagat.serve", "--workdir", save_untrained(tmp_path, "hex:2"), "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--simulations", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        try:
+            line = run.stdout.readline()
+            address = line.split()[3]
+            assert line == f"AlphaGAT plays at {address} (Ctrl-C ends it)\n"
+            assert address.startswith("http://127.0.0.1:")
+            with urllib.request.urlopen(f"{address}/api/info", timeout=60) as answer:
+                assert json.load(answer)["default"] == "hex:2"
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                assert b"<title>AlphaGAT</title>" in answer.read()
+            run.send_signal(signal.SIGINT)
+            assert run.communicate(timeout=60) == ("", "stopped\n")
+            assert run.returncode == 130
+        finally:
+            run.kill()
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (["--port", "70000"], "--port 70000: take 0 to 65535"),
+        (["--simulations", "-1"], "--simulations -1: take 0 (the network alone) to 4096"),
+        (["--workdir", "nowhere"], "nowhere"),
+        (["--board", "go:9"], "--board go:9: no network that comes with the package plays it; name a run by --workdir"),
+        (["--board", "hex:x"], "board hex:x: want hex:SIZE"),
+        (["--max_batch", "0"], "--max_batch 0: take at least 1"),
+        (["--sims", "3"], "unrecognized arguments: --sims 3; see --help"),
+    ],
+)
+def test_mistakes_end_in_one_line(flags, error, capsys):
+    assert serve.run([*flags, "--port", "0"] if "--port" not in flags else flags) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert error in line
+
+
+def test_a_port_that_is_taken_is_named(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert serve.run(["--port", str(port)]) == 2
+    assert (
+        capsys.readouterr().err
+        == f"error: --host 127.0.0.1 --port {port}: Address already in use; take another port, or --port 0\n"
+    )
+
+
+def test_the_help_names_every_flag(capsys):
+    assert serve.run(["--help"]) == 0
+    text = capsys.readouterr().out
+    for flag in ("workdir", "board", "host", "port", "simulations", "max_batch", "max_wait_ms", "max_queue"):
+        assert f"--{flag} " in text

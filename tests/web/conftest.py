@@ -1,0 +1,80 @@
+"""A server with untrained networks on small boards, and a page in headless Chromium."""
+
+import contextlib
+import shutil
+import threading
+
+import pytest
+
+from tests.serving.untrained import save_untrained
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+uvicorn = pytest.importorskip("uvicorn", reason="pip install 'alphagat[serve]'")
+
+PATIENCE_MS = 60_000
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Starts Chromium: the system's, or playwright's own."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    with sync_api.sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        except sync_api.Error as error:
+            pytest.skip(f"Chromium is not installed: {str(error).splitlines()[0]}")
+        yield browser
+        browser.close()
+
+
+def is_error(message):
+    """Tells whether a message of the console is an error of the page; what the server refuses is none."""
+    return message.type == "error" and not message.text.startswith("Failed to load resource")
+
+
+@pytest.fixture
+def page(browser):
+    """Opens a page on which every error of a script fails the test."""
+    context = browser.new_context(
+        viewport={"width": 1200, "height": 850}, accept_downloads=True, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if is_error(message) else None)
+    yield page
+    context.close()
+    assert not errors
+
+
+@pytest.fixture(scope="session")
+def serve(tmp_path_factory):
+    """Returns `serve(board)`, which serves an untrained network and gives the address."""
+    from alphagat.serving.app import make_app
+    from alphagat.serving.roster import Roster
+    from alphagat.serving.server import listen
+    from alphagat.serving.service import BatchService
+
+    folder, servers, addresses = tmp_path_factory.mktemp("web"), [], {}
+
+    def serve(board):
+        if board not in addresses:
+            roster = Roster(save_untrained(folder, board), board)
+            service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=16)
+            listener = listen("127.0.0.1", 0)
+            server = uvicorn.Server(uvicorn.Config(make_app(roster, service, 0), log_level="error", ws="none"))
+            thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+            thread.start()
+            servers.append((server, thread, service, listener))
+            addresses[board] = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        return addresses[board]
+
+    yield serve
+    for server, thread, service, listener in servers:
+        server.should_exit = True
+        thread.join(30)
+        service.close()
+        with contextlib.suppress(OSError):
+            listener.close()

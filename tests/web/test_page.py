@@ -1,0 +1,287 @@
+"""The page in a browser: whole games by clicks and by keys, and what it shows and keeps."""
+
+import json
+import random
+
+import pytest
+
+from alphagat import games
+from alphagat.games import make_game
+from alphagat.serving.playthrough import Playthroughs
+from tests.test_readme import README
+
+FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
+
+
+def open_page(page, address, sides="person,person"):
+    """Opens the page with a person on the given sides, and waits for the first analysis."""
+    settings = {"sides": sides.split(","), "policy": True, "line": True}
+    page.add_init_script(f"localStorage.alphagat ??= {json.dumps(json.dumps(settings))}")
+    page.goto(address)
+    wait_for_ply(page, 0)
+
+
+def wait_for_ply(page, ply):
+    """Waits until that many moves have been played and the network has said what it thinks, or the game is over."""
+    page.wait_for_selector(f'body[data-ply="{ply}"]')
+    page.wait_for_selector('body:is([data-analysed="true"], [data-over="true"])')
+
+
+def ply_of(page):
+    return int(page.get_attribute("body", "data-ply"))
+
+
+def is_over(page):
+    return page.get_attribute("body", "data-over") == "true"
+
+
+def saved(page):
+    with page.expect_download() as download:
+        page.click("#save")
+    return json.loads(download.value.path().read_text())
+
+
+def replayed(page):
+    """Returns the game that the page saves, replayed."""
+    game = saved(page)
+    return Playthroughs(make_game(game["board"])).replay(game["seed"], game["moves"])
+
+
+def click_any(page, chooser):
+    """Clicks on a place where one can play, and on another one where that only takes a piece up; or on a button."""
+    ply = ply_of(page)
+    hits = page.query_selector_all("#board .hit") or page.query_selector_all("#choices button")
+    chooser.choice(hits).dispatch_event("click")
+    if held := page.query_selector("#board .hit.held"):
+        goals = [hit for hit in page.query_selector_all("#board .hit") if hit != held]
+        chooser.choice([hit for hit in goals if "held" not in (hit.get_attribute("class") or "")]).dispatch_event(
+            "click"
+        )
+    if (
+        ply_of(page) == ply
+        and page.query_selector("#choices:not([hidden]) button")
+        and page.query_selector("#board .hit.held")
+    ):
+        page.click("#choices button >> nth=0")
+    wait_for_ply(page, ply + 1)
+
+
+@pytest.mark.parametrize(
+    "board", ["tic_tac_toe", "hex:3", "mnk:3x4x3:gravity", "othello:4", "breakthrough:5", "2048:2", "pgx:tic_tac_toe"]
+)
+def test_a_whole_game_by_clicks(serve, page, board):
+    open_page(page, serve(board))
+    chooser = random.Random(0)
+    for _ in range(80):
+        if is_over(page):
+            break
+        click_any(page, chooser)
+    so_far = replayed(page)
+    assert so_far.state.terminated
+    assert len(so_far.steps) == ply_of(page)
+    status = page.inner_text("#status-text")
+    if board == "2048:2":
+        assert f"{so_far.returns[0]:,.0f} points" in status
+    elif so_far.returns[0] == 0:
+        assert status == "A draw"
+    else:
+        name, _ = make_game(board).player_colours[int(so_far.returns[1] > 0)]
+        assert status == f"{name.capitalize()} wins"
+    assert status in page.inner_text("#live")
+
+
+def test_a_game_of_go_by_clicks(serve, page):
+    open_page(page, serve("go:5"))
+    for point in ("c3", "b2"):
+        page.click(f'.hit[data-name="{point}"]')
+        wait_for_ply(page, 1 if point == "c3" else 2)
+    for ply in (3, 4):
+        page.click("#choices button:text('pass')")
+        wait_for_ply(page, ply)
+    assert is_over(page)
+    assert [step.name for step in replayed(page).steps] == ["c3", "b2", "pass", "pass"]
+    assert page.inner_text("#status-text") == "White wins"
+
+
+def test_a_game_of_chess_by_clicks(serve, page):
+    open_page(page, serve("chess"))
+    for ply, move in enumerate(FOOLS_MATE):
+        page.click(f'.hit[aria-label*="{move[:2]}"] >> nth=0')
+        page.click(f'.hit[aria-label^="{move}"]')
+        wait_for_ply(page, ply + 1)
+    assert page.inner_text("#status-text") == "Black wins"
+    assert tuple(step.name for step in replayed(page).steps) == FOOLS_MATE
+
+
+def test_the_readmes_game_is_played_by_buttons(serve, page, monkeypatch):
+    (source,) = [block for block in README.split("```python\n") if "class KaylesGame" in block]
+    namespace: dict = {"__name__": "kayles"}
+    exec(compile(source.partition("```")[0], "README.md", "exec"), namespace)
+    monkeypatch.setitem(games.GAMES, "kayles", namespace["make_kayles"])
+    open_page(page, serve("kayles:5"))
+    for ply, vertex in enumerate(("0", "2")):
+        page.click(f"#choices button:text-is('{vertex}')")
+        wait_for_ply(page, ply + 1)
+    assert page.inner_text("#status-text") == "Blue wins"
+
+
+def test_the_network_answers_and_moves_are_taken_back(serve, page):
+    open_page(page, serve("hex:3"), sides="person,network")
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 2)
+    assert page.inner_text("#status-text") == "Orange to move"
+    assert len(page.query_selector_all("#moves button")) == 2
+    page.click("#back")
+    wait_for_ply(page, 0)
+    page.click("#forward")
+    wait_for_ply(page, 2)
+    page.click("#moves button >> nth=0")
+    wait_for_ply(page, 1)  # and the network does not move while one looks
+    page.click("#moves button >> nth=1")
+    wait_for_ply(page, 2)
+    page.click("#back")
+    wait_for_ply(page, 0)
+    page.click('.hit[data-name="a1"]')
+    wait_for_ply(page, 2)
+    assert saved(page)["moves"][0] == "a1"
+
+
+def test_nothing_is_played_before_the_last_move_is_shown(serve, page):
+    open_page(page, serve("hex:3"))
+    page.eval_on_selector_all(".hit", "(hits) => hits.forEach((hit) => hit.dispatchEvent(new Event('click')))")
+    wait_for_ply(page, 1)
+    assert len(saved(page)["moves"]) == 1
+
+
+def test_changing_sides_lets_the_network_begin(serve, page):
+    open_page(page, serve("hex:3"), sides="person,network")
+    page.click("#sides label:has-text('Blue')")
+    wait_for_ply(page, 1)
+    assert page.inner_text("#status-text") == "Blue to move"
+    page.click("#sides label:has-text('Neither')")
+    page.wait_for_selector('body[data-over="true"]')
+    assert replayed(page).state.terminated
+
+
+def test_a_whole_game_by_keys(serve, page):
+    open_page(page, serve("tic_tac_toe"))
+    page.focus('.hit[data-name="a3"]')
+    focused = "document.activeElement.dataset.name"
+    for key, name in (
+        ("ArrowRight", "b3"),
+        ("ArrowDown", "b2"),
+        ("ArrowLeft", "a2"),
+        ("ArrowUp", "a3"),
+        ("ArrowUp", "a3"),
+    ):
+        page.keyboard.press(key)
+        assert page.evaluate(focused) == name
+    page.keyboard.press("Enter")
+    wait_for_ply(page, 1)
+    assert "Orange plays a3. Blue to move" in page.inner_text("#live")
+    page.keyboard.press("u")
+    wait_for_ply(page, 0)
+    page.keyboard.press("r")
+    wait_for_ply(page, 1)
+    for ply in range(1, 9):
+        if is_over(page):
+            break
+        assert page.evaluate("document.activeElement.closest('#board') !== null")
+        page.keyboard.press("Enter")
+        wait_for_ply(page, ply + 1)
+    assert replayed(page).state.terminated
+    page.keyboard.press("n")
+    wait_for_ply(page, 0)
+    page.keyboard.press("m")
+    wait_for_ply(page, 1)
+
+
+def test_a_piece_is_taken_up_and_put_down_by_keys(serve, page):
+    open_page(page, serve("breakthrough:5"))
+    page.focus("#board .hit >> nth=0")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit.held")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".hit.held", state="detached")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit.held")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    wait_for_ply(page, 1)
+
+
+def test_arrow_keys_play_2048(serve, page):
+    open_page(page, serve("2048:2"))
+    for ply in range(3):
+        if is_over(page):
+            break
+        name = page.get_attribute(".hit.arrow >> nth=0", "data-name")
+        page.keyboard.press(f"Arrow{name.capitalize()}")
+        wait_for_ply(page, ply + 1)
+        assert page.inner_text("#moves li:last-child").endswith(name)
+
+
+def test_it_shows_policy_line_and_attention(serve, page):
+    open_page(page, serve("hex:3"))
+    assert page.query_selector(".heat .share")
+    assert page.query_selector(".line .step")
+    assert 1 <= len(page.query_selector_all("#candidates tbody tr")) <= 5
+    page.keyboard.press("p")
+    page.keyboard.press("l")
+    assert not page.query_selector(".heat .share, .line .step")
+    page.keyboard.press("a")
+    page.wait_for_selector(".attention path")
+    overview = len(page.query_selector_all(".attention path"))
+    page.hover('.hit[data-name="a1"]')
+    page.wait_for_selector(".attention .eye")
+    assert len(page.query_selector_all(".attention path")) < overview
+    before = page.inner_html(".attention")
+    page.click("#blocks label >> nth=0")
+    page.click("#heads label:has-text('2')")
+    page.hover('.hit[data-name="a1"]')
+    assert page.inner_html(".attention") != before
+    page.click('.hit[data-name="b2"]')  # looks, and does not play
+    assert ply_of(page) == 0
+
+
+def test_a_saved_game_is_loaded_again(serve, page, tmp_path):
+    open_page(page, serve("hex:3"))
+    for ply, cell in enumerate(("b2", "a1", "c1")):
+        page.click(f'.hit[data-name="{cell}"]')
+        wait_for_ply(page, ply + 1)
+    game = saved(page)
+    with page.expect_download() as download:
+        page.click("#record")
+    assert download.value.path().read_text().count(";") == 4
+    page.click("#new")
+    wait_for_ply(page, 0)
+    file = tmp_path / "game.json"
+    file.write_text(json.dumps({**game, "board": "hex:4"}))
+    page.set_input_files("#file", file)
+    wait_for_ply(page, 3)
+    assert saved(page) == {**game, "board": "hex:4"}
+    for wrong, message in (
+        ("{", "no game of AlphaGAT"),
+        ({**game, "board": "go:9"}, "not played here"),
+        ({**game, "moves": ["b2", "b2"]}, "move 2, b2"),
+    ):
+        file.write_text(wrong if isinstance(wrong, str) else json.dumps(wrong))
+        page.set_input_files("#file", file)
+        page.wait_for_selector(f"#toast:has-text('{message}')")
+    assert saved(page)["moves"] == game["moves"]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1200, "light")])
+def test_everything_fits_and_has_a_name(serve, page, width, scheme):
+    page.set_viewport_size({"width": width, "height": 740})
+    page.emulate_media(color_scheme=scheme)
+    open_page(page, serve("hex:3"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    buttons = page.query_selector_all("button, [role=button], #boards")
+    assert all(each.get_attribute("aria-label") or each.text_content().strip() for each in buttons)
+    box = page.query_selector("#board").bounding_box()
+    assert box["width"] > 0.6 * min(width, 700)
+    page.click("#help-open")
+    assert page.is_visible("#help")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#help")
