@@ -100,8 +100,10 @@ def test_a_batch_is_one_call(monkeypatch):
             return super().__call__(states, key)
 
     monkeypatch.setattr("alphagat.serving.json_server.Analyzer", Listening)
-    ask({"id": "x", "moves": MOVES, "analyzeTurns": [0, 1, 2, 3, 4]}, server=make_server())
+    ask({"id": "x", "moves": MOVES, "analyzeTurns": list(range(5))})
     assert sizes == [BATCH, 1]
+    ask({"id": "x", "moves": MOVES, "analyzeTurns": list(range(6))})  # the last two are padded
+    assert sizes == [BATCH, 1, BATCH, BATCH]
 
 
 def test_a_win_in_one_is_sure_for_whoever_moves():
