@@ -19,9 +19,10 @@ from ml_collections import config_flags
 
 from alphagat import config_validation, xla
 from alphagat.config import Config
-from alphagat.errors import UserError
+from alphagat.errors import AuditError, UserError
 from alphagat.preemption import Preempted
 
+BROKEN = 1
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 REQUEUE = 75  # EX_TEMPFAIL of sysexits.h: a scheduler may start the same command again
@@ -52,6 +53,9 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     except UserError as error:
         say(f"error: {' '.join(str(error).split())}")
         return USER_ERROR
+    except AuditError as error:
+        say(f"error: self-play broke the rules, and the run ends with its last checkpoint: {error}")
+        return BROKEN
     except Preempted:
         say("ended by SIGTERM, and saved; the same command resumes")
         return REQUEUE

@@ -55,6 +55,7 @@ class SelfplayConfig:
     fast_simulations: int = 8  # of a ply that is not searched in full
     max_plies: int = 0  # a longer game is cut, with the result that the game names; 0: the game's own bound
     value_lambda: float = 1.0  # 1: the outcome; below: the lambda-return over the search values
+    audit_every: int = 1  # iterations; one game per process is then checked on the host by the rules; 0: never
     horizon: int = 0  # plies that a position waits for its target; 0: the longest game, so that the outcome is known
 
 

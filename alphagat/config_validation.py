@@ -40,6 +40,7 @@ MINIMA = {
     "selfplay.opening_plies": 0,
     "selfplay.max_plies": 0,
     "selfplay.horizon": 0,
+    "selfplay.audit_every": 0,
     "replay.capacity": 1,
     "replay.min_size": 1,
     "learner.batch_size": 1,

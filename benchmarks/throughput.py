@@ -144,7 +144,7 @@ def selfplay_parts(config: Config, rows: dict[str, float]) -> dict:
     holder = [init_state([setup], mesh)]
 
     def iteration():
-        holder[0], metrics = run_iteration(iterate, holder[0])
+        holder[0], metrics, _ = run_iteration(iterate, holder[0])
         jax.block_until_ready(metrics)
 
     for _ in range(setup.plan.first_update_iteration + 1):  # until an iteration contains its updates

@@ -241,7 +241,7 @@ def toy_run():
     run = jax.device_put(run, state_shardings(mesh, jax.eval_shape(lambda: run)))
     iterate, after = make_iteration(setup, mesh), []
     for _ in range(8):
-        run, metrics = run_iteration(iterate, run)
+        run, metrics, _ = run_iteration(iterate, run)
         after.append(jax.tree.map(np.asarray, (run.boards[0].replay, run.train.step, metrics)))
     return setup.plan, after
 

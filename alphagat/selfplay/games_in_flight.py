@@ -18,6 +18,7 @@ class Ply(struct.PyTreeNode):
 
     Attributes:
       state: the position.
+      action: `[]` int32, the move.
       policy_target: `[A]` float32.
       policy_weight: `[]` float32, of this ply in the policy loss; 1 on average, 0 after a fast search.
       search_value: `[]` float32, from the view of the player to move.
@@ -29,6 +30,7 @@ class Ply(struct.PyTreeNode):
     """
 
     state: Any
+    action: jax.Array
     policy_target: jax.Array
     policy_weight: jax.Array
     search_value: jax.Array
@@ -99,6 +101,7 @@ def start_games(game: Game, key: jax.Array, *, num_games: int, num_waiting: int,
     opened = jax.vmap(make_opener(game, opening_plies))(jax.random.split(key, num_games))
     blank = Ply(
         state=opened.state,
+        action=jnp.zeros(num_games, jnp.int32),
         policy_target=jnp.zeros((num_games, game.num_actions)),
         policy_weight=jnp.zeros(num_games),
         search_value=jnp.zeros(num_games),
@@ -161,6 +164,7 @@ def make_play(
         ended = after.terminated | truncated
         ply = Ply(
             state=state,
+            action=found.action.astype(jnp.int32),
             policy_target=found.policy_target,
             policy_weight=jnp.full(num_games, policy_weight),
             search_value=found.value,

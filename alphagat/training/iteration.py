@@ -16,6 +16,7 @@ from alphagat.replay import add, sample
 from alphagat.selfplay.games_in_flight import Ply, draw_full_searches, make_play
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 from alphagat.selfplay.targets import value_targets
+from alphagat.training.audit import Audit
 from alphagat.training.setup import Setup, make_configured_search, scales_loss
 from alphagat.training.state import BoardState, RunState, Sample, over_board, params_shardings
 
@@ -25,8 +26,8 @@ TRAIN = "train/"  # begins the names of the learner's metrics; those of self-pla
 
 
 def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
-    """Returns the jitted `program(train, board, root_key, iteration) -> (train, board, iteration, metrics)`, one
-    iteration on the board of `setup`. It consumes (donates) all but the key. `run_iteration` calls it on a run.
+    """Returns the jitted `program(train, board, root_key, iteration) -> (train, board, iteration, metrics, audit)`,
+    one iteration on the board of `setup`. It consumes (donates) all but the key. `run_iteration` calls it on a run.
 
     Self-play uses no collective over the devices but for the sums at its end, so that none waits for another's trees;
     of the updates only the gradients cross them.
@@ -37,7 +38,7 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
         functools.partial(play_and_store, setup),
         mesh,
         (everywhere, board_specs, grouped, everywhere),
-        (board_specs, everywhere),
+        (board_specs, everywhere, grouped),
     )
 
     def iterate(train: TrainState, board: BoardState, root_key: jax.Array, iteration: jax.Array):
@@ -45,10 +46,10 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
         group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(board.groups)
         full_fraction = setup.config.selfplay.full_search_fraction
         is_full = draw_full_searches(jax.random.fold_in(key, NO_GROUP), setup.plan.plies_per_iteration, full_fraction)
-        board, selfplay_metrics = play(train.acting, board, group_keys[:, 0], is_full)
+        board, selfplay_metrics, audit = play(train.acting, board, group_keys[:, 0], is_full)
         train, train_metrics = update_parameters(setup, mesh, train, board, group_keys[:, 1])
         metrics = selfplay_metrics | train_metrics
-        return train, board.replace(iteration=board.iteration + 1), iteration + 1, metrics
+        return train, board.replace(iteration=board.iteration + 1), iteration + 1, metrics, audit
 
     return jax.jit(iterate, donate_argnums=(0, 1, 3))
 
@@ -59,11 +60,13 @@ def compile_iterations(setups: Sequence[Setup], mesh: Mesh, run: RunState) -> li
     return [program.lower(*program_arguments(run, board)).compile() for board, program in enumerate(programs)]
 
 
-def run_iteration(program: Callable, run: RunState, number: int = 0) -> tuple[RunState, Metrics]:
-    """Runs the program of board `number` on that board, and returns the whole state and the metrics."""
-    train, board, iteration, metrics = program(*program_arguments(run, number))
+def run_iteration(program: Callable, run: RunState, number: int = 0) -> tuple[RunState, Metrics, Audit]:
+    """Runs the program of board `number` on that board, and returns the whole state, the metrics, and what an `Auditor`
+    checks.
+    """
+    train, board, iteration, metrics, audit = program(*program_arguments(run, number))
     boards = (*run.boards[:number], board, *run.boards[number + 1 :])
-    return run.replace(train=train, boards=boards, iteration=iteration), metrics
+    return run.replace(train=train, boards=boards, iteration=iteration), metrics, audit
 
 
 def program_arguments(run: RunState, number: int = 0) -> tuple[TrainState, BoardState, jax.Array, jax.Array]:
@@ -73,9 +76,9 @@ def program_arguments(run: RunState, number: int = 0) -> tuple[TrainState, Board
 
 def play_and_store(
     setup: Setup, params: Any, board: BoardState, keys: jax.Array, is_full: jax.Array | None
-) -> tuple[BoardState, Metrics]:
+) -> tuple[BoardState, Metrics, Audit]:
     """Plays the iteration's plies in the groups of one device, and moves the plies whose horizon has passed to the
-    replay; the metrics are of all devices.
+    replay; the metrics are of all devices, the audit of one game of this one, another in each iteration.
     """
     plan, selfplay = setup.plan, setup.config.selfplay
     make_selfplay_search = functools.partial(
@@ -98,7 +101,11 @@ def play_and_store(
     blocks = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda))(history)
     replay = jax.vmap(add, in_axes=(0, 0, None))(board.replay, blocks, has_waited)
     played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
-    return board.replace(games=games, replay=replay), jax.lax.psum(selfplay_sums(played), sharding.DATA)
+    slot = board.iteration % plan.group_games
+    targets = blocks.value_target[0].reshape(plan.plies_per_iteration, plan.group_games)[:, slot]
+    audit = Audit(jax.tree.map(lambda x: x[0, :, slot], history), targets, board.iteration)
+    sums = jax.lax.psum(selfplay_sums(played), sharding.DATA)
+    return board.replace(games=games, replay=replay), sums, jax.tree.map(lambda x: x[None], audit)
 
 
 def final_samples(history: Ply, num_plies: int, value_lambda: float) -> Sample:

@@ -118,8 +118,8 @@ class _Run:
         for iteration in range(start + 1, last + 1):
             board = order[iteration - 1]
             self._profiler.before(iteration)
-            state, metrics = run_iteration(self._programs[board], state, board)
-            report.add(iteration, board, metrics)
+            state, metrics, audit = run_iteration(self._programs[board], state, board)
+            report.add(iteration, board, metrics, audit)
             report.say(*self._profiler.after(iteration, metrics))
             if self._matches is not None and is_due(iteration, config.evaluation.every, last):
                 report.wait()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jax
 
+from alphagat.training.audit import Audit, Auditor
 from alphagat.training.display import Display, make_display
 from alphagat.training.iteration import TRAIN, Metrics
 from alphagat.training.live_ratings import LiveRatings
@@ -45,22 +46,26 @@ class Report:
     def __init__(self, setups: Sequence[Setup], outlet: Outlet | None, hours: float):
         """Without an outlet it only watches the updates. `hours`: that the run took before."""
         self._plan, self._max_skipped = setups[0].plan, setups[0].config.learner.max_skipped
+        selfplay = setups[0].config.selfplay
+        self._audit_every = selfplay.audit_every
+        self._auditors = [Auditor(setup.game, setup.plan, selfplay.value_lambda) for setup in setups]
         self._boards = [setup.game.name for setup in setups]
         self._outlet = outlet
         self._seconds = hours * 3600
         self._ready = time.perf_counter()
-        self._pending: tuple[int, int, Metrics] | None = None
+        self._pending: tuple[int, int, Metrics, Audit] | None = None
         self._measured: dict[str, float] = {}
         self._scores: dict[str, float] = {}
 
-    def add(self, iteration: int, board: int, metrics: Metrics) -> None:
-        """Takes the metrics of an iteration that may still be running, and reports the one before.
+    def add(self, iteration: int, board: int, metrics: Metrics, audit: Audit) -> None:
+        """Takes what an iteration gives that may still be running, and reports the one before.
 
         Raises:
           Diverged: after that one, too many updates in a row were not finite.
+          AuditError: its self-play broke the rules.
         """
         self.flush()
-        self._pending = iteration, board, metrics
+        self._pending = iteration, board, metrics, audit
 
     def say(self, *lines: str) -> None:
         """Shows lines to who watches the run."""
@@ -71,7 +76,7 @@ class Report:
     def wait(self) -> None:
         """Waits for the iteration that was added last, so that what follows is not counted as its time."""
         if self._pending and not self._measured:
-            iteration, _, metrics = self._pending
+            iteration, _, metrics, _ = self._pending
             values = {name: float(value) for name, value in jax.device_get(metrics).items()}
             now = time.perf_counter()
             self._measured = self._describe(iteration, values, now - self._ready)
@@ -92,11 +97,13 @@ class Report:
         self._ready = time.perf_counter()
 
     def flush(self) -> None:
-        """Writes and shows the iteration that was added last. Raises Diverged, as `add` does."""
+        """Writes and shows the iteration that was added last. Raises as `add` does."""
         if self._pending is None:
             return
         self.wait()
-        iteration, board, _ = self._pending
+        iteration, board, _, audit = self._pending
+        if self._audit_every and iteration % self._audit_every == 0:
+            self._auditors[board].check(audit)
         line = self._measured | self._scores
         if self._outlet is not None:
             several = len(self._boards) > 1

@@ -19,7 +19,7 @@ from alphagat.training.files import write_atomically
 CONFIG_FILE = "config.json"
 ENVIRONMENT_FILE = "env.json"
 # What may change when a run is resumed: it alters how long, how watched and on what, but no array's shape or meaning.
-CHANGEABLE = ("num_iterations", "mesh.data", "evaluation.", "checkpoint.")
+CHANGEABLE = ("num_iterations", "mesh.", "selfplay.audit_every", "evaluation.", "checkpoint.")
 PACKAGES = ("alphagat", "jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax-checkpoint", "chex", "numpy")
 
 

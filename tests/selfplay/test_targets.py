@@ -19,6 +19,7 @@ def random_history(seed):
     discount = generator.choice([-1.0, 1.0, 0.0], shape, p=[0.5, 0.35, 0.15]).astype(np.float32)
     return Ply(
         state=None,
+        action=None,
         policy_target=None,
         policy_weight=None,
         search_value=generator.uniform(-1, 1, shape).astype(np.float32),

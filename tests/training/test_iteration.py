@@ -37,7 +37,7 @@ def histories(setup, iterations):
         state = init_state([setup], sharding.make_mesh(size))
         found[size] = [(jax.device_get(state), None)]
         for _ in range(6):
-            state, metrics = run_iteration(iterate, state)
+            state, metrics, _ = run_iteration(iterate, state)
             found[size].append((jax.device_get(state), jax.device_get(metrics)))
     return found
 
@@ -45,9 +45,9 @@ def histories(setup, iterations):
 def test_runs_under_a_transfer_guard(setup, iterations):
     """Nothing moves from the host to the devices, and the argument is consumed."""
     state = init_state([setup], sharding.make_mesh(8))
-    state, _ = run_iteration(iterations[8], state)
+    state, *_ = run_iteration(iterations[8], state)
     with jax.transfer_guard("disallow"):
-        after, metrics = run_iteration(iterations[8], state)
+        after, metrics, _ = run_iteration(iterations[8], state)
         jax.block_until_ready((after, metrics))
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves((state.train, state.boards, state.iteration)))
     assert jax.tree.map(lambda x: x.sharding, after) == state_shardings(sharding.make_mesh(8), after)

@@ -30,7 +30,7 @@ def play(way: tuple[int, int, bool], iterations: int = ITERATIONS):
     state, metrics = init_state([setup], mesh), {}
     program = make_iteration(setup, mesh)
     for _ in range(iterations):
-        state, metrics = run_iteration(program, state)
+        state, metrics, _ = run_iteration(program, state)
     for leaf, place in zip(
         jax.tree.leaves(state), jax.tree.leaves(state_shardings(mesh, state, fsdp=fsdp)), strict=True
     ):
@@ -104,7 +104,7 @@ def test_half_precision_trains(precision: str):
     (setup,), mesh = make_setups(config), sharding.make_mesh(2)
     state, program = init_state([setup], mesh), make_iteration(setup, mesh)
     for _ in range(ITERATIONS):
-        state, metrics = run_iteration(program, state)
+        state, metrics, _ = run_iteration(program, state)
     assert {leaf.dtype for leaf in jax.tree.leaves(state.train.params)} == {np.dtype(np.float32)}
     assert np.isfinite(metrics["train/policy_loss"])
     assert int(state.train.step) + int(metrics["train/skipped"]) == 2 * 3  # updates of three iterations

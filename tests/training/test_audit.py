@@ -1,0 +1,96 @@
+"""One game of each iteration, played again by the rules: what is right passes, and what is wrong is named."""
+
+import jax
+import numpy as np
+import pytest
+
+from alphagat import sharding
+from alphagat.errors import AuditError
+from alphagat.training.audit import Auditor
+from alphagat.training.iteration import make_iteration, run_iteration
+from alphagat.training.setup import make_setups
+from alphagat.training.state import init_state
+from tests.training.tiny import tiny_config
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+# Ends, passes, cuts with a named result, chance, and targets that bootstrap from a search.
+RUNS = {
+    "hex:2": {},
+    "othello:4": {"value_lambda": 0.7, "plies_per_iteration": 8},
+    "go:5": {"max_plies": 6, "plies_per_iteration": 4},
+    "2048:2": {"horizon": 5},
+}
+
+
+def audits_of(board: str, changes: dict, iterations: int):
+    config = tiny_config()
+    config.boards, config.num_iterations, config.mesh.data = (board,), 40, 2
+    for name, value in changes.items():
+        setattr(config.selfplay, name, value)
+    (setup,), mesh = make_setups(config), sharding.make_mesh(2)
+    state, program, audits = init_state([setup], mesh), make_iteration(setup, mesh), []
+    for _ in range(iterations):
+        state, _, audit = run_iteration(program, state)
+        audits.append(audit)
+    return Auditor(setup.game, setup.plan, config.selfplay.value_lambda), audits
+
+
+@pytest.mark.parametrize("board", RUNS)
+def test_what_is_right_passes(board: str):
+    auditor, audits = audits_of(board, RUNS[board], iterations=8)
+    for audit in audits:
+        auditor.check(audit)
+    assert any(np.asarray(audit.history.ended).any() for audit in audits)
+    assert any(np.asarray(audit.history.truncated).any() for audit in audits) == (board == "go:5")
+
+
+def wrong_at(index, change):
+    """Returns a function that changes element `index` of the first device's array."""
+
+    def apply(array):
+        copy = np.array(array)
+        copy[(0, *index)] = change(copy[(0, *index)])
+        return jax.device_put(copy, array.sharding)
+
+    return apply
+
+
+@pytest.fixture(scope="module")
+def hex_audit(compiled_once):
+    auditor, audits = audits_of("hex:2", {}, iterations=4)
+    return auditor, audits[-1]
+
+
+WRONGS = {
+    "action": (lambda h, at: h.replace(action=wrong_at((at,), lambda _: 7)(h.action)), "action 7 is not legal"),
+    "policy": (
+        lambda h, at: h.replace(policy_target=wrong_at((at, 0), lambda x: x + 0.1)(h.policy_target)),
+        "the policy target sums to 1.1",
+    ),
+    "end": (lambda h, at: h.replace(ended=wrong_at((at,), lambda x: ~x)(h.ended)), "ended by the rules"),
+    "reward": (lambda h, at: h.replace(reward=wrong_at((at,), lambda x: x - 0.5)(h.reward)), "the reward is"),
+    "position": (
+        lambda h, at: h.replace(
+            state=h.state.replace(cells=wrong_at((at + 1, 0), lambda x: 1 - abs(x))(h.state.cells))
+        ),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONGS)
+def test_what_is_wrong_is_named(hex_audit, name: str):
+    auditor, audit = hex_audit
+    change, message = WRONGS[name]
+    auditor.check(audit)
+    with pytest.raises(AuditError, match=f"^hex:2, ply .* of a game: .*{message}"):
+        auditor.check(audit.replace(history=change(audit.history, 1)))
+
+
+@pytest.mark.parametrize("how", ["turned", "of the next ply", "halved"])
+def test_targets_that_are_wrong_are_named(hex_audit, how: str):
+    auditor, audit = hex_audit
+    targets = np.asarray(audit.value_targets)
+    wrong = {"turned": -targets, "of the next ply": np.roll(targets, 1, axis=1), "halved": targets / 2}[how]
+    with pytest.raises(AuditError, match="the value target is"):
+        auditor.check(audit.replace(value_targets=jax.device_put(wrong, audit.value_targets.sharding)))
