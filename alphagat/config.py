@@ -9,6 +9,7 @@ class MeshConfig:
 
     data: int = 0  # devices along the data axis; 0: every accelerator, or 8 CPU devices where there is none
     model: int = 1  # devices that share each network's heads and MLPs; divides num_heads, and the devices
+    memory_gb: float = 0.0  # of each device, that programs may take; 0: what the driver says
     fsdp: bool = False  # parameters and optimizer rest in slices along the data axis, gathered for use
 
 

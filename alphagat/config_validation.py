@@ -25,6 +25,7 @@ MINIMA = {
     "num_iterations": 1,
     "mesh.data": 0,
     "mesh.model": 1,
+    "mesh.memory_gb": 0,
     "network.width": 1,
     "network.num_blocks": 1,
     "network.num_heads": 1,

@@ -34,7 +34,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Config,
         (folder / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     recorded: list[tuple[Config, Path]] = []
-    monkeypatch.setattr(alphagat, "train", lambda config, workdir: recorded.append((config, workdir)), raising=False)
+    monkeypatch.setattr(alphagat, "train", lambda config, workdir, **_: recorded.append((config, workdir)), raising=False)
     return recorded
 
 
@@ -113,7 +113,7 @@ def test_overrides(flags: list[str], path: str, value: object, calls):
 
 
 def test_mistake_inside_train_gives_one_line(calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
-    def refuse(config: Config, workdir: Path) -> None:
+    def refuse(config: Config, workdir: Path, profile: str | None) -> None:
         raise UserError("the board\n is unknown")
 
     monkeypatch.setattr(alphagat, "train", refuse, raising=False)
@@ -122,7 +122,7 @@ def test_mistake_inside_train_gives_one_line(calls, monkeypatch: pytest.MonkeyPa
 
 
 def test_interrupt_says_how_to_resume(calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
-    def interrupt(config: Config, workdir: Path) -> None:
+    def interrupt(config: Config, workdir: Path, profile: str | None) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(alphagat, "train", interrupt, raising=False)

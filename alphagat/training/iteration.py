@@ -1,7 +1,7 @@
 """One iteration on one board: self-play, replay, updates, as one compiled program over all devices."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -52,12 +52,6 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
         return train, board.replace(iteration=board.iteration + 1), iteration + 1, metrics, audit
 
     return jax.jit(iterate, donate_argnums=(0, 1, 3))
-
-
-def compile_iterations(setups: Sequence[Setup], mesh: Mesh, run: RunState) -> list[stages.Compiled]:
-    """Compiles the program of each board for states like `run`."""
-    programs = [make_iteration(setup, mesh) for setup in setups]
-    return [program.lower(*program_arguments(run, board)).compile() for board, program in enumerate(programs)]
 
 
 def run_iteration(program: Callable, run: RunState, number: int = 0) -> tuple[RunState, Metrics, Audit]:

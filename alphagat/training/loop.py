@@ -20,8 +20,9 @@ from alphagat.games.base import Game
 from alphagat.preemption import Preempted
 from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints
 from alphagat.training.display import make_display
-from alphagat.training.iteration import compile_iterations, run_iteration
+from alphagat.training.iteration import run_iteration
 from alphagat.training.matches import Matches
+from alphagat.training.memory import compile_iterations
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
 from alphagat.training.report import Diverged, Outlet, Report, hours_so_far, open_outlet
 from alphagat.training.resume import Start, find_start, with_another_key
@@ -162,7 +163,7 @@ class _Run:
 def _compile(setups: Sequence[Setup], mesh: Mesh, state: RunState, report: Report) -> list[stages.Compiled]:
     """Compiles the programs of all boards, and tells how long it took. Raises Preempted."""
     before, start = dict(cache_counts()), time.perf_counter()
-    programs = preemption.run(lambda: compile_iterations(setups, mesh, state))
+    programs = preemption.run(lambda: compile_iterations(setups, mesh, state, report.say))
     hits = cache_counts()["hits"] - before["hits"]
     kept = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
     report.say(f"{len(programs)} program(s) ready after {time.perf_counter() - start:.0f} s{kept}")

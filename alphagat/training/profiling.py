@@ -43,8 +43,8 @@ class Profiler:
         lines = []
         if self._is_tracing and self._span and iteration >= self._span[1]:
             jax.block_until_ready(results)
-            self.close()
             lines.append(f"trace of iterations {self._span[0]} to {self._span[1]}: {self._folder} (xprof, Perfetto)")
+            self.close()
         if self._asked.is_set():
             self._asked.clear()
             self._folder.mkdir(parents=True, exist_ok=True)

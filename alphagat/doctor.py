@@ -1,0 +1,63 @@
+"""Tells what a run would find on this machine: `python -m alphagat.doctor`."""
+
+import sys
+from collections.abc import Sequence
+
+from alphagat import commands
+from alphagat.errors import UserError
+
+DESCRIPTION = """\
+Prints devices, links, versions, the measured speed of a mean over all devices, and what would go wrong. With --config,
+also what that run needs."""
+EXAMPLES = """\
+examples:
+  python -m alphagat.doctor
+  python -m alphagat.doctor --config configs/connect_four --config.learner.batch_size=4096"""
+
+
+def examine(argv: Sequence[str]) -> None:
+    parser = commands.ArgumentParser(prog="python -m alphagat.doctor", description=DESCRIPTION, epilog=EXAMPLES)
+    parser.usage = "%(prog)s [--megabytes M] [--config FILE [--config.FIELD=VALUE ...]]"
+    parser.add_argument("--config", metavar="FILE", help="a run to look at; its fields may be set as for training")
+    parser.add_argument("--megabytes", metavar="M", type=float, default=16.0, help="of the mean (default: %(default)s)")
+    options, overrides = parser.parse_known_args(list(argv))
+    if not 0 < options.megabytes <= 4096:
+        raise UserError(f"--megabytes {options.megabytes:g}: take more than 0 and at most 4096")
+    config = commands.load_config(options.config, overrides) if options.config else None
+    if config is None and overrides:
+        raise UserError(f"{overrides[0]} needs --config FILE")
+    if config:
+        config.validate()
+
+    from rich.console import Console
+
+    from alphagat import sharding
+    from alphagat.training import diagnosis
+
+    console = Console(highlight=False)
+    sharding.configure_cpu_devices(config.mesh.data * config.mesh.model if config else 0)
+    rows = [*diagnosis.versions(), *diagnosis.devices()]
+    for name, text in rows:
+        console.print(f"{name:18} {text}", soft_wrap=True)
+    for line in diagnosis.links():
+        console.print(line, soft_wrap=True)
+    mesh = sharding.make_mesh()
+    seconds, speed = diagnosis.measure_all_reduce(mesh, options.megabytes)
+    console.print(
+        f"mean of {options.megabytes:g} MB over {mesh.size} device(s): {1e3 * seconds:.2f} ms, "
+        f"{speed / 1e9:.2f} GB/s per device"
+    )
+    for line in diagnosis.examine(config) if config else ():
+        console.print(line, soft_wrap=True)
+    found = list(diagnosis.warnings())
+    for line in found or ["nothing found that would go wrong"]:
+        console.print(f"{'warning: ' if found else ''}{line}", soft_wrap=True)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Prints what `argv` (without the program's name) asks for and returns the exit status."""
+    return commands.run(examine, argv, interrupted="interrupted")
+
+
+if __name__ == "__main__":
+    commands.end(run(sys.argv[1:]))

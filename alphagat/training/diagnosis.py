@@ -1,0 +1,122 @@
+"""What a run would find on this machine: devices and their links, versions, and what would go wrong."""
+
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from alphagat import sharding
+from alphagat.config import Config
+from alphagat.distributed import detect
+from alphagat.errors import UserError
+from alphagat.training.memory import compile_iterations, memory_needed
+from alphagat.training.run_folder import describe_environment
+from alphagat.training.setup import make_setups
+from alphagat.training.state import init_state
+from alphagat.xla import CACHE_VARIABLE
+
+REPEATS = 10
+LOW_DISK = 5e9  # bytes
+
+
+def devices() -> Iterator[tuple[str, str]]:
+    """Yields name and description of each device of this process."""
+    for device in jax.local_devices():
+        statistics = device.memory_stats() or {}
+        limit, used = statistics.get("bytes_limit"), statistics.get("bytes_in_use", 0)
+        memory = f"{used / 1e9:,.1f} of {limit / 1e9:,.1f} GB in use" if limit else "memory of the machine"
+        yield f"{device.platform}:{device.id}", f"{device.device_kind}, {memory}"
+
+
+def links() -> list[str]:
+    """Returns the driver's table of the links between GPUs; nothing where it has none."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    try:
+        told = subprocess.run([program, "topo", "-m"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return told.stdout.splitlines() if told.returncode == 0 else []
+
+
+def measure_all_reduce(mesh: Mesh, megabytes: float) -> tuple[float, float]:
+    """Measures the mean of that much float32 over the `data` axis.
+
+    Returns:
+      The median seconds, and bytes per second and device: 2 (n - 1) / n of the array has to leave each of n devices.
+    """
+    count, size = mesh.shape[sharding.DATA], max(int(megabytes * 1e6 / 4), 1)
+    mean = functools.partial(jax.lax.pmean, axis_name=sharding.DATA)
+    program = jax.jit(sharding.over_data(mean, mesh, sharding.SHARDED, sharding.SHARDED))
+    array = jax.jit(lambda: jnp.ones((count, size)), out_shardings=sharding.sharded(mesh))()
+    jax.block_until_ready(program(array))
+    seconds = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        jax.block_until_ready(program(array))
+        seconds.append(time.perf_counter() - start)
+    median = float(np.median(seconds))
+    return median, 2 * (count - 1) / count * size * 4 / median
+
+
+def warnings() -> Iterator[str]:
+    """Yields what would go wrong, or be slow, each with what to do about it."""
+    backend, environment = jax.default_backend(), os.environ
+    has_gpu = any(Path("/proc/driver/nvidia/gpus").glob("*"))
+    if has_gpu and backend != "gpu":
+        yield "this machine has an NVIDIA GPU that JAX does not use: pip install 'alphagat[cuda12]' (or cuda13)"
+    if environment.get("XLA_PYTHON_CLIENT_PREALLOCATE", "").lower() == "false" and backend == "gpu":
+        yield "XLA_PYTHON_CLIENT_PREALLOCATE=false makes memory fragment; leave it out for training"
+    if backend == "cpu" and (os.cpu_count() or 1) < 2:
+        yield "there is one CPU core; a run takes days where a GPU takes hours"
+    method = detect(environment)
+    if method is None and "KUBERNETES_SERVICE_HOST" in environment and not importlib.util.find_spec("kubernetes"):
+        yield "in Kubernetes, several processes are found only with the package kubernetes, or by --nodes and so on"
+    cache = environment.get(CACHE_VARIABLE)
+    if cache and not _is_writable(Path(cache)):
+        yield f"the compile cache {cache} cannot be written: every start compiles anew; set {CACHE_VARIABLE}"
+    free = shutil.disk_usage(".").free
+    if free < LOW_DISK:
+        yield f"{free / 1e9:,.1f} GB are free on the disk of this folder; checkpoints may not fit"
+
+
+def examine(config: Config) -> Iterator[str]:
+    """Yields what the run of a config would need here. Raises UserError where it would not start."""
+    mesh, setups = sharding.make_mesh(config.mesh.data, config.mesh.model), make_setups(config)
+    if config.selfplay.num_groups % mesh.shape[sharding.DATA]:
+        raise UserError(
+            f"config.selfplay.num_groups={config.selfplay.num_groups} does not divide by the "
+            f"{mesh.shape[sharding.DATA]} devices of config.mesh.data"
+        )
+    said: list[str] = []
+    start = time.perf_counter()
+    programs = compile_iterations(setups, mesh, init_state(setups, mesh), said.append)
+    yield from said
+    seconds = time.perf_counter() - start
+    for setup, program in zip(setups, programs, strict=True):
+        needed = f"{memory_needed(program) / 1e9:,.2f} GB on each of {mesh.size} device(s)"
+        yield f"{setup.game.name}: an iteration needs {needed}"
+    yield f"compiling took {seconds:.0f} s"
+
+
+def versions() -> Iterator[tuple[str, str]]:
+    """Yields names and versions: Python, the platform, and the packages that a run depends on."""
+    told = describe_environment()
+    yield "python", told["python"]
+    yield "platform", told["platform"]
+    yield from told["packages"].items()
+
+
+def _is_writable(folder: Path) -> bool:
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    return os.access(nearest, os.W_OK)

@@ -1,0 +1,24 @@
+#!/bin/bash
+# Trains on several nodes, one process per GPU:  sbatch cluster/slurm.sh configs/connect_four.py runs/c4
+# The processes find each other by Slurm's environment. A minute before the end of its time the job is told to
+# save, by SIGTERM; it ends with status 75 then, and is put back into the queue, where it resumes.
+#SBATCH --job-name=alphagat
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=8
+#SBATCH --gpus-per-task=1
+#SBATCH --cpus-per-task=8
+#SBATCH --time=12:00:00
+#SBATCH --signal=TERM@60
+#SBATCH --requeue
+#SBATCH --open-mode=append
+
+set -u
+config=${1:?name a config file} workdir=${2:?name a folder for the run, on a disk that all nodes share}
+shift 2
+
+srun --kill-on-bad-exit=1 python -m alphagat.main --config "$config" --workdir "$workdir" "$@"
+status=$?
+if [ "$status" -eq 75 ]; then
+    scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$status"

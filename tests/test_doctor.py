@@ -1,0 +1,44 @@
+"""The doctor tells what is there, and what a run would need."""
+
+import pytest
+
+from alphagat import doctor
+from alphagat.training import diagnosis
+
+SMALL = ["--config.boards=hex:2", "--config.network.width=8", "--config.network.num_blocks=1", "--config.mesh.data=2"]
+
+
+def test_tells_versions_devices_and_the_speed_of_a_mean(capsys):
+    assert doctor.run(["--megabytes", "0.1"]) == 0
+    said = capsys.readouterr().out
+    for words in ("jax ", "cpu:7", "mean of 0.1 MB over 8 device(s)", "GB/s per device"):
+        assert words in said
+
+
+def test_tells_what_a_run_needs(capsys):
+    assert doctor.run(["--megabytes", "0.1", "--config", "configs/smoke", *SMALL]) == 0
+    said = capsys.readouterr().out
+    assert "hex:2: an iteration needs 0.00 GB on each of 2 device(s)" in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--megabytes", "0"], "--megabytes 0: take more than 0"),
+        (["--config.seed=1"], "--config.seed=1 needs --config FILE"),
+        (["--config", "configs/smoke", "--config.mesh.data=16", "--config.selfplay.num_groups=16"], "there are 8 cpu"),
+    ],
+)
+def test_mistakes_give_one_line(flags, message, capsys):
+    assert doctor.run(["--megabytes", "0.1", *flags] if "--megabytes" not in flags else flags) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_warns_of_a_cache_that_cannot_be_written(monkeypatch):
+    monkeypatch.setenv(diagnosis.CACHE_VARIABLE, "/proc/nothing/cache")
+    monkeypatch.setattr(diagnosis, "_is_writable", lambda folder: False)
+    assert any("/proc/nothing/cache cannot be written" in line for line in diagnosis.warnings())
+    monkeypatch.setattr(diagnosis, "_is_writable", lambda folder: True)
+    assert not any("cannot be written" in line for line in diagnosis.warnings())

@@ -1,0 +1,47 @@
+"""Traces of the iterations that were asked for, and a memory profile after a signal."""
+
+import signal
+
+import jax.numpy as jnp
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.training.profiling import Profiler, parse_span
+
+
+def test_a_span_is_two_iterations():
+    assert parse_span("3:12") == (3, 12)
+    for wrong in ("3", "4:3", "0:2", "a:b", "1:2:3"):
+        with pytest.raises(UserError, match=f"--profile {wrong}: write START:STOP"):
+            parse_span(wrong)
+
+
+def test_traces_the_span_and_nothing_else(tmp_path):
+    profiler, lines = Profiler(tmp_path, (2, 3)), []
+    with profiler.listening():
+        for iteration in range(1, 6):
+            profiler.before(iteration)
+            assert profiler._is_tracing == (iteration in (2, 3))
+            lines += profiler.after(iteration, jnp.ones(3) * iteration)
+    assert len(lines) == 1
+    assert "trace of iterations 2 to 3" in lines[0]
+    assert list((tmp_path / "profiles").rglob("*.xplane.pb"))
+
+
+def test_a_trace_ends_with_the_run(tmp_path):
+    profiler = Profiler(tmp_path, (1, 100))
+    with profiler.listening():
+        profiler.before(1)
+        profiler.after(1, jnp.ones(3))
+    assert list((tmp_path / "profiles").rglob("*.xplane.pb"))
+
+
+def test_a_signal_writes_the_device_memory_once(tmp_path):
+    profiler = Profiler(tmp_path, None)
+    with profiler.listening():
+        assert profiler.after(4, None) == []
+        signal.raise_signal(signal.SIGUSR1)
+        (line,) = profiler.after(5, None)
+        assert profiler.after(6, None) == []
+    assert "memory_5.prof" in line
+    assert (tmp_path / "profiles" / "memory_5.prof").stat().st_size > 0
