@@ -43,7 +43,7 @@ REFUSED = [
     ("replay.min_size", 511, "batch_size=512"),
     ("learner.batch_size", 508, "the nearest are 504 and 512"),
     ("learner.sample_reuse", 0.0, "above 0"),
-    ("learner.optimizer", "adam", "lamb, adamw, sgd"),
+    ("learner.optimizer", "adam", "lamb, lars, adamw, sgd"),
     ("learner.learning_rate", float("nan"), "finite"),
     ("evaluation.num_games", 0, "at least 2"),
     ("evaluation.num_games", 7, "the nearest are 6 and 8"),

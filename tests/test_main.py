@@ -34,7 +34,9 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Config,
         (folder / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     recorded: list[tuple[Config, Path]] = []
-    monkeypatch.setattr(alphagat, "train", lambda config, workdir, **_: recorded.append((config, workdir)), raising=False)
+    monkeypatch.setattr(
+        alphagat, "train", lambda config, workdir, **_: recorded.append((config, workdir)), raising=False
+    )
     return recorded
 
 

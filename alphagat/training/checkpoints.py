@@ -139,7 +139,7 @@ class Checkpoints:
     def _read(self, step: int, item: str, target: Any, verify: bool) -> Any:
         folder = self.directory / str(step)
         if verify and (damage := find_damage(folder, [item])):
-            raise UserError(f"checkpoint {folder} is damaged: {damage}; take another one")
+            raise UserError(f"checkpoint {folder} is damaged: {damage}; take another iteration")
         _hide_late_reads()
         args = ocp.args.Composite(**{item: ocp.args.StandardRestore(target)})
         # Orbax raises many things for what it cannot read, a bare Exception among them.

@@ -87,7 +87,7 @@ def broken(request, run, tmp_path) -> tuple[list[str], str]:
     if request.param == "no such checkpoint":
         return [str(folder), "--iteration=7"], "has no checkpoint of iteration 7: it has [1, 2]"
     (folder / "checkpoints" / "2" / "params" / "manifest.ocdbt").write_bytes(b"")
-    return [str(folder)], "checkpoints/2 cannot be read"
+    return [str(folder)], "checkpoints/2 is damaged: params/manifest.ocdbt has changed since it was written"
 
 
 def test_what_is_missing_or_broken_gives_one_line(broken, capsys):

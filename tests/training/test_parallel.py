@@ -13,8 +13,8 @@ from alphagat.training.state import init_state, state_shardings
 from tests.training.tiny import tiny_config
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
-ITERATIONS = 4
-WAYS = {"data": (8, 1, False), "model": (4, 2, False), "slices": (4, 1, True), "model and slices": (2, 2, True)}
+ITERATIONS = 3
+WAYS = {"model": (4, 2, False), "slices": (4, 1, True), "model and slices": (2, 2, True)}  # data: in test_iteration
 
 
 def setup_for(data: int, model: int, fsdp: bool) -> Setup:
@@ -51,7 +51,7 @@ def slice_everything(monkeypatch):
 @pytest.mark.usefixtures("slice_everything")
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 def test_same_network_as_on_one_device(alone, way: tuple[int, int, bool]):
-    """Parameters, what the optimizer keeps and metrics, after updates of four iterations; and the games, exactly."""
+    """Parameters, what the optimizer keeps and metrics, after the updates of two iterations; and the games, exactly."""
     _, _, state, metrics = play(way)
     for (path, one), other in zip(
         jax.tree_util.tree_leaves_with_path(alone[2].train), jax.tree.leaves(state.train), strict=True
@@ -107,6 +107,6 @@ def test_half_precision_trains(precision: str):
         state, metrics, _ = run_iteration(program, state)
     assert {leaf.dtype for leaf in jax.tree.leaves(state.train.params)} == {np.dtype(np.float32)}
     assert np.isfinite(metrics["train/policy_loss"])
-    assert int(state.train.step) + int(metrics["train/skipped"]) == 2 * 3  # updates of three iterations
+    assert int(state.train.step) + int(metrics["train/skipped"]) == 2 * 2  # updates of two iterations
     assert int(state.train.step) > 0
     assert ("train/loss_scale" in metrics) == (precision == "float16")

@@ -27,7 +27,7 @@ def config_of(boards: tuple[str, ...] = BOARDS, num_iterations: int = 10):
 
 
 @pytest.fixture(scope="module")
-def finished(compiled_once, tmp_path_factory):
+def finished(compiled_once, programs_once, tmp_path_factory):
     """Returns the folder of a run on both boards, interrupted after four of its iterations, and then resumed."""
     folder = tmp_path_factory.mktemp("several")
     calls, run_iteration = [], loop.run_iteration
@@ -97,8 +97,8 @@ def test_a_run_starts_from_the_weights_of_another_board(finished, monkeypatch, t
     config = config_of(("hex:4",))
     config.init_from = str(finished)
     config.evaluation.every = 0
-    with pytest.raises(IndexError):  # no checkpoint to tell of at the end
-        train(config, tmp_path)
+    monkeypatch.setattr(loop, "compile_iterations", lambda *_: [])
+    train(config, tmp_path)
     weights = load(finished).params
     for one, other in zip(jax.tree.leaves(weights), jax.tree.leaves(started[0].train.params), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -1,0 +1,75 @@
+"""Two processes of four devices train what one of eight trains, also where one of them is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphagat.config_validation import to_dict
+from alphagat.training.loop import train
+from alphagat.training.metrics import read_metrics
+from tests.training.tiny import NUM_ITERATIONS, tiny_config
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+ROOT = Path(__file__).parents[2]
+CONFIG_FILE = """
+from alphagat.config_validation import from_dict
+
+def get_config():
+    return from_dict({!r})
+"""
+
+
+def config_for_two():
+    config = tiny_config()
+    config.evaluation.every = 0
+    return config
+
+
+@pytest.fixture
+def launch(tmp_path, process_environment):
+    config_file = tmp_path / "config.py"
+    config_file.write_text(CONFIG_FILE.format(to_dict(config_for_two())))
+    words = ["--processes", "2", "--config", str(config_file), "--workdir", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "alphagat.launch", *words]
+    return lambda: subprocess.Popen(command, cwd=ROOT, env=process_environment, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_step(folder: Path, step: int, process: subprocess.Popen) -> None:
+    while not (folder / "checkpoints" / str(step)).exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+
+
+def child_of(parent: int, rank: int) -> int:
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().decode().split("\0")
+            ancestor = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+        if ancestor == parent and "--node_rank" in words and words[words.index("--node_rank") + 1] == str(rank):
+            return int(entry.name)
+    raise AssertionError(f"no process of rank {rank}")
+
+
+def test_killed_they_end_as_one_process_does(launch, tmp_path):
+    folder = tmp_path / "run"
+    with launch() as launcher:
+        wait_for_step(folder, 3, launcher)
+        os.kill(child_of(launcher.pid, 1), signal.SIGKILL)
+        _, said = launcher.communicate(timeout=400)
+    assert launcher.returncode == 0, said
+    assert "process 1 ended with status -9" in said
+    train(config_for_two(), tmp_path / "alone")
+    lines = [read_metrics(each) for each in (folder, tmp_path / "alone")]
+    assert [line["iteration"] for line in lines[0]] == list(range(1, NUM_ITERATIONS + 1))
+    for name in ("train/policy_loss", "train/value_loss", "selfplay/game_length", "selfplay/target_entropy"):
+        curves = [np.array([line[name] for line in each], float) for each in lines]  # NaN where there was no update
+        # Between processes the gradients are added up in another order.
+        np.testing.assert_allclose(*curves, rtol=1e-4, err_msg=name)
