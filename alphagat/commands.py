@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 from absl import flags, logging
 from ml_collections import config_flags
 
-from alphagat import config_validation, xla
+from alphagat import config_validation, distributed, xla
 from alphagat.config import Config
 from alphagat.errors import AuditError, UserError
 from alphagat.preemption import Preempted
@@ -62,16 +62,23 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     except KeyboardInterrupt:
         say(interrupted)
         return INTERRUPTED
+    except Exception:
+        if distributed.num_processes() == 1:
+            raise
+        traceback.print_exc()  # and not more, since Python would wait at its end for processes that wait for this one
+        return BROKEN
     except SystemExit as end:  # argparse ends --help so
         return end.code if isinstance(end.code, int) else 0
     return 0
 
 
 def end(status: int) -> NoReturn:
-    """Ends the process. Interrupted, at once: threads of JAX that still compile can crash while Python winds up."""
+    """Ends the process; interrupted, or one of several that has failed, at once: threads of JAX that still compile can
+    crash while Python winds up, and it waits for the other processes.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
-    if status in (INTERRUPTED, REQUEUE):
+    if status in (INTERRUPTED, REQUEUE) or (status and distributed.num_processes() > 1):
         os._exit(status)
     sys.exit(status)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import alphagat
-from alphagat import config_validation, main
+from alphagat import commands, config_validation, main
 from alphagat.config import Config
 from alphagat.errors import UserError
 
@@ -170,3 +170,22 @@ def test_a_mistake_is_found_before_jax_is_imported():
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "2 []\n"
+
+
+def test_one_of_several_processes_ends_at_once_when_it_fails(calls, monkeypatch, capsys):
+    """Python's own end would wait for the others, which wait for this one."""
+
+    def fail(config: Config, workdir: Path, profile: str | None) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(alphagat, "train", fail, raising=False)
+    with pytest.raises(RuntimeError, match="broken"):
+        main.run(BASE)
+    monkeypatch.setattr(commands.distributed, "num_processes", lambda: 2)
+    assert main.run(BASE) == 1
+    assert "RuntimeError: broken" in capsys.readouterr().err
+    ended: list[int] = []
+    monkeypatch.setattr(commands.os, "_exit", lambda status: ended.append(status))
+    with pytest.raises(SystemExit):
+        commands.end(1)
+    assert ended == [1]
