@@ -20,7 +20,7 @@ def write_atomically(file: Path, text: str) -> None:
 
 
 def check_new(file: Path, *endings: str) -> None:
-    """Checks that a file may be written. Raises UserError: it exists, its folder does not, or its name ends otherwise."""
+    """Raises UserError where a file exists, its folder does not, or its name ends otherwise."""
     if file.suffix not in endings:
         raise UserError(f"{file}: end the name with {' or '.join(endings)}")
     if file.exists():
