@@ -1,6 +1,7 @@
 """Writes a page about a run: `python -m alphagat.report --workdir runs/hex`."""
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -47,8 +48,9 @@ def _write(options, file: Path) -> None:
     writer = PageWriter(Path(options.workdir), file)
     ended = writer.write(options.follow)
     sys.stdout.write(f"{file}: {file.stat().st_size / 1e6:.1f} MB\n")
-    if options.follow and not ended:
-        writer.follow(options.follow)
+    while options.follow and not ended:
+        time.sleep(options.follow)
+        ended = writer.write(options.follow)
 
 
 def run(argv: Sequence[str]) -> int:

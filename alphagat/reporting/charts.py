@@ -13,7 +13,7 @@ from alphagat.training.rating_curve import COLOURS
 WIDTH, HEIGHT = 380, 200
 LEFT, RIGHT, TOP, BOTTOM = 46, 370, 12, 176  # of the plot itself
 MAX_POINTS = 240  # of a curve; longer ones are averaged over stretches
-MAX_MARKED = 60  # points that are still drawn as dots
+MAX_MARKED = 40  # points that are still drawn as dots
 
 
 class Curve(NamedTuple):
@@ -44,16 +44,17 @@ def percent_text(value: float) -> str:
     return f"{100 * value:.0f} %"
 
 
-def draw_chart(curves: Sequence[Curve], axis: str, text: Callable[[float], str], shares: bool) -> str:
+def draw_chart(curves: Sequence[Curve], axis: str, end: float, text: Callable[[float], str], shares: bool) -> str:
     """Returns one SVG element with the curves, which have at least one point together.
 
     Args:
       axis: what the x axis counts.
+      end: of the x axis, which starts at 0; the same for all charts of a run, so that they compare.
       text: writes the values of the y axis.
       shares: the y axis goes from 0 to 1.
     """
     curves = [_shorten(each) for each in curves if len(each.places)]
-    x_ticks, x_of = _scale([each.places for each in curves], LEFT, RIGHT, axis != "hours", False)
+    x_ticks, x_of = _scale([np.array([0.0, end])], LEFT, RIGHT, axis != "hours", False)
     every = [array for each in curves for array in (each.low, each.high)]
     y_ticks, y_of = _scale([np.array([0.0, 1.0])] if shares else every, BOTTOM, TOP, False, True)
     shapes = [
@@ -88,11 +89,11 @@ def _scale(
 
 
 def _shorten(curve: Curve) -> Curve:
-    if len(curve.places) <= MAX_POINTS:
-        return curve
-    return Curve(
-        curve.label, *(np.array([part.mean() for part in np.array_split(each, MAX_POINTS)]) for each in curve[1:])
-    )
+    """Averages a long curve over stretches of equal length, so that its noise stays alike along the way."""
+    length = -(-len(curve.places) // MAX_POINTS)
+    starts = np.arange(0, len(curve.places), length)
+    sizes = np.diff(np.append(starts, len(curve.places)))
+    return Curve(curve.label, *(np.add.reduceat(each, starts) / sizes for each in curve[1:]))
 
 
 def _draw_curve(curve: Curve, colour: str, x_of: Callable, y_of: Callable, text: Callable) -> list[str]:

@@ -40,26 +40,37 @@ class Chart(NamedTuple):
 def charts_of(lines: Sequence[Line], boards: Sequence[str]) -> list[Chart]:
     """Returns the charts for which the lines of `metrics.jsonl` have values: strength first, then learning."""
     known = {name: 0.0 for line in lines for name, value in line.items() if value is not None}
-    found = [
-        Chart("Elo", ratings(known)),
-        Chart("Score against", scores(known), shares=True),
-        Chart("Points per game", _by_board({"": "eval/score"}, boards)),
-        Chart("Best moves", _by_board(ORACLE, boards), shares=True),
-        *(Chart(title, _by_board(metrics, boards)) for title, metrics in LEARNING),
-    ]
+    found = [Chart("Elo", {label.removesuffix("Elo").strip(): name for label, name in ratings(known).items()})]
+    against = scores(known)
+    for prefix in [f"{board} " for board in boards] if len(boards) > 1 else [""]:
+        here = {label.removeprefix(prefix): name for label, name in against.items() if label.startswith(prefix)}
+        found.append(Chart(_titled("Score against", prefix.strip()), here, shares=True))
+    found += _by_board("Points per game", {"": "eval/score"}, boards)
+    found += _by_board("Best moves", ORACLE, boards, shares=True)
+    for title, metrics in LEARNING:
+        found += _by_board(title, metrics, boards)
     found = [each._replace(metrics={label: m for label, m in each.metrics.items() if m in known}) for each in found]
     return [each for each in found if each.metrics]
 
 
-def _by_board(metrics: Mapping[str, str], boards: Sequence[str]) -> dict[str, str]:
-    """Names the metrics as a run on several boards does: `train/hex:7/policy_loss`."""
+def _by_board(title: str, metrics: Mapping[str, str], boards: Sequence[str], shares: bool = False) -> list[Chart]:
+    """Returns the charts of metrics that each board of a run has: one where each has one curve, else one per board."""
     if len(boards) == 1:
-        return dict(metrics)
-    split = [(label, board, name.partition("/")) for board in boards for label, name in metrics.items()]
-    return {
-        " ".join(filter(None, (board, label))): f"{section}/{board}/{rest}"
-        for label, board, (section, _, rest) in split
-    }
+        return [Chart(title, dict(metrics), shares)]
+    named = {board: {label: _named(name, board) for label, name in metrics.items()} for board in boards}
+    if len(metrics) == 1:
+        return [Chart(title, {board: name for board, found in named.items() for name in found.values()}, shares)]
+    return [Chart(_titled(title, board), found, shares) for board, found in named.items()]
+
+
+def _named(name: str, board: str) -> str:
+    """Names a metric as a run on several boards does: `train/hex:7/policy_loss`."""
+    section, _, rest = name.partition("/")
+    return f"{section}/{board}/{rest}"
+
+
+def _titled(title: str, board: str) -> str:
+    return f"{title}, {board}" if board else title
 
 
 def draw(chart: Chart, lines: Sequence[Line]) -> str:
@@ -69,7 +80,7 @@ def draw(chart: Chart, lines: Sequence[Line]) -> str:
     for axis in AXES:
         curves = [_curve(lines, axis, label, name) for label, name in chart.metrics.items()]
         if any(len(each.places) for each in curves):
-            drawings.append(draw_chart(curves, AXIS_CLASSES[axis], text, chart.shares))
+            drawings.append(draw_chart(curves, AXIS_CLASSES[axis], _end(lines, axis), text, chart.shares))
     legend = "".join(
         _legend(lines, *item, COLOURS[i % len(COLOURS)], text) for i, item in enumerate(chart.metrics.items())
     )
@@ -87,6 +98,10 @@ def _curve(lines: Sequence[Line], axis: str, label: str, name: str) -> Curve:
     values = [each[name] for each in here]
     ends = [[_or(each.get(name + end), each[name]) for each in here] for end in ("_low", "_high")]
     return Curve(label, *(np.array(each, float) for each in ([line[axis] for line in here], values, *ends)))
+
+
+def _end(lines: Sequence[Line], axis: str) -> float:
+    return max(each[axis] for each in lines if each.get(axis) is not None)
 
 
 def _or(value: float | None, otherwise: float) -> float:

@@ -66,17 +66,18 @@ def make_page(contents: Contents) -> str:
 
 def _progress(config: Config, lines: Sequence[Line]) -> str:
     done, end = lines[-1]["iteration"] if lines else 0, config.num_iterations
-    return f"iteration {done:,} of {end:,} <progress max={end} value={done}></progress>"
+    text = f"iteration {done:,} of {end:,} <progress max={end} value={done}></progress>"
+    evaluation = results.last_evaluation(lines)
+    return f"{text} evaluated after iteration {evaluation['iteration']:,}" if evaluation else text
 
 
 def _tiles(lines: Sequence[Line]) -> str:
     last, evaluation = (lines[-1] if lines else {}), results.last_evaluation(lines)
     tiles = [("frames", compact(last["frames"]), "")] if "frames" in last else []
     tiles += [("training", duration(3600 * last["hours"]), "")] if "hours" in last else []
-    when = f"after iteration {evaluation['iteration']}" if evaluation else ""
     for label, text in results.describe(evaluation):
         value, _, interval = text.partition("  ")
-        tiles.append((label, value, f"{interval} {when}".strip()))
+        tiles.append((label, value, interval))
     return "".join(
         f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(value)}<small>{html.escape(more)}</small></dd></div>"
         for label, value, more in tiles

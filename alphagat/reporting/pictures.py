@@ -14,7 +14,7 @@ from alphagat.training.agent import Agent
 
 NUM_GAMES = 2
 MAX_BOARDS = 30  # of a game; a longer one is shown at equal steps
-MAX_EDGES = 160  # of an attention picture; the strongest
+MAX_EDGES = 120  # of an attention picture; the strongest
 
 
 def draw_none(why: str) -> str:
@@ -56,7 +56,7 @@ def _draw_game(game: Game, sample: SampleGame) -> str:
 
 
 def _draw_moment(game: Game, moment: Moment) -> str:
-    move = f"<span><i>{moment.ply}</i> {html.escape(moment.move)}</span>"
+    move = f"<span><i>{moment.ply}.</i> {html.escape(moment.move)}</span>"
     return f"<figure>{game.render_svg(moment.state)}<figcaption>{move}{_value(game, moment)}</figcaption></figure>"
 
 
@@ -85,7 +85,7 @@ def _draw_attention(agent: Agent, moment: Moment) -> str:
     for block, each in enumerate(weights):
         shapes = _wedges(places, topology, each)
         caption = f"<span>block {block + 1}</span><b>{100 * each[own].mean():.0f} % on itself</b>"
-        picture = f"{board}<g class=looks>{''.join(shapes)}</g></svg>"
+        picture = f'{board}<g class="looks">{"".join(shapes)}</g></svg>'
         figures.append(f"<figure>{picture}<figcaption>{caption}</figcaption></figure>")
     return f'<div class="boards attention">{"".join(figures)}</div>'
 
@@ -95,17 +95,17 @@ def _wedges(places: np.ndarray, topology: Any, weights: np.ndarray) -> Sequence[
     shown = ~np.isnan(places[topology.senders, 0]) & ~np.isnan(places[topology.receivers, 0])
     edges = np.flatnonzero(shown)
     edges = edges[np.argsort(weights[edges], kind="stable")][-MAX_EDGES:]
-    size, strongest = np.nanmin(places[:, 2:]), weights[edges].max(initial=1e-9)
+    size, strongest = np.nanmedian(places[:, 2:]), weights[edges].max(initial=1e-9)
     shapes = []
     for edge in edges:
-        share = weights[edge] / strongest
+        share = (weights[edge] / strongest) ** 0.5  # of lengths, so that areas are as the weights
         start, tip = places[topology.receivers[edge], :2], places[topology.senders[edge], :2]
         if topology.senders[edge] == topology.receivers[edge]:
-            radius = 0.22 * size * share**0.5
+            radius = 0.2 * size * share
             shapes.append(f'<circle cx="{tip[0]:.1f}" cy="{tip[1]:.1f}" r="{radius:.1f}" opacity=".8"/>')
             continue
         along = (tip - start) / max(float(np.hypot(*(tip - start))), 1e-9)
-        side = np.array([-along[1], along[0]]) * 0.16 * size * share
+        side = np.array([-along[1], along[0]]) * 0.13 * size * share
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (start + side, start - side, tip))
-        shapes.append(f'<polygon points="{points}" opacity="{0.15 + 0.75 * share:.2f}"/>')
+        shapes.append(f'<polygon points="{points}" opacity="{0.1 + 0.8 * share**2:.2f}"/>')
     return shapes

@@ -1,6 +1,5 @@
 """Reads a run that may still go on, and writes its page."""
 
-import time
 from pathlib import Path
 
 from alphagat.errors import UserError
@@ -49,27 +48,22 @@ class PageWriter:
         write_atomically(self._file, make_page(contents))
         return ended
 
-    def follow(self, seconds: float) -> None:
-        """Writes the page every so many seconds, until the run has reached its end."""
-        while not self.write(seconds):
-            time.sleep(seconds)
-
     def _draw_pictures(self) -> None:
         with Checkpoints(self._folder, read_only=True) as checkpoints:
             steps = checkpoints.steps()
-        why = "The run has no checkpoint yet."
+        reasons = []
         for step in reversed(steps):
             if step == self._drawn:
                 return
             try:
                 self._pictures = self._pictures_of(step)
             except UserError as error:  # damaged, or removed by the run meanwhile: the one before may be whole
-                why = str(error)
+                reasons.append(str(error))
             else:
                 self._drawn = step
                 return
         if self._drawn is None:
-            self._pictures = draw_none(why)
+            self._pictures = draw_none([*reasons, "The run has no checkpoint yet."][0])
 
     def _pictures_of(self, step: int) -> str:
         return draw_checkpoint([load(self._folder, step, board) for board in self._config.boards[:NUM_GAMES]])

@@ -23,10 +23,12 @@ def describe(line: Line) -> list[tuple[str, str]]:
     """
     known = {name: value for name, value in line.items() if value is not None}
     rows = [(label, rating_text(known, name)) for label, name in ratings(known).items()]
-    rows += [(f"against {label}", score_text(known, name)) for label, name in scores(known).items()]
+    for label, name in scores(known).items():
+        *board, opponent = label.split(" ", 1)
+        rows.append((" ".join((*board, "against", opponent)), score_text(known, name)))
     rows += single_player_rows(known)
     for name in known:
         if match := re.fullmatch(r"eval/(?:(.+)/)?oracle/best_move(_search)?", name):
-            words = (match[1], "best moves,", "with search" if match[2] else "network alone")
+            words = (match[1], "best moves,", "with search" if match[2] else "network")
             rows.append((" ".join(filter(None, words)), f"{known[name]:.0%}"))
     return rows
