@@ -66,7 +66,7 @@ def test_the_page_tells_what_the_run_does(run, capsys):
     assert f"iteration 4 of {NUM_ITERATIONS}" in page
     assert "<dt>Elo</dt><dd>123<small>[50, 190]</small>" in page
     assert "<h3>Policy loss</h3>" in page
-    assert "The network of iteration 4 against itself" in page
+    assert "The network of iteration 4 with" in page
     assert page.count("hex:2: <em>") == 2
     assert page.count("<span>block ") == 1
     assert "<td>network.width</td><td>8</td><td>64</td>" in page
@@ -80,7 +80,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(run):
             file.write_bytes(b"")
     writer = PageWriter(run, run / "report.html")
     assert not writer.write()
-    assert "The network of iteration 2 against itself" in (run / "report.html").read_text()
+    assert "The network of iteration 2 with" in (run / "report.html").read_text()
 
 
 def test_a_run_that_has_just_begun_has_a_page(run):

@@ -31,15 +31,17 @@ def draw_checkpoint(agents: Sequence[Agent]) -> str:
     samples = [(agent, sample) for agent in agents for sample in play_samples(agent, NUM_GAMES // len(agents))]
     games = "".join(_draw_game(agent.game, sample) for agent, sample in samples)
     agent, sample = samples[-1]
-    two = agent.game.num_players == 2
-    whose = f"{agent.game.player_colours[0][0]}: 1 wins, -1 loses" if two else "the player: points"
-    note = f"The network of iteration {agent.iteration} against itself, {NUM_SIMULATIONS} simulations per move. "
-    found = _section("Sample games", f"{note}Under each position, the network's value for {whose}.", games)
+    note = f"The network of iteration {agent.iteration} with {NUM_SIMULATIONS} simulations per move"
+    if agent.game.num_players == 2:
+        note += (
+            f" against itself. Under each position, its value for {agent.game.player_colours[0][0]}: 1 wins, -1 loses."
+        )
+    else:
+        note += ". Under each position, the points that it still expects; under the last one of a game, those it made."
+    found = _section("Sample games", note, games)
     moment = sample.moments[len(sample.moments) // 2]
-    note = (
-        f"On {agent.game.name} after {moment.ply} plies, the mean over the heads of each block. A wedge leads from the"
-    )
-    note += " node that attends to what it attends to; a disc is its attention to itself."
+    note = f"On {agent.game.name} after {moment.ply} plies, the mean over the heads of each block. "
+    note += "A wedge leads from the node that attends to what it attends to; a disc is its attention to itself."
     attention = _draw_attention(agent, moment)
     return found + (_section("Attention", note, attention) if attention else "")
 
@@ -98,7 +100,7 @@ def _wedges(places: np.ndarray, topology: Any, weights: np.ndarray) -> Sequence[
     size, strongest = np.nanmedian(places[:, 2:]), weights[edges].max(initial=1e-9)
     shapes = []
     for edge in edges:
-        share = (weights[edge] / strongest) ** 0.5  # of lengths, so that areas are as the weights
+        share = (weights[edge] / strongest) ** 0.5  # so the areas of discs are as the weights
         start, tip = places[topology.receivers[edge], :2], places[topology.senders[edge], :2]
         if topology.senders[edge] == topology.receivers[edge]:
             radius = 0.2 * size * share

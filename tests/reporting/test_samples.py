@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import alphagat
-from alphagat.games import make_game
-from alphagat.reporting.samples import play_samples
+from alphagat.reporting import samples
 from alphagat.training.agent import load
 from tests.serving.untrained import save_untrained
 
@@ -14,9 +13,9 @@ from tests.serving.untrained import save_untrained
 def test_games_follow_the_rules_and_values_are_of_player_0():
     agent = alphagat.load("hex", board="hex:3")
     game = agent.game
-    samples = play_samples(agent, 2)
-    assert samples[0].moments[0].move != samples[1].moments[0].move
-    for sample in samples:
+    games = samples.play_samples(agent, 2)
+    assert games[0].moments[0].move != games[1].moments[0].move
+    for sample in games:
         for before, after in zip(sample.moments, sample.moments[1:]):
             assert after.ply == before.ply + 1
             action = game.action_names.index(after.move)
@@ -32,12 +31,12 @@ def test_games_follow_the_rules_and_values_are_of_player_0():
         assert sample.result == f"{'orange' if last.value > 0 else 'blue'} wins after {last.ply} plies"
 
 
-def test_a_game_for_one_player_ends_with_its_points(tmp_path):
+def test_a_game_for_one_player_ends_with_its_points(tmp_path, monkeypatch):
+    monkeypatch.setattr(samples, "NUM_SIMULATIONS", 2)
     agent = load(save_untrained(tmp_path, "2048:3"))
-    for sample in play_samples(agent, 2):
+    for sample in samples.play_samples(agent, 2):
         last = sample.moments[-1]
         assert last.state.terminated
         assert last.value > 0
         assert sample.result == f"{last.value:,.0f} points after {last.ply} plies"
         assert np.isfinite([each.value for each in sample.moments]).all()
-    assert make_game("2048:3").num_players == 1
