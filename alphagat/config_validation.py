@@ -106,6 +106,13 @@ def fields(config: Any, prefix: str = "") -> Iterator[Field]:
             yield Field(prefix + field.name, field.type, value, comments.get(field.name, ""))
 
 
+def changes(config: Config) -> Iterator[tuple[Field, Any]]:
+    """Walks the values that differ from their defaults, and gives these."""
+    for field, default in zip(fields(config), fields(Config())):
+        if field.value != default.value:
+            yield field, default.value
+
+
 def validate(config: Config) -> None:
     """Checks every field that can be checked without the board's rules.
 

@@ -5,32 +5,68 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from alphagat import commands
+from alphagat.errors import UserError
 
 EXAMPLES = """\
-The file holds the parameters (safetensors, float32), and the config of the run. It is read by alphagat.load, by
---init_from, and as a player by alphagat.match.
+What the file is follows from its ending:
+  .safetensors  the parameters, float32, and the config of the run; read by alphagat.load, by --init_from, and as a
+                player by alphagat.match
+  .stablehlo    a program for CPUs and NVIDIA GPUs, of the network on one board: features [B, V, F] to prior logits
+                [B, A] and values [B]; read by jax.export.deserialize, without AlphaGAT
 
 examples:
-  python -m alphagat.export --workdir runs/hex --out hex.safetensors
+  python -m alphagat.export --workdir runs/hex --out hex.safetensors --card README.md
+  python -m alphagat.export --workdir runs/hex --out hex7.stablehlo --board hex:7
   python -m alphagat.match hex.safetensors mcts:1000 --board hex:9"""
 
 
 def export(argv: Sequence[str]) -> None:
-    """Writes the file that `argv` describes and says so."""
+    """Writes the files that `argv` describes and says so."""
     parser = commands.ArgumentParser(
         prog="python -m alphagat.export",
         description="Writes the network of a run to one file, without what training needs.",
         epilog=EXAMPLES,
     )
-    parser.add_argument("--workdir", required=True, metavar="FOLDER", help="the folder of the run")
-    parser.add_argument("--out", required=True, metavar="FILE", help="a new file, ending in .safetensors")
+    parser.add_argument(
+        "--workdir", required=True, metavar="FOLDER", help="of the run, or the name of a shipped network"
+    )
+    parser.add_argument("--out", required=True, metavar="FILE", help="a new file, ending in .safetensors or .stablehlo")
     parser.add_argument("--iteration", type=int, help="which checkpoint (default: the latest)")
+    parser.add_argument("--board", help="of a .stablehlo file (default: the run's first)")
+    parser.add_argument(
+        "--batch", type=int, metavar="B", help="of a .stablehlo file (default: any number of positions)"
+    )
+    parser.add_argument("--card", metavar="FILE", help="a new file ending in .md, which tells what the network is")
     options = parser.parse_args(list(argv))
-    from alphagat.training import weights  # JAX is imported only after the flags were found right
-    from alphagat.training.agent import load
+    if options.batch is not None and options.batch < 1:
+        raise UserError(f"--batch {options.batch}: take at least 1")
+    _write(options, Path(options.out))
 
-    agent, file = load(options.workdir, options.iteration), Path(options.out)
-    weights.write(file, agent.params, agent.config, agent.iteration)
+
+def _write(options, file: Path) -> None:
+    from alphagat.training import (
+        files,
+        model_card,
+        stablehlo,
+        weights,
+    )  # JAX is imported once the flags were found right
+    from alphagat.training.agent import load
+    from alphagat.training.metrics import read_metrics
+
+    files.check_new(file, weights.ENDING, stablehlo.ENDING)
+    if file.suffix == weights.ENDING and (options.board or options.batch):
+        raise UserError(
+            f"--out {file} is for all boards and batches; leave out --board and --batch, or take .stablehlo"
+        )
+    if options.card:
+        files.check_new(Path(options.card), model_card.ENDING)
+    agent = load(options.workdir, options.iteration, options.board)
+    if file.suffix == stablehlo.ENDING:
+        stablehlo.write(file, agent, options.batch)
+    else:
+        weights.write(file, agent.params, agent.config, agent.iteration)
+    if options.card:
+        model_card.write(Path(options.card), agent, file.name, read_metrics(options.workdir))
     sys.stdout.write(f"{file}: iteration {agent.iteration} of {options.workdir}, {file.stat().st_size / 1e6:.1f} MB\n")
 
 

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from alphagat.errors import UserError
+
 
 def write_atomically(file: Path, text: str) -> None:
     """Replaces `file`: a neighbouring temporary file is written, forced to the disk and renamed over it."""
@@ -15,3 +17,13 @@ def write_atomically(file: Path, text: str) -> None:
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_new(file: Path, *endings: str) -> None:
+    """Raises UserError where a file exists, its folder does not, or its name ends otherwise."""
+    if file.suffix not in endings:
+        raise UserError(f"{file}: end the name with {' or '.join(endings)}")
+    if file.exists():
+        raise UserError(f"{file} exists, and nothing is overwritten; name a new file")
+    if not file.parent.is_dir():
+        raise UserError(f"{file}: there is no folder {file.parent}; make it first")

@@ -54,7 +54,7 @@ def open_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / CONFIG_FILE, _json(config_validation.to_dict(config)))
-        starts = _read_starts(folder / ENVIRONMENT_FILE)
+        starts = read_starts(folder)
         write_atomically(folder / ENVIRONMENT_FILE, _json([*starts, describe_environment()]))
     except OSError as error:
         raise UserError(f"--workdir {folder} cannot be written: {error.strerror}; name another folder") from error
@@ -105,10 +105,13 @@ def _check_same_run(folder: Path, before: Config, now: Config) -> None:
             )
 
 
-def _read_starts(file: Path) -> list[Any]:
-    """Returns the entries of earlier starts; a file that cannot be read counts as none, since nothing depends on it."""
+def read_starts(workdir: str | os.PathLike) -> list[Any]:
+    """Returns the entries of `env.json`, the earliest start first.
+
+    A file that cannot be read counts as none, since nothing depends on it.
+    """
     try:
-        starts = json.loads(file.read_text())
+        starts = json.loads((Path(workdir) / ENVIRONMENT_FILE).read_text())
     except (OSError, ValueError):
         return []
     return starts if isinstance(starts, list) else []

@@ -19,6 +19,7 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games.base import Game
 from alphagat.networks import Network
+from alphagat.training.files import check_new
 from alphagat.training.setup import make_params
 
 ENDING = ".safetensors"
@@ -40,12 +41,7 @@ def find_file(source: str | Path) -> Path | None:
 
 def write(file: Path, params: Any, config: Config, iteration: int) -> None:
     """Writes the parameters, float32, and what it takes to use them. Raises UserError where the file exists."""
-    if file.suffix != ENDING:
-        raise UserError(f"{file}: end the name with {ENDING}")
-    if file.exists():
-        raise UserError(f"{file} exists, and nothing is overwritten; name a new file")
-    if not file.parent.is_dir():
-        raise UserError(f"{file}: there is no folder {file.parent}; make it first")
+    check_new(file, ENDING)
     flat: dict[str, Any] = flatten_dict(params, sep="/")
     arrays = {name: np.ascontiguousarray(value) for name, value in jax.device_get(flat).items()}
     metadata = {"config": json.dumps(config_validation.to_dict(config)), "iteration": str(iteration)}

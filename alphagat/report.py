@@ -1,0 +1,62 @@
+"""Writes a page about a run: `python -m alphagat.report --workdir runs/hex`."""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from alphagat import commands
+from alphagat.errors import UserError
+
+REPORT_FILE = "report.html"
+EXAMPLES = """\
+The page is one file that loads nothing from elsewhere. It is for runs that go on, too: --follow writes it anew every so
+many seconds until the run has reached its end, and browsers that show it follow.
+
+examples:
+  python -m alphagat.report --workdir runs/hex
+  python -m alphagat.report --workdir runs/hex --out hex.html --follow 60"""
+
+
+def report(argv: Sequence[str]) -> None:
+    """Writes the page that `argv` describes and says so."""
+    parser = commands.ArgumentParser(
+        prog="python -m alphagat.report",
+        description="Writes a page about a run: results, curves, sample games, attention, config and machines.",
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("--workdir", required=True, metavar="FOLDER", help="the folder of the run")
+    parser.add_argument("--out", metavar="FILE", help=f"ending in .html (default: {REPORT_FILE} in the run's folder)")
+    parser.add_argument("--follow", type=float, metavar="SECONDS", help="write it again and again, until the run ends")
+    options = parser.parse_args(list(argv))
+    file = Path(options.out or Path(options.workdir) / REPORT_FILE)
+    if file.suffix != ".html":
+        raise UserError(f"--out {file}: end the name with .html")
+    if options.out and not file.parent.is_dir():
+        raise UserError(f"--out {file}: there is no folder {file.parent}; make it first")
+    if options.follow is not None and not 1 <= options.follow <= 86_400:
+        raise UserError(f"--follow {options.follow:g}: take 1 to 86400 seconds")
+    _write(options, file)
+
+
+def _write(options, file: Path) -> None:
+    import jax  # only after the flags were found right
+
+    jax.config.update("jax_platforms", "cpu")  # an accelerator belongs to the run
+    from alphagat.reporting.writer import PageWriter
+
+    writer = PageWriter(Path(options.workdir), file)
+    ended = writer.write(options.follow)
+    sys.stdout.write(f"{file}: {file.stat().st_size / 1e6:.1f} MB\n")
+    while options.follow and not ended:
+        time.sleep(options.follow)
+        ended = writer.write(options.follow)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Reports as `argv` (without the program's name) says and returns the exit status."""
+    return commands.run(report, argv, interrupted="interrupted; the page is as it was written last")
+
+
+if __name__ == "__main__":
+    commands.end(run(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""One page about a run: its curves, sample games, what its network attends to, its config and its machines."""

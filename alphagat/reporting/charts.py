@@ -1,0 +1,119 @@
+"""Line charts as SVG; colours of lines are fixed, those of axes and text come from the page."""
+
+import html
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from alphagat.training.display_text import compact
+from alphagat.training.rating_curve import COLOURS
+
+WIDTH, HEIGHT = 380, 200
+LEFT, RIGHT, TOP, BOTTOM = 46, 370, 12, 176  # of the plot itself
+MAX_POINTS = 240  # of a curve; longer ones are averaged over stretches
+MAX_MARKED = 40  # points that are still drawn as dots
+
+
+class Curve(NamedTuple):
+    """One line of a chart.
+
+    Attributes:
+      label: what it is, beside others in the same chart.
+      places: `[N]` on the x axis, ascending.
+      values: `[N]`.
+      low: `[N]` lower ends of the intervals; the values themselves where there are none.
+      high: `[N]` upper ends.
+    """
+
+    label: str
+    places: np.ndarray
+    values: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def tick_text(value: float) -> str:
+    """Formats a number beside an axis: 0.05, 1,500, 20.0 k."""
+    return compact(value) if abs(value) >= 1e4 else f"{value:,.4g}"
+
+
+def percent_text(value: float) -> str:
+    """Formats a share: 45 %."""
+    return f"{100 * value:.0f} %"
+
+
+def draw_chart(curves: Sequence[Curve], axis: str, end: float, text: Callable[[float], str], shares: bool) -> str:
+    """Returns one SVG element with the curves, which have at least one point together.
+
+    Args:
+      axis: what the x axis counts.
+      end: of the x axis, which starts at 0; the same for all charts of a run, so that they compare.
+      text: writes the values of the y axis.
+      shares: the y axis goes from 0 to 1.
+    """
+    curves = [_shorten(each) for each in curves if len(each.places)]
+    x_ticks, x_of = _scale([np.array([0.0, end])], LEFT, RIGHT, axis != "hours", False)
+    every = [array for each in curves for array in (each.low, each.high)]
+    y_ticks, y_of = _scale([np.array([0.0, 1.0])] if shares else every, BOTTOM, TOP, False, True)
+    shapes = [
+        f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{y_of(tick):.1f}" y2="{y_of(tick):.1f}"/>' for tick in y_ticks
+    ]
+    shapes += [
+        f'<text x="{LEFT - 6}" y="{y_of(tick) + 3.5:.1f}" text-anchor="end">{text(tick)}</text>' for tick in y_ticks
+    ]
+    shapes += [
+        f'<text x="{x_of(tick):.1f}" y="{BOTTOM + 17}" text-anchor="middle">{tick_text(tick)}</text>'
+        for tick in x_ticks
+    ]
+    for number, curve in enumerate(curves):
+        shapes += _draw_curve(curve, COLOURS[number % len(COLOURS)], x_of, y_of, text)
+    name = html.escape(f"{', '.join(each.label for each in curves)} over {axis}")
+    return f'<svg class="{axis}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">{"".join(shapes)}</svg>'
+
+
+def _scale(
+    arrays: Sequence[np.ndarray], start: float, end: float, integer: bool, whole: bool
+) -> tuple[list[float], Callable[[float], float]]:
+    """Returns ticks, and the map of values to pixels; `whole`: the axis ends at ticks."""
+    low, high = float(min(each.min() for each in arrays)), float(max(each.max() for each in arrays))
+    if low == high:
+        low, high = low - (abs(low) * 0.1 or 1), high + (abs(high) * 0.1 or 1)
+    ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10], integer=integer, min_n_ticks=2).tick_values(low, high)
+    if whole:
+        low, high = float(ticks[0]), float(ticks[-1])
+    slack = 1e-9 * (high - low)
+    inside = [float(tick) for tick in ticks if low - slack <= tick <= high + slack]
+    return inside, lambda value: start + (value - low) / (high - low) * (end - start)
+
+
+def _shorten(curve: Curve) -> Curve:
+    """Averages a long curve over stretches of equal length, so that its noise stays alike along the way."""
+    length = -(-len(curve.places) // MAX_POINTS)
+    starts = np.arange(0, len(curve.places), length)
+    sizes = np.diff(np.append(starts, len(curve.places)))
+    return Curve(curve.label, *(np.add.reduceat(each, starts) / sizes for each in curve[1:]))
+
+
+def _draw_curve(curve: Curve, colour: str, x_of: Callable, y_of: Callable, text: Callable) -> list[str]:
+    points = [f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in zip(curve.places, curve.values)]
+    shapes = []
+    if (curve.low < curve.high).any():
+        upper = [f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in zip(curve.places, curve.high)]
+        lower = [f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in zip(curve.places, curve.low)]
+        if len(points) > 1:
+            shapes.append(f'<polygon points="{" ".join(upper + lower[::-1])}" fill="{colour}" fill-opacity=".18"/>')
+        else:
+            shapes.append(
+                f'<polyline class="curve" points="{upper[0]} {lower[0]}" stroke="{colour}" stroke-opacity=".5"/>'
+            )
+    if len(points) > 1:
+        shapes.append(f'<polyline class="curve" points="{" ".join(points)}" stroke="{colour}"/>')
+    if len(points) <= MAX_MARKED:
+        for x, y in zip(curve.places, curve.values):
+            tip = html.escape(f"{curve.label}: {text(y)} at {tick_text(x)}")
+            shapes.append(
+                f'<circle cx="{x_of(x):.1f}" cy="{y_of(y):.1f}" r="2.6" fill="{colour}"><title>{tip}</title></circle>'
+            )
+    return shapes

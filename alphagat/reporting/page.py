@@ -1,0 +1,125 @@
+"""The page itself: one HTML file that loads nothing."""
+
+import dataclasses
+import html
+import json
+import string
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from alphagat import config_validation
+from alphagat.config import Config
+from alphagat.reporting import curves
+from alphagat.training import results
+from alphagat.training.display_text import compact, duration
+
+FOLDER = Path(__file__).parent
+Line = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """What a page tells.
+
+    Attributes:
+      name: of the run.
+      config: of the run.
+      lines: of `metrics.jsonl`.
+      starts: of `env.json`, oldest first.
+      pictures: sample games and attention as HTML, or why there are none.
+      colours: of the two players.
+      refresh: seconds after which a browser reads the page anew; None: never.
+    """
+
+    name: str
+    config: Config
+    lines: Sequence[Line]
+    starts: Sequence[Mapping[str, Any]]
+    pictures: str
+    colours: tuple[str, str]
+    refresh: float | None = None
+
+
+def make_page(contents: Contents) -> str:
+    """Returns the page."""
+    config, lines = contents.config, contents.lines
+    charts = "".join(curves.draw(chart, lines) for chart in curves.charts_of(lines, config.boards))
+    template = string.Template((FOLDER / "page.html").read_text())
+    return template.substitute(
+        title=html.escape(f"{contents.name}: {', '.join(config.boards)}"),
+        name=html.escape(contents.name),
+        boards=html.escape(", ".join(config.boards)),
+        refresh=f'<meta http-equiv="refresh" content="{contents.refresh:g}">' if contents.refresh else "",
+        style=(FOLDER / "page.css").read_text(),
+        colours=f"--first:{contents.colours[0]};--second:{contents.colours[1]}",
+        written=time.strftime("%Y-%m-%d %H:%M:%S"),
+        progress=_progress(config, lines),
+        tiles=_tiles(lines),
+        charts=charts or "<p>No iteration has been written yet.</p>",
+        pictures=contents.pictures,
+        config=_config(config),
+        starts=_starts(contents.starts),
+    )
+
+
+def _progress(config: Config, lines: Sequence[Line]) -> str:
+    done, end = lines[-1]["iteration"] if lines else 0, config.num_iterations
+    text = f"iteration {done:,} of {end:,} <progress max={end} value={done}></progress>"
+    evaluation = results.last_evaluation(lines)
+    return f"{text} evaluated after iteration {evaluation['iteration']:,}" if evaluation else text
+
+
+def _tiles(lines: Sequence[Line]) -> str:
+    last, evaluation = (lines[-1] if lines else {}), results.last_evaluation(lines)
+    tiles = [("frames", compact(last["frames"]), "")] if "frames" in last else []
+    tiles += [("training", duration(3600 * last["hours"]), "")] if "hours" in last else []
+    for label, text in results.describe(evaluation):
+        value, _, interval = text.partition("  ")
+        tiles.append((label, value, interval))
+    return "".join(
+        f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(value)}<small>{html.escape(more)}</small></dd></div>"
+        for label, value, more in tiles
+    )
+
+
+def _config(config: Config) -> str:
+    changed = [(each.path, _text(each.value), _text(default)) for each, default in config_validation.changes(config)]
+    every = [(each.path, _text(each.value), each.comment) for each in config_validation.fields(config)]
+    first = _table(("field", "value", "default"), changed) if changed else "<p>Every field has its default.</p>"
+    return f"{first}<details><summary>All fields</summary>{_table(('field', 'value', ''), every)}</details>"
+
+
+def _starts(starts: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(
+        f"<details{' open' if number == len(starts) else ''}><summary>Start {number}: "
+        f"{html.escape(str(start.get('started', 'at an unknown time')))}</summary>"
+        f"{_table(('', ''), [(name, _described(name, value)) for name, value in start.items()])}</details>"
+        for number, start in enumerate(starts, 1)
+    )
+
+
+def _described(name: str, value: Any) -> str:
+    if name == "devices" and isinstance(value, list):
+        return ", ".join(f"{value.count(kind)} × {kind}" for kind in dict.fromkeys(value))
+    if name == "argv" and isinstance(value, list):
+        return " ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items())
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    body = "".join(_row("td", row) for row in rows)
+    return f"<div class=scroll><table>{_row('th', head) if any(head) else ''}{body}</table></div>"
+
+
+def _row(tag: str, cells: tuple[str, ...]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{html.escape(each)}</{tag}>' for each in cells)}</tr>"

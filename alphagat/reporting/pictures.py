@@ -1,0 +1,113 @@
+"""Sample games and attention as HTML."""
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from alphagat.games.base import Game
+from alphagat.reporting.samples import NUM_SIMULATIONS, Moment, SampleGame, play_samples
+from alphagat.serving.attention import has_attention, make_attention
+from alphagat.training.agent import Agent
+
+NUM_GAMES = 2
+MAX_BOARDS = 30  # of a game; a longer one is shown at equal steps
+MAX_EDGES = 120  # of an attention picture; the strongest
+
+
+def draw_none(why: str) -> str:
+    """Returns what stands in the place of the pictures."""
+    return _section("Sample games", why, "")
+
+
+def draw_checkpoint(agents: Sequence[Agent]) -> str:
+    """Returns sections with sample games and attention, of one network on at most `NUM_GAMES` boards.
+
+    Raises:
+      UserError: a board has too few openings.
+    """
+    samples = [(agent, sample) for agent in agents for sample in play_samples(agent, NUM_GAMES // len(agents))]
+    games = "".join(_draw_game(agent.game, sample) for agent, sample in samples)
+    agent, sample = samples[-1]
+    note = f"The network of iteration {agent.iteration} with {NUM_SIMULATIONS} simulations per move"
+    if agent.game.num_players == 2:
+        note += (
+            f" against itself. Under each position, its value for {agent.game.player_colours[0][0]}: 1 wins, -1 loses."
+        )
+    else:
+        note += ". Under each position, the points that it still expects; under the last one of a game, those it made."
+    found = _section("Sample games", note, games)
+    moment = sample.moments[len(sample.moments) // 2]
+    note = f"On {agent.game.name} after {moment.ply} plies, the mean over the heads of each block. "
+    note += "A wedge leads from the node that attends to what it attends to; a disc is its attention to itself."
+    attention = _draw_attention(agent, moment)
+    return found + (_section("Attention", note, attention) if attention else "")
+
+
+def _section(title: str, note: str, inside: str) -> str:
+    return f"<section><h2>{title}</h2><p>{html.escape(note)}</p>{inside}</section>"
+
+
+def _draw_game(game: Game, sample: SampleGame) -> str:
+    """Returns the boards of a game, one figure per position, with the value under each."""
+    rows = np.unique(np.linspace(0, len(sample.moments) - 1, MAX_BOARDS).round().astype(int))
+    figures = "".join(_draw_moment(game, sample.moments[row]) for row in rows)
+    return f"<h3>{game.name}: <em>{html.escape(sample.result)}</em></h3><div class=boards>{figures}</div>"
+
+
+def _draw_moment(game: Game, moment: Moment) -> str:
+    move = f"<span><i>{moment.ply}.</i> {html.escape(moment.move)}</span>"
+    return f"<figure>{game.render_svg(moment.state)}<figcaption>{move}{_value(game, moment)}</figcaption></figure>"
+
+
+def _value(game: Game, moment: Moment) -> str:
+    """Shows the value of player 0: with two players also as a bar that they share."""
+    if game.num_players == 1:
+        return f"<b>{moment.value:,.0f}</b>"
+    share = 50 * (1 + min(max(moment.value, -1.0), 1.0))
+    return f'<b>{moment.value:+.2f}</b><span class=bar style="--share:{share:.1f}%"></span>'
+
+
+def _draw_attention(agent: Agent, moment: Moment) -> str:
+    """Returns one figure per block: along which edges of the board each node attends to others, the mean over heads.
+
+    A wedge is wide at the node that attends, and its tip is at what it attends to; a disc is a node's own share.
+    Empty where the network has no attention, or the game does not say where its nodes are.
+    """
+    places = agent.game.node_places(moment.state)
+    if not has_attention(agent) or np.isnan(places).all():
+        return ""
+    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], moment.state)
+    weights = np.asarray(make_attention(agent)(states))[0].mean(axis=1)  # [blocks, E]
+    topology, board = agent.game.topology, agent.game.render_svg(moment.state).removesuffix("</svg>")
+    own = topology.senders == topology.receivers
+    figures = []
+    for block, each in enumerate(weights):
+        shapes = _wedges(places, topology, each)
+        caption = f"<span>block {block + 1}</span><b>{100 * each[own].mean():.0f} % on itself</b>"
+        picture = f'{board}<g class="looks">{"".join(shapes)}</g></svg>'
+        figures.append(f"<figure>{picture}<figcaption>{caption}</figcaption></figure>")
+    return f'<div class="boards attention">{"".join(figures)}</div>'
+
+
+def _wedges(places: np.ndarray, topology: Any, weights: np.ndarray) -> Sequence[str]:
+    """Draws the strongest edges of one block, the weakest first; `weights` is `[E]`."""
+    shown = ~np.isnan(places[topology.senders, 0]) & ~np.isnan(places[topology.receivers, 0])
+    edges = np.flatnonzero(shown)
+    edges = edges[np.argsort(weights[edges], kind="stable")][-MAX_EDGES:]
+    size, strongest = np.nanmedian(places[:, 2:]), weights[edges].max(initial=1e-9)
+    shapes = []
+    for edge in edges:
+        share = (weights[edge] / strongest) ** 0.5  # so the areas of discs are as the weights
+        start, tip = places[topology.receivers[edge], :2], places[topology.senders[edge], :2]
+        if topology.senders[edge] == topology.receivers[edge]:
+            radius = 0.2 * size * share
+            shapes.append(f'<circle cx="{tip[0]:.1f}" cy="{tip[1]:.1f}" r="{radius:.1f}" opacity=".8"/>')
+            continue
+        along = (tip - start) / max(float(np.hypot(*(tip - start))), 1e-9)
+        side = np.array([-along[1], along[0]]) * 0.13 * size * share
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (start + side, start - side, tip))
+        shapes.append(f'<polygon points="{points}" opacity="{0.1 + 0.8 * share**2:.2f}"/>')
+    return shapes

@@ -1,0 +1,92 @@
+"""Sample games: a network against itself, with what it thinks of each position."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from alphagat.evaluation.openings import distinct_openings
+from alphagat.games.base import Game
+from alphagat.training.agent import Agent
+
+NUM_SIMULATIONS = 16
+MAX_PLIES = 300  # a longer game is cut
+
+
+class Moment(NamedTuple):
+    """One position of a game.
+
+    Attributes:
+      ply: how many moves led to it.
+      move: the name of the last of them.
+      state: the position, with numpy leaves.
+      value: for player 0; of the network, and at the end what the game paid.
+    """
+
+    ply: int
+    move: str
+    state: Any
+    value: float
+
+
+class SampleGame(NamedTuple):
+    """A game from an opening on.
+
+    Attributes:
+      moments: its positions, the opening first.
+      result: how it ended, in words.
+    """
+
+    moments: list[Moment]
+    result: str
+
+
+def play_samples(agent: Agent, num_games: int, seed: int = 0) -> list[SampleGame]:
+    """Plays games of `agent` against itself, without noise, from distinct openings.
+
+    Raises:
+      UserError: the board has too few openings.
+    """
+    game = agent.game
+    play, step, evaluate = agent.player(NUM_SIMULATIONS).act, jax.vmap(game.step), agent.evaluator
+
+    @jax.jit
+    def think(params: Any, key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array, Any]:
+        act_key, step_key = jax.random.split(key)
+        actions = play(params, act_key, states)
+        return actions, evaluate(params, states).value, step(states, actions, jax.random.split(step_key, num_games))
+
+    openings = distinct_openings(game, num_games, seed)
+    states, first = jax.device_get(openings.states), openings.actions.shape[1]
+    names = [_opening_name(game, actions) for actions in openings.actions]
+    returns = np.zeros((num_games, game.num_players))
+    moments: list[list[Moment]] = [[] for _ in range(num_games)]
+    for ply in range(first, MAX_PLIES + 1):
+        key = jax.random.fold_in(jax.random.key(seed), ply)
+        actions, values, after = jax.device_get(think(agent.params, key, states))
+        for row in range(num_games):
+            if moments[row] and moments[row][-1].state.terminated:
+                continue
+            state = jax.tree.map(lambda leaf, row=row: leaf[row], states)
+            value = returns[row, 0] if state.terminated else values[row] * (-1 if state.current_player else 1)
+            moments[row].append(Moment(ply, names[row], state, float(value)))
+            if not state.terminated:
+                names[row] = game.action_name(state, int(actions[row]))
+                returns[row] += after.rewards[row]
+        if states.terminated.all():
+            break
+        states = after
+    return [SampleGame(each, _result(game, each[-1])) for each in moments]
+
+
+def _opening_name(game: Game, actions: np.ndarray) -> str:
+    return " ".join(game.action_names[action] for action in actions)
+
+
+def _result(game: Game, last: Moment) -> str:
+    if not last.state.terminated:
+        return f"cut after {last.ply} plies"
+    if game.num_players == 1:
+        return f"{last.value:,.0f} points after {last.ply} plies"
+    winner = "a draw" if last.value == 0 else f"{game.player_colours[int(last.value < 0)][0]} wins"
+    return f"{winner} after {last.ply} plies"

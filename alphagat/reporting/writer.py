@@ -1,0 +1,69 @@
+"""Reads a run that may still go on, and writes its page."""
+
+from pathlib import Path
+
+from alphagat.errors import UserError
+from alphagat.games import make_game, svg
+from alphagat.reporting.page import Contents, make_page
+from alphagat.reporting.pictures import NUM_GAMES, draw_checkpoint, draw_none
+from alphagat.training.agent import load
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.files import write_atomically
+from alphagat.training.metrics import read_metrics
+from alphagat.training.run_folder import read_config, read_starts
+
+
+class PageWriter:
+    """Writes the page of one run again and again; pictures are drawn anew only for a new checkpoint."""
+
+    def __init__(self, folder: Path, file: Path):
+        """Raises UserError: there is no run in `folder`."""
+        self._folder, self._file = folder, file
+        self._config = read_config(folder)
+        self._drawn: int | None = None
+        self._pictures = ""
+
+    def write(self, refresh: float | None = None) -> bool:
+        """Replaces the page, and returns whether the run has reached its end.
+
+        Args:
+          refresh: seconds after which a browser reads the page anew, unless the run has reached its end.
+        """
+        self._config = read_config(self._folder)  # a resumed run may be a longer one
+        lines = read_metrics(self._folder)
+        self._draw_pictures()
+        end = self._config.num_iterations
+        ended = bool(lines) and lines[-1]["iteration"] >= end and (self._drawn or 0) >= end
+        game = make_game(self._config.boards[0])
+        first, *second = (colour for _, colour in game.player_colours)
+        contents = Contents(
+            self._folder.resolve().name,
+            self._config,
+            lines,
+            read_starts(self._folder),
+            self._pictures,
+            (first, second[0] if second else svg.PANEL),
+            None if ended else refresh,
+        )
+        write_atomically(self._file, make_page(contents))
+        return ended
+
+    def _draw_pictures(self) -> None:
+        with Checkpoints(self._folder, read_only=True) as checkpoints:
+            steps = checkpoints.steps()
+        reasons = []
+        for step in reversed(steps):
+            if step == self._drawn:
+                return
+            try:
+                self._pictures = self._pictures_of(step)
+            except UserError as error:  # damaged, or removed by the run meanwhile: the one before may be whole
+                reasons.append(str(error))
+            else:
+                self._drawn = step
+                return
+        if self._drawn is None:
+            self._pictures = draw_none([*reasons, "The run has no checkpoint yet."][0])
+
+    def _pictures_of(self, step: int) -> str:
+        return draw_checkpoint([load(self._folder, step, board) for board in self._config.boards[:NUM_GAMES]])

@@ -1,0 +1,60 @@
+"""Charts: every point lies where its axes say, and long curves keep their mean."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+
+from alphagat.reporting.charts import BOTTOM, LEFT, MAX_POINTS, RIGHT, TOP, Curve, draw_chart, tick_text
+
+
+def curve(places, values, spread=0.0) -> Curve:
+    places, values = np.array(places, float), np.array(values, float)
+    return Curve("loss <1>", places, values, values - spread, values + spread)
+
+
+def points(text: str) -> np.ndarray:
+    return np.array([[float(number) for number in pair.split(",")] for pair in text.split()])
+
+
+def test_points_lie_where_the_axes_say():
+    drawing = ET.fromstring(draw_chart([curve([0, 5, 10], [0.0, 1.0, 0.25], 0.1)], "frames", 10, tick_text, True))
+    (line,) = drawing.findall("polyline")
+    middle = (LEFT + RIGHT) / 2
+    expected = [[LEFT, BOTTOM], [middle, TOP], [RIGHT, BOTTOM - (BOTTOM - TOP) / 4]]
+    np.testing.assert_allclose(points(line.get("points") or ""), expected, atol=0.06)
+    (band,) = drawing.findall("polygon")
+    height = (BOTTOM - TOP) / 10
+    np.testing.assert_allclose(
+        points(band.get("points") or "")[:, 1][[0, -1]], [BOTTOM - height, BOTTOM + height], atol=0.06
+    )
+    ticks = {
+        text.text: float(text.get("y") or 0) - 3.5
+        for text in drawing.findall("text")
+        if text.get("text-anchor") == "end"
+    }
+    assert ticks["0"] == BOTTOM
+    assert ticks["1"] == TOP
+
+
+def test_one_point_is_a_dot_with_its_interval():
+    drawing = ET.fromstring(draw_chart([curve([6], [-34.0], 100)], "iterations", 6, tick_text, False))
+    (dot,) = drawing.findall("circle")
+    assert (dot.findtext("title") or "") == "loss <1>: -34 at 6"
+    assert float(dot.get("cx") or 0) == RIGHT
+    (interval,) = drawing.findall("polyline")
+    top, bottom = points(interval.get("points") or "")[:, 1]
+    assert TOP <= top < float(dot.get("cy") or 0) < bottom <= BOTTOM
+
+
+def test_long_curves_are_averaged_over_equal_stretches():
+    values = np.arange(2 * MAX_POINTS + 3) % 2  # averages to a half wherever a stretch is even
+    drawing = draw_chart([curve(np.arange(len(values)), values)], "iterations", len(values), tick_text, True)
+    assert "<circle" not in drawing
+    found = re.search(r'<polyline class="curve" points="([^"]*)"', drawing)
+    assert found
+    drawn = points(found[1])
+    assert MAX_POINTS / 2 < len(drawn) <= MAX_POINTS
+    inside = drawn[:-1, 1]
+    np.testing.assert_allclose(inside.mean(), (TOP + BOTTOM) / 2, atol=1)
+    np.testing.assert_allclose(np.diff(drawn[:-1, 0]), np.diff(drawn[:2, 0])[0], atol=0.11)

@@ -1,0 +1,49 @@
+"""Attention pictures: the strongest edges, drawn between the nodes that they join."""
+
+import xml.etree.ElementTree as ET
+
+import jax
+import numpy as np
+
+import alphagat
+from alphagat.games.base import Game
+from alphagat.reporting import pictures
+from alphagat.reporting.samples import Moment
+from alphagat.serving.attention import make_attention
+from alphagat.training.agent import load
+from tests.serving.untrained import save_untrained
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def moment_of(game) -> Moment:
+    return Moment(0, "", jax.device_get(game.init(jax.random.key(0))), 0.0)
+
+
+def test_wedges_lead_from_who_attends_to_what_it_attends_to(monkeypatch):
+    agent = alphagat.load("hex", board="hex:3")
+    monkeypatch.setattr(pictures, "MAX_EDGES", 7)
+    moment, topology = moment_of(agent.game), agent.game.topology
+    weights = make_attention(agent)(jax.tree.map(lambda leaf: leaf[None], moment.state))[0].mean(axis=1)
+    places = agent.game.node_places(moment.state)
+    figures = list(ET.fromstring(pictures._draw_attention(agent, moment)))
+    assert len(figures) == agent.config.network.num_blocks
+    for figure, found in zip(figures, np.asarray(weights), strict=True):
+        (looks,) = figure.iter(f"{SVG}g")
+        strongest = np.argsort(found, kind="stable")[-7:]
+        own = [edge for edge in strongest if topology.senders[edge] == topology.receivers[edge]]
+        wedges = [edge for edge in strongest if edge not in own]
+        assert len(looks.findall(f"{SVG}circle")) == len(own)
+        drawn = looks.findall(f"{SVG}polygon")
+        for edge, wedge in zip(wedges, drawn, strict=True):
+            one, other, tip = np.array([point.split(",") for point in (wedge.get("points") or "").split()], float)
+            np.testing.assert_allclose(tip, places[topology.senders[edge], :2], atol=0.06)
+            np.testing.assert_allclose((one + other) / 2, places[topology.receivers[edge], :2], atol=0.11)
+
+
+def test_without_attention_or_places_there_is_no_picture(tmp_path, monkeypatch):
+    resnet = load(save_untrained(tmp_path, "hex:2", name="resnet"))
+    assert pictures._draw_attention(resnet, moment_of(resnet.game)) == ""
+    agent = load(save_untrained(tmp_path, "hex:2"))
+    monkeypatch.setattr(type(agent.game), "node_places", Game.node_places)
+    assert pictures._draw_attention(agent, moment_of(agent.game)) == ""

@@ -1,0 +1,42 @@
+"""Sample games: they are games by the rules, and their values are the network's."""
+
+import jax
+import numpy as np
+import pytest
+
+import alphagat
+from alphagat.reporting import samples
+from alphagat.training.agent import load
+from tests.serving.untrained import save_untrained
+
+
+def test_games_follow_the_rules_and_values_are_of_player_0():
+    agent = alphagat.load("hex", board="hex:3")
+    game = agent.game
+    games = samples.play_samples(agent, 2)
+    assert games[0].moments[0].move != games[1].moments[0].move
+    for sample in games:
+        for before, after in zip(sample.moments, sample.moments[1:]):
+            assert after.ply == before.ply + 1
+            action = game.action_names.index(after.move)
+            assert before.state.legal_action_mask[action]
+            expected = game.step(before.state, jax.numpy.int32(action), jax.random.key(0))
+            assert game.render(after.state) == game.render(expected)
+            sign = -1 if before.state.current_player else 1
+            assert before.value == pytest.approx(sign * agent.evaluate(before.state).value, abs=1e-5)
+        last = sample.moments[-1]
+        assert last.state.terminated
+        assert not sample.moments[-2].state.terminated
+        assert last.value in (-1, 1)
+        assert sample.result == f"{'orange' if last.value > 0 else 'blue'} wins after {last.ply} plies"
+
+
+def test_a_game_for_one_player_ends_with_its_points(tmp_path, monkeypatch):
+    monkeypatch.setattr(samples, "NUM_SIMULATIONS", 2)
+    agent = load(save_untrained(tmp_path, "2048:3"))
+    for sample in samples.play_samples(agent, 2):
+        last = sample.moments[-1]
+        assert last.state.terminated
+        assert last.value > 0
+        assert sample.result == f"{last.value:,.0f} points after {last.ply} plies"
+        assert np.isfinite([each.value for each in sample.moments]).all()
