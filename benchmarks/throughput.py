@@ -75,7 +75,7 @@ def network_parts(name: str, config: Config) -> dict:
 
     from alphagat import sharding
     from alphagat.learner.loss import Batch
-    from alphagat.learner.update import TrainState, make_update
+    from alphagat.learner.update import TrainState, make_health, make_update, mean_gradients
     from alphagat.training.setup import make_params, make_setups
 
     (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
@@ -90,8 +90,9 @@ def network_parts(name: str, config: Config) -> dict:
         jnp.ones(batch_size),
         jnp.zeros(batch_size),
     )
-    train = TrainState(params, setup.optimizer.init(params), jnp.zeros((), jnp.int32))
-    update = make_update(setup.network, setup.optimizer, value_weight=1.0, axis_name=sharding.DATA)
+    step, health = jnp.zeros((), jnp.int32), make_health(scale_loss=False)
+    train = TrainState(params, setup.optimizer.init(params), step, health)
+    find_gradients = functools.partial(mean_gradients, network=setup.network, value_weight=1.0, axis_name=sharding.DATA)
 
     def evaluate(params, nodes):
         def body(_, nodes):  # each pass depends on the one before, so that none is left out
@@ -100,10 +101,10 @@ def network_parts(name: str, config: Config) -> dict:
 
         return jax.lax.fori_loop(0, repeats, body, nodes)
 
-    mapped = functools.partial(jax.shard_map, mesh=mesh, check_vma=False)
     split, everywhere = sharding.SHARDED, sharding.REPLICATED
-    evaluations = jax.jit(mapped(evaluate, in_specs=(everywhere, split), out_specs=split))
-    updates = jax.jit(mapped(update, in_specs=(everywhere, split), out_specs=everywhere))
+    evaluations = jax.jit(sharding.over_data(evaluate, mesh, (everywhere, split), split))
+    gradients = sharding.over_data(find_gradients, mesh, (everywhere, everywhere, split), everywhere)
+    updates = jax.jit(make_update(gradients, setup.optimizer))
     return {
         f"{name}, evaluations/s": (warm(evaluations, params, nodes[:size]), size * repeats),
         f"{name}, training examples/s": (warm(updates, train, batch), batch_size),
@@ -134,7 +135,7 @@ def selfplay_parts(config: Config, rows: dict[str, float]) -> dict:
 
     def compile_play(setup):
         part = functools.partial(play, setup)
-        return jax.jit(jax.shard_map(part, mesh=mesh, in_specs=specs, out_specs=sharding.SHARDED, check_vma=False))
+        return jax.jit(sharding.over_data(part, mesh, specs, sharding.SHARDED))
 
     bare = dataclasses.replace(setup, evaluate=uniform)
     simulations = setup.plan.frames_per_iteration * config.search.num_simulations

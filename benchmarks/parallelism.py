@@ -1,0 +1,113 @@
+"""Compares ways of computing one gradient: devices, shared-out networks, precisions, ways to save memory.
+
+    python benchmarks/parallelism.py --board hex:7 --width 128 --batch 512
+
+The same positions, from a few iterations of self-play, for all. `error` is the largest
+difference of any gradient from that of one device in float32, over the largest gradient; `memory` what the compiler
+plans for a device: arguments, results and all between; `ratio` the speed over that of one device, medians of
+rounds in turns. CPU devices share the cores: more of them cannot be faster than the cores allow, and half precision is
+emulated there.
+"""
+
+import argparse
+import copy
+import statistics
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from alphagat import sharding
+from alphagat.config import Config
+from alphagat.training.iteration import make_find_gradients, make_iteration, run_iteration
+from alphagat.training.memory import memory_needed
+from alphagat.training.setup import make_setups
+from alphagat.training.state import init_state, state_shardings
+
+FIRST = "1 device"
+WAYS = {
+    FIRST: {},
+    "data=8": {"mesh.data": 8},
+    "data=4, model=2": {"mesh.data": 4, "mesh.model": 2},
+    "data=8, fsdp": {"mesh.data": 8, "mesh.fsdp": True},
+    "data=2, model=4, fsdp": {"mesh.data": 2, "mesh.model": 4, "mesh.fsdp": True},
+    "bfloat16": {"network.precision": "bfloat16"},
+    "float16": {"network.precision": "float16"},
+    "remat": {"network.remat": True},
+    "8 micro-batches": {"learner.num_micro_batches": 8},
+    "remat, 8 micro-batches": {"network.remat": True, "learner.num_micro_batches": 8},
+}
+
+
+def make_config(options: argparse.Namespace, changes: dict) -> Config:
+    config = Config(boards=(options.board,), num_iterations=1000)
+    config.network.width, config.network.num_blocks = options.width, options.blocks
+    config.search.num_simulations, config.selfplay.horizon = 2, 8
+    config.learner.batch_size = config.replay.min_size = options.batch
+    config.replay.capacity, config.mesh.data = 8 * options.batch, 1
+    for path, value in changes.items():
+        section, name = path.split(".")
+        setattr(getattr(config, section), name, value)
+    return config
+
+
+def play(options: argparse.Namespace):
+    """Returns a run's state on the host whose replay is filled."""
+    (setup,), mesh = make_setups(make_config(options, {})), sharding.make_mesh(1)
+    state, program = init_state([setup], mesh), make_iteration(setup, mesh)
+    for _ in range(setup.plan.first_update_iteration + 1):
+        state, *_ = run_iteration(program, state)
+    return jax.device_get(state)
+
+
+def prepare(options: argparse.Namespace, changes: dict, state):
+    """Returns a call that computes the gradient, the gradient, and the bytes that it needs on a device."""
+    config = make_config(options, changes)
+    (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data, config.mesh.model)
+    placed = jax.device_put(copy.copy(state), state_shardings(mesh, state, fsdp=config.mesh.fsdp))
+    keys = jax.vmap(lambda group: jax.random.fold_in(jax.random.key(5), group))(placed.boards[0].groups)
+    scale = jnp.float32(2.0**12 if config.network.precision == "float16" else 1)
+    arguments = placed.train.params, scale, placed.boards[0], keys
+    program = jax.jit(make_find_gradients(setup, mesh)).lower(*arguments).compile()
+    gradients, _ = jax.device_get(program(*arguments))
+    replay = sum(leaf.nbytes for leaf in jax.tree.leaves(placed.boards)) / config.mesh.data
+    return lambda: jax.block_until_ready(program(*arguments)), gradients, memory_needed(program) - replay
+
+
+def largest(tree) -> float:
+    return max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(tree))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--board", default="hex:7")
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--blocks", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    sharding.configure_cpu_devices(8)
+    state = play(options)
+    ways = {name: prepare(options, changes, state) for name, changes in WAYS.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(options.rounds):
+        for name, (call, _, _) in ways.items():
+            start = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - start)
+    title = f"{options.board}, width {options.width}, {options.blocks} blocks, batch {options.batch}"
+    table = Table("way", "error", "memory, MB per device", "examples/s", "ratio", title=title)
+    exact = ways[FIRST][1]
+    for name, (_, gradients, memory) in ways.items():
+        error = largest(jax.tree.map(np.subtract, gradients, exact)) / largest(exact)
+        speed = options.batch / statistics.median(seconds[name])
+        ratio = statistics.median(a / b for a, b in zip(seconds[FIRST], seconds[name], strict=True))
+        table.add_row(name, f"{error:.1e}", f"{memory / 1e6:,.1f}", f"{speed:,.0f}", f"{ratio:.2f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
