@@ -12,7 +12,7 @@ is loaded is compared with what that step holds, leaf by leaf.
 of the iteration that it had reached, and the time from the signal to the end is what counts. Before the run folder
 exists there is nothing to save.
 
-`deaths`: the time from the death of a process to the next checkpoint, five iterations later. Random numbers come from --seed.
+`deaths`: the time from the death of a process to the next checkpoint, five iterations later. --seed draws the moments.
 """
 
 import argparse

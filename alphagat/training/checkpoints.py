@@ -126,16 +126,6 @@ class Checkpoints:
         target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shapes)
         return self._read(step, _PARAMS, target, verify=True)
 
-    def set_aside(self, step: int) -> pathlib.Path:
-        """Moves a damaged checkpoint to where no run looks for it, and returns the place."""
-        folder = self.directory / DAMAGED_FOLDER
-        folder.mkdir(exist_ok=True)
-        names = (f"{step}{suffix}" for suffix in itertools.chain([""], (f".{n}" for n in itertools.count(1))))
-        place = next(folder / name for name in names if not (folder / name).exists())
-        (self.directory / str(step)).rename(place)
-        self._manager.reload()
-        return place
-
     def _read(self, step: int, item: str, target: Any, verify: bool) -> Any:
         folder = self.directory / str(step)
         if verify and (damage := find_damage(folder, [item])):
@@ -151,6 +141,19 @@ class Checkpoints:
                 f"checkpoint {folder} cannot be read ({type(error).__name__}: {reason}); move that folder away to go "
                 "on from the one before it, or take another --workdir"
             ) from error
+
+
+def set_aside(workdir: pathlib.Path, step: int) -> pathlib.Path:
+    """Moves a damaged checkpoint to where no run looks for it, and returns the place. `Checkpoints` that are open do
+    not notice.
+    """
+    directory = (workdir / CHECKPOINT_FOLDER).absolute()
+    folder = directory / DAMAGED_FOLDER
+    folder.mkdir(exist_ok=True)
+    names = (f"{step}{suffix}" for suffix in itertools.chain([""], (f".{n}" for n in itertools.count(1))))
+    place = next(folder / name for name in names if not (folder / name).exists())
+    (directory / str(step)).rename(place)
+    return place
 
 
 @jax.jit

@@ -18,13 +18,13 @@ from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.preemption import Preempted
-from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints
+from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints, set_aside
 from alphagat.training.display import make_display
 from alphagat.training.iteration import run_iteration
 from alphagat.training.matches import Matches
 from alphagat.training.memory import compile_iterations
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
-from alphagat.training.report import Diverged, Outlet, Report, hours_so_far, open_outlet
+from alphagat.training.report import Diverged, Report, hours_so_far, open_outlet
 from alphagat.training.resume import Start, find_start, with_another_key
 from alphagat.training.run_folder import check_run_folder, open_run_folder
 from alphagat.training.setup import Setup, boards_by_iteration, make_setups
@@ -75,15 +75,22 @@ def _train(setups: Sequence[Setup], mesh: Mesh, workdir: str | os.PathLike, prof
         start = start._replace(state=with_another_key(start.state, rollback))
     matches = preemption.run(lambda: Matches(setups, mesh)) if config.evaluation.every else None
     is_first = jax.process_index() == 0
+    moved: list[str] = []
     if is_first:
         open_run_folder(folder, config)
+        # Before any process opens the checkpoints, which they do together.
+        moved = [
+            f"checkpoint {step} is damaged ({damage}), and was moved to {set_aside(folder, step)}"
+            for step, damage in start.damaged.items()
+        ]
     with (
         Checkpoints(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints,
         open_outlet(setups, folder, start.iteration) if is_first else contextlib.nullcontext() as outlet,
     ):
-        if outlet:
-            _open(outlet, setups, mesh, start, checkpoints, rollback)
         report = Report(setups, outlet, hours_so_far(folder))
+        if rollback:
+            report.say(f"updates were not finite: the run goes back, by another way ({rollback})")
+        report.say(*moved, *_opening_lines(setups, mesh, start))
         programs = _compile(setups, mesh, start.state, report)
         run = _Run(config, programs, matches, checkpoints, report, profiler)
         state = run.evaluate_late(start.state, start.iteration) if owed else start.state
@@ -181,19 +188,6 @@ def _is_evaluation_owed(config: Config, start: Start) -> bool:
     """Returns whether the run was interrupted between an iteration and its evaluation."""
     is_owed = start.iteration > 0 and is_due(start.iteration, config.evaluation.every, config.num_iterations)
     return is_owed and int(start.state.evaluated) < start.iteration
-
-
-def _open(
-    outlet: Outlet, setups: Sequence[Setup], mesh: Mesh, start: Start, checkpoints: Checkpoints, rollback: int
-) -> None:
-    """Says what the run starts with, and puts damaged checkpoints where they do no harm."""
-    for step, damage in start.damaged.items():
-        place = checkpoints.set_aside(step)
-        outlet.display.message(f"checkpoint {step} is damaged ({damage}), and was moved to {place}")
-    if rollback:
-        outlet.display.message(f"updates were not finite: the run goes back, by another way ({rollback})")
-    for line in _opening_lines(setups, mesh, start):
-        outlet.display.message(line)
 
 
 def _check_groups(config: Config, mesh: Mesh) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from alphagat import sharding
 from alphagat.errors import UserError
-from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.checkpoints import Checkpoints, set_aside
 from alphagat.training.setup import make_setups
 from alphagat.training.state import RunState, state_shapes, state_shardings
 from tests.training.tiny import tiny_config, tiny_setup
@@ -195,7 +195,7 @@ def test_damaged_ones_are_set_aside_one_beside_the_other(content, tmp_path):
             checkpoints.save(on_devices(content, 1), STEP)
             checkpoints.wait()
             before = contents_of(tmp_path / "checkpoints" / str(STEP))
-            place = checkpoints.set_aside(STEP)
+            place = set_aside(tmp_path, STEP)
             assert place == tmp_path / "checkpoints" / "damaged" / ("3", "3.1")[number]
             assert contents_of(place) == before
             assert checkpoints.steps() == []
