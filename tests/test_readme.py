@@ -67,6 +67,6 @@ def test_the_first_player_wins_just_where_theory_says():
 
 def test_it_trains(tmp_path):
     config = tiny_config()
-    config.boards, config.num_iterations, config.evaluation.every = (BOARD,), 5, 0
+    config.boards, config.num_iterations, config.evaluation.every, config.mesh.data = (BOARD,), 5, 0, 1
     train(config, tmp_path)
     assert read_metrics(tmp_path)[-1]["train/policy_loss"] > 0

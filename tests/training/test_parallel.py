@@ -97,10 +97,9 @@ def test_parameters_are_really_shared_out():
             assert {shard.data.size for shard in kernel.addressable_shards} == {kernel.size // divisor}
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_half_precision_trains(precision: str):
+def test_half_precision_trains_with_a_loss_scale():
     config = tiny_config()
-    config.network.precision, config.mesh.data = precision, 2
+    config.network.precision, config.mesh.data = "float16", 2
     (setup,), mesh = make_setups(config), sharding.make_mesh(2)
     state, program = init_state([setup], mesh), make_iteration(setup, mesh)
     for _ in range(ITERATIONS):
@@ -109,4 +108,4 @@ def test_half_precision_trains(precision: str):
     assert np.isfinite(metrics["train/policy_loss"])
     assert int(state.train.step) + int(metrics["train/skipped"]) == 2 * 2  # updates of two iterations
     assert int(state.train.step) > 0
-    assert ("train/loss_scale" in metrics) == (precision == "float16")
+    assert metrics["train/loss_scale"] > 1
