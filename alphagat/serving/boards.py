@@ -3,12 +3,11 @@
 import re
 
 from alphagat.errors import UserError
+from alphagat.evaluation.gtp import SWAPS
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.games.go import GoGame
 from alphagat.games.hex import HexGame
-
-SWAPS = ("swap", "swap-pieces")
 
 
 def resize(game: Game, size: int) -> str:

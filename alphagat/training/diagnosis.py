@@ -17,10 +17,9 @@ from jax.sharding import Mesh
 from alphagat import sharding
 from alphagat.config import Config
 from alphagat.distributed import detect
-from alphagat.errors import UserError
 from alphagat.training.memory import compile_iterations, memory_needed
 from alphagat.training.run_folder import describe_environment
-from alphagat.training.setup import make_setups
+from alphagat.training.setup import check_groups, make_setups
 from alphagat.training.state import init_state
 from alphagat.xla import CACHE_VARIABLE
 
@@ -93,11 +92,7 @@ def warnings() -> Iterator[str]:
 def examine(config: Config) -> Iterator[str]:
     """Yields what the run of a config would need here. Raises UserError where it would not start."""
     mesh, setups = sharding.make_mesh(config.mesh.data, config.mesh.model), make_setups(config)
-    if config.selfplay.num_groups % mesh.shape[sharding.DATA]:
-        raise UserError(
-            f"config.selfplay.num_groups={config.selfplay.num_groups} does not divide by the "
-            f"{mesh.shape[sharding.DATA]} devices of config.mesh.data"
-        )
+    check_groups(config, mesh)
     said: list[str] = []
     start = time.perf_counter()
     programs = compile_iterations(setups, mesh, init_state(setups, mesh), said.append)

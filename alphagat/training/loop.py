@@ -27,7 +27,7 @@ from alphagat.training.profiling import Profiler, cache_counts, parse_span
 from alphagat.training.report import Diverged, Report, hours_so_far, open_outlet
 from alphagat.training.resume import Start, find_start, with_another_key
 from alphagat.training.run_folder import check_run_folder, open_run_folder
-from alphagat.training.setup import Setup, boards_by_iteration, make_setups
+from alphagat.training.setup import Setup, boards_by_iteration, check_groups, make_setups
 from alphagat.training.state import RunState
 from alphagat.xla import CACHE_VARIABLE
 
@@ -51,7 +51,7 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
         sharding.configure_cpu_devices(config.mesh.data * config.mesh.model)
         mesh = sharding.make_mesh(config.mesh.data, config.mesh.model)
         setups = make_setups(config)
-        _check_groups(config, mesh)
+        check_groups(config, mesh)
         for rollback in range(MAX_ROLLBACKS + 1):
             try:
                 return _train(setups, mesh, workdir, profiler, rollback)
@@ -188,16 +188,6 @@ def _is_evaluation_owed(config: Config, start: Start) -> bool:
     """Returns whether the run was interrupted between an iteration and its evaluation."""
     is_owed = start.iteration > 0 and is_due(start.iteration, config.evaluation.every, config.num_iterations)
     return is_owed and int(start.state.evaluated) < start.iteration
-
-
-def _check_groups(config: Config, mesh: Mesh) -> None:
-    num_groups, num_devices = config.selfplay.num_groups, mesh.shape[sharding.DATA]
-    if num_groups % num_devices:
-        raise UserError(
-            f"config.selfplay.num_groups={num_groups} does not divide by the {num_devices} devices of "
-            f"config.mesh.data: set it to {-(-num_groups // num_devices) * num_devices}, or config.mesh.data to a "
-            f"divisor of {num_groups}"
-        )
 
 
 def _opening_lines(setups: Sequence[Setup], mesh: Mesh, start: Start) -> list[str]:

@@ -7,7 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
+from jax.sharding import Mesh
 
+from alphagat import sharding
 from alphagat.config import Config, SearchConfig
 from alphagat.errors import UserError
 from alphagat.games import make_game
@@ -67,6 +69,17 @@ def scales_loss(config: Config) -> bool:
 def boards_by_iteration(config: Config) -> list[int]:
     """Returns the index of the board that each iteration trains on."""
     return board_schedule(config.num_iterations, len(config.boards), config.board_weights, config.final_board_weights)
+
+
+def check_groups(config: Config, mesh: Mesh) -> None:
+    """Checks that each device gets whole groups of games. Raises UserError."""
+    num_groups, num_devices = config.selfplay.num_groups, mesh.shape[sharding.DATA]
+    if num_groups % num_devices:
+        raise UserError(
+            f"config.selfplay.num_groups={num_groups} does not divide by the {num_devices} devices of "
+            f"config.mesh.data: set it to {-(-num_groups // num_devices) * num_devices}, or config.mesh.data to a "
+            f"divisor of {num_groups}"
+        )
 
 
 def check_one_family(config: Config, games: Sequence[Game]) -> None:

@@ -59,12 +59,17 @@ def test_plays_as_the_player_does(algorithm):
     np.testing.assert_array_equal(analysis.variation, analysis.variations[np.arange(POSITIONS), analysis.action])
 
 
+def search_with_tree(algorithm, states):
+    """Returns what mctx gives for the same positions, with its tree."""
+    evaluate = make_table_evaluator(GAME)
+    search = make_tree_search(GAME, evaluate, algorithm=algorithm, num_simulations=NUM_SIMULATIONS, explore=False)
+    return jax.tree.map(np.asarray, search(KEY, states, jnp.zeros(POSITIONS, jnp.int32)))
+
+
 @every_algorithm
 def test_tells_what_stands_in_the_tree(algorithm):
     states, analysis = analyze(algorithm)
-    evaluate = make_table_evaluator(GAME)
-    search = make_tree_search(GAME, evaluate, algorithm=algorithm, num_simulations=NUM_SIMULATIONS, explore=False)
-    output, tree = jax.tree.map(np.asarray, search(KEY, states, jnp.zeros(POSITIONS, jnp.int32)))
+    output, tree = search_with_tree(algorithm, states)
     assert (analysis.visits.sum(axis=1) == NUM_SIMULATIONS).all()
     np.testing.assert_array_equal(analysis.visits, tree.children_visits[:, 0])
     np.testing.assert_array_equal(analysis.policy, output.policy_target)
@@ -98,9 +103,7 @@ def mean_below(tree, row, node, player):
 @every_algorithm
 def test_variations_are_games_by_the_rules_and_in_the_tree(algorithm):
     states, analysis = analyze(algorithm)
-    evaluate = make_table_evaluator(GAME)
-    search = make_tree_search(GAME, evaluate, algorithm=algorithm, num_simulations=NUM_SIMULATIONS, explore=False)
-    _, tree = jax.tree.map(np.asarray, search(KEY, states, jnp.zeros(POSITIONS, jnp.int32)))
+    _, tree = search_with_tree(algorithm, states)
     step = jax.jit(GAME.step)
     ends, lengths = 0, []
     for row in range(0, POSITIONS, 15):
