@@ -9,8 +9,14 @@ class MeshConfig:
 
     data: int = 0  # devices along the data axis; 0: every accelerator, or 8 CPU devices where there is none
     model: int = 1  # devices that share each network's heads and MLPs; divides num_heads, and the devices
+    stage: int = 1  # groups of devices through which the blocks of a network too large for one are spread; gat only
     memory_gb: float = 0.0  # of each device, that programs may take; 0: what the driver says
     fsdp: bool = False  # parameters and optimizer rest in slices along the data axis, gathered for use
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices are asked for; 0: all."""
+        return self.data * self.model * self.stage
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)

@@ -25,6 +25,7 @@ MINIMA = {
     "num_iterations": 1,
     "mesh.data": 0,
     "mesh.model": 1,
+    "mesh.stage": 1,
     "mesh.memory_gb": 0,
     "network.width": 1,
     "network.num_blocks": 1,
@@ -166,12 +167,16 @@ def _check_together(config: Config) -> None:
         near = _nearest_divisor(network.width, network.num_heads)
         fix = f"it must divide config.network.width={network.width}; the nearest that does is {near}"
         raise _refusal("network.num_heads", network.num_heads, fix)
-    if network.name == "resnet" and config.mesh.model > 1:
-        raise _refusal("mesh.model", config.mesh.model, "only config.network.name='gat' is split; set it to 1")
+    for axis, size in (("model", config.mesh.model), ("stage", config.mesh.stage)):
+        if network.name == "resnet" and size > 1:
+            raise _refusal(f"mesh.{axis}", size, "only config.network.name='gat' is split; set it to 1")
     if network.num_heads % config.mesh.model:
         near = _nearest_divisor(network.num_heads, config.mesh.model)
         fix = f"it must divide config.network.num_heads={network.num_heads}; the nearest that does is {near}"
         raise _refusal("mesh.model", config.mesh.model, fix)
+    if config.mesh.stage > network.num_blocks:
+        fix = f"it must be at most config.network.num_blocks={network.num_blocks}, a block for each stage"
+        raise _refusal("mesh.stage", config.mesh.stage, fix)
     if selfplay.num_games < selfplay.num_groups:
         fix = f"it must be at least config.selfplay.num_groups={selfplay.num_groups}, one game per group"
         raise _refusal("selfplay.num_games", selfplay.num_games, fix)

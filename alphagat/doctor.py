@@ -35,7 +35,7 @@ def examine(argv: Sequence[str]) -> None:
     from alphagat.training import diagnosis
 
     console = Console(highlight=False)
-    sharding.configure_cpu_devices(config.mesh.data * config.mesh.model if config else 0)
+    sharding.configure_cpu_devices(config.mesh.num_devices if config else 0)
     rows = [*diagnosis.versions(), *diagnosis.devices()]
     for name, text in rows:
         console.print(f"{name:18} {text}", soft_wrap=True)

@@ -1,7 +1,8 @@
 """Devices: how many, their mesh, and where the arrays of a run lie on it.
 
-A mesh has two axes. Games, replay and batches are split over `data`, by `over_data`, whose functions say what
-crosses it. Along `model`, which has one device unless a network is split, XLA's partitioner follows the parameters.
+A mesh has three axes. Games, replay and batches are split over `data`, by `over_data`, whose functions say what
+crosses it. The others have one device unless a network is split: along `model` XLA's partitioner follows the
+parameters, and along `stage` lie the blocks, as `networks.pipeline` says.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from alphagat import distributed
 from alphagat.errors import UserError
 
-DATA, MODEL = "data", "model"
+DATA, STAGE, MODEL = "data", "stage", "model"
 DEFAULT_CPU_DEVICES = 8  # measured on two cores: search and updates run faster on eight CPU devices than on one
 
 REPLICATED = PartitionSpec()
@@ -35,31 +36,36 @@ def configure_cpu_devices(num_devices: int) -> None:
         jax.config.update("jax_num_cpu_devices", max(here, 1))
 
 
-def make_mesh(data: int = 0, model: int = 1) -> Mesh:
-    """Returns a mesh of `data` times `model` devices, the first that there are (data=0: all).
+def make_mesh(data: int = 0, model: int = 1, stage: int = 1) -> Mesh:
+    """Returns a mesh of `data` times `stage` times `model` devices, the first that there are (data=0: all).
 
     Raises:
-      UserError: there are fewer devices, or `model` does not divide all of them.
+      UserError: there are fewer devices, or `stage` times `model` does not divide all of them.
     """
     devices = jax.devices()
-    if data * model > len(devices) or model > len(devices):
-        times = f" times config.mesh.model={model}" if model > 1 else ""
+    there = f"{len(devices)} {devices[0].platform} device(s)"
+    per_network, most = model * stage, len(devices) // (model * stage)
+    split = " times ".join(f"config.mesh.{name}={n}" for name, n in (("stage", stage), ("model", model)) if n > 1)
+    if not most:
+        raise UserError(f"{split}, but there are {there}: set their product to at most {len(devices)}")
+    if data > most:
+        asked = f"config.mesh.data={data}" + (f" times {split}" if split else "")
+        raise UserError(f"{asked}, but there are {there}: set config.mesh.data to at most {most}, or to 0 for all")
+    if not data and len(devices) % per_network:
         raise UserError(
-            f"config.mesh.data={data}{times}, but there are {len(devices)} {devices[0].platform} device(s): "
-            f"set it to at most {len(devices) // model}, or to 0 for all"
+            f"{split} does not divide the {there}: set config.mesh.data to at most {most}, to leave some idle, or "
+            f"{split.split('=')[0]} to a divisor"
         )
-    if not data and len(devices) % model:
-        raise UserError(
-            f"config.mesh.model={model} does not divide the {len(devices)} devices: set config.mesh.data to at most "
-            f"{len(devices) // model}, to leave some idle, or config.mesh.model to a divisor"
-        )
-    data = data or len(devices) // model
-    if jax.process_count() > 1 and data * model < len(devices):
+    data = data or most
+    if jax.process_count() > 1 and data * per_network < len(devices):
         raise UserError(
             f"config.mesh.data={data} would leave devices of {jax.process_count()} processes idle: set it to "
-            f"{len(devices) // model}, or to 0 for all"
+            f"{most}, or to 0 for all"
         )
-    return jax.make_mesh((data, model), (DATA, MODEL), axis_types=(AxisType.Auto,) * 2, devices=devices[: data * model])
+    shape = (data, stage, model)
+    return jax.make_mesh(
+        shape, (DATA, STAGE, MODEL), axis_types=(AxisType.Auto,) * 3, devices=devices[: data * per_network]
+    )
 
 
 def over_data(function: Callable, mesh: Mesh, in_specs: Any, out_specs: Any) -> Callable:

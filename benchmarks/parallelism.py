@@ -24,7 +24,7 @@ from alphagat import sharding
 from alphagat.config import Config
 from alphagat.training.iteration import make_find_gradients, make_iteration, run_iteration
 from alphagat.training.memory import memory_needed
-from alphagat.training.setup import make_setups
+from alphagat.training.setup import make_configured_mesh, make_setups
 from alphagat.training.state import init_state, state_shardings
 
 FIRST = "1 device"
@@ -66,7 +66,7 @@ def play(options: argparse.Namespace):
 def prepare(options: argparse.Namespace, changes: dict, state):
     """Returns a call that computes the gradient, the gradient, and the bytes that it needs on a device."""
     config = make_config(options, changes)
-    (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data, config.mesh.model)
+    (setup,), mesh = make_setups(config), make_configured_mesh(config)
     placed = jax.device_put(copy.copy(state), state_shardings(mesh, state, fsdp=config.mesh.fsdp))
     keys = jax.vmap(lambda group: jax.random.fold_in(jax.random.key(5), group))(placed.boards[0].groups)
     scale = jnp.float32(2.0**12 if config.network.precision == "float16" else 1)

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
 from alphagat.networks.gat import GraphAttentionNetwork
+from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.networks.resnet import ResidualNetwork
 from alphagat.networks.values import Support
 
-Network = GraphAttentionNetwork | ResidualNetwork
+Network = GraphAttentionNetwork | ResidualNetwork | PipelinedNetwork
 
 
 def make_network(

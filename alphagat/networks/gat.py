@@ -29,20 +29,35 @@ class GraphAttentionNetwork(nn.Module):
     dtype: jnp.dtype = jnp.dtype("float32")
     remat: bool = False
 
-    @nn.compact
+    def setup(self) -> None:
+        self.features = nn.Dense(self.width, dtype=self.dtype)
+        self.kinds = nn.Dense(self.width, use_bias=False, dtype=self.dtype)
+        self.block = [make_block(self, parent=self) for _ in range(self.num_blocks)]  # block_0, block_1, ...
+        self.norm = nn.RMSNorm(dtype=self.dtype)
+        self.policy = PolicyHead(self.topology, self.dtype)
+        self.value = ValueHead(self.num_heads, self.value_support, self.dtype)
+
     def __call__(self, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
-        kinds = jax.nn.one_hot(self.topology.node_kinds, len(self.topology.vocabulary.node_kinds))
-        hidden = nn.Dense(self.width, dtype=self.dtype, name="features")(nodes)
-        hidden += nn.Dense(self.width, use_bias=False, dtype=self.dtype, name="kinds")(kinds)[None]
-        make_block = nn.remat(GraphAttentionBlock) if self.remat else GraphAttentionBlock
-        for i in range(self.num_blocks):
-            name = f"block_{i}"
-            block = make_block(self.topology, self.num_heads, self.mlp_ratio, self.backend, self.dtype, name=name)
+        hidden = self.embed(nodes)
+        for block in self.block:
             hidden = block(hidden)
-        hidden = nn.RMSNorm(dtype=self.dtype, name="norm")(hidden)
-        prior_logits = PolicyHead(self.topology, self.dtype, name="policy")(hidden)
-        value = ValueHead(self.num_heads, self.value_support, self.dtype, name="value")(hidden)
-        return prior_logits, value
+        return self.read_out(hidden)
+
+    def embed(self, nodes: jax.Array) -> jax.Array:
+        """Returns what the first block reads: `[B, V, F]` -> `[B, V, D]`."""
+        kinds = jax.nn.one_hot(self.topology.node_kinds, len(self.topology.vocabulary.node_kinds))
+        return self.features(nodes) + self.kinds(kinds)[None]
+
+    def read_out(self, hidden: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Returns what the network gives, of what the last block gave: `[B, V, D]`."""
+        hidden = self.norm(hidden)
+        return self.policy(hidden), self.value(hidden)
+
+
+def make_block(network: GraphAttentionNetwork, parent: nn.Module | None = None) -> "GraphAttentionBlock":
+    """Returns one block of a network, alone or inside it; its parameters are those of `block_0`, `block_1`, ..."""
+    make = nn.remat(GraphAttentionBlock) if network.remat else GraphAttentionBlock
+    return make(network.topology, network.num_heads, network.mlp_ratio, network.backend, network.dtype, parent=parent)
 
 
 class GraphAttentionBlock(nn.Module):

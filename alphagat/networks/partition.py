@@ -2,6 +2,7 @@
 section 3), and slices of whatever divides.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -30,9 +31,9 @@ def model_dimension(path: tuple[Any, ...], leaf: Any) -> int | None:
     return dimension if dimension is not None and dimension < leaf.ndim else None
 
 
-def slice_dimension(leaf: Any, num_slices: int, taken: int | None) -> int | None:
-    """Returns the largest dimension of a leaf that divides into `num_slices`, other than the one taken, or None."""
+def slice_dimension(leaf: Any, num_slices: int, axes: Sequence[str | None]) -> int | None:
+    """Returns the largest dimension of a leaf that divides into `num_slices` and that `axes` leaves free, or None."""
     if leaf.size < _SMALLEST_SLICED:
         return None
-    free = [d for d in range(leaf.ndim) if d != taken and leaf.shape[d] % num_slices == 0]
+    free = [d for d in range(leaf.ndim) if axes[d] is None and leaf.shape[d] % num_slices == 0]
     return max(free, key=lambda d: leaf.shape[d], default=None)

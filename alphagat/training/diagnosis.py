@@ -17,9 +17,10 @@ from jax.sharding import Mesh
 from alphagat import sharding
 from alphagat.config import Config
 from alphagat.distributed import detect
-from alphagat.training.memory import compile_iterations, memory_needed
+from alphagat.training.compilation import compile_iterations
+from alphagat.training.memory import memory_needed
 from alphagat.training.run_folder import describe_environment
-from alphagat.training.setup import check_groups, make_setups
+from alphagat.training.setup import check_groups, make_configured_mesh, make_setups
 from alphagat.training.state import init_state
 from alphagat.xla import CACHE_VARIABLE
 
@@ -91,7 +92,7 @@ def warnings() -> Iterator[str]:
 
 def examine(config: Config) -> Iterator[str]:
     """Yields what the run of a config would need here. Raises UserError where it would not start."""
-    mesh, setups = sharding.make_mesh(config.mesh.data, config.mesh.model), make_setups(config)
+    mesh, setups = make_configured_mesh(config), make_setups(config)
     check_groups(config, mesh)
     said: list[str] = []
     start = time.perf_counter()

@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 from alphagat import sharding
 from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState, make_update, mean_gradients
+from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.replay import add, sample
 from alphagat.selfplay.games_in_flight import Ply, draw_full_searches, make_play
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
@@ -75,6 +76,8 @@ def play_and_store(
     replay; the metrics are of all devices, the audit of one game of this one, another in each iteration.
     """
     plan, selfplay = setup.plan, setup.config.selfplay
+    if isinstance(setup.network, PipelinedNetwork):
+        params = setup.network.place(params)  # once, and not for each evaluation
     make_selfplay_search = functools.partial(
         make_configured_search, setup.game, setup.evaluate, setup.config.search, explore=True
     )
@@ -169,7 +172,7 @@ def make_find_gradients(setup: Setup, mesh: Mesh) -> Callable[..., tuple[Any, di
         value_weight=learner.value_weight,
         axis_name=sharding.DATA,
         num_micro_batches=learner.num_micro_batches,
-        as_one_vector=mesh.shape[sharding.MODEL] == 1,
+        as_one_vector=mesh.shape[sharding.MODEL] == mesh.shape[sharding.STAGE] == 1,
     )
 
     def find_gradients(params: Any, loss_scale: jax.Array, board: BoardState, keys: jax.Array):

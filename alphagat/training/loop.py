@@ -17,17 +17,24 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
+from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.preemption import Preempted
 from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints, set_aside
+from alphagat.training.compilation import compile_iterations
 from alphagat.training.display import make_display
 from alphagat.training.iteration import run_iteration
 from alphagat.training.matches import Matches
-from alphagat.training.memory import compile_iterations
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
 from alphagat.training.report import Diverged, Report, hours_so_far, open_outlet
 from alphagat.training.resume import Start, find_start, with_another_key
 from alphagat.training.run_folder import check_run_folder, open_run_folder
-from alphagat.training.setup import Setup, boards_by_iteration, check_groups, make_setups
+from alphagat.training.setup import (
+    Setup,
+    boards_by_iteration,
+    check_groups,
+    make_configured_mesh,
+    make_setups,
+)
 from alphagat.training.state import RunState
 from alphagat.xla import CACHE_VARIABLE
 
@@ -48,8 +55,8 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
     config.validate()
     profiler = Profiler(Path(workdir), parse_span(profile) if profile else None)
     with preemption.listening(), profiler.listening():
-        sharding.configure_cpu_devices(config.mesh.data * config.mesh.model)
-        mesh = sharding.make_mesh(config.mesh.data, config.mesh.model)
+        sharding.configure_cpu_devices(config.mesh.num_devices)
+        mesh = make_configured_mesh(config)
         setups = make_setups(config)
         check_groups(config, mesh)
         for rollback in range(MAX_ROLLBACKS + 1):
@@ -200,6 +207,11 @@ def _opening_lines(setups: Sequence[Setup], mesh: Mesh, start: Start) -> list[st
             f"{setup.game.name}: over all devices, the replay takes {_megabytes(board.replay)}, and the "
             f"{setup.plan.num_waiting} plies per game that wait for their targets {_megabytes(board.games.waiting)}"
         )
+        if isinstance(setup.network, PipelinedNetwork):
+            counts = " + ".join(str(count) for count in setup.network.blocks_per_stage)
+            lines.append(
+                f"{setup.game.name}: {counts} blocks in {config.mesh.stage} stages, balanced by their arithmetic"
+            )
     if config.init_from and not start.iteration:
         lines.append(f"starts from the weights of {config.init_from}")
     if plan.num_games != asked:

@@ -1,72 +1,16 @@
-"""Programs that fit into the memory of a device: as few micro-batches as that takes, by what the compiler plans."""
-
-import copy
-import dataclasses
-from collections.abc import Callable, Sequence
+"""The memory of a device: what programs may take, and what the compiler plans for them."""
 
 import jax
 from jax import stages
-from jax.sharding import Mesh
 
-from alphagat import sharding
-from alphagat.errors import UserError
-from alphagat.training.iteration import make_iteration, program_arguments
-from alphagat.training.setup import Setup
-from alphagat.training.state import RunState
+from alphagat.config import Config
 
 
-def compile_iterations(
-    setups: Sequence[Setup], mesh: Mesh, state: RunState, say: Callable[[str], None]
-) -> list[stages.Compiled]:
-    """Compiles the program of each board for states like `state`.
-
-    Where `learner.num_micro_batches` is 0, a program that would not fit is compiled anew with twice as many.
-
-    Raises:
-      UserError: a program does not fit, or the micro-batches do not divide a device's share of a batch.
-    """
-    return [_compile(setup, mesh, state, number, say) for number, setup in enumerate(setups)]
-
-
-def _compile(setup: Setup, mesh: Mesh, state: RunState, number: int, say: Callable[[str], None]) -> stages.Compiled:
-    asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup, mesh)
-    share = setup.config.learner.batch_size // mesh.shape[sharding.DATA]
-    if asked and share % asked:
-        raise UserError(
-            f"config.learner.num_micro_batches={asked} does not divide the {share} positions of a batch that each "
-            "device computes: set it to a divisor, or to 0 for as many as it takes"
-        )
-    for count in [asked] if asked else [n for n in range(1, share + 1) if share % n == 0]:
-        program = make_iteration(with_micro_batches(setup, count), mesh)
-        compiled = program.lower(*program_arguments(state, number)).compile()
-        needed = memory_needed(compiled)
-        if not limit or not needed or needed <= limit:
-            if count > 1 and not asked:
-                say(f"{setup.game.name}: each device computes its part of a batch in {count}, to fit into its memory")
-            return compiled
-        say(f"{setup.game.name}: {needed / 1e9:,.2f} GB per device are needed, of {limit / 1e9:,.2f}")
-        if asked:
-            break
-    raise UserError(
-        f"config.learner.batch_size={setup.config.learner.batch_size}: the program of {setup.game.name} does not fit "
-        f"into the {limit / 1e9:,.2f} GB of a device; set num_micro_batches to 0, remat to true, or take fewer games"
-    )
-
-
-def with_micro_batches(setup: Setup, count: int) -> Setup:
-    """Returns a setup whose devices compute their share of a batch in `count` parts."""
-    config = copy.deepcopy(setup.config)
-    config.learner.num_micro_batches = count
-    return dataclasses.replace(setup, config=config)
-
-
-def memory_limit(setup: Setup, mesh: Mesh) -> float:
+def memory_limit(config: Config) -> float:
     """Returns the bytes that a device may use: what the config says, or the driver; 0 where nobody says."""
-    if setup.config.mesh.memory_gb:
-        return setup.config.mesh.memory_gb * 1e9
-    here = [device for device in mesh.devices.flat if device.process_index == jax.process_index()]
-    statistics = here[0].memory_stats() or {}
-    return float(statistics.get("bytes_limit", 0))
+    if config.mesh.memory_gb:
+        return config.mesh.memory_gb * 1e9
+    return float((jax.local_devices()[0].memory_stats() or {}).get("bytes_limit", 0))
 
 
 def memory_needed(program: stages.Compiled) -> float:

@@ -19,6 +19,7 @@ from alphagat.networks import Network, make_network
 from alphagat.search import Evaluator, Search, make_network_evaluator, make_search
 from alphagat.training.board_schedule import board_schedule
 from alphagat.training.plan import Plan, make_plan
+from alphagat.training.stages import pipeline
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,8 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
         name=learner.optimizer, schedule=schedule, weight_decay=learner.weight_decay, clip_norm=learner.clip_norm
     )
     networks = [make_configured_network(config, game) for game in games]
+    if config.mesh.stage > 1:
+        networks = [pipeline(config, game, network) for game, network in zip(games, networks)]
     return tuple(
         Setup(config, game, plan, network, make_network_evaluator(game, network), schedule, optimizer)
         for game, plan, network in zip(games, plans, networks)
@@ -69,6 +72,11 @@ def scales_loss(config: Config) -> bool:
 def boards_by_iteration(config: Config) -> list[int]:
     """Returns the index of the board that each iteration trains on."""
     return board_schedule(config.num_iterations, len(config.boards), config.board_weights, config.final_board_weights)
+
+
+def make_configured_mesh(config: Config) -> Mesh:
+    """Returns the mesh that a config describes. Raises UserError where the devices do not suffice."""
+    return sharding.make_mesh(config.mesh.data, config.mesh.model, config.mesh.stage)
 
 
 def check_groups(config: Config, mesh: Mesh) -> None:

@@ -96,16 +96,19 @@ def state_shardings(mesh: Mesh, shapes: RunState, *, fsdp: bool = False) -> RunS
 
 def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
     """Returns the sharding of each leaf of parameters, or of what an optimizer keeps of them: split along `model`, and
-    with `fsdp` also into slices along `data`.
+    into slices along `stage`, and with `fsdp` also along `data`.
     """
+    sliced = [
+        axis for axis, applies in ((sharding.STAGE, True), (sharding.DATA, fsdp)) if applies and mesh.shape[axis] > 1
+    ]
 
     def split(path: tuple[Any, ...], leaf: Any) -> NamedSharding:
         axes: list[str | None] = [None] * leaf.ndim
-        taken = model_dimension(path, leaf) if mesh.shape[sharding.MODEL] > 1 else None
-        if taken is not None:
-            axes[taken] = sharding.MODEL
-        if fsdp and (dimension := slice_dimension(leaf, mesh.shape[sharding.DATA], taken)) is not None:
-            axes[dimension] = sharding.DATA
+        if mesh.shape[sharding.MODEL] > 1 and (dimension := model_dimension(path, leaf)) is not None:
+            axes[dimension] = sharding.MODEL
+        for axis in sliced:
+            if (dimension := slice_dimension(leaf, mesh.shape[axis], axes)) is not None:
+                axes[dimension] = axis
         return NamedSharding(mesh, PartitionSpec(*axes)) if any(axes) else sharding.replicated(mesh)
 
     return jax.tree_util.tree_map_with_path(split, shapes)

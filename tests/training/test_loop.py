@@ -21,9 +21,9 @@ from alphagat.errors import UserError
 from alphagat.preemption import Preempted
 from alphagat.training import iteration, loop, resume
 from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.compilation import compile_iterations
 from alphagat.training.loop import is_due, train
 from alphagat.training.matches import Matches
-from alphagat.training.memory import compile_iterations
 from alphagat.training.metrics import read_metrics
 from alphagat.training.run_folder import read_config
 from alphagat.training.setup import make_setups

@@ -14,25 +14,33 @@ from tests.training.tiny import tiny_config
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 ITERATIONS = 3
-WAYS = {"model": (4, 2, False), "slices": (4, 1, True), "model and slices": (2, 2, True)}  # data: in test_iteration
+Way = tuple[int, int, int, bool]  # data, model, stage, fsdp
+ALONE: Way = (1, 1, 1, False)
+WAYS: dict[str, Way] = {  # data: in test_iteration
+    "model": (4, 2, 1, False),
+    "slices": (4, 1, 1, True),
+    "model and slices": (2, 2, 1, True),
+    "stage": (2, 1, 2, False),
+    "all": (2, 2, 2, True),
+}
 
 
-def setup_for(data: int, model: int, fsdp: bool) -> Setup:
+def setup_for(data: int, model: int, stage: int, fsdp: bool) -> Setup:
     config = tiny_config()
-    config.mesh.data, config.mesh.model, config.mesh.fsdp = data, model, fsdp
+    config.network.num_blocks = 3
+    config.mesh.data, config.mesh.model, config.mesh.stage, config.mesh.fsdp = data, model, stage, fsdp
     config.learner.optimizer = "sgd"  # the others divide by the gradient, and make much of what is only rounding
     return make_setups(config)[0]
 
 
-def play(way: tuple[int, int, bool], iterations: int = ITERATIONS):
-    data, model, fsdp = way
-    setup, mesh = setup_for(*way), sharding.make_mesh(data, model)
+def play(way: Way, iterations: int = ITERATIONS):
+    setup, mesh = setup_for(*way), sharding.make_mesh(*way[:3])
     state, metrics = init_state([setup], mesh), {}
     program = make_iteration(setup, mesh)
     for _ in range(iterations):
         state, metrics, _ = run_iteration(program, state)
     for leaf, place in zip(
-        jax.tree.leaves(state), jax.tree.leaves(state_shardings(mesh, state, fsdp=fsdp)), strict=True
+        jax.tree.leaves(state), jax.tree.leaves(state_shardings(mesh, state, fsdp=way[3])), strict=True
     ):
         assert leaf.sharding.is_equivalent_to(place, leaf.ndim)
     return setup, mesh, state, jax.device_get(metrics)
@@ -40,7 +48,7 @@ def play(way: tuple[int, int, bool], iterations: int = ITERATIONS):
 
 @pytest.fixture(scope="module")
 def alone():
-    return play((1, 1, False))
+    return play(ALONE)
 
 
 @pytest.fixture
@@ -50,7 +58,7 @@ def slice_everything(monkeypatch):
 
 @pytest.mark.usefixtures("slice_everything")
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_same_network_as_on_one_device(alone, way: tuple[int, int, bool]):
+def test_same_network_as_on_one_device(alone, way: Way):
     """Parameters, what the optimizer keeps and metrics, after the updates of two iterations; and the games, exactly."""
     _, _, state, metrics = play(way)
     for (path, one), other in zip(
@@ -64,18 +72,17 @@ def test_same_network_as_on_one_device(alone, way: tuple[int, int, bool]):
 
 @pytest.mark.usefixtures("slice_everything")
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_same_gradients_as_on_one_device(alone, way: tuple[int, int, bool]):
+def test_same_gradients_as_on_one_device(alone, way: Way):
     """Before any optimizer, which would hide a factor."""
-    setup, _, state, _ = alone
-    expected = find_gradients(setup, (1, 1, False), state)
-    for one, other in zip(jax.tree.leaves(expected), jax.tree.leaves(find_gradients(setup, way, state)), strict=True):
+    _, _, state, _ = alone
+    expected = find_gradients(ALONE, state)
+    for one, other in zip(jax.tree.leaves(expected), jax.tree.leaves(find_gradients(way, state)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
-def find_gradients(setup: Setup, way: tuple[int, int, bool], state):
-    data, model, fsdp = way
-    mesh = sharding.make_mesh(data, model)
-    state = jax.device_put(jax.device_get(state), state_shardings(mesh, state, fsdp=fsdp))
+def find_gradients(way: Way, state):
+    setup, mesh = setup_for(*way), sharding.make_mesh(*way[:3])
+    state = jax.device_put(jax.device_get(state), state_shardings(mesh, state, fsdp=way[3]))
     keys = jax.vmap(lambda group: jax.random.fold_in(jax.random.key(5), group))(state.boards[0].groups)
     find = jax.jit(make_find_gradients(setup, mesh))
     return jax.device_get(find(state.train.params, jnp.float32(1), state.boards[0], keys))
@@ -84,15 +91,15 @@ def find_gradients(setup: Setup, way: tuple[int, int, bool], state):
 @pytest.mark.usefixtures("slice_everything")
 def test_parameters_are_really_shared_out():
     """Heads and hidden units along `model`; slices of parameters and of their momentum along `data`."""
-    for way, divisor in (((1, 2, False), 2), ((4, 1, True), 4), ((2, 2, True), 4)):
-        setup, mesh = setup_for(*way), sharding.make_mesh(*way[:2])
+    for way, divisor in (((1, 2, 1, False), 2), ((4, 1, 1, True), 4), ((1, 1, 2, False), 2), ((2, 2, 2, True), 8)):
+        setup, mesh = setup_for(*way), sharding.make_mesh(*way[:3])
         train = init_state([setup], mesh).train
         kernels = [
             leaf
             for path, leaf in jax.tree_util.tree_leaves_with_path(train)
             if "query_key_value" in jax.tree_util.keystr(path)
         ]
-        assert len(kernels) == 2
+        assert len(kernels) == 2 * 3
         for kernel in kernels:
             assert {shard.data.size for shard in kernel.addressable_shards} == {kernel.size // divisor}
 

@@ -6,8 +6,9 @@ import pytest
 
 from alphagat import sharding
 from alphagat.errors import UserError
-from alphagat.training import memory
-from alphagat.training.memory import compile_iterations, memory_needed
+from alphagat.training import compilation
+from alphagat.training.compilation import compile_iterations
+from alphagat.training.memory import memory_needed
 from alphagat.training.setup import make_setups
 from alphagat.training.state import init_state
 from tests.training.tiny import tiny_config
@@ -45,8 +46,8 @@ class Planned:
 
 @pytest.fixture
 def planned(monkeypatch):
-    monkeypatch.setattr(memory, "make_iteration", lambda setup, _: Planned(setup.config.learner.num_micro_batches))
-    monkeypatch.setattr(memory, "memory_needed", lambda program: 1e9 + 16e9 / program.num_micro_batches)
+    monkeypatch.setattr(compilation, "make_iteration", lambda setup, _: Planned(setup.config.learner.num_micro_batches))
+    monkeypatch.setattr(compilation, "memory_needed", lambda program: 1e9 + 16e9 / program.num_micro_batches)
 
 
 @pytest.mark.usefixtures("planned")

@@ -1,0 +1,150 @@
+"""A network whose blocks lie on several devices, through which the parts of a batch flow one after the other (GPipe:
+Huang et al. 2019, section 2).
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from jax.sharding import PartitionSpec
+
+from alphagat.networks.gat import GraphAttentionNetwork, make_block
+from alphagat.networks.values import Support
+from alphagat.sharding import STAGE
+
+_PARTS_PER_STAGE = 4  # of a batch, where it divides: of M parts over S stages, a device waits (S - 1) / (M + S - 1)
+
+
+class StagedParams(struct.PyTreeNode):
+    """Parameters as the stages use them.
+
+    Attributes:
+      blocks: of S stages with up to K blocks each, `[S, K]` before each shape; what a stage has less is never read.
+      rest: of the embedding and the heads, for all.
+    """
+
+    blocks: Any
+    rest: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class PipelinedNetwork:
+    """The same function as `network`, computed in stages along the mesh's axis `stage`; where there is no such axis, as
+    in an evaluation on one device, by `network` itself.
+
+    The first stage also embeds the nodes, the last one also reads out.
+
+    Attributes:
+      blocks_per_stage: S counts, each at least 1, that sum to the network's.
+    """
+
+    network: GraphAttentionNetwork
+    blocks_per_stage: tuple[int, ...]
+
+    @property
+    def value_support(self) -> Support | None:
+        return self.network.value_support
+
+    def init(self, key: jax.Array, nodes: jax.Array) -> Any:
+        return self.network.init(key, nodes)
+
+    def apply(self, params: Any, nodes: jax.Array) -> Any:
+        """Gives what `network.apply` gives, of its parameters or of what `place` made of them."""
+        if not _has_stages():
+            return self.network.apply(params, nodes)
+        staged = params if isinstance(params, StagedParams) else self.place(params)
+        everywhere = PartitionSpec()
+        run = jax.shard_map(
+            self._run_stage,
+            in_specs=(PartitionSpec(STAGE), everywhere, everywhere),
+            out_specs=everywhere,
+            axis_names={STAGE},
+            check_vma=False,
+        )
+        return run(staged.blocks, staged.rest, nodes)
+
+    def place(self, params: Any) -> Any:
+        """Moves the parameters of each block to its stage, so that many calls of `apply` need not."""
+        if not _has_stages():
+            return params
+        parts = params["params"]
+        names = [f"block_{i}" for i in range(sum(self.blocks_per_stage))]
+        slots = np.arange(max(self.blocks_per_stage))
+        starts = np.cumsum((0, *self.blocks_per_stage[:-1]))
+        places = np.minimum(starts[:, None] + slots, len(names) - 1)  # [S, K]
+
+        def stack(*leaves: jax.Array) -> jax.Array:
+            stacked = jnp.stack([leaves[i] for i in places.ravel()])
+            by_stage = stacked.reshape(*places.shape, *leaves[0].shape)
+            free = (PartitionSpec.UNCONSTRAINED,) * (by_stage.ndim - 1)
+            return jax.lax.with_sharding_constraint(by_stage, PartitionSpec(STAGE, *free))
+
+        blocks = jax.tree.map(stack, *(parts[name] for name in names))
+        return StagedParams(blocks, {name: part for name, part in parts.items() if name not in names})
+
+    def _run_stage(self, blocks: Any, rest: Any, nodes: jax.Array) -> Any:
+        """Computes one stage of every part; part m is in stage s at tick m + s."""
+        num_stages, stage = len(self.blocks_per_stage), jax.lax.axis_index(STAGE)
+        is_first, is_last = stage == 0, stage == num_stages - 1
+        num_blocks = jnp.asarray(self.blocks_per_stage)[stage]
+        parts = nodes.reshape(count_parts(len(nodes), num_stages), -1, *nodes.shape[1:])
+        embed = functools.partial(self.network.apply, {"params": rest}, method="embed")
+        read_out = functools.partial(self.network.apply, {"params": rest}, method="read_out")
+        hidden = jax.eval_shape(embed, parts[0])
+        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), (hidden, jax.eval_shape(read_out, hidden)))
+
+        def tick(received: jax.Array, time: jax.Array) -> tuple[jax.Array, Any]:
+            is_busy = (time >= stage) & (time < stage + len(parts))
+            part = parts[jnp.minimum(time, len(parts) - 1)]  # of the first stage, which has no delay
+            hidden = jax.lax.cond(is_first & is_busy, lambda: embed(part), lambda: received)
+            for slot in range(max(self.blocks_per_stage)):
+                block = {"params": jax.tree.map(lambda x, slot=slot: x[0, slot], blocks)}
+                apply = functools.partial(make_block(self.network).apply, block)
+                hidden = jax.lax.cond(is_busy & (slot < num_blocks), apply, lambda hidden: hidden, hidden)
+            output = jax.lax.cond(is_last & is_busy, lambda: read_out(hidden), lambda: nothing[1])
+            to_next = [(s, s + 1) for s in range(num_stages - 1)]
+            return jax.lax.ppermute(hidden, STAGE, to_next), output
+
+        _, outputs = jax.lax.scan(tick, nothing[0], jnp.arange(len(parts) + num_stages - 1))
+        # Only the last stage has any, and those of its first ticks are zeros.
+        outputs = jax.tree.map(lambda x: x[num_stages - 1 :].reshape(-1, *x.shape[2:]), outputs)
+        return jax.lax.psum(outputs, STAGE)
+
+
+def _has_stages() -> bool:
+    return STAGE in jax.sharding.get_abstract_mesh().axis_names
+
+
+def count_parts(batch_size: int, num_stages: int) -> int:
+    """Returns in how many equal parts a batch flows through the stages."""
+    most = min(batch_size, _PARTS_PER_STAGE * num_stages)
+    return next(count for count in range(most, 0, -1) if batch_size % count == 0)
+
+
+def cut_blocks(
+    num_blocks: int, num_stages: int, stage_cost: Callable[[int, int], float]
+) -> tuple[float, tuple[int, ...]]:
+    """Returns how many blocks each stage gets, at least one, such that the costliest stage costs least, after its cost.
+
+    Args:
+      stage_cost: of the blocks from `start` up to `stop` in one stage, and of what the first and the last stage compute
+        beside them.
+    """
+
+    @functools.cache
+    def cut(start: int, stages: int) -> tuple[float, tuple[int, ...]]:
+        """Returns the cost of the costliest stage, and the counts, from block `start` on."""
+        if stages == 1:
+            return stage_cost(start, num_blocks), (num_blocks - start,)
+        ways = []
+        for count in range(1, num_blocks - start - stages + 2):
+            worst, rest = cut(start + count, stages - 1)
+            ways.append((max(stage_cost(start, start + count), worst), (count, *rest)))
+        return min(ways)
+
+    return cut(0, num_stages)

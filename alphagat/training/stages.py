@@ -1,0 +1,80 @@
+"""Where a network is cut into the stages of a pipeline: as the compiler counts the work and the memory of its parts."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from alphagat.config import Config
+from alphagat.games.base import Game
+from alphagat.networks import Network
+from alphagat.networks.gat import GraphAttentionNetwork, make_block
+from alphagat.networks.pipeline import PipelinedNetwork, count_parts, cut_blocks
+from alphagat.training.memory import memory_limit, memory_needed
+
+
+class Cost(NamedTuple):
+    """Attributes:
+    flops: floating-point operations, forward and backward.
+    memory: bytes of parameters, gradients, inputs and all between.
+    """
+
+    flops: float
+    memory: float
+
+
+def pipeline(config: Config, game: Game, network: Network) -> PipelinedNetwork:
+    """Returns the network in `mesh.stage` stages, cut so that the slowest one has the least to compute, of those that
+    fit into the memory of a device; where none does, so that the largest is smallest.
+    """
+    assert isinstance(network, GraphAttentionNetwork)
+    first, block, last = measure_parts(config, game, network)
+    limit, num_blocks = memory_limit(config), network.num_blocks
+
+    def of_stage(name: str, start: int, stop: int) -> float:
+        ends = (start == 0) * getattr(first, name) + (stop == num_blocks) * getattr(last, name)
+        return (stop - start) * getattr(block, name) + ends
+
+    def flops_where_it_fits(start: int, stop: int) -> float:
+        fits = not limit or of_stage("memory", start, stop) <= limit
+        return of_stage("flops", start, stop) if fits else math.inf
+
+    worst, counts = cut_blocks(num_blocks, config.mesh.stage, flops_where_it_fits)
+    if math.isinf(worst):
+        _, counts = cut_blocks(num_blocks, config.mesh.stage, functools.partial(of_stage, "memory"))
+    return PipelinedNetwork(network, counts)
+
+
+def measure_parts(config: Config, game: Game, network: GraphAttentionNetwork) -> tuple[Cost, Cost, Cost]:
+    """Returns what the embedding, a block and the heads cost on one part of a group's batch; all blocks are alike."""
+    batch = config.learner.batch_size // config.selfplay.num_groups
+    batch //= count_parts(batch, config.mesh.stage)
+    nodes = jax.ShapeDtypeStruct((batch, game.topology.num_nodes, game.num_features), jnp.float32)
+    params = jax.eval_shape(network.init, jax.random.key(0), nodes)
+
+    def embed(params: Any, nodes: jax.Array) -> Any:
+        return network.apply(params, nodes, method="embed")
+
+    def read_out(params: Any, hidden: jax.Array) -> Any:
+        return network.apply(params, hidden, method="read_out")
+
+    parts = params["params"]
+    hidden = jax.eval_shape(embed, params, nodes)
+    rest = {name: part for name, part in parts.items() if not name.startswith("block_")}
+    return (
+        _measure(embed, {"params": {name: rest[name] for name in ("features", "kinds")}}, nodes),
+        _measure(make_block(network).apply, {"params": parts["block_0"]}, hidden),
+        _measure(read_out, {"params": {name: rest[name] for name in ("norm", "policy", "value")}}, hidden),
+    )
+
+
+def _measure(apply: Callable, params: Any, inputs: Any) -> Cost:
+    def total(params: Any, inputs: Any) -> jax.Array:
+        return optax.tree.norm(apply(params, inputs), squared=True)
+
+    program = jax.jit(jax.grad(total, argnums=(0, 1))).lower(params, inputs).compile()
+    return Cost(float((program.cost_analysis() or {}).get("flops", 0.0)), memory_needed(program))
