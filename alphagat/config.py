@@ -13,6 +13,8 @@ class MeshConfig:
     memory_gb: float = 0.0  # of each device, that programs may take; 0: what the driver says
     fsdp: bool = False  # parameters and optimizer rest in slices along the data axis, gathered for use
 
+    actors: int = 0  # of these, so many only play and the others only learn; 0: every device does both
+
     @property
     def num_devices(self) -> int:
         """How many devices are asked for; 0: all."""
@@ -88,6 +90,7 @@ class LearnerConfig:
     weight_decay: float = 1e-4
     clip_norm: float = 1.0
     value_weight: float = 1.0  # of the value loss against the policy loss
+    hand_over_every: int = 1  # updates after which the actors, where some devices only play, get new parameters
     max_skipped: int = 20  # updates in a row that are not finite, before the run goes back to its last checkpoint
     average_decay: float = 0.0  # above 0: a moving average of the parameters plays; its own weight per update
 

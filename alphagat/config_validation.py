@@ -26,6 +26,7 @@ MINIMA = {
     "mesh.data": 0,
     "mesh.model": 1,
     "mesh.stage": 1,
+    "mesh.actors": 0,
     "mesh.memory_gb": 0,
     "network.width": 1,
     "network.num_blocks": 1,
@@ -47,6 +48,7 @@ MINIMA = {
     "replay.min_size": 1,
     "learner.batch_size": 1,
     "learner.num_micro_batches": 0,
+    "learner.hand_over_every": 1,
     "learner.max_skipped": 1,
     "learner.warmup_steps": 0,
     "learner.weight_decay": 0,
@@ -180,7 +182,7 @@ def _check_together(config: Config) -> None:
     if selfplay.num_games < selfplay.num_groups:
         fix = f"it must be at least config.selfplay.num_groups={selfplay.num_groups}, one game per group"
         raise _refusal("selfplay.num_games", selfplay.num_games, fix)
-    if config.mesh.data and selfplay.num_groups % config.mesh.data:
+    if config.mesh.data and not config.mesh.actors and selfplay.num_groups % config.mesh.data:
         fix = f"it must be a multiple of config.mesh.data={config.mesh.data}, whole groups per device"
         fix += f"; {_nearest_multiples(selfplay.num_groups, config.mesh.data)}"
         raise _refusal("selfplay.num_groups", selfplay.num_groups, fix)
@@ -199,7 +201,21 @@ def _check_together(config: Config) -> None:
     if replay.capacity < replay.min_size:
         fix = f"it must be at least config.replay.min_size={replay.min_size}, or training would never begin"
         raise _refusal("replay.capacity", replay.capacity, fix)
+    _check_actors(config)
     _check_evaluation(config)
+
+
+def _check_actors(config: Config) -> None:
+    mesh = config.mesh
+    if not mesh.actors:
+        return
+    for path, value, default in (("model", mesh.model, 1), ("stage", mesh.stage, 1), ("fsdp", mesh.fsdp, False)):
+        if value != default:
+            fix = f"config.mesh.actors={mesh.actors} needs whole networks; set it to {default}, or actors to 0"
+            raise _refusal(f"mesh.{path}", value, fix)
+    if mesh.data and mesh.actors >= mesh.data:
+        fix = f"it must leave some of the {mesh.data} devices of config.mesh.data to learn; take {mesh.data // 2}"
+        raise _refusal("mesh.actors", mesh.actors, fix)
 
 
 def _check_boards(config: Config) -> None:

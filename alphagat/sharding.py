@@ -68,6 +68,15 @@ def make_mesh(data: int = 0, model: int = 1, stage: int = 1) -> Mesh:
     )
 
 
+def split_mesh(mesh: Mesh, num_actors: int) -> tuple[Mesh, Mesh]:
+    """Returns the meshes of the devices that play, the first `num_actors`, and of those that learn; 0: all do both."""
+    if not num_actors:
+        return mesh, mesh
+    parts = mesh.devices[:num_actors], mesh.devices[num_actors:]
+    actors, learners = (Mesh(part, mesh.axis_names, axis_types=mesh.axis_types) for part in parts)
+    return actors, learners
+
+
 def over_data(function: Callable, mesh: Mesh, in_specs: Any, out_specs: Any) -> Callable:
     """Maps `function` over the slices along `data`; what crosses the axis is inside it, by name.
 

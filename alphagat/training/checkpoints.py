@@ -1,5 +1,6 @@
 """Checkpoints of the whole run state, written by Orbax while training goes on."""
 
+import collections
 import functools
 import inspect
 import itertools
@@ -21,7 +22,7 @@ from alphagat.games.base import Game
 from alphagat.networks import Network
 from alphagat.training.manifest import find_damage, write_manifest
 from alphagat.training.setup import Setup, make_params
-from alphagat.training.state import RunState, state_shapes, state_shardings
+from alphagat.training.state import RunState, configured_shardings, state_shapes
 
 CHECKPOINT_FOLDER = "checkpoints"
 DAMAGED_FOLDER = "damaged"
@@ -68,8 +69,8 @@ class Checkpoints:
           FloatingPointError: a parameter is not finite; nothing is written.
         """
         # A copy, because the next iteration donates the state's buffers while a background thread still writes them.
-        copied, is_finite = _copy(state)
-        if not is_finite:
+        copied = _copy(state)
+        if not _is_finite((copied.train.params, copied.train.average)):
             raise FloatingPointError(f"a parameter is not finite after iteration {step}; no checkpoint was written")
         self._manager.wait_until_finished()
         self._saving = step
@@ -111,7 +112,7 @@ class Checkpoints:
         target = jax.tree.map(
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
             shapes,
-            state_shardings(mesh, shapes, fsdp=setups[0].config.mesh.fsdp),
+            configured_shardings(setups, mesh, shapes),
         )
         return self._read(step, _RUN, target, verify)
 
@@ -156,12 +157,26 @@ def set_aside(workdir: pathlib.Path, step: int) -> pathlib.Path:
     return place
 
 
+def _copy(state: RunState) -> RunState:
+    """Returns a copy, made by one program for each set of devices on which parts of the state lie."""
+    leaves, structure = jax.tree.flatten(state)
+    by_devices = collections.defaultdict(list)
+    for number, leaf in enumerate(leaves):
+        by_devices[leaf.sharding.device_set].append(number)
+    for numbers in by_devices.values():
+        for number, copied in zip(numbers, _copy_leaves([leaves[number] for number in numbers])):
+            leaves[number] = copied
+    return structure.unflatten(leaves)
+
+
 @jax.jit
-def _copy(state: RunState) -> tuple[RunState, jax.Array]:
-    """Returns a copy, and whether its parameters are finite."""
-    params = state.train.params, state.train.average
-    is_finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(params)]).all()
-    return jax.tree.map(jnp.copy, state), is_finite
+def _copy_leaves(leaves: list[jax.Array]) -> list[jax.Array]:
+    return jax.tree.map(jnp.copy, leaves)
+
+
+@jax.jit
+def _is_finite(tree: Any) -> jax.Array:
+    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
 
 
 def _hide_late_reads() -> None:

@@ -25,10 +25,20 @@ def compile_iterations(
     Raises:
       UserError: a program does not fit, or the micro-batches do not divide a device's share of a batch.
     """
-    return [_compile(setup, mesh, state, number, say) for number, setup in enumerate(setups)]
+
+    def compile_board(number: int) -> stages.Compiled:
+        arguments = program_arguments(state, number)
+        return compile_to_fit(setups[number], mesh, lambda setup: make_iteration(setup, mesh).lower(*arguments), say)
+
+    return [compile_board(number) for number in range(len(setups))]
 
 
-def _compile(setup: Setup, mesh: Mesh, state: RunState, number: int, say: Callable[[str], None]) -> stages.Compiled:
+def compile_to_fit(
+    setup: Setup, mesh: Mesh, lower: Callable[[Setup], stages.Lowered], say: Callable[[str], None]
+) -> stages.Compiled:
+    """Compiles what `lower` gives of `setup` with as few micro-batches as fit, or with those that it asks for; raises
+    as `compile_iterations` does.
+    """
     asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config)
     share = setup.config.learner.batch_size // mesh.shape[sharding.DATA]
     if asked and share % asked:
@@ -37,8 +47,7 @@ def _compile(setup: Setup, mesh: Mesh, state: RunState, number: int, say: Callab
             "device computes: set it to a divisor, or to 0 for as many as it takes"
         )
     for count in [asked] if asked else [n for n in range(1, share + 1) if share % n == 0]:
-        program = make_iteration(with_micro_batches(setup, count), mesh)
-        compiled = program.lower(*program_arguments(state, number)).compile()
+        compiled = lower(with_micro_batches(setup, count)).compile()
         needed = memory_needed(compiled)
         if not limit or not needed or needed <= limit:
             if count > 1 and not asked:

@@ -13,11 +13,12 @@ from alphagat import sharding
 from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState, make_update, mean_gradients
 from alphagat.networks.pipeline import PipelinedNetwork
-from alphagat.replay import add, sample
-from alphagat.selfplay.games_in_flight import Ply, draw_full_searches, make_play
+from alphagat.replay import Replay, add, sample
+from alphagat.selfplay.games_in_flight import GamesInFlight, Ply, draw_full_searches, make_play
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 from alphagat.selfplay.targets import value_targets
 from alphagat.training.audit import Audit
+from alphagat.training.plan import Plan
 from alphagat.training.setup import Setup, make_configured_search, scales_loss
 from alphagat.training.state import BoardState, RunState, Sample, over_board, params_shardings
 
@@ -44,15 +45,23 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 
     def iterate(train: TrainState, board: BoardState, root_key: jax.Array, iteration: jax.Array):
         key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
-        group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(board.groups)
-        full_fraction = setup.config.selfplay.full_search_fraction
-        is_full = draw_full_searches(jax.random.fold_in(key, NO_GROUP), setup.plan.plies_per_iteration, full_fraction)
+        group_keys, is_full = draw_keys(setup, key, board.groups)
         board, selfplay_metrics, audit = play(train.acting, board, group_keys[:, 0], is_full)
         train, train_metrics = update_parameters(setup, mesh, train, board, group_keys[:, 1])
         metrics = selfplay_metrics | train_metrics
         return train, board.replace(iteration=board.iteration + 1), iteration + 1, metrics, audit
 
     return jax.jit(iterate, donate_argnums=(0, 1, 3))
+
+
+def draw_keys(setup: Setup, key: jax.Array, groups: jax.Array) -> tuple[jax.Array, jax.Array | None]:
+    """Returns of an iteration's key two keys per group, `[G, 2]`, for self-play and updates, and the plies of full
+    search.
+    """
+    group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(groups)
+    full_fraction = setup.config.selfplay.full_search_fraction
+    is_full = draw_full_searches(jax.random.fold_in(key, NO_GROUP), setup.plan.plies_per_iteration, full_fraction)
+    return group_keys, is_full
 
 
 def run_iteration(program: Callable, run: RunState, number: int = 0) -> tuple[RunState, Metrics, Audit]:
@@ -75,6 +84,27 @@ def play_and_store(
     """Plays the iteration's plies in the groups of one device, and moves the plies whose horizon has passed to the
     replay; the metrics are of all devices, the audit of one game of this one, another in each iteration.
     """
+    games, samples, sums, audit = play_iteration(setup, params, board.games, board.iteration, keys, is_full)
+    is_final = have_waited(setup.plan, board.iteration)
+    return board.replace(games=games, replay=store(board.replay, samples, is_final)), sums, audit
+
+
+def have_waited(plan: Plan, iteration: Any) -> Any:
+    """Returns whether the samples that an iteration gives were played, and are not what a run starts with."""
+    return iteration >= plan.num_waiting // plan.plies_per_iteration
+
+
+def store(replay: Replay, samples: Sample, is_final: jax.Array) -> Replay:
+    """Adds each group's samples, `[G, M]` before each shape, to its ring, if `is_final`."""
+    return jax.vmap(add, in_axes=(0, 0, None))(replay, samples, is_final)
+
+
+def play_iteration(
+    setup: Setup, params: Any, games: GamesInFlight, iteration: jax.Array, keys: jax.Array, is_full: jax.Array | None
+) -> tuple[GamesInFlight, Sample, Metrics, Audit]:
+    """Plays the iteration's plies in the groups of one device; returns games, samples, metrics of all devices, and an
+    audit.
+    """
     plan, selfplay = setup.plan, setup.config.selfplay
     if isinstance(setup.network, PipelinedNetwork):
         params = setup.network.place(params)  # once, and not for each evaluation
@@ -93,16 +123,14 @@ def play_and_store(
         full_fraction=selfplay.full_search_fraction,
     )
     # One draw for all groups: a choice per group would run both searches.
-    games, history = jax.vmap(play, in_axes=(None, 0, 0, None))(params, keys, board.games, is_full)
-    has_waited = board.iteration >= plan.num_waiting // plan.plies_per_iteration
-    blocks = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda))(history)
-    replay = jax.vmap(add, in_axes=(0, 0, None))(board.replay, blocks, has_waited)
+    games, history = jax.vmap(play, in_axes=(None, 0, 0, None))(params, keys, games, is_full)
+    samples = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda))(history)
     played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
-    slot = board.iteration % plan.group_games
-    targets = blocks.value_target[0].reshape(plan.plies_per_iteration, plan.group_games)[:, slot]
-    audit = Audit(jax.tree.map(lambda x: x[0, :, slot], history), targets, board.iteration)
+    slot = iteration % plan.group_games
+    targets = samples.value_target[0].reshape(plan.plies_per_iteration, plan.group_games)[:, slot]
+    audit = Audit(jax.tree.map(lambda x: x[0, :, slot], history), targets, iteration)
     sums = jax.lax.psum(selfplay_sums(played), sharding.DATA)
-    return board.replace(games=games, replay=replay), sums, jax.tree.map(lambda x: x[None], audit)
+    return games, samples, sums, jax.tree.map(lambda x: x[None], audit)
 
 
 def final_samples(history: Ply, num_plies: int, value_lambda: float) -> Sample:

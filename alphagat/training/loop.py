@@ -133,7 +133,10 @@ class _Run:
         for iteration in range(start + 1, last + 1):
             board = order[iteration - 1]
             self._profiler.before(iteration)
-            state, metrics, audit = run_iteration(self._programs[board], state, board)
+            if self._apart:
+                state, metrics, audit = self._apart.run(state, iteration)
+            else:
+                state, metrics, audit = run_iteration(self._programs[board], state, board)
             report.add(iteration, board, metrics, audit)
             report.say(*self._profiler.after(iteration, metrics))
             if self._matches is not None and is_due(iteration, config.evaluation.every, last):

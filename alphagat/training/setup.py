@@ -81,13 +81,21 @@ def make_configured_mesh(config: Config) -> Mesh:
 
 def check_groups(config: Config, mesh: Mesh) -> None:
     """Checks that each device gets whole groups of games. Raises UserError."""
-    num_groups, num_devices = config.selfplay.num_groups, mesh.shape[sharding.DATA]
-    if num_groups % num_devices:
+    num_groups, num_actors, num_devices = config.selfplay.num_groups, config.mesh.actors, mesh.shape[sharding.DATA]
+    if num_actors >= num_devices:
         raise UserError(
-            f"config.selfplay.num_groups={num_groups} does not divide by the {num_devices} devices of "
-            f"config.mesh.data: set it to {-(-num_groups // num_devices) * num_devices}, or config.mesh.data to a "
-            f"divisor of {num_groups}"
+            f"config.mesh.actors={num_actors} leaves none of {num_devices} device(s) to learn: set it to "
+            f"{num_devices // 2}, where 0 lets every device do both"
         )
+    if num_actors and jax.process_count() > 1:
+        raise UserError(f"config.mesh.actors={num_actors} needs all devices in one process; set it to 0")
+    for share in (num_actors, num_devices - num_actors) if num_actors else (num_devices,):
+        if num_groups % share:
+            kind = "devices of config.mesh.data" if not num_actors else f"of {num_devices} devices that play or learn"
+            raise UserError(
+                f"config.selfplay.num_groups={num_groups} does not divide by the {share} {kind}: set it to "
+                f"{-(-num_groups // share) * share}, or their number to a divisor of {num_groups}"
+            )
 
 
 def check_one_family(config: Config, games: Sequence[Game]) -> None:

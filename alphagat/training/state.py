@@ -33,26 +33,55 @@ class Sample(struct.PyTreeNode):
     value_target: jax.Array
 
 
+class Block(struct.PyTreeNode):
+    """What devices that only play made in an iteration, and those that only learn will add to the replay in the next.
+
+    Attributes:
+      samples: `[G, M]` before each shape.
+      is_final: `[]` bool, whether they have waited for their targets.
+      params_step: `[]` int32, updates behind the parameters that played.
+    """
+
+    samples: Sample
+    is_final: jax.Array
+    params_step: jax.Array
+
+
+class Actors(struct.PyTreeNode):
+    """What devices that only play play with.
+
+    Attributes:
+      params: as they were handed over.
+      step: `[]` int32, updates behind them.
+    """
+
+    params: Any
+    step: jax.Array
+
+
 class BoardState(struct.PyTreeNode):
-    """What changes with one board of a run. All but `iteration` has a leading axis of groups.
+    """What changes with one board of a run. All but `iteration` and parts of `block` has a leading axis of groups.
 
     Attributes:
       games: games in flight, and their plies that wait for targets.
       replay: a ring of `Sample`s per group.
       groups: `[G]` int32, the number of each group in the whole run: keys are folded from it, never from a device.
-      iteration: `[]` int32, iterations that trained on this board.
+      iteration: `[]` int32, iterations that trained on this board; that it learned from, where others only play.
+      block: of the last iteration, where some devices only play.
     """
 
     games: GamesInFlight
     replay: Replay
     groups: jax.Array
     iteration: jax.Array
+    block: Block | None = None
 
 
 class RunState(struct.PyTreeNode):
     """Everything that changes in a run. The same state goes on to the same run, bit for bit.
 
-    What has a leading axis of groups is sharded over the devices; the rest is replicated.
+    What has a leading axis of groups is sharded over the devices; the rest is replicated. Where some devices only play,
+    games and groups lie on these, and all but `actors.params` on the others.
 
     Attributes:
       train: parameters, optimizer, number of updates.
@@ -62,6 +91,7 @@ class RunState(struct.PyTreeNode):
       evaluated: `[]` int32, the iteration after which the last evaluation took place.
       rollbacks: `[]` int32, how often the run went back to a checkpoint because updates were not finite.
       previous_params: parameters at the last evaluation, the opponent called `previous`.
+      actors: where some devices only play.
     """
 
     train: TrainState
@@ -71,6 +101,7 @@ class RunState(struct.PyTreeNode):
     evaluated: jax.Array
     rollbacks: jax.Array
     previous_params: Any
+    actors: Actors | None = None
 
 
 def over_board(grouped: Any, replicated: Any) -> BoardState:
@@ -78,20 +109,33 @@ def over_board(grouped: Any, replicated: Any) -> BoardState:
     return BoardState(games=grouped, replay=grouped, groups=grouped, iteration=replicated)
 
 
-def state_shardings(mesh: Mesh, shapes: RunState, *, fsdp: bool = False) -> RunState:
+def state_shardings(mesh: Mesh, shapes: RunState, *, fsdp: bool = False, num_actors: int = 0) -> RunState:
     """Returns the sharding of each leaf of a run state shaped like `shapes`."""
-    sharded, replicated = sharding.sharded(mesh), sharding.replicated(mesh)
+    actors, learners = sharding.split_mesh(mesh, num_actors)
+    sharded, replicated = sharding.sharded(learners), sharding.replicated(learners)
+
+    def everywhere(tree: Any, where: NamedSharding) -> Any:
+        return jax.tree.map(lambda _: where, tree)
 
     def place(board: BoardState) -> BoardState:
-        parts = over_board(sharded, replicated)
-        return jax.tree.map(lambda part, field: jax.tree.map(lambda _: part, field), parts, board)
+        block = everywhere(board.block, replicated)
+        return BoardState(
+            games=everywhere(board.games, sharding.sharded(actors)),
+            replay=everywhere(board.replay, sharded),
+            groups=sharding.sharded(actors),
+            iteration=replicated,
+            block=block and block.replace(samples=everywhere(block.samples, sharded)),
+        )
 
-    everywhere = jax.tree.map(lambda _: replicated, shapes)
-    return everywhere.replace(
-        train=params_shardings(mesh, shapes.train, fsdp=fsdp),
+    placed = everywhere(shapes, replicated).replace(
+        train=params_shardings(learners, shapes.train, fsdp=fsdp),
         boards=tuple(place(board) for board in shapes.boards),
-        previous_params=params_shardings(mesh, shapes.previous_params, fsdp=fsdp),
+        previous_params=params_shardings(learners, shapes.previous_params, fsdp=fsdp),
     )
+    if shapes.actors is not None:
+        params = everywhere(shapes.actors.params, sharding.replicated(actors))
+        placed = placed.replace(actors=Actors(params, replicated))
+    return placed
 
 
 def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
@@ -128,11 +172,17 @@ def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
         )
 
     example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()))
+    block = None
+    if setup.config.mesh.actors:
+        shape = plan.num_groups, plan.plies_per_iteration * plan.group_games
+        samples = jax.tree.map(lambda x: jnp.zeros((*shape, *x.shape), x.dtype), example)
+        block = Block(samples, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
     return BoardState(
         games=jax.vmap(start_group)(groups),
         replay=jax.vmap(lambda _: make_replay(example, plan.group_capacity))(groups),
         groups=groups,
         iteration=jnp.zeros((), jnp.int32),
+        block=block,
     )
 
 
@@ -152,6 +202,7 @@ def _initial_state(setups: Sequence[Setup]) -> RunState:
         evaluated=zero,
         rollbacks=zero,
         previous_params=jax.tree.map(jnp.copy, params),
+        actors=Actors(jax.tree.map(jnp.copy, params), zero) if first.config.mesh.actors else None,
     )
 
 
@@ -162,8 +213,17 @@ def state_shapes(setups: Sequence[Setup]) -> RunState:
 
 def init_state(setups: Sequence[Setup], mesh: Mesh) -> RunState:
     """Makes the state that a run starts from, on the devices of `mesh`; the same on any number of them."""
-    shardings = state_shardings(mesh, state_shapes(setups), fsdp=setups[0].config.mesh.fsdp)
-    return jax.jit(lambda: _initial_state(setups), out_shardings=shardings)()
+    shardings = configured_shardings(setups, mesh, state_shapes(setups))
+    _, learners = sharding.split_mesh(mesh, setups[0].config.mesh.actors)
+    at_first = jax.tree.map(lambda where: NamedSharding(learners, where.spec), shardings)  # a program has one mesh
+    state = jax.jit(lambda: _initial_state(setups), out_shardings=at_first)()
+    return jax.device_put(state, shardings) if setups[0].config.mesh.actors else state
+
+
+def configured_shardings(setups: Sequence[Setup], mesh: Mesh, shapes: RunState) -> RunState:
+    """Returns the sharding of each leaf of the state of a run."""
+    options = setups[0].config.mesh
+    return state_shardings(mesh, shapes, fsdp=options.fsdp, num_actors=options.actors)
 
 
 def with_params(state: RunState, params: Any) -> RunState:
@@ -171,4 +231,8 @@ def with_params(state: RunState, params: Any) -> RunState:
     placed = jax.tree.map(lambda new, old: jax.device_put(np.asarray(new), old.sharding), params, state.train.params)
     average = None if state.train.average is None else jax.tree.map(jnp.copy, placed)
     train = state.train.replace(params=placed, average=average)
-    return state.replace(train=train, previous_params=jax.tree.map(jnp.copy, placed))
+    state = state.replace(train=train, previous_params=jax.tree.map(jnp.copy, placed))
+    if state.actors is None:
+        return state
+    played = jax.tree.map(lambda new, old: jax.device_put(np.asarray(new), old.sharding), params, state.actors.params)
+    return state.replace(actors=state.actors.replace(params=played))
