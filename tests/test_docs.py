@@ -1,7 +1,9 @@
 """The site: built without a warning, whole, and alone; and what the texts tell a reader to type exists."""
 
 import ast
+import html
 import html.parser
+import importlib
 import os
 import re
 import runpy
@@ -124,9 +126,18 @@ def test_commands_are_listed_with_their_flags(site, name):
     assert [flag for flag in flags if f"<code>{flag}" not in page] == []
 
 
-def test_fields_of_the_config_are_listed(site):
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_ends_well(name, capsys):
+    assert importlib.import_module(f"alphagat.{name}").run(["--help"]) == 0
+    assert f"python -m alphagat.{name}" in capsys.readouterr().out
+
+
+def test_fields_of_the_config_are_listed_with_their_comments(site):
     page = (site / "reference" / "config.html").read_text()
     assert [each.path for each in config_validation.fields(Config()) if f'id="{each.path}"' not in page] == []
+    comments = re.findall(r"  # (.*)$", (PACKAGE / "config.py").read_text(), re.MULTILINE)
+    text = html.unescape(re.sub("<[^>]*>", "", page))
+    assert [each for each in comments if each.replace("`", "") not in text] == []
 
 
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: str(file.relative_to(ROOT)))

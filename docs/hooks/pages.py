@@ -49,8 +49,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Leads links to files of the repository to their pages; one without a page stays, and MkDocs tells of it."""
     here = page.file.src_uri
     file = SOURCES[here].file if here in SOURCES else DOCS + here
+
+    def lead(link: re.Match[str]) -> str:
+        path, anchor = link[1] or "", link[2] or ""
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(file), path)) if path else file
+        found, _, own_anchor = (_page_of(target, anchor[1:], files) or "").partition("#")
+        if not found:
+            return link[0]
+        to = "" if found == here else posixpath.relpath(found, posixpath.dirname(here) or ".")
+        return to + (anchor or (own_anchor and f"#{own_anchor}"))
+
     parts = CODE.split(markdown)  # text and code by turns
-    parts[::2] = [LINK.sub(lambda link: _lead(link, file, here), part) for part in parts[::2]]
+    parts[::2] = [LINK.sub(lead, part) for part in parts[::2]]
     return "".join(parts)
 
 
@@ -77,20 +87,22 @@ def _sections(text: str) -> list[tuple[str, str]]:
     return re.findall(r"^(## [^\n]+)(\n.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
 
 
-def _lead(link: re.Match[str], file: str, here: str) -> str:
-    path, anchor = link[1] or "", link[2] or ""
-    target = posixpath.normpath(posixpath.join(posixpath.dirname(file), path)) if path else file
-    page = _page_of(target, anchor[1:])
-    if page is None:
-        return link[0]
-    return anchor if page == here and anchor else posixpath.relpath(page, posixpath.dirname(here) or ".") + anchor
-
-
-def _page_of(file: str, anchor: str) -> str | None:
-    """Returns the page that shows a file of the repository at an anchor."""
+def _page_of(file: str, anchor: str, files: Files) -> str | None:
+    """Returns the page, and maybe the place on it, that shows a file of the repository or an anchor in it."""
+    if file.endswith(".py"):
+        return _reference_of(Path(file), files)
     pages = [page for page, source in SOURCES.items() if source.file == file]
     for page in pages:
         headings = HEADING.findall(text_of(SOURCES[page])) if anchor else []
         if anchor in (slugify(heading, "-") for heading in headings):
             return page
     return pages[0] if pages else file.removeprefix(DOCS) if file.startswith(DOCS) else None
+
+
+def _reference_of(file: Path, files: Files) -> str | None:
+    """Returns where the reference shows a module: a command, the config, or a place on the page of its package."""
+    module = ".".join(file.with_suffix("").parts)
+    package = ".".join(file.parent.parts)
+    own_pages = (f"reference/commands/{file.stem}.md", f"reference/{file.stem}.md")
+    places = [*own_pages, f"reference/{package}.md" + (f"#{module}" if file.stem != "__init__" else "")]
+    return next((place for place in places if files.get_file_from_path(place.partition("#")[0])), None)
