@@ -125,7 +125,8 @@ def test_sections_of_docstrings_are_read(site):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_are_listed_with_their_flags(site, name):
-    assert f'href="{name}.html"' in (site / "reference" / "commands" / "index.html").read_text()
+    listed = f'<a href="{name}.html"><code>python -m alphagat.{name}</code></a>'
+    assert listed in (site / "reference" / "commands" / "index.html").read_text()
     page = (site / "reference" / "commands" / f"{name}.html").read_text()
     flags = re.findall(r'add_argument\(\s*"(--\w+)"', (PACKAGE / f"{name}.py").read_text())
     assert [flag for flag in flags if f"<code>{flag}" not in page] == []
