@@ -23,7 +23,7 @@ COMMANDS, FIELDS = f"{FOLDER}commands/index.md", f"{FOLDER}config.md"
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Puts the pages of the reference into its place in the navigation."""
-    (reference,) = [entry["Reference"] for entry in config.nav if "Reference" in entry]
+    (reference,) = [entry["Reference"] for entry in config.nav or () if "Reference" in entry]
     reference += [
         {"Commands": [COMMANDS, *(_command_page(name) for name in command_names())]},
         {"Config": FIELDS},
@@ -73,14 +73,7 @@ def modules_by_package() -> dict[str, list[str]]:
 
 def commands_text(parsers: dict[str, argparse.ArgumentParser]) -> str:
     """Returns the list of all commands."""
-    lines = [
-        "# Commands",
-        "",
-        "Each tells its flags with `--help`, too.",
-        "",
-        "| command | what it does |",
-        "|---|---|",
-    ]
+    lines = ["# Commands\n\nEach tells its flags with `--help`, too.\n\n| command | what it does |\n|---|---|"]
     lines += [f"| [`{parser.prog}`]({name}.md) | {_cell(_summary(parser))} |" for name, parser in parsers.items()]
     return "\n".join(lines)
 
@@ -107,7 +100,8 @@ def _flags(parser: argparse.ArgumentParser, group: argparse._ArgumentGroup) -> I
     if not actions:
         return
     title = {"positional arguments": "Arguments", "options": "Flags"}.get(group.title or "", group.title or "")
-    yield from (f"## {title[0].upper()}{title[1:]}", "", "| flag | meaning |", "|---|---|")
+    title, _, note = title.rstrip(")").partition(" (")
+    yield f"## {title.capitalize()}\n\n{note[:1].upper()}{note[1:]}{'.' * bool(note)}\n\n| flag | meaning |\n|---|---|"
     for action in actions:
         value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
         name = f"{action.option_strings[0]} {value}".strip() if action.option_strings else value
@@ -118,27 +112,14 @@ def _flags(parser: argparse.ArgumentParser, group: argparse._ArgumentGroup) -> I
 
 def config_text() -> str:
     """Returns a table of every field, its default and the comment beside it, for each section of the config."""
-    lines = [
-        "# Config",
-        "",
-        "Each field is set by `--config.FIELD=VALUE`, or in a config file. Sizes are global, over all",
-    ]
-    lines += ["devices."]
+    lines = ["# Config\n\nEach field is set by `--config.FIELD=VALUE`, or in a config file. Sizes are global."]
     section = None
     for field in config_validation.fields(Config()):
         name = field.path.rpartition(".")[0]
         if name != section:
             section = name
             about = type(getattr(Config(), name)).__doc__ if name else Config.__doc__
-            lines += [
-                "",
-                f"## {name or 'The run'}",
-                "",
-                about or "",
-                "",
-                "| field | default | meaning |",
-                "|---|---|---|",
-            ]
+            lines.append(f"\n## {name or 'The run'}\n\n{about}\n\n| field | default | meaning |\n|---|---|---|")
         text = field.comment
         if (choices := config_validation.CHOICES.get(field.path)) and not all(each in text for each in choices):
             text = "; ".join(filter(None, [f"one of {', '.join(choices)}", text]))
