@@ -12,7 +12,6 @@ from alphagat.training.setup import Setup, make_setups
 from alphagat.training.state import init_state, state_shardings
 from tests.training.tiny import tiny_config
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
 ITERATIONS = 3
 WAYS = {"model": (4, 2, False), "slices": (4, 1, True), "model and slices": (2, 2, True)}  # data: in test_iteration
 
