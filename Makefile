@@ -12,11 +12,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed$(if $(EXTRAS),-$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test check format lock bench clean
+.PHONY: help setup train test check format lock bench docs docs-serve clean
 
 help:  ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do \
-		printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do \
+		printf '  make %-10s %s\n' "$$name" "$$text"; done
 	@printf '\n  Set CONFIG and WORKDIR for train, ARGS for train and test, EXTRAS=cuda12 or cuda13 for NVIDIA GPUs,\n'
 	@printf '  PYTHON=python3.12 to choose an interpreter. Example: make train CONFIG=configs/connect_four.py\n'
 
@@ -54,6 +54,12 @@ lock: $(STAMP)  ## write requirements.lock anew from pyproject.toml
 
 bench: $(STAMP)  ## measure the speed of every part on 1, 2 and 8 devices
 	$(BIN)/python benchmarks/throughput.py $(ARGS)
+
+docs: $(STAMP)  ## build the site into build/docs; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict $(ARGS)
+
+docs-serve: $(STAMP)  ## show the site, and build it anew at every change
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve $(ARGS)
 
 clean:  ## delete .venv and caches, never runs/
 	rm -rf $(VENV) .pytest_cache .ruff_cache build dist *.egg-info

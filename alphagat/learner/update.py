@@ -42,12 +42,14 @@ def make_health(*, scale_loss: bool) -> Health:
 
 
 class TrainState(struct.PyTreeNode):
-    """Attributes:
-    params: of the network, float32.
-    opt_state: of the optimizer.
-    step: `[]` int32, updates so far, without those that were skipped.
-    health: what was skipped.
-    average: the exponential moving average of `params`; None where none is kept.
+    """What updates change.
+
+    Attributes:
+      params: of the network, float32.
+      opt_state: of the optimizer.
+      step: `[]` int32, updates so far, without those that were skipped.
+      health: what was skipped.
+      average: the exponential moving average of `params`; None where none is kept.
     """
 
     params: Any

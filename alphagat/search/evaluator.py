@@ -11,9 +11,11 @@ from alphagat.networks.values import expected_value
 
 
 class Evaluation(NamedTuple):
-    """Attributes:
-    prior_logits: `[B, A]`, illegal actions not masked.
-    value: `[B]`, from the view of the player to move; anything at terminal states.
+    """What a network says of a batch of states.
+
+    Attributes:
+      prior_logits: `[B, A]`, illegal actions not masked.
+      value: `[B]`, from the view of the player to move; anything at terminal states.
     """
 
     prior_logits: jax.Array

@@ -17,10 +17,12 @@ from alphagat.training.state import RunState, init_state, with_params
 
 
 class Start(NamedTuple):
-    """Attributes:
-    state: what the run goes on from.
-    iteration: that are done; 0 at the start of a run.
-    damaged: newer steps that are not what was written, and in what.
+    """Where a run goes on.
+
+    Attributes:
+      state: what the run goes on from.
+      iteration: that are done; 0 at the start of a run.
+      damaged: newer steps that are not what was written, and in what.
     """
 
     state: RunState

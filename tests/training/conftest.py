@@ -1,22 +1,14 @@
-"""Compiles each program of these tests once: `train` builds its programs anew at every call."""
+"""Traces each program of these tests once: `train` builds its programs anew at every call."""
 
 import gc
 import json
 import os
 import warnings
-from pathlib import Path
 
-import jax
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
 
 from alphagat.config_validation import to_dict
 from alphagat.training import loop
-
-CACHE_OPTIONS = {
-    "jax_persistent_cache_min_compile_time_secs": 0.1,
-    "jax_persistent_cache_min_entry_size_bytes": -1,
-}
 
 
 @pytest.fixture(autouse=True)
@@ -27,34 +19,14 @@ def collect_garbage():
         gc.collect()
 
 
-@pytest.fixture(scope="session")
-def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("compiled")
-
-
-@pytest.fixture(scope="module")
-def compiled_once(cache_folder: Path):
-    """Keeps compiled programs in a folder, which the programs that a test starts use as well."""
-    options = {"jax_compilation_cache_dir": str(cache_folder), **CACHE_OPTIONS}
-    before = {name: getattr(jax.config, name) for name in options}
-    compilation_cache.reset_cache()
-    for name, value in options.items():
-        jax.config.update(name, value)
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-
-
 @pytest.fixture
-def process_environment(compiled_once, cache_folder: Path) -> dict[str, str]:
-    """Returns the environment of a program that uses the same folder."""
-    options = {"jax_compilation_cache_dir": cache_folder, **CACHE_OPTIONS, "jax_platforms": "cpu"}
-    return os.environ | {name.upper(): str(value) for name, value in options.items()}
+def process_environment() -> dict[str, str]:
+    """Returns the environment of a program that a test starts."""
+    return os.environ | {"JAX_PLATFORMS": "cpu"}
 
 
 @pytest.fixture(scope="module")
-def programs_once(compiled_once):
+def programs_once():
     """Traces equal programs once for all runs of a file: the same functions of the same config."""
     compile_iterations, make_matches, programs, matches = loop.compile_iterations, loop.Matches, {}, {}
 

@@ -12,7 +12,6 @@ from alphagat.training.setup import make_setups
 from alphagat.training.state import init_state
 from tests.training.tiny import tiny_config
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
 # Ends; cuts with a named result, and targets that bootstrap from a search. The loop audits every family that it trains
 # in tests/test_configs.py.
 RUNS = {"hex:2": {}, "go:5": {"max_plies": 6, "plies_per_iteration": 4, "value_lambda": 0.7}}
@@ -52,7 +51,7 @@ def wrong_at(index, change):
 
 
 @pytest.fixture(scope="module")
-def hex_audit(compiled_once):
+def hex_audit():
     auditor, audits = audits_of("hex:2", {}, iterations=4)
     return auditor, audits[-1]
 

@@ -13,8 +13,6 @@ from alphagat.training.setup import make_setups
 from alphagat.training.state import init_state
 from tests.training.tiny import tiny_config
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 
 def compile_with(num_micro_batches: int, memory_gb: float = 0.0):
     config = tiny_config()

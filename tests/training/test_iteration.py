@@ -20,7 +20,7 @@ def setup():
 
 
 @pytest.fixture(scope="module")
-def iterations(setup, compiled_once):
+def iterations(setup):
     return {size: make_iteration(setup, sharding.make_mesh(size)) for size in DEVICES}
 
 

@@ -30,7 +30,7 @@ from alphagat.training.setup import make_setups
 from alphagat.training.state import RunState
 from tests.training.tiny import NUM_ITERATIONS, tiny_config
 
-pytestmark = pytest.mark.usefixtures("compiled_once", "programs_once")
+pytestmark = pytest.mark.usefixtures("programs_once")
 TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # what no two runs share
 ROOT = Path(__file__).parents[2]
 CONFIG_FILE = """
@@ -42,7 +42,7 @@ def get_config():
 
 
 @pytest.fixture(scope="module")
-def finished(compiled_once, programs_once, tmp_path_factory) -> Path:
+def finished(programs_once, tmp_path_factory) -> Path:
     """Returns the folder of a run that nothing interrupted."""
     folder = tmp_path_factory.mktemp("finished") / "run"
     train(tiny_config(), folder)

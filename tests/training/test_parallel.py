@@ -12,7 +12,6 @@ from alphagat.training.setup import Setup, make_setups
 from alphagat.training.state import init_state, state_shardings
 from tests.training.tiny import tiny_config
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
 ITERATIONS = 3
 Way = tuple[int, int, int, bool]  # data, model, stage, fsdp
 ALONE: Way = (1, 1, 1, False)

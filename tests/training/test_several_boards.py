@@ -27,7 +27,7 @@ def config_of(boards: tuple[str, ...] = BOARDS, num_iterations: int = 10):
 
 
 @pytest.fixture(scope="module")
-def finished(compiled_once, programs_once, tmp_path_factory):
+def finished(programs_once, tmp_path_factory):
     """Returns the folder of a run on both boards, interrupted after four of its iterations, and then resumed."""
     folder = tmp_path_factory.mktemp("several")
     calls, run_iteration = [], loop.run_iteration

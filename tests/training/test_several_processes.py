@@ -15,7 +15,6 @@ from alphagat.training.loop import train
 from alphagat.training.metrics import read_metrics
 from tests.training.tiny import NUM_ITERATIONS, tiny_config
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
 ROOT = Path(__file__).parents[2]
 CONFIG_FILE = """
 from alphagat.config_validation import from_dict

@@ -1,0 +1,153 @@
+"""Makes the reference from the code itself: flags of the commands, fields of the config, docstrings by package."""
+
+import argparse
+import ast
+import importlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from alphagat import commands, config_validation
+from alphagat.config import Config
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "alphagat"
+FOLDER = "reference/"
+COMMANDS, FIELDS = f"{FOLDER}commands/index.md", f"{FOLDER}config.md"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Puts the pages of the reference into its place in the navigation."""
+    (reference,) = [entry["Reference"] for entry in config.nav or () if "Reference" in entry]
+    reference += [
+        {"Commands": [COMMANDS, *(_command_page(name) for name in command_names())]},
+        {"Config": FIELDS},
+        {"Python": [_package_page(name) for name in modules_by_package()]},
+    ]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages."""
+    parsers = {name: parser_of(name) for name in command_names()}
+    pages = {_command_page(name): command_text(parser) for name, parser in parsers.items()}
+    pages |= {COMMANDS: commands_text(parsers), FIELDS: config_text()}
+    pages |= {
+        _package_page(package): package_text(package, modules) for package, modules in modules_by_package().items()
+    }
+    for page, text in pages.items():
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def command_names() -> list[str]:
+    """Names the modules that `python -m` runs."""
+    return [file.stem for file in sorted(PACKAGE.glob("*.py")) if '__name__ == "__main__"' in file.read_text()]
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """Returns the parser that answers the command's --help."""
+    found: list[argparse.ArgumentParser] = []
+    with mock.patch.object(commands.ArgumentParser, "print_help", lambda parser: found.append(parser)):
+        importlib.import_module(f"alphagat.{name}").run(["--help"])
+    return found[0]
+
+
+def modules_by_package() -> dict[str, list[str]]:
+    """Names the modules with docstrings, commands left out, by package; `alphagat` itself has those beside it."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if file.parent == PACKAGE and file.stem in command_names():
+            continue
+        if ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))):
+            package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+            found.setdefault(package, []).append(name)
+    return found
+
+
+def commands_text(parsers: dict[str, argparse.ArgumentParser]) -> str:
+    """Returns the list of all commands."""
+    lines = ["# Commands\n\nEach tells its flags with `--help`, too.\n\n| command | what it does |\n|---|---|"]
+    lines += [f"| [`{parser.prog}`]({name}.md) | {_cell(_summary(parser))} |" for name, parser in parsers.items()]
+    return "\n".join(lines)
+
+
+def command_text(parser: argparse.ArgumentParser) -> str:
+    """Returns what a command does, its usage, a table per group of flags, and its examples."""
+    name = parser.prog.rpartition(".")[2]
+    with mock.patch.dict(os.environ, COLUMNS="100"):
+        usage = re.sub(r"\n +", "\n    ", parser.format_usage().removeprefix("usage: "))
+    lines = ["---", f"title: {name}", "---", f"# `{parser.prog}`", "", parser.description or "", ""]
+    lines += ["```text", usage.rstrip(), "```", ""]
+    for group in parser._action_groups:  # argparse has no public way to them
+        lines += _flags(parser, group)
+    fields = commands.config_help()
+    epilog = (parser.epilog or "").replace(fields, "").strip()
+    lines += ["## Notes and examples", "", "```text", epilog, "```", ""] if epilog else []
+    if fields in (parser.epilog or ""):
+        lines.append("Every field of [the config](../config.md) is a flag, too: `--config.search.num_simulations=64`.")
+    return "\n".join(lines)
+
+
+def _flags(parser: argparse.ArgumentParser, group: argparse._ArgumentGroup) -> Iterator[str]:
+    actions = [each for each in group._group_actions if each.dest != "help"]
+    if not actions:
+        return
+    title = {"positional arguments": "Arguments", "options": "Flags"}.get(group.title or "", group.title or "")
+    title, _, note = title.rstrip(")").partition(" (")
+    yield f"## {title.capitalize()}\n\n{note[:1].upper()}{note[1:]}{'.' * bool(note)}\n\n| flag | meaning |\n|---|---|"
+    for action in actions:
+        value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
+        name = f"{action.option_strings[0]} {value}".strip() if action.option_strings else value
+        text = parser._get_formatter()._expand_help(action) if action.help else ""
+        yield f"| `{name}` | {_cell(text + ' (required)' * (action.required and bool(action.option_strings)))} |"
+    yield ""
+
+
+def config_text() -> str:
+    """Returns a table of every field, its default and the comment beside it, for each section of the config."""
+    lines = ["# Config\n\nEach field is set by `--config.FIELD=VALUE`, or in a config file. Sizes are global."]
+    section = None
+    for field in config_validation.fields(Config()):
+        name = field.path.rpartition(".")[0]
+        if name != section:
+            section = name
+            about = type(getattr(Config(), name)).__doc__ if name else Config.__doc__
+            lines.append(f"\n## {name or 'The run'}\n\n{about}\n\n| field | default | meaning |\n|---|---|---|")
+        text = field.comment
+        if (choices := config_validation.CHOICES.get(field.path)) and not all(each in text for each in choices):
+            text = "; ".join(filter(None, [f"one of {', '.join(choices)}", text]))
+        default = ",".join(map(str, field.value)) if isinstance(field.value, tuple) else str(field.value)
+        lines.append(f"| `{field.path}`{{ #{field.path} }} | {f'`{default}`' if default else ''} | {_cell(text)} |")
+    return "\n".join(lines)
+
+
+def package_text(package: str, modules: list[str]) -> str:
+    """Returns the directives by which mkdocstrings shows a package and its modules."""
+    lines = ["---", f"title: {package}", "---", f"# `{package}`", ""]
+    for module in modules:
+        options = ("show_root_heading", "show_root_toc_entry", "members") if module == package else ()
+        lines += [f"::: {module}", *["    options:"][: len(options)], *(f"      {each}: false" for each in options), ""]
+    return "\n".join(lines)
+
+
+def _command_page(name: str) -> str:
+    return f"{FOLDER}commands/{name}.md"
+
+
+def _package_page(package: str) -> str:
+    return f"{FOLDER}{package}.md"
+
+
+def _summary(parser: argparse.ArgumentParser) -> str:
+    return " ".join((parser.description or "").split())
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,187 @@
+"""The site: built without a warning, whole, and alone; and what the texts tell a reader to type exists."""
+
+import ast
+import html
+import html.parser
+import importlib
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from alphagat import commands, config_validation
+from alphagat.config import Config
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "alphagat"
+COMMANDS = sorted(file.stem for file in PACKAGE.glob("*.py") if "__main__" in file.read_text())
+MODULES = sorted(file for file in PACKAGE.rglob("*.py") if file.parent != PACKAGE or file.stem not in COMMANDS)
+TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), PACKAGE / "weights" / "README.md"])
+TAKING_FIELDS = ("main", "launch", "doctor")
+PLACEHOLDERS = (None, "FILE")
+PARSER_OF = runpy.run_path(str(ROOT / "docs" / "hooks" / "reference.py"))["parser_of"]
+LOADING = {"src", "srcset", "poster", "data"}  # attributes; of <link>, `href` as well
+BROKEN = {
+    "[a page](nowhere.md)": "'nowhere.md', but the target is not found",
+    "[a heading](index.md#nowhere)": "no such anchor",
+    "[a name][broken.nowhere]": "Could not find cross-reference target 'broken.nowhere'",
+    "::: broken": "Parameter 'size' does not appear in the function signature",
+}
+BROKEN_MODULE = (
+    '"""A module."""\n\n\ndef make(width: int) -> int:\n    """Makes.\n\n    Args:\n      size: of it.\n    """\n'
+)
+
+
+def name_of(file: Path) -> str:
+    """Returns the dotted name of a module."""
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def build(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    ended = build("--site-dir", str(folder))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory) -> str:
+    """Returns what a build warns of, on a page with every mistake."""
+    folder = tmp_path_factory.mktemp("broken")
+    (folder / "docs").mkdir()
+    (folder / "docs" / "index.md").write_text("# A page\n\n" + "\n\n".join(BROKEN))
+    (folder / "broken.py").write_text(BROKEN_MODULE)
+    (folder / "mkdocs.yml").write_text(
+        f"INHERIT: {ROOT}/mkdocs.yml\ndocs_dir: docs\nnav: []\nhooks: []\nwatch: []\nextra_css: []\n"
+        f"plugins: {{mkdocstrings: {{handlers: {{python: {{paths: [{folder}]}}}}}}}}\n"
+    )
+    ended = build("--config-file", str(folder / "mkdocs.yml"), "--site-dir", str(folder / "site"))
+    assert ended.returncode == 1
+    return "\n".join(line for line in (ended.stdout + ended.stderr).splitlines() if line.startswith("WARNING"))
+
+
+@pytest.mark.parametrize("mistake", BROKEN)
+def test_a_mistake_is_a_warning(broken, mistake):
+    assert BROKEN[mistake] in broken
+
+
+class Loads(html.parser.HTMLParser):
+    """Collects what a browser loads to show a page."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.urls: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.urls += [value or "" for name, value in attrs if name in LOADING or (tag == "link" and name == "href")]
+
+
+def test_pages_load_nothing_from_elsewhere(site):
+    pages = list(site.rglob("*.html"))
+    urls = {url for page in pages for url in Loads(page.read_text()).urls}
+    for file in [*pages, *site.rglob("*.css")]:
+        urls |= set(re.findall(r"""(?:url\(|@import )\s*["']?([^"')]+)""", file.read_text()))
+    assert {"assets/site.css", "assets/logo.svg"} <= urls
+    assert not [url for url in urls if re.match(r"([a-z]+:)?//", url)]
+
+
+@pytest.mark.parametrize("file", MODULES, ids=name_of)
+def test_public_docstrings_are_in_the_reference(site, file: Path):
+    tree, name = ast.parse(file.read_text()), name_of(file)
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    nodes = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"]
+    names = [f"{name}.{node.name}" for node in nodes if ast.get_docstring(node) and file.name != "__init__.py"]
+    if not ast.get_docstring(tree):
+        assert not names
+        return
+    page = (site / "reference" / f"{package}.html").read_text()
+    assert [each for each in names if f'id="{each}"' not in page] == []
+    if file.name != "__init__.py":
+        assert f'id="{name}"' in page
+
+
+def test_sections_of_docstrings_are_read(site):
+    unread = re.compile(r"<p>[^<]*\b(?:Attributes|Args|Raises|Returns|Yields):\s")
+    assert [page.name for page in (site / "reference").glob("*.html") if unread.search(page.read_text())] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_are_listed_with_their_flags(site, name):
+    listed = f'<a href="{name}.html"><code>python -m alphagat.{name}</code></a>'
+    assert listed in (site / "reference" / "commands" / "index.html").read_text()
+    page = (site / "reference" / "commands" / f"{name}.html").read_text()
+    flags = re.findall(r'add_argument\(\s*"(--\w+)"', (PACKAGE / f"{name}.py").read_text())
+    assert [flag for flag in flags if f"<code>{flag}" not in page] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_ends_well(name, capsys):
+    assert importlib.import_module(f"alphagat.{name}").run(["--help"]) == 0
+    assert f"python -m alphagat.{name}" in capsys.readouterr().out
+
+
+def test_fields_of_the_config_are_listed_with_their_comments(site):
+    page = (site / "reference" / "config.html").read_text()
+    assert [each.path for each in config_validation.fields(Config()) if f'id="{each.path}"' not in page] == []
+    comments = re.findall(r"  # (.*)$", (PACKAGE / "config.py").read_text().partition("def validate")[0], re.MULTILINE)
+    text = html.unescape(re.sub("<[^>]*>", "", page))
+    assert [each for each in comments if each.replace("`", "") not in text] == []
+
+
+@pytest.mark.parametrize("file", TEXTS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_relative_links_lead_to_files(file: Path):
+    links = re.findall(r"\]\(([^)\s:#]+)(?:#[^)\s]*)?\)", file.read_text())
+    assert [link for link in links if not (file.parent / link).exists()] == []
+
+
+def told() -> Iterator[tuple[str, str]]:
+    """Yields every command line in the texts, after the file that tells it."""
+    for file in TEXTS:
+        text = file.read_text().replace("\\\n", " ")
+        lines = re.findall(r"^ *(?:.*\| )?((?:python|make) .*)$", text, re.MULTILINE)
+        for line in {*lines, *re.findall(r"`((?:python|make) [^`]+)`", text)}:
+            yield str(file.relative_to(ROOT)), " ".join(line.split())
+
+
+@pytest.mark.parametrize(("file", "line"), sorted(set(told())))
+def test_commands_in_the_texts_can_be_typed(file, line):
+    program, *words = shlex.split(line, comments=True)
+    if program == "make":
+        assert re.search(f"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    elif words[0].startswith("benchmarks/"):
+        source = (ROOT / words[0]).read_text()
+        assert [word for word in words if word.startswith("--") and f'"{word}"' not in source] == []
+    elif words[1].startswith("alphagat."):
+        _check(words[1].removeprefix("alphagat."), words[2:])
+
+
+def _check(name: str, words: list[str]) -> None:
+    assert name in COMMANDS
+    if not words or "--help" in words:
+        return
+    options, rest = PARSER_OF(name).parse_known_args(words)  # which refuses values of other types
+    if name == "launch":
+        options, rest = PARSER_OF("main").parse_known_args(rest)
+    if rest:
+        assert name in TAKING_FIELDS
+        commands.load_config(str(ROOT / options.config), rest).validate()
+    elif name in TAKING_FIELDS and options.config not in PLACEHOLDERS:
+        commands.load_config(str(ROOT / options.config)).validate()
