@@ -13,8 +13,8 @@ from jax import stages
 from jax.sharding import Mesh
 
 from alphagat import sharding
-from alphagat.games.base import Game
 from alphagat.learner.update import TrainState
+from alphagat.replay import Replay
 from alphagat.selfplay.games_in_flight import GamesInFlight
 from alphagat.training.audit import Audit
 from alphagat.training.compilation import compile_to_fit
@@ -52,11 +52,9 @@ class ApartIterations:
         self._learn = [self._compile_learn(number, state, say) for number in range(len(setups))]
 
     @property
-    def programs(self) -> list[tuple[Game, stages.Compiled]]:
-        """Every program, with its board."""
-        return [
-            (setup.game, each) for programs in (self._play, self._learn) for setup, each in zip(self._setups, programs)
-        ]
+    def programs(self) -> dict[str, list[stages.Compiled]]:
+        """What the actors and what the learners run, by board."""
+        return {"playing": self._play, "learning": self._learn}
 
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, Audit]:
         """Starts iteration number `iteration`, the first is 1, and returns what may still be running."""
@@ -66,15 +64,16 @@ class ApartIterations:
         boards, train, learned = list(state.boards), state.train, self._nothing_learned()
         if iteration > 1:
             before = self._order[iteration - 2]
-            train, boards[before], learned = self._learn[before](*self._learn_arguments(state, before, iteration - 1))
+            arguments = self._learn_arguments(state, before, iteration - 1)
+            train, replay, board_iteration, learned = self._learn[before](*arguments)
+            boards[before] = boards[before].replace(replay=replay, iteration=board_iteration)
+        is_final = have_waited(self._setups[number].plan, self._played(number, iteration))
         block = Block(
             samples=jax.device_put(samples, sharding.sharded(self._learners)),
-            is_final=self._everywhere(
-                np.asarray(have_waited(self._setups[number].plan, self._played(number, iteration)))
-            ),
+            is_final=self._everywhere(np.asarray(is_final)),
             params_step=jnp.copy(state.actors.step),
         )
-        boards[number] = boards[number].replace(games=games, groups=state.boards[number].groups, block=block)
+        boards[number] = boards[number].replace(games=games, block=block)
         actors = self._hand_over(train) if self._is_handed_over(iteration) else state.actors
         state = state.replace(
             train=train, boards=tuple(boards), iteration=self._everywhere(np.int32(iteration)), actors=actors
@@ -98,13 +97,15 @@ class ApartIterations:
 
     @functools.cached_property
     def _metric_names(self) -> list[str]:
-        return sorted(jax.tree.unflatten(self._learn[0].out_tree, [None] * self._learn[0].out_tree.num_leaves)[2])
+        structure = self._learn[0].out_tree
+        return sorted(jax.tree.unflatten(structure, [None] * structure.num_leaves)[-1])
 
     def _nothing_learned(self) -> Metrics:
         zeros = {f"{TRAIN}skipped", f"{TRAIN}skipped_in_a_row"}
-        return {name: np.float32(0 if name in zeros else np.nan) for name in self._metric_names}
+        return {name: jnp.float32(0 if name in zeros else np.nan) for name in self._metric_names}
 
     def _play_arguments(self, state: RunState, number: int, iteration: int) -> tuple:
+        assert state.actors is not None
         board, key = state.boards[number], jax.device_put(state.key, sharding.replicated(self._actors))
         counts = (np.int32(iteration - 1), np.int32(self._played(number, iteration)))
         return state.actors.params, board.games, board.groups, key, *counts
@@ -120,17 +121,17 @@ class ApartIterations:
 
     def _compile_learn(self, number: int, state: RunState, say: Callable[[str], None]) -> stages.Compiled:
         arguments = self._learn_arguments(state, number, 1)
-        return compile_to_fit(
-            self._setups[number],
-            self._learners,
-            lambda setup: make_learn_program(setup, self._learners).lower(*arguments),
-            say,
-        )
+
+        def lower(setup: Setup) -> stages.Lowered:
+            return make_learn_program(setup, self._learners).lower(*arguments)
+
+        return compile_to_fit(self._setups[number], self._learners, lower, say)
 
 
 def make_play_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
-    """Returns the jitted `play(params, games, groups, root_key, iteration, board_iteration) -> (games, samples, metrics,
-    audit)`; it consumes the games. `board_iteration` counts those in which this board was played.
+    """Returns the jitted `play(params, games, groups, root_key, iteration, board_iteration)`, which gives games,
+    samples, metrics and an audit, and consumes the games. `board_iteration` counts those in which this board was
+    played.
     """
     everywhere, grouped = sharding.REPLICATED, sharding.SHARDED
     play_here = sharding.over_data(
@@ -156,21 +157,21 @@ def make_play_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 
 
 def make_learn_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
-    """Returns the jitted `learn(train, board, block, root_key, iteration) -> (train, board, metrics)` for the block of
-    `iteration`; it consumes parameters and board, which has no games.
+    """Returns the jitted `learn(train, board, block, root_key, iteration)` for the block of `iteration`, which gives
+    what it changes (`train`, the replay, the board's iteration) and metrics; it consumes the first two.
     """
     everywhere, grouped = sharding.REPLICATED, sharding.SHARDED
     store_here = sharding.over_data(store, mesh, (grouped, grouped, everywhere), grouped)
 
     def learn(
         train: TrainState, board: BoardState, block: Block, root_key: jax.Array, iteration: jax.Array
-    ) -> tuple[TrainState, BoardState, Metrics]:
+    ) -> tuple[TrainState, Replay, jax.Array, Metrics]:
         key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
         group_keys, _ = draw_keys(setup, key, board.groups)
         board = board.replace(replay=store_here(board.replay, block.samples, block.is_final))
         age = (train.step - block.params_step).astype(jnp.float32)
         train, metrics = update_parameters(setup, mesh, train, board, group_keys[:, 1])
-        return train, board.replace(iteration=board.iteration + 1), metrics | {PARAMS_AGE: age}
+        return train, board.replay, board.iteration + 1, metrics | {PARAMS_AGE: age}
 
     return jax.jit(learn, donate_argnums=(0, 1))
 

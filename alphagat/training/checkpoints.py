@@ -162,7 +162,7 @@ def _copy(state: RunState) -> RunState:
     leaves, structure = jax.tree.flatten(state)
     by_devices = collections.defaultdict(list)
     for number, leaf in enumerate(leaves):
-        by_devices[leaf.sharding.device_set].append(number)
+        by_devices[frozenset(leaf.sharding.device_set)].append(number)
     for numbers in by_devices.values():
         for number, copied in zip(numbers, _copy_leaves([leaves[number] for number in numbers])):
             leaves[number] = copied

@@ -17,6 +17,7 @@ from jax.sharding import Mesh
 from alphagat import sharding
 from alphagat.config import Config
 from alphagat.distributed import detect
+from alphagat.training.apart import ApartIterations
 from alphagat.training.compilation import compile_iterations
 from alphagat.training.memory import memory_needed
 from alphagat.training.run_folder import describe_environment
@@ -96,12 +97,16 @@ def examine(config: Config) -> Iterator[str]:
     check_groups(config, mesh)
     said: list[str] = []
     start = time.perf_counter()
-    programs = compile_iterations(setups, mesh, init_state(setups, mesh), said.append)
+    state = init_state(setups, mesh)
+    if config.mesh.actors:
+        programs = ApartIterations(setups, mesh, state, said.append).programs
+    else:
+        programs = {"an iteration": compile_iterations(setups, mesh, state, said.append)}
     yield from said
     seconds = time.perf_counter() - start
-    for setup, program in zip(setups, programs, strict=True):
-        needed = f"{memory_needed(program) / 1e9:,.2f} GB on each of {mesh.size} device(s)"
-        yield f"{setup.game.name}: an iteration needs {needed}"
+    for name, by_board in programs.items():
+        for setup, program in zip(setups, by_board, strict=True):
+            yield f"{setup.game.name}: {name} needs {memory_needed(program) / 1e9:,.2f} GB on each of its devices"
     yield f"compiling took {seconds:.0f} s"
 
 

@@ -19,6 +19,7 @@ from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.preemption import Preempted
+from alphagat.training.apart import ApartIterations
 from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints, set_aside
 from alphagat.training.compilation import compile_iterations
 from alphagat.training.display import make_display
@@ -117,7 +118,7 @@ class _Run:
     def __init__(
         self,
         config: Config,
-        programs: Sequence[Callable],
+        programs: Sequence[Callable] | ApartIterations,
         matches: Matches | None,
         checkpoints: Checkpoints,
         report: Report,
@@ -133,8 +134,8 @@ class _Run:
         for iteration in range(start + 1, last + 1):
             board = order[iteration - 1]
             self._profiler.before(iteration)
-            if self._apart:
-                state, metrics, audit = self._apart.run(state, iteration)
+            if isinstance(self._programs, ApartIterations):
+                state, metrics, audit = self._programs.run(state, iteration)
             else:
                 state, metrics, audit = run_iteration(self._programs[board], state, board)
             report.add(iteration, board, metrics, audit)
@@ -177,13 +178,16 @@ class _Run:
         raise Preempted
 
 
-def _compile(setups: Sequence[Setup], mesh: Mesh, state: RunState, report: Report) -> list[stages.Compiled]:
+def _compile(
+    setups: Sequence[Setup], mesh: Mesh, state: RunState, report: Report
+) -> list[stages.Compiled] | ApartIterations:
     """Compiles the programs of all boards, and tells how long it took. Raises Preempted."""
     before, start = dict(cache_counts()), time.perf_counter()
-    programs = preemption.run(lambda: compile_iterations(setups, mesh, state, report.say))
+    prepare = ApartIterations if setups[0].config.mesh.actors else compile_iterations
+    programs = preemption.run(lambda: prepare(setups, mesh, state, report.say))
     hits = cache_counts()["hits"] - before["hits"]
     kept = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
-    report.say(f"{len(programs)} program(s) ready after {time.perf_counter() - start:.0f} s{kept}")
+    report.say(f"the programs of {len(setups)} board(s) are ready after {time.perf_counter() - start:.0f} s{kept}")
     return programs
 
 
@@ -205,6 +209,8 @@ def _opening_lines(setups: Sequence[Setup], mesh: Mesh, start: Start) -> list[st
     asked = config.selfplay.num_games
     kind = mesh.devices.flat[0].device_kind
     lines = [f"{mesh.size} device(s) ({kind}), {plan.num_games} games at once"]
+    if num_actors := config.mesh.actors:
+        lines.append(f"{num_actors} of the devices play, and {mesh.size - num_actors} learn")
     for setup, board in zip(setups, start.state.boards):
         lines.append(
             f"{setup.game.name}: over all devices, the replay takes {_megabytes(board.replay)}, and the "

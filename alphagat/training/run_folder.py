@@ -96,6 +96,11 @@ def describe_environment() -> dict[str, Any]:
 
 
 def _check_same_run(folder: Path, before: Config, now: Config) -> None:
+    if bool(before.mesh.actors) != bool(now.mesh.actors):
+        raise UserError(
+            f"config.mesh.actors={now.mesh.actors}, but the run in {folder} has {before.mesh.actors}: it may change, "
+            "but not from or to 0; set that, or name another --workdir"
+        )
     fields_before = {field.path: field.value for field in config_validation.fields(before)}
     for field in config_validation.fields(now):
         if field.value != fields_before[field.path] and not field.path.startswith(CHANGEABLE):

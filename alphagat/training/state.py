@@ -122,8 +122,8 @@ def state_shardings(mesh: Mesh, shapes: RunState, *, fsdp: bool = False, num_act
         return BoardState(
             games=everywhere(board.games, sharding.sharded(actors)),
             replay=everywhere(board.replay, sharded),
-            groups=sharding.sharded(actors),
-            iteration=replicated,
+            groups=everywhere(board.groups, sharding.sharded(actors)),
+            iteration=everywhere(board.iteration, replicated),
             block=block and block.replace(samples=everywhere(block.samples, sharded)),
         )
 
@@ -134,7 +134,7 @@ def state_shardings(mesh: Mesh, shapes: RunState, *, fsdp: bool = False, num_act
     )
     if shapes.actors is not None:
         params = everywhere(shapes.actors.params, sharding.replicated(actors))
-        placed = placed.replace(actors=Actors(params, replicated))
+        placed = placed.replace(actors=placed.actors.replace(params=params))
     return placed
 
 
