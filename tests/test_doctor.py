@@ -18,7 +18,7 @@ def test_tells_versions_devices_and_the_speed_of_a_mean(capsys):
 def test_tells_what_a_run_needs(capsys):
     assert doctor.run(["--megabytes", "0.1", "--config", "configs/smoke", *SMALL]) == 0
     said = capsys.readouterr().out
-    assert "hex:2: an iteration needs 0.00 GB on each of 2 device(s)" in said
+    assert "hex:2: an iteration needs 0.00 GB on each of its devices" in said
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,11 @@ from alphagat.training.memory import memory_limit, memory_needed
 
 
 class Cost(NamedTuple):
-    """Attributes:
-    flops: floating-point operations, forward and backward.
-    memory: bytes of parameters, gradients, inputs and all between.
+    """Says what a part of a network costs.
+
+    Attributes:
+      flops: floating-point operations, forward and backward.
+      memory: bytes of parameters, gradients, inputs and all between.
     """
 
     flops: float
