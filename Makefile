@@ -52,7 +52,7 @@ lock: $(STAMP)  ## write requirements.lock anew from pyproject.toml
 	printf 'jax==%s\n' 0.10.2 | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-annotate \
 		--constraints - --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
 
-bench: $(STAMP)  ## measure the speed of every part on 1, 2 and 8 devices
+bench: $(STAMP)  ## measure the speed of every part on 1, 2, 4 and 8 devices
 	$(BIN)/python benchmarks/throughput.py $(ARGS)
 
 docs: $(STAMP)  ## build the site into build/docs; warnings are errors

@@ -1,24 +1,34 @@
-"""Speed of every part on 1, 2 and 8 devices: `python benchmarks/throughput.py`, or `make bench`.
+"""Speed of every part on 1, 2, 4 and 8 devices, at one global batch: `python benchmarks/throughput.py`, `make bench`.
 
-Each number of devices gets a process of its own; within it the parts take turns, and each row is the median over
-the rounds, so that a noisy machine disturbs all rows alike. Compare within one table only.
+All take turns in one process, and each figure is the median over the rounds, so that a noisy machine disturbs all
+alike. In brackets: the median of the speed over that on the first number of devices in the same round. Compare within
+one table only.
 """
 
 import argparse
 import dataclasses
 import functools
-import json
-import resource
+import itertools
 import statistics
-import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
 
+from alphagat import sharding
 from alphagat.config import Config
+from alphagat.learner.loss import Batch
+from alphagat.learner.update import TrainState, make_health, make_update, mean_gradients
+from alphagat.search import Evaluation
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.iteration import make_iteration, play_and_store, program_arguments, run_iteration
+from alphagat.training.setup import make_params, make_setups
+from alphagat.training.state import init_state, over_board
 
 NETWORKS = {
     "GAT dense": {"name": "gat", "backend": "dense"},
@@ -41,43 +51,40 @@ def make_config(options: argparse.Namespace, devices: int, network: dict[str, st
     return config
 
 
-def measure(options: argparse.Namespace, devices: int) -> dict[str, float]:
-    """Returns the rows of one number of devices: rates per second, compile seconds and megabytes."""
-    from alphagat import sharding
+Parts = dict[str, tuple[Callable[[], object], float]]  # row: a call, and how many of its unit the call makes
 
-    sharding.configure_cpu_devices(devices)
-    rows: dict[str, float] = {}
-    parts: dict[str, tuple[Callable[[], object], float]] = {}  # row -> (a call, how many of its unit the call makes)
+
+def make_parts(options: argparse.Namespace, devices: int, folder: Path) -> Parts:
+    """Returns the rows of one number of devices."""
+    parts: Parts = {}
     for name, network in NETWORKS.items():
         config = make_config(options, devices, network)
         parts |= network_parts(name, config)
         if name == "GAT dense":
-            parts |= selfplay_parts(config, rows)
-    times: dict[str, list[float]] = {name: [] for name in parts}
+            parts |= run_parts(config, folder)
+    return parts
+
+
+def measure(options: argparse.Namespace, columns: dict[int, Parts]) -> dict[str, dict[int, list[float]]]:
+    """Returns rates per second, of each row, number of devices and round."""
+    rates: dict[str, dict[int, list[float]]] = {}
     for _ in range(options.rounds):
-        for name, (call, _units) in parts.items():
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
-    for name, (_call, units) in parts.items():
-        rows[name] = units / statistics.median(times[name])
-    ratios = zip(times["GAT dense, evaluations/s"], times["self-play, evaluations/s"], strict=True)
-    work = parts["self-play, evaluations/s"][1] / parts["GAT dense, evaluations/s"][1]
-    rows["self-play / GAT dense evaluations"] = statistics.median(work * bare / play for bare, play in ratios)
-    rows["peak memory of the process, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return rows
+        for row in columns[next(iter(columns))]:
+            for devices, parts in columns.items():
+                call, units = parts[row]
+                start = time.perf_counter()
+                call()
+                seconds = time.perf_counter() - start
+                rates.setdefault(row, {}).setdefault(devices, []).append(units / seconds)
+    bare, play = rates["GAT dense, evaluations/s"], rates["self-play, evaluations/s"]
+    rates["self-play / GAT dense evaluations"] = {
+        devices: [one / other for one, other in zip(play[devices], bare[devices], strict=True)] for devices in columns
+    }
+    return rates
 
 
 def network_parts(name: str, config: Config) -> dict:
     """Returns the bare network on as many positions as self-play evaluates at once, and updates on random batches."""
-    import jax
-    import jax.numpy as jnp
-
-    from alphagat import sharding
-    from alphagat.learner.loss import Batch
-    from alphagat.learner.update import TrainState, make_health, make_update, mean_gradients
-    from alphagat.training.setup import make_params, make_setups
-
     (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
     game, size, batch_size = setup.game, setup.plan.num_games, config.learner.batch_size
     repeats = max(config.search.num_simulations // 2, 1)
@@ -111,17 +118,8 @@ def network_parts(name: str, config: Config) -> dict:
     }
 
 
-def selfplay_parts(config: Config, rows: dict[str, float]) -> dict:
-    """Returns self-play with a network and without, and the whole iteration; adds what compiling it took to `rows`."""
-    import jax
-    import jax.numpy as jnp
-
-    from alphagat import sharding
-    from alphagat.search import Evaluation
-    from alphagat.training.iteration import make_iteration, play_and_store, program_arguments, run_iteration
-    from alphagat.training.setup import make_setups
-    from alphagat.training.state import init_state, over_board
-
+def run_parts(config: Config, folder: Path) -> Parts:
+    """Returns self-play with a network and without, the whole iteration, and a checkpoint until it is on disk."""
     (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
     state = init_state([setup], mesh)
     specs = sharding.REPLICATED, over_board(sharding.SHARDED, sharding.REPLICATED)
@@ -139,15 +137,20 @@ def selfplay_parts(config: Config, rows: dict[str, float]) -> dict:
 
     bare = dataclasses.replace(setup, evaluate=uniform)
     simulations = setup.plan.frames_per_iteration * config.search.num_simulations
-    start = time.perf_counter()
     iterate = make_iteration(setup, mesh).lower(*program_arguments(state)).compile()
-    rows["compiling the iteration, s"] = time.perf_counter() - start
     holder = [init_state([setup], mesh)]
 
     def iteration():
         holder[0], metrics, _ = run_iteration(iterate, holder[0])
         jax.block_until_ready(metrics)
 
+    checkpoints, steps = Checkpoints(folder / str(mesh.size), keep=1), itertools.count()
+
+    def save():
+        checkpoints.save(state, next(steps))
+        checkpoints.wait()
+
+    save()
     for _ in range(setup.plan.first_update_iteration + 1):  # until an iteration contains its updates
         iteration()
     return {
@@ -160,12 +163,12 @@ def selfplay_parts(config: Config, rows: dict[str, float]) -> dict:
             simulations + setup.plan.frames_per_iteration,
         ),
         "whole iteration, frames/s": (iteration, setup.plan.frames_per_iteration),
+        "checkpoint, MB/s": (save, sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / 1e6),
     }
 
 
 def warm(function: Callable, *arguments: object) -> Callable[[], object]:
     """Compiles `function` and returns a call of it that waits for its result."""
-    import jax
 
     def call():
         return jax.block_until_ready(function(*arguments))
@@ -177,35 +180,34 @@ def warm(function: Callable, *arguments: object) -> Callable[[], object]:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--board", default="connect_four")
-    parser.add_argument("--devices", default="1,2,8", help="comma-separated (default: %(default)s)")
+    parser.add_argument("--devices", default="1,2,4,8", help="comma-separated (default: %(default)s)")
     parser.add_argument("--width", type=int, default=48)
     parser.add_argument("--games", type=int, default=128)
     parser.add_argument("--simulations", type=int, default=32)
     parser.add_argument("--plies", type=int, default=2, help="per iteration (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)  # a child process: this many devices, JSON out
     return parser.parse_args()
 
 
 def main() -> None:
     options = parse_arguments()
-    if options.one:
-        sys.stdout.write(json.dumps(measure(options, options.one)) + "\n")
-        return
     counts = [int(count) for count in options.devices.split(",")]
-    columns = {}
-    for count in counts:
-        command = [sys.executable, *sys.argv, "--one", str(count)]
-        columns[count] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    sharding.configure_cpu_devices(max(counts))
+    with tempfile.TemporaryDirectory() as folder:
+        rates = measure(options, {count: make_parts(options, count, Path(folder)) for count in counts})
     size = f"width {options.width}, {options.games} games, {options.simulations} simulations"
     table = Table(title=f"{options.board}, {size}")
     table.add_column("")
     for count in counts:
         table.add_column(f"{count} device{'s' if count > 1 else ''}", justify="right")
-    for row in columns[counts[0]]:
-        values = [columns[count][row] for count in counts]
-        table.add_row(row, *(f"{value:.2f}" if value < 10 else f"{value:,.0f}" for value in values))
-    Console().print(table)
+    for row, by_devices in rates.items():
+        cells = []
+        for found in by_devices.values():
+            value = statistics.median(found)
+            ratio = statistics.median(one / first for one, first in zip(found, by_devices[counts[0]], strict=True))
+            cells.append(f"{value:.2f}" if value < 10 else f"{value:,.0f} ({ratio:.2f})")
+        table.add_row(row, *cells)
+    Console(width=160).print(table)
 
 
 if __name__ == "__main__":

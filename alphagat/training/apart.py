@@ -112,8 +112,8 @@ class ApartIterations:
 
     def _learn_arguments(self, state: RunState, number: int, iteration: int) -> tuple:
         board = state.boards[number]
-        learned = board.replace(games=None, groups=self._groups[number], block=None)
-        return state.train, learned, board.block, state.key, np.int32(iteration - 1)
+        learned = board.replace(games=None, groups=None, block=None)
+        return state.train, learned, board.block, self._groups[number], state.key, np.int32(iteration - 1)
 
     def _compile_play(self, number: int, state: RunState) -> stages.Compiled:
         program = make_play_program(self._setups[number], self._actors)
@@ -157,17 +157,22 @@ def make_play_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 
 
 def make_learn_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
-    """Returns the jitted `learn(train, board, block, root_key, iteration)` for the block of `iteration`, which gives
+    """Returns the jitted `learn(train, board, block, groups, root_key, iteration)` for the block of `iteration`, which gives
     what it changes (`train`, the replay, the board's iteration) and metrics; it consumes the first two.
     """
     everywhere, grouped = sharding.REPLICATED, sharding.SHARDED
     store_here = sharding.over_data(store, mesh, (grouped, grouped, everywhere), grouped)
 
     def learn(
-        train: TrainState, board: BoardState, block: Block, root_key: jax.Array, iteration: jax.Array
+        train: TrainState,
+        board: BoardState,
+        block: Block,
+        groups: jax.Array,
+        root_key: jax.Array,
+        iteration: jax.Array,
     ) -> tuple[TrainState, Replay, jax.Array, Metrics]:
         key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
-        group_keys, _ = draw_keys(setup, key, board.groups)
+        group_keys, _ = draw_keys(setup, key, groups)
         board = board.replace(replay=store_here(board.replay, block.samples, block.is_final))
         age = (train.step - block.params_step).astype(jnp.float32)
         train, metrics = update_parameters(setup, mesh, train, board, group_keys[:, 1])

@@ -1,0 +1,92 @@
+"""Devices that only play beside devices that only learn, against devices that do both: `python benchmarks/apart.py`.
+
+Seconds per iteration, medians over rounds that take turns, on the same devices. `after each other` waits for the actors
+before the learners begin: what is saved against it is what overlaps. The age is in updates.
+"""
+
+import argparse
+import statistics
+import time
+
+import jax
+from rich.console import Console
+from rich.table import Table
+
+from alphagat import commands, sharding
+from alphagat.training.apart import PARAMS_AGE, ApartIterations
+from alphagat.training.iteration import make_iteration, run_iteration
+from alphagat.training.setup import make_configured_mesh, make_setups
+from alphagat.training.state import init_state
+
+WARM_UP = 3  # iterations with updates
+
+
+def start_together(config):
+    (setup,), mesh = make_setups(config), make_configured_mesh(config)
+    holder, program = [init_state([setup], mesh)], make_iteration(setup, mesh)
+
+    def iterate():
+        holder[0], *_ = run_iteration(program, holder[0])
+        jax.block_until_ready(holder[0])
+        return {}
+
+    for _ in range(setup.plan.first_update_iteration + WARM_UP):
+        iterate()
+    return iterate
+
+
+def start_apart(config, *, overlaps: bool):
+    setups, mesh = make_setups(config), make_configured_mesh(config)
+    holder = [init_state(setups, mesh)]
+    iterations, count = ApartIterations(setups, mesh, holder[0], print), 0
+    if not overlaps:
+        play = iterations._play
+        iterations._play = [lambda *arguments: jax.block_until_ready(play[0](*arguments))]
+
+    def iterate():
+        nonlocal count
+        count += 1
+        holder[0], metrics, _ = iterations.run(holder[0], count)
+        jax.block_until_ready(holder[0])
+        return metrics
+
+    for _ in range(setups[0].plan.first_update_iteration + WARM_UP):
+        iterate()
+    return iterate
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", default="configs/connect_four.py", help="what runs (default: %(default)s)")
+    parser.add_argument("--devices", type=int, default=2, help="half of them play (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=10)
+    options = parser.parse_args()
+    sharding.configure_cpu_devices(options.devices)
+
+    def configured(actors: int):
+        flags = [f"--config.mesh.data={options.devices}", f"--config.mesh.actors={actors}"]
+        return commands.load_config(options.config, [*flags, "--config.num_iterations=10000"])
+
+    half = options.devices // 2
+    ways = {
+        "together": start_together(configured(0)),
+        "apart": start_apart(configured(half), overlaps=True),
+        "apart, after each other": start_apart(configured(half), overlaps=False),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    ages = []
+    for _ in range(options.rounds):
+        for name, iterate in ways.items():
+            start = time.perf_counter()
+            metrics = iterate()
+            seconds[name].append(time.perf_counter() - start)
+            ages += [float(metrics[PARAMS_AGE])] if PARAMS_AGE in metrics else []
+    table = Table("way", "s per iteration", "over together", title=f"{options.config}, {options.devices} devices")
+    for name, found in seconds.items():
+        ratio = statistics.median(one / other for one, other in zip(found, seconds["together"], strict=True))
+        table.add_row(name, f"{statistics.median(found):.3f}", f"{ratio:.2f}")
+    Console().print(table, f"age of the parameters that played: {statistics.median(ages):g} updates")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""How much longer iterations take because a checkpoint is written: `python benchmarks/checkpoint_stall.py`.
+
+A round is so many iterations as a config has between two checkpoints, once with a save at their beginning, whose files
+are written while they run, and once without; the order alternates. The stall is the median over the rounds of the
+difference over the time without. `held` is the part in which the loop itself waits for the save to begin.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+from rich.console import Console
+from rich.progress import track
+
+from alphagat import commands, sharding
+from alphagat.training.checkpoints import Checkpoints
+from alphagat.training.iteration import make_iteration, run_iteration
+from alphagat.training.setup import make_configured_mesh, make_setups
+from alphagat.training.state import init_state
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", default="configs/connect_four.py", help="what runs (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="of both kinds (default: %(default)s)")
+    options = parser.parse_args()
+    config = commands.load_config(options.config, [])
+    sharding.configure_cpu_devices(config.mesh.num_devices)
+    (setup,), mesh = make_setups(config), make_configured_mesh(config)
+    state, program = init_state([setup], mesh), make_iteration(setup, mesh)
+    for _ in range(setup.plan.first_update_iteration + 1):  # until an iteration contains its updates
+        state, *_ = run_iteration(program, state)
+    megabytes = sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / 1e6
+    stalls, held, seconds = [], [], []
+    with tempfile.TemporaryDirectory() as folder, Checkpoints(Path(folder), keep=1) as checkpoints:
+        checkpoints.save(state, 0)  # compiles the copy
+        checkpoints.wait()
+        for number in track(range(options.rounds), "rounds"):
+            times = {}
+            for saves in (True, False) if number % 2 else (False, True):
+                jax.block_until_ready(state)
+                start = time.perf_counter()
+                if saves:
+                    checkpoints.save(state, number + 1)
+                    held.append(time.perf_counter() - start)
+                for _ in range(config.checkpoint.every):
+                    state, *_ = run_iteration(program, state)
+                jax.block_until_ready(state)
+                times[saves] = time.perf_counter() - start
+                checkpoints.wait()
+            stalls.append(times[True] / times[False] - 1)
+            seconds.append(times[False])
+    Console().print(
+        f"{options.config}, a checkpoint of {megabytes:,.1f} MB every {config.checkpoint.every} iterations of "
+        f"{statistics.median(seconds) / config.checkpoint.every:.2f} s on {mesh.size} device(s): stall "
+        f"{statistics.median(stalls):.1%} ({min(stalls):.1%} to {max(stalls):.1%}), held "
+        f"{statistics.median(held):.3f} s, {statistics.median(held) / statistics.median(seconds):.2%}"
+    )
+
+
+if __name__ == "__main__":
+    main()
