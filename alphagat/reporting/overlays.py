@@ -10,25 +10,8 @@ from alphagat.games.base import Game
 from alphagat.graphs.topology import Topology
 from alphagat.serving.live_game import LiveGame
 
-POLICY, ATTENTION = "#7048e8", "#087f5b"
+POLICY = "#7048e8"
 LEAST_SHARE = 0.005  # of a move that is drawn
-FADED = 0.35
-
-
-def draw_over(picture: str, shapes: Sequence[str], *, faded: bool = False) -> str:
-    """Returns the drawing of a board with shapes over it.
-
-    Args:
-      faded: shows the board itself pale.
-    """
-    end = picture.index(">") + 1
-    board = picture[end:].removesuffix("</svg>")
-    return f'{picture[:end]}<g opacity="{FADED if faded else 1}">{board}</g>{"".join(shapes)}</svg>'
-
-
-def draw_policy(game: Game, state: Any, policy: np.ndarray) -> str:
-    """Returns the board with the share of each move, `[A]`, over it."""
-    return draw_over(game.render_svg(state), policy_shapes(game, state, policy))
 
 
 def policy_shapes(game: Game, state: Any, policy: np.ndarray) -> list[str]:
@@ -66,7 +49,7 @@ def line_shapes(game: Game, state: Any, actions: Sequence[int]) -> list[str]:
 
 
 def attention_shapes(places: np.ndarray, topology: Topology, weights: np.ndarray, max_edges: int) -> list[str]:
-    """Draws the strongest edges of one block or head, the weakest first.
+    """Draws the strongest edges of one block or head, the weakest first, in the colour of what they are put into.
 
     A wedge is wide at the node that attends, and its tip is at what it attends to; a disc is a node's own share.
 
@@ -91,12 +74,6 @@ def attention_shapes(places: np.ndarray, topology: Topology, weights: np.ndarray
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (start + side, start - side, tip))
         shapes.append(f'<polygon points="{points}" opacity="{0.1 + 0.8 * share**2:.2f}"/>')
     return shapes
-
-
-def draw_attention(game: Game, state: Any, weights: np.ndarray, max_edges: int = 60) -> str:
-    """Returns the board, pale, with the strongest of `[E]` attention weights over it, as `attention_shapes` has them."""
-    shapes = attention_shapes(game.node_places(state), game.topology, weights, max_edges)
-    return draw_over(game.render_svg(state), [f'<g fill="{ATTENTION}">', *shapes, "</g>"], faded=True)
 
 
 def _text(x: float, y: float, text: str, size: float) -> str:

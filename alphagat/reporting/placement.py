@@ -7,7 +7,7 @@ from alphagat.games import svg
 # Of devices 0, 1, ...; read well under white text.
 DEVICE_COLOURS = ("#1c7ed6", "#e8590c", "#2b8a3e", "#ae3ec9", "#c92a2a", "#0b7285", "#5f3dc4", "#846358")
 SHARED = "#868e96"  # where every device has all of the array
-WIDTH, HEIGHT, GAP = 240.0, 96.0, 3.0  # of a drawing, and between its parts
+WIDTH, HEIGHT, GAP = 240.0, 144.0, 3.0  # of a drawing, and between its parts
 
 
 def draw_placement(array: jax.Array) -> str:
