@@ -88,7 +88,7 @@ def draw_analysis(game: Game, state: Any, found: Analysis, width: float = 240.0)
 
 def attention_picture(game: Game, state: Any, weights: np.ndarray, caption: str, max_edges: int = 60) -> Picture:
     """Returns the board, pale, with the strongest of attention weights `[E]` over it (`attention_shapes`)."""
-    shapes = attention_shapes(game.node_places(state), game.topology, weights, max_edges)
+    shapes = attention_shapes(game, state, weights, max_edges)
     return Picture(game.render_svg(state), caption, [f'<g fill="{ATTENTION}">', *shapes, "</g>"], faded=True)
 
 

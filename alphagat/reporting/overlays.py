@@ -7,7 +7,6 @@ import numpy as np
 
 from alphagat.games import svg
 from alphagat.games.base import Game
-from alphagat.graphs.topology import Topology
 from alphagat.serving.live_game import LiveGame
 
 POLICY = "#7048e8"
@@ -48,15 +47,15 @@ def line_shapes(game: Game, state: Any, actions: Sequence[int]) -> list[str]:
     return list(shapes.values())[::-1]
 
 
-def attention_shapes(places: np.ndarray, topology: Topology, weights: np.ndarray, max_edges: int) -> list[str]:
+def attention_shapes(game: Game, state: Any, weights: np.ndarray, max_edges: int) -> list[str]:
     """Draws the strongest edges of one block or head, the weakest first, in the colour of what they are put into.
 
     A wedge is wide at the node that attends, and its tip is at what it attends to; a disc is a node's own share.
 
     Args:
-      places: `[V, 4]`, as `Game.node_places` gives them.
       weights: `[E]`; an edge of weight 0 is not drawn.
     """
+    places, topology = game.node_places(state), game.topology
     shown = ~np.isnan(places[topology.senders, 0]) & ~np.isnan(places[topology.receivers, 0])
     edges = np.flatnonzero(shown & (weights > 0))
     edges = edges[np.argsort(weights[edges], kind="stable")][-max_edges:]

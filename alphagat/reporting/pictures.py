@@ -84,7 +84,7 @@ def _draw_attention(agent: Agent, moment: Moment) -> str:
     own = topology.senders == topology.receivers
     figures = []
     for block, each in enumerate(weights):
-        shapes = attention_shapes(places, topology, each, MAX_EDGES)
+        shapes = attention_shapes(agent.game, moment.state, each, MAX_EDGES)
         caption = f"<span>block {block + 1}</span><b>{100 * each[own].mean():.0f} % on itself</b>"
         picture = f'{board}<g class="looks">{"".join(shapes)}</g></svg>'
         figures.append(f"<figure>{picture}<figcaption>{caption}</figcaption></figure>")
