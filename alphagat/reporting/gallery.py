@@ -56,7 +56,7 @@ def gallery(pictures: Sequence[Picture], columns: int, width: float = 150.0) -> 
             for number, text in enumerate(each.caption.splitlines()):
                 shapes.append(svg.label(left + width / 2, bottom + (number + 0.8) * LINE, html.escape(text)))
         top = bottom + max(len(each.caption.splitlines()) for each in row) * LINE + GAP
-    return svg.document(min(columns, len(pictures)) * (width + GAP) - GAP, top, shapes)
+    return svg.document(min(columns, len(pictures)) * (width + GAP) - GAP, top, ["".join(shapes)])
 
 
 def draw_game(game: Game, moves: Sequence[str], number: int = 6, columns: int = 6, width: float = 140.0) -> str:
@@ -99,4 +99,4 @@ def _size(drawing: str) -> tuple[float, float]:
 
 
 def _inside(drawing: str) -> str:
-    return drawing[drawing.index(">") + 1 :].removesuffix("</svg>").strip()
+    return drawing[drawing.index(">") + 1 :].removesuffix("</svg>").replace("\n", "")
