@@ -58,7 +58,7 @@ ENDS = {
             games == [8, 8]
             and llr != 0
             and elo["mcts:2"] == 0 < elo["4 simulations"]
-            and len(elo) == 4
+            and len(elo) == 3
             and share > 0.5
             and text.startswith("(;FF[4]")
         ),
