@@ -2,12 +2,12 @@
 
 import html
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
 
 from alphagat.games.base import Game
+from alphagat.reporting.overlays import attention_shapes
 from alphagat.reporting.samples import NUM_SIMULATIONS, Moment, SampleGame, play_samples
 from alphagat.serving.attention import has_attention, make_attention
 from alphagat.training.agent import Agent
@@ -73,7 +73,6 @@ def _value(game: Game, moment: Moment) -> str:
 def _draw_attention(agent: Agent, moment: Moment) -> str:
     """Returns one figure per block: along which edges of the board each node attends to others, the mean over heads.
 
-    A wedge is wide at the node that attends, and its tip is at what it attends to; a disc is a node's own share.
     Empty where the network has no attention, or the game does not say where its nodes are.
     """
     places = agent.game.node_places(moment.state)
@@ -85,29 +84,8 @@ def _draw_attention(agent: Agent, moment: Moment) -> str:
     own = topology.senders == topology.receivers
     figures = []
     for block, each in enumerate(weights):
-        shapes = _wedges(places, topology, each)
+        shapes = attention_shapes(agent.game, moment.state, each, MAX_EDGES)
         caption = f"<span>block {block + 1}</span><b>{100 * each[own].mean():.0f} % on itself</b>"
         picture = f'{board}<g class="looks">{"".join(shapes)}</g></svg>'
         figures.append(f"<figure>{picture}<figcaption>{caption}</figcaption></figure>")
     return f'<div class="boards attention">{"".join(figures)}</div>'
-
-
-def _wedges(places: np.ndarray, topology: Any, weights: np.ndarray) -> Sequence[str]:
-    """Draws the strongest edges of one block, the weakest first; `weights` is `[E]`."""
-    shown = ~np.isnan(places[topology.senders, 0]) & ~np.isnan(places[topology.receivers, 0])
-    edges = np.flatnonzero(shown)
-    edges = edges[np.argsort(weights[edges], kind="stable")][-MAX_EDGES:]
-    size, strongest = np.nanmedian(places[:, 2:]), weights[edges].max(initial=1e-9)
-    shapes = []
-    for edge in edges:
-        share = (weights[edge] / strongest) ** 0.5  # so the areas of discs are as the weights
-        start, tip = places[topology.receivers[edge], :2], places[topology.senders[edge], :2]
-        if topology.senders[edge] == topology.receivers[edge]:
-            radius = 0.2 * size * share
-            shapes.append(f'<circle cx="{tip[0]:.1f}" cy="{tip[1]:.1f}" r="{radius:.1f}" opacity=".8"/>')
-            continue
-        along = (tip - start) / max(float(np.hypot(*(tip - start))), 1e-9)
-        side = np.array([-along[1], along[0]]) * 0.13 * size * share
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (start + side, start - side, tip))
-        shapes.append(f'<polygon points="{points}" opacity="{0.1 + 0.8 * share**2:.2f}"/>')
-    return shapes

@@ -157,8 +157,8 @@ def make_play_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 
 
 def make_learn_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
-    """Returns the jitted `learn(train, board, block, groups, root_key, iteration)` for the block of `iteration`, which gives
-    what it changes (`train`, the replay, the board's iteration) and metrics; it consumes the first two.
+    """Returns the jitted `learn(train, board, block, groups, root_key, iteration)` for the block of `iteration`, which
+    gives what it changes (`train`, the replay, the board's iteration) and metrics; it consumes the first two.
     """
     everywhere, grouped = sharding.REPLICATED, sharding.SHARDED
     store_here = sharding.over_data(store, mesh, (grouped, grouped, everywhere), grouped)

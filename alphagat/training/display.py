@@ -44,7 +44,10 @@ def make_display(total_iterations: int, board: str, console: Console | None = No
       board: its name, shown.
       console: where to; standard output when None.
     """
-    console = console or Console()
+    if console is None:
+        console = Console()
+        if console.is_jupyter:  # where Rich makes a page of each line, and the kernel calls itself a terminal
+            console = Console(force_jupyter=False, force_terminal=False)
     kind = LiveDisplay if console.is_terminal and not console.is_dumb_terminal else PlainDisplay
     return kind(total_iterations, board, console)
 

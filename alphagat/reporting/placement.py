@@ -1,0 +1,53 @@
+"""Where the parts of an array lie, as a drawing."""
+
+import jax
+
+from alphagat.games import svg
+
+# Of devices 0, 1, ...; read well under white text.
+DEVICE_COLOURS = ("#1c7ed6", "#e8590c", "#2b8a3e", "#ae3ec9", "#c92a2a", "#0b7285", "#5f3dc4", "#846358")
+SHARED = "#868e96"  # where every device has all of the array
+WIDTH, HEIGHT, GAP = 240.0, 144.0, 3.0  # of a drawing, and between its parts
+
+
+def draw_placement(array: jax.Array) -> str:
+    """Returns an SVG document: the array as a sheet, cut into its parts, with the devices that hold each.
+
+    Rows go down. The sheet has two axes of the array: those that are split, first of all.
+    """
+    parts = _parts(array)
+    axes = sorted(range(array.ndim), key=lambda axis: (len({part[axis] for part in parts}) == 1, axis))[:2]
+    down, right = (*sorted(axes), None, None)[:2]
+    shapes = []
+    for part, devices in parts.items():
+        top, bottom = _extent(array, part, down, HEIGHT)
+        left, end = _extent(array, part, right, WIDTH)
+        colour = SHARED if len(parts) == 1 and len(devices) > 1 else DEVICE_COLOURS[devices[0] % len(DEVICE_COLOURS)]
+        shapes.append(svg.rectangle(left, top, end - left - GAP, bottom - top - GAP, 3, colour))
+        size = min(15.0, 0.85 * (bottom - top - GAP), 1.5 * (end - left - GAP) / len(_names(devices)))
+        place = f'x="{(left + end - GAP) / 2:.1f}" y="{(top + bottom - GAP) / 2:.1f}" dy=".36em"'
+        look = f'text-anchor="middle" font-size="{size:.1f}" font-weight="600" fill="#ffffff"'
+        shapes.append(f"<text {place} {look}>{_names(devices)}</text>")
+    return svg.document(WIDTH, HEIGHT, shapes)
+
+
+def _parts(array: jax.Array) -> dict[tuple[tuple[int, int], ...], list[int]]:
+    """Returns the devices that hold each part, a range of indices per axis."""
+    parts: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for device, index in array.sharding.devices_indices_map(array.shape).items():
+        ranges = tuple(each.indices(size)[:2] for each, size in zip(index or (), array.shape))
+        parts.setdefault(ranges, []).append(device.id)
+    return {part: sorted(parts[part]) for part in sorted(parts)}
+
+
+def _extent(array: jax.Array, part: tuple, axis: int | None, pixels: float) -> tuple[float, float]:
+    if axis is None:
+        return 0.0, pixels
+    return tuple(pixels * end / array.shape[axis] for end in part[axis])
+
+
+def _names(devices: list[int]) -> str:
+    """Writes numbers, three or more in a row as a range: `0 2 4`, `0-7`."""
+    if len(devices) > 2 and devices == list(range(devices[0], devices[-1] + 1)):
+        return f"{devices[0]}-{devices[-1]}"
+    return " ".join(map(str, devices))

@@ -1,0 +1,64 @@
+"""Runs notebooks from start to end, and keeps what they show: `python notebooks/run.py notebooks/*.ipynb`."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS = 1200  # for a cell, at most
+# What differs from one machine, front end or time to the next.
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def execute(
+    file: Path, folder: Path, more: Sequence[str] = (), variables: Mapping[str, str] = os.environ
+) -> nbformat.NotebookNode:
+    """Runs a notebook, as it stands in `file`, in a kernel of its own whose folder is `folder`, on this source tree.
+
+    Args:
+      more: cells to run after its own.
+      variables: of the kernel's environment.
+
+    Raises:
+      CellExecutionError: a cell has failed.
+    """
+    notebook = nbformat.read(file, as_version=4)
+    notebook.cells += [nbformat.v4.new_code_cell(source) for source in more]
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS,
+        record_timing=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    return client.execute(env={**variables, "PYTHONPATH": str(ROOT)})
+
+
+def clean(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
+    """Drops what a run leaves beside outputs; in these, paths become relative, or begin with `~`."""
+    text = nbformat.writes(notebook).replace(f"{folder}/", "").replace(str(Path.home()), "~")
+    notebook = nbformat.reads(text, as_version=4)
+    notebook.metadata = nbformat.from_dict(METADATA)
+    for cell in notebook.cells:
+        cell.metadata = nbformat.from_dict({})
+    return notebook
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path)
+    for file in parser.parse_args().files:
+        with tempfile.TemporaryDirectory() as folder:
+            nbformat.write(clean(execute(file, Path(folder)), Path(folder)), file)
+
+
+if __name__ == "__main__":
+    main()

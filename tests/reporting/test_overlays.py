@@ -1,0 +1,47 @@
+"""What is drawn over boards: at the right places, as large as the numbers say."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import jax
+import numpy as np
+
+from alphagat.games import make_game, svg
+from alphagat.reporting.overlays import line_shapes, policy_shapes
+from alphagat.serving.live_game import LiveGame
+
+
+def elements(shapes) -> list[ET.Element]:
+    return list(ET.fromstring(f"<g>{''.join(shapes)}</g>").iter())
+
+
+def test_discs_of_a_policy_have_its_shares_as_areas():
+    game = make_game("hex:3")
+    state, policy = jax.device_get(game.init(jax.random.key(0))), np.zeros(9)
+    policy[[2, 4, 7]] = 0.64, 0.357, 0.003
+    shapes = elements(policy_shapes(game, state, policy))
+    discs = {(float(each.get("cx", 0)), float(each.get("cy", 0))): each for each in shapes if each.tag == "circle"}
+    places = [tuple(place.round(1)) for place in game.action_places(state)[:, :2]]
+    assert set(discs) == {places[2], places[4]}  # what is too little is left out
+    radii = [float(discs[places[action]].get("r", 0)) for action in (2, 4)]
+    assert abs((radii[1] / radii[0]) ** 2 - 0.357 / 0.64) < 0.01
+    assert [each.text for each in shapes if each.tag == "text"] == ["36", "64"]
+
+
+def test_a_line_is_numbered_in_the_colours_of_its_players():
+    game = make_game("connect_four")
+    played = LiveGame(game)
+    played.play("4")
+    shapes = elements(line_shapes(game, played.position.state, [3, 3, 0, -1, 5]))
+    discs = [each for each in shapes if each.tag == "circle"]
+    assert [each.text for each in shapes if each.tag == "text"] == ["3", "2", "1"]
+    assert [each.get("fill") for each in discs] == [svg.COLOURS[player] for player in (1, 0, 1)]
+    heights = [float(each.get("cy", 0)) for each in discs]
+    assert heights[0] > heights[2] > heights[1]  # the second stone lies on the first, the third on the ground
+
+
+def test_a_line_ends_with_the_game():
+    game = make_game("tic_tac_toe")
+    state = LiveGame(game).position.state
+    shapes = "".join(line_shapes(game, state, [0, 3, 1, 4, 2, 5, 6]))
+    assert re.findall(r">(\d)<", shapes) == ["5", "4", "3", "2", "1"]

@@ -1,0 +1,152 @@
+"""Every notebook runs from start to end in its quick version, and what it says then is true."""
+
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from notebooks.run import METADATA, execute
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted((ROOT / "notebooks").glob("*.ipynb"))
+ADDRESS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+MAX_BYTES = 300_000
+MACHINE = re.compile(r"(?<![\w.~])/(home|root|Users|tmp|work|mnt|opt|var)/")
+# By notebook: what its variables are at the end, as an expression, and what has to be true of it.
+ENDS = {
+    "01_train": (
+        "[line['iteration'] for line in lines], len(starts), result.num_games, "
+        "record.moves[-1] in agent.game.action_names",
+        lambda iterations, starts, games, named: (
+            (iterations, starts, games, named) == ([*range(1, len(iterations) + 1)], 2, 8, True)
+            and len(iterations) == 8
+        ),
+    ),
+    "02_play_and_attention": (
+        "played.is_over, len(values), weights.sum(axis=-1).tolist(), agent.game.topology.num_nodes",
+        lambda is_over, plies, sums, nodes: (
+            is_over and plies > 0 and all(total == pytest.approx(nodes, rel=1e-4) for block in sums for total in block)
+        ),
+    ),
+    "03_size_transfer": (
+        "SIZES, {size: each.interval for size, each in results.items()}, "
+        "[curve[-1]['train/policy_loss'] for curve in curves.values()]",
+        lambda sizes, intervals, losses: (
+            [*intervals] == [str(size) for size in sizes]
+            and all(0 <= low < high <= 1 for low, high in intervals.values())
+            and losses[0] != losses[1]
+        ),
+    ),
+    "04_eight_devices": (
+        "NUM_DEVICES, same_positions, differences",
+        lambda devices, same, differences: (
+            devices == 8
+            and same > 0.95
+            and len(differences) == 3
+            and max(differences.values()) < 1e-4
+            and min(differences.values()) > 0
+        ),
+    ),
+    "05_evaluate": (
+        "[each.num_games for each in results.values()], tests[-1].llr, "
+        "{name: each.elo for name, each in ratings.items()}, shares['best_move_search'], to_text(records[0])",
+        lambda games, llr, elo, share, text: (
+            games == [8, 8]
+            and llr != 0
+            and elo["mcts:2"] == 0 < elo["4 simulations"]
+            and len(elo) == 3
+            and share > 0.5
+            and text.startswith("(;FF[4]")
+        ),
+    ),
+}
+
+
+def sources(file: Path, kind: str) -> list[str]:
+    return [cell.source for cell in nbformat.read(file, as_version=4).cells if cell.cell_type == kind]
+
+
+SAYS = {"01_train": ("\nresumed after iteration ",), "03_size_transfer": ("\nstarts from the weights of hex\n",)}
+
+
+def test_every_notebook_is_checked():
+    assert [file.stem for file in FILES] == list(ENDS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_it_is_clean(file):
+    notebook = nbformat.read(file, as_version=4)
+    nbformat.validate(notebook)
+    assert notebook.metadata == METADATA
+    assert all(cell.metadata == {} for cell in notebook.cells)
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
+        texts = [
+            output.get("text", ""),
+            *(text for kind, text in output.get("data", {}).items() if kind != "image/png"),
+        ]
+        assert not MACHINE.search("\n".join(texts))
+    assert file.stat().st_size < MAX_BYTES
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_what_it_shows_is_of_a_full_run_without_errors(file):
+    cells = [cell for cell in nbformat.read(file, as_version=4).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == [*range(1, len(cells) + 1)]
+    outputs = [output for cell in cells for output in cell.outputs]
+    assert not [each for each in outputs if each.output_type == "error" or each.get("name") == "stderr"]
+    assert sum("image/svg+xml" in each.get("data", {}) for each in outputs) >= 1
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_it_says_where_it_comes_from_and_has_its_switches(file):
+    """The address of the project stands in `pyproject.toml`; badges and installation have to agree with it."""
+    repository = ADDRESS.removeprefix("https://github.com/")
+    badge = f"(https://colab.research.google.com/github/{repository}/blob/main/notebooks/{file.name})"
+    text, code = sources(file, "markdown"), sources(file, "code")
+    assert badge in text[0].splitlines()[0]
+    assert f"git+{ADDRESS}" in code[0]
+    assert re.search(r'^DEVICE = "(auto|cpu)"', code[1], re.MULTILINE)
+    assert re.search(r'^QUICK = os\.environ\.get\("ALPHAGAT_NOTEBOOK"\) == "quick"', code[1], re.MULTILINE)
+    readme = (ROOT / "README.md").read_text()
+    assert badge in readme
+    assert f"(notebooks/{file.name})" in readme
+    for name in re.findall(r"\]\((\w+\.ipynb)\)", "".join(text)):
+        assert (file.parent / name).exists()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_it_runs(file, compiled, tmp_path):
+    expression, is_true = ENDS[file.stem]
+    variables = os.environ | {
+        "ALPHAGAT_NOTEBOOK": "quick",
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+        "JAX_PLATFORMS": "cpu",
+        "JAX_COMPILATION_CACHE_DIR": str(compiled),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+    }
+    before = files_here()
+    notebook = execute(file, tmp_path, [f"import json\n\nprint(json.dumps([{expression}]))"], variables)
+    printed = text_of(notebook)
+    assert is_true(*json.loads(printed.splitlines()[-1]))
+    assert all(each in printed for each in SAYS.get(file.stem, ()))
+    assert files_here() == before
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("compiled")
+
+
+def files_here() -> set[Path]:
+    return {file for folder in (ROOT, ROOT / "notebooks") for file in folder.glob("[!._]*")}
+
+
+def text_of(notebook: nbformat.NotebookNode) -> str:
+    """Returns what its cells have printed."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return "".join(output.get("text", "") for cell in cells for output in cell.outputs)
