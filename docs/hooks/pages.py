@@ -48,7 +48,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Leads links to files of the repository to their pages; one without a page stays, and MkDocs tells of it."""
     here = page.file.src_uri
-    file = SOURCES[here].file if here in SOURCES else DOCS + here
+    at_root = here.startswith("notebooks/")  # where the notebook of a page stands
+    file = SOURCES[here].file if here in SOURCES else here if at_root else DOCS + here
 
     def lead(link: re.Match[str]) -> str:
         path, anchor = link[1] or "", link[2] or ""
@@ -91,6 +92,8 @@ def _page_of(file: str, anchor: str, files: Files) -> str | None:
     """Returns the page, and maybe the place on it, that shows a file of the repository or an anchor in it."""
     if file.endswith(".py"):
         return _reference_of(Path(file), files)
+    if file.endswith(".ipynb"):
+        return file.removesuffix(".ipynb") + ".md"
     pages = [page for page, source in SOURCES.items() if source.file == file]
     for page in pages:
         headings = HEADING.findall(text_of(SOURCES[page])) if anchor else []
