@@ -120,14 +120,12 @@ def test_it_says_where_it_comes_from_and_has_its_switches(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_it_runs(file, compiled, tmp_path):
+def test_it_runs(file, tmp_path):
     expression, is_true = ENDS[file.stem]
     variables = os.environ | {
         "ALPHAGAT_NOTEBOOK": "quick",
         "IPYTHONDIR": str(tmp_path / "ipython"),
         "JAX_PLATFORMS": "cpu",
-        "JAX_COMPILATION_CACHE_DIR": str(compiled),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
     }
     before = files_here()
     notebook = execute(file, tmp_path, [f"import json\n\nprint(json.dumps([{expression}]))"], variables)
@@ -135,11 +133,6 @@ def test_it_runs(file, compiled, tmp_path):
     assert is_true(*json.loads(printed.splitlines()[-1]))
     assert all(each in printed for each in SAYS.get(file.stem, ()))
     assert files_here() == before
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("compiled")
 
 
 def files_here() -> set[Path]:

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import sys
 from collections.abc import Callable, Sequence
 
 from jax import stages
@@ -46,7 +47,8 @@ def compile_to_fit(
             f"config.learner.num_micro_batches={asked} does not divide the {share} positions of a batch that each "
             "device computes: set it to a divisor, or to 0 for as many as it takes"
         )
-    for count in [asked] if asked else [n for n in range(1, share + 1) if share % n == 0]:
+    counts = [asked] if asked else [n for n in range(setup.least_micro_batches, share + 1) if share % n == 0]
+    for count in counts:
         compiled = lower(with_micro_batches(setup, count)).compile()
         needed = memory_needed(compiled)
         if not limit or not needed or needed <= limit:
@@ -60,6 +62,28 @@ def compile_to_fit(
         f"config.learner.batch_size={setup.config.learner.batch_size}: the program of {setup.game.name} does not fit "
         f"into the {limit / 1e9:,.2f} GB of a device; set num_micro_batches to 0, remat to true, or take fewer games"
     )
+
+
+def with_less_memory(setups: Sequence[Setup], mesh: Mesh, error: Exception) -> tuple[Setup, ...]:
+    """Returns setups of twice as many micro-batches, after a program ran out of memory although it was planned to fit.
+
+    Raises:
+      UserError: the number of micro-batches is the config's, or cannot grow.
+      JaxRuntimeError: it was another error.
+    """
+    reason = str(error).strip().split("\n")[0][:200]
+    if "RESOURCE_EXHAUSTED" not in reason:
+        raise error
+    learner, least = setups[0].config.learner, 2 * setups[0].least_micro_batches
+    num_learners = mesh.shape[sharding.DATA] - setups[0].config.mesh.actors
+    if learner.num_micro_batches or least > learner.batch_size // num_learners:
+        fix = "set it to 0, for as many as it takes" if learner.num_micro_batches else "take fewer games"
+        raise UserError(
+            f"config.learner.num_micro_batches={learner.num_micro_batches}: a device ran out of memory ({reason}); "
+            f"{fix}"
+        ) from error
+    sys.stderr.write(f"a device ran out of memory ({reason}): at least {least} micro-batches from now on\n")
+    return tuple(dataclasses.replace(setup, least_micro_batches=least) for setup in setups)
 
 
 def with_micro_batches(setup: Setup, count: int) -> Setup:

@@ -21,7 +21,7 @@ from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.preemption import Preempted
 from alphagat.training.apart import ApartIterations
 from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints, set_aside
-from alphagat.training.compilation import compile_iterations
+from alphagat.training.compilation import compile_iterations, with_less_memory
 from alphagat.training.display import make_display
 from alphagat.training.iteration import run_iteration
 from alphagat.training.matches import Matches
@@ -60,15 +60,20 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
         mesh = make_configured_mesh(config)
         setups = make_setups(config)
         check_groups(config, mesh)
-        for rollback in range(MAX_ROLLBACKS + 1):
+        rollbacks = 0
+        while True:
             try:
-                return _train(setups, mesh, workdir, profiler, rollback)
+                return _train(setups, mesh, workdir, profiler, rollbacks)
             except Diverged as error:
-                reason = str(error)
-        raise UserError(
-            f"config.learner.learning_rate={config.learner.learning_rate}: {reason}, also after the run went back "
-            f"{MAX_ROLLBACKS} times to its last checkpoint; set it lower, in another --workdir"
-        )
+                if rollbacks == MAX_ROLLBACKS:
+                    rate = f"config.learner.learning_rate={config.learner.learning_rate}"
+                    raise UserError(
+                        f"{rate}: {error}, also after the run went back {MAX_ROLLBACKS} times to its last checkpoint; "
+                        "set it lower, in another --workdir"
+                    ) from error
+                rollbacks += 1
+            except jax.errors.JaxRuntimeError as error:
+                setups = with_less_memory(setups, mesh, error)
 
 
 def _train(setups: Sequence[Setup], mesh: Mesh, workdir: str | os.PathLike, profiler: Profiler, rollback: int) -> None:

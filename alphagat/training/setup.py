@@ -24,7 +24,10 @@ from alphagat.training.stages import pipeline
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """Everything static about one board of a run; `config`, `schedule` and `optimizer` are common to its boards."""
+    """Everything static about one board of a run; `config`, `schedule` and `optimizer` are common to its boards.
+
+    `least_micro_batches`: where the config leaves their number open, what did not run out of memory before.
+    """
 
     config: Config
     game: Game
@@ -33,6 +36,7 @@ class Setup:
     evaluate: Evaluator
     schedule: optax.Schedule
     optimizer: optax.GradientTransformation
+    least_micro_batches: int = 1
 
 
 def make_setups(config: Config) -> tuple[Setup, ...]:

@@ -2,13 +2,15 @@
 
 import dataclasses
 
+import jax
 import pytest
 
 from alphagat import sharding
 from alphagat.errors import UserError
-from alphagat.training import compilation
-from alphagat.training.compilation import compile_iterations
+from alphagat.training import compilation, loop
+from alphagat.training.compilation import compile_iterations, with_less_memory
 from alphagat.training.memory import memory_needed
+from alphagat.training.metrics import read_metrics
 from alphagat.training.setup import make_setups
 from alphagat.training.state import init_state
 from tests.training.tiny import tiny_config
@@ -68,3 +70,47 @@ def test_what_never_fits_is_refused(count: int):
 def test_micro_batches_divide_the_share_of_a_device():
     with pytest.raises(UserError, match=r"config\.learner\.num_micro_batches=3 does not divide the 256 positions"):
         compile_with(3)
+
+
+OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8.00GiB."
+
+
+def test_what_runs_out_of_memory_goes_on_with_smaller_parts(tmp_path, monkeypatch, capsys):
+    """From its last checkpoint, after a plan that did not hold."""
+    config, seen = tiny_config(), []
+    config.mesh.data, config.learner.num_micro_batches = 1, 0
+    config.num_iterations, config.evaluation.every = 3, 0
+    run_iteration, make = loop.run_iteration, compilation.make_iteration
+
+    def exhaust(program, state, board):
+        if len(seen) == 1 and int(state.iteration) == 2:
+            raise jax.errors.JaxRuntimeError(OUT_OF_MEMORY)
+        return run_iteration(program, state, board)
+
+    def note(setup, mesh):
+        seen.append(setup.config.learner.num_micro_batches)
+        return make(setup, mesh)
+
+    monkeypatch.setattr(loop, "run_iteration", exhaust)
+    monkeypatch.setattr(compilation, "make_iteration", note)
+    loop.train(config, tmp_path)
+    assert seen == [1, 2]
+    assert [line["iteration"] for line in read_metrics(tmp_path)] == [1, 2, 3]
+    said = capsys.readouterr()
+    assert "Out of memory" in said.err
+    assert "at least 2 micro-batches" in said.err
+    assert "resumed after iteration 2" in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("num_micro_batches", "message", "error", "reason"),
+    [
+        (1, OUT_OF_MEMORY, UserError, r"num_micro_batches=1: a device ran out of memory .* set it to 0"),
+        (0, "INTERNAL: something else", jax.errors.JaxRuntimeError, "something else"),
+    ],
+)
+def test_what_smaller_parts_do_not_mend_is_told(num_micro_batches, message, error, reason):
+    config = tiny_config()
+    config.learner.num_micro_batches = num_micro_batches
+    with pytest.raises(error, match=reason):
+        with_less_memory(make_setups(config), sharding.make_mesh(1), jax.errors.JaxRuntimeError(message))
