@@ -4,7 +4,7 @@ import jax
 import pytest
 
 import alphagat
-from alphagat import match, sharding
+from alphagat import config_validation, match, sharding
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import random_player
@@ -21,12 +21,17 @@ def test_every_network_is_tested():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_tells_where_it_comes_from(name):
     agent = alphagat.load(name)
-    card = (weights.FOLDER / "README.md").read_text()
-    section = card[card.index(f"## {name}\n") :].split("\n## ")[0]
-    assert "python -m alphagat.main --config configs/" in section
-    assert f"iteration {agent.iteration}" in section
+    card = (weights.FOLDER / f"{name}.md").read_text()
+    assert card.startswith("---\nlicense: apache-2.0\nlibrary_name: alphagat\n")
+    assert f"- {agent.game.topology.vocabulary.family}\n---\n" in card
+    assert f'alphagat.load("{name}")' in card
+    assert "python -m alphagat.main --config configs/" in card
+    assert f"iteration {agent.iteration}" in card
     num_parameters = sum(leaf.size for leaf in jax.tree.leaves(agent.params))
-    assert f"{num_parameters:,} parameters" in section
+    assert f"{num_parameters:,} parameters" in card
+    for field, _ in config_validation.changes(agent.config):
+        assert f"| `{field.path}` | `{field.value}` |" in card
+    assert f"({name}.md)" in (weights.FOLDER / "README.md").read_text()
     assert (weights.FOLDER / f"{name}{weights.ENDING}").stat().st_size < 2e6
 
 
