@@ -31,7 +31,7 @@ from alphagat.training.setup import make_setups
 
 ROOT = Path(__file__).parents[1]
 TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # no two runs share them
-FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=3", "--config.num_iterations=24")
+FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=6", "--config.num_iterations=12")
 
 
 def command(config: str, workdir: Path) -> list[str]:
