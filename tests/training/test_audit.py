@@ -14,7 +14,8 @@ from tests.training.tiny import tiny_config
 
 # Ends; cuts with a named result, and targets that bootstrap from a search. The loop audits every family that it trains
 # in tests/test_configs.py.
-RUNS = {"hex:2": {}, "go:5": {"max_plies": 6, "plies_per_iteration": 4, "value_lambda": 0.7}}
+CUT = "mnk:4x4x4"
+RUNS = {"hex:2": {}, CUT: {"max_plies": 6, "plies_per_iteration": 4, "value_lambda": 0.7}}
 
 
 def audits_of(board: str, changes: dict, iterations: int):
@@ -36,7 +37,7 @@ def test_what_is_right_passes(board: str):
     for audit in audits:
         auditor.check(audit)
     assert any(np.asarray(audit.history.ended).any() for audit in audits)
-    assert any(np.asarray(audit.history.truncated).any() for audit in audits) == (board == "go:5")
+    assert any(np.asarray(audit.history.truncated).any() for audit in audits) == (board == CUT)
 
 
 def wrong_at(index, change):
