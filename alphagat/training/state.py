@@ -1,5 +1,6 @@
 """The state of a run: all that a checkpoint holds."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -142,17 +143,19 @@ def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
     """Returns the sharding of each leaf of parameters, or of what an optimizer keeps of them: split along `model`, and
     into slices along `stage`, and with `fsdp` also along `data`.
     """
-    sliced = [
-        axis for axis, applies in ((sharding.STAGE, True), (sharding.DATA, fsdp)) if applies and mesh.shape[axis] > 1
-    ]
+    candidates = (sharding.STAGE, sharding.DATA) if fsdp else (sharding.STAGE,)
+    together = tuple(axis for axis in candidates if mesh.shape[axis] > 1)
 
     def split(path: tuple[Any, ...], leaf: Any) -> NamedSharding:
-        axes: list[str | None] = [None] * leaf.ndim
+        axes: list[Any] = [None] * leaf.ndim
         if mesh.shape[sharding.MODEL] > 1 and (dimension := model_dimension(path, leaf)) is not None:
             axes[dimension] = sharding.MODEL
-        for axis in sliced:
-            if (dimension := slice_dimension(leaf, mesh.shape[axis], axes)) is not None:
-                axes[dimension] = axis
+        # One dimension takes all slices, or where none divides into so many, those of the first axis.
+        for sliced in (together, together[:1]):
+            num_slices = math.prod(mesh.shape[axis] for axis in sliced)
+            if num_slices > 1 and (dimension := slice_dimension(leaf, num_slices, axes)) is not None:
+                axes[dimension] = sliced
+                break
         return NamedSharding(mesh, PartitionSpec(*axes)) if any(axes) else sharding.replicated(mesh)
 
     return jax.tree_util.tree_map_with_path(split, shapes)

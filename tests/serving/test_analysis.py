@@ -72,8 +72,8 @@ def test_tells_what_stands_in_the_tree(algorithm):
     output, tree = search_with_tree(algorithm, states)
     assert (analysis.visits.sum(axis=1) == NUM_SIMULATIONS).all()
     np.testing.assert_array_equal(analysis.visits, tree.children_visits[:, 0])
-    np.testing.assert_array_equal(analysis.policy, output.policy_target)
-    np.testing.assert_array_equal(analysis.value, output.value)
+    np.testing.assert_allclose(analysis.policy, output.policy_target, atol=1e-6)
+    np.testing.assert_allclose(analysis.value, output.value, atol=1e-6)
     np.testing.assert_array_equal(np.isnan(analysis.action_values), analysis.visits == 0)
     for row in range(POSITIONS):  # the mean of what the nodes below said, each from its own side
         for action in np.flatnonzero(analysis.visits[row]):
