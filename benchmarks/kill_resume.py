@@ -2,8 +2,8 @@
 
     python benchmarks/kill_resume.py --kills 20 --seed 0
 
-The moments are uniform over the time that an undisturbed run takes, so they fall into imports, compilation, self-play,
-matches and saves alike. One round is one run, killed until it ends by itself; rounds go on until enough kills were
+The moments are uniform over the time that an undisturbed run takes, or over `--within` seconds, so they fall into
+imports, compilation, self-play, matches and saves alike. One round is one run, killed until it ends by itself; rounds go on until enough kills were
 made. A round counts as identical when the last checkpoint agrees bit by bit, and every metric but the times. About 20 s
 per kill on two cores; on one kind of device and with one version of JAX, whose programs are compiled once.
 """
@@ -31,7 +31,7 @@ from alphagat.training.setup import make_setups
 
 ROOT = Path(__file__).parents[1]
 TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # no two runs share them
-FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=6", "--config.num_iterations=12")
+FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=6", "--config.num_iterations=24")
 
 
 def command(config: str, workdir: Path) -> list[str]:
@@ -88,6 +88,7 @@ def differences(workdir: Path, reference: Path) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=6, help="at least so many (default: %(default)s)")
+    parser.add_argument("--within", type=float, help="seconds (default: what an undisturbed run takes)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments (default: %(default)s)")
     parser.add_argument("--config", default="configs/smoke.py", help="what to run (default: %(default)s)")
     options = parser.parse_args()
@@ -104,7 +105,7 @@ def main() -> None:
         console.print(f"an undisturbed run takes {seconds:.1f} s, {last_iteration(reference)} iterations")
         while kills < options.kills:
             rounds, workdir, resumed = rounds + 1, folder / f"round_{rounds}", []
-            while run_until(options.config, workdir, cache, moments.uniform(0, seconds)):
+            while run_until(options.config, workdir, cache, moments.uniform(0, options.within or seconds)):
                 kills += 1
                 resumed.append(last_iteration(workdir))
             found = differences(workdir, reference)

@@ -114,14 +114,29 @@ def start_processes(number: int, workdir: Path, cache: Path, port: int) -> list[
 
 
 def sigterm(times: int, moments: random.Random, folder: Path) -> bool:
-    table = Table("processes", "times", "saved or nothing to save", "seconds: median", "longest", title="SIGTERM")
+    table = Table(
+        "processes",
+        "times",
+        "while it trained",
+        "saved or nothing to save",
+        "seconds: median",
+        "longest",
+        title="SIGTERM",
+    )
     good = True
     for number in (1, 2):
-        seconds, saved = [], 0
+        seconds, saved, trained = [], 0, 0
+        first = start_processes(
+            number, folder / f"first_{number}", folder / "compiled", 20000 + moments.randrange(20000)
+        )
+        wait_for_iteration(folder / f"first_{number}", 1)  # its programs are in the cache now
+        first[0].send_signal(signal.SIGTERM)
+        for process in first:
+            process.wait(120)
         for round_ in range(times):
             workdir = folder / f"sigterm_{number}_{round_}"
             processes = start_processes(number, workdir, folder / "compiled", 20000 + moments.randrange(20000))
-            time.sleep(moments.uniform(3, 25))
+            time.sleep(moments.uniform(3, 30))
             start = time.perf_counter()
             moments.choice(processes).send_signal(signal.SIGTERM)
             try:
@@ -135,8 +150,11 @@ def sigterm(times: int, moments: random.Random, folder: Path) -> bool:
             step = newest_step(workdir) if (workdir / "checkpoints").exists() else 0
             is_saved = bool(statuses) and (step >= lines[-1]["iteration"] if lines else True)
             saved += is_saved
+            trained += bool(lines)
             CONSOLE.print(f"{number} process(es): status {statuses}, iteration {step} saved, {seconds[-1]:.1f} s")
-        table.add_row(str(number), str(times), str(saved), f"{np.median(seconds):.1f}", f"{max(seconds):.1f}")
+        table.add_row(
+            str(number), str(times), str(trained), str(saved), f"{np.median(seconds):.1f}", f"{max(seconds):.1f}"
+        )
         good &= saved == times and max(seconds) <= 30
     CONSOLE.print(table)
     return good
