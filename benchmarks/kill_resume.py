@@ -3,9 +3,10 @@
     python benchmarks/kill_resume.py --kills 20 --seed 0
 
 The moments are uniform over the time that an undisturbed run takes, or over `--within` seconds, so they fall into
-imports, compilation, self-play, matches and saves alike. One round is one run, killed until it ends by itself; rounds go on until enough kills were
-made. A round counts as identical when the last checkpoint agrees bit by bit, and every metric but the times. About 20 s
-per kill on two cores; on one kind of device and with one version of JAX, whose programs are compiled once.
+imports, compilation, self-play, matches and saves alike. One round is one run, killed until it ends by itself; rounds
+go on until enough kills were made. A round counts as identical when the last checkpoint agrees bit by bit, and every
+metric but the times. About 20 s per kill on two cores; on one kind of device and with one version of JAX, whose
+programs are compiled once.
 """
 
 import argparse
