@@ -1,6 +1,7 @@
 """Two processes of four devices train what one of eight trains, also where one of them is killed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,7 +65,8 @@ def test_killed_they_end_as_one_process_does(launch, tmp_path):
         os.kill(child_of(launcher.pid, 1), signal.SIGKILL)
         _, said = launcher.communicate(timeout=400)
     assert launcher.returncode == 0, said
-    assert "process 1 ended with status -9" in said
+    assert re.search("process [01] ended with status", said)  # the other, cut off, may end first
+    assert "all start again from the last checkpoint" in said
     train(config_for_two(), tmp_path / "alone")
     lines = [read_metrics(each) for each in (folder, tmp_path / "alone")]
     assert [line["iteration"] for line in lines[0]] == list(range(1, NUM_ITERATIONS + 1))
