@@ -59,7 +59,7 @@ def test_smoke_trains(tmp_path):
 
 @pytest.mark.parametrize("board", ["connect_four", "othello:4", "2048:2", "go:5", "gardner_chess"])
 def test_every_family_trains(board: str, tmp_path):
-    """A few iterations of the real loop, updates included, each audited; Hex, tic-tac-toe and other lines train elsewhere."""
+    """A few iterations of the real loop, updates included, each audited; other boards train elsewhere."""
     config = tiny_config()
     config.boards, config.num_iterations, config.mesh.data = (board,), 3, 1
     config.selfplay.max_plies = config.selfplay.plies_per_iteration
