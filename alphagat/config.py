@@ -12,8 +12,7 @@ class MeshConfig:
     stage: int = 1  # groups of devices through which the blocks of a network too large for one are spread; gat only
     memory_gb: float = 0.0  # of each device, that programs may take; 0: what the driver says
     fsdp: bool = False  # parameters and optimizer rest in slices along the data axis, gathered for use
-
-    actors: int = 0  # of these, so many only play and the others only learn; 0: every device does both
+    actors: int = 0  # of the devices along `data`, those that only play; the others only learn; 0: each does both
 
     @property
     def num_devices(self) -> int:

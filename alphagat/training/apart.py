@@ -149,8 +149,7 @@ def make_play_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
         iteration: jax.Array,
         board_iteration: jax.Array,
     ) -> tuple[GamesInFlight, Any, Metrics, Audit]:
-        key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
-        group_keys, is_full = draw_keys(setup, key, groups)
+        group_keys, is_full = draw_keys(setup, root_key, iteration, groups)
         return play_here(params, games, board_iteration, group_keys[:, 0], is_full)
 
     return jax.jit(play, donate_argnums=1)
@@ -171,8 +170,7 @@ def make_learn_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
         root_key: jax.Array,
         iteration: jax.Array,
     ) -> tuple[TrainState, Replay, jax.Array, Metrics]:
-        key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
-        group_keys, _ = draw_keys(setup, key, groups)
+        group_keys, _ = draw_keys(setup, root_key, iteration, groups)
         board = board.replace(replay=store_here(board.replay, block.samples, block.is_final))
         age = (train.step - block.params_step).astype(jnp.float32)
         train, metrics = update_parameters(setup, mesh, train, board, group_keys[:, 1])

@@ -44,8 +44,7 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
     )
 
     def iterate(train: TrainState, board: BoardState, root_key: jax.Array, iteration: jax.Array):
-        key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
-        group_keys, is_full = draw_keys(setup, key, board.groups)
+        group_keys, is_full = draw_keys(setup, root_key, iteration, board.groups)
         board, selfplay_metrics, audit = play(train.acting, board, group_keys[:, 0], is_full)
         train, train_metrics = update_parameters(setup, mesh, train, board, group_keys[:, 1])
         metrics = selfplay_metrics | train_metrics
@@ -54,10 +53,13 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
     return jax.jit(iterate, donate_argnums=(0, 1, 3))
 
 
-def draw_keys(setup: Setup, key: jax.Array, groups: jax.Array) -> tuple[jax.Array, jax.Array | None]:
-    """Returns of an iteration's key two keys per group, `[G, 2]`, for self-play and updates, and the plies of full
+def draw_keys(
+    setup: Setup, root_key: jax.Array, iteration: jax.Array, groups: jax.Array
+) -> tuple[jax.Array, jax.Array | None]:
+    """Returns for an iteration two keys per group, `[G, 2]`, of self-play and of updates, and the plies of full
     search.
     """
+    key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
     group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(groups)
     full_fraction = setup.config.selfplay.full_search_fraction
     is_full = draw_full_searches(jax.random.fold_in(key, NO_GROUP), setup.plan.plies_per_iteration, full_fraction)

@@ -231,11 +231,12 @@ def configured_shardings(setups: Sequence[Setup], mesh: Mesh, shapes: RunState) 
 
 def with_params(state: RunState, params: Any) -> RunState:
     """Returns `state` with other parameters to start from; the optimizer starts anew in any case."""
-    placed = jax.tree.map(lambda new, old: jax.device_put(np.asarray(new), old.sharding), params, state.train.params)
+
+    def place_like(old: Any) -> Any:
+        return jax.tree.map(lambda new, leaf: jax.device_put(np.asarray(new), leaf.sharding), params, old)
+
+    placed = place_like(state.train.params)
     average = None if state.train.average is None else jax.tree.map(jnp.copy, placed)
     train = state.train.replace(params=placed, average=average)
-    state = state.replace(train=train, previous_params=jax.tree.map(jnp.copy, placed))
-    if state.actors is None:
-        return state
-    played = jax.tree.map(lambda new, old: jax.device_put(np.asarray(new), old.sharding), params, state.actors.params)
-    return state.replace(actors=state.actors.replace(params=played))
+    actors = state.actors and state.actors.replace(params=place_like(state.actors.params))
+    return state.replace(train=train, previous_params=jax.tree.map(jnp.copy, placed), actors=actors)
