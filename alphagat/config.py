@@ -59,6 +59,7 @@ class SelfplayConfig:
     opening_plies: int = 0  # a game starts after 0 to this many uniformly random moves
     full_search_fraction: float = 1.0  # below 1: other plies get `fast_simulations`, and teach the value only
     fast_simulations: int = 8  # of a ply that is not searched in full
+    surprise_fraction: float = 0.0  # of the policy loss, given to plies by how far the search moved their policy
     max_plies: int = 0  # a longer game is cut, with the result that the game names; 0: the game's own bound
     value_lambda: float = 1.0  # 1: the outcome; below: the lambda-return over the search values
     audit_every: int = 1  # iterations; one game per process is then checked on the host by the rules; 0: never

@@ -70,6 +70,7 @@ POSITIVE = (
 FRACTIONS = (
     "search.dirichlet_fraction",
     "selfplay.full_search_fraction",
+    "selfplay.surprise_fraction",
     "selfplay.value_lambda",
     "learner.final_learning_rate_fraction",
     "learner.average_decay",

@@ -21,6 +21,7 @@ from alphagat.search.tree import (
     invalid_actions,
     make_recurrent_fn,
     make_root,
+    policy_surprise,
     policy_value,
 )
 
@@ -58,10 +59,11 @@ def make_gumbel_search(
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del plies
+        before = make_root(evaluate, params, states)
         output = mctx.gumbel_muzero_policy(
             params,
             key,
-            make_root(evaluate, params, states),
+            before,
             recurrent_fn,
             num_simulations=num_simulations,
             invalid_actions=invalid_actions(states),
@@ -71,7 +73,8 @@ def make_gumbel_search(
         )
         value = policy_value(output.search_tree, output.action_weights)
         root = describe_root(output.search_tree, game.num_actions)
-        return SearchOutput(output.action, output.action_weights, value, root)
+        surprise = policy_surprise(output.action_weights, before.prior_logits)
+        return SearchOutput(output.action, output.action_weights, value, root, surprise)
 
     return search
 
@@ -100,10 +103,11 @@ def make_puct_search(
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         search_key, move_key = jax.random.split(key)
+        before = make_root(evaluate, params, states)
         output = mctx.muzero_policy(
             params,
             search_key,
-            make_root(evaluate, params, states),
+            before,
             recurrent_fn,
             num_simulations=num_simulations,
             invalid_actions=invalid_actions(states),
@@ -112,7 +116,8 @@ def make_puct_search(
         )
         move = draw_move(move_key, output.action_weights, jnp.where(plies < temperature_plies, temperature, 0.0))
         root = describe_root(output.search_tree, game.num_actions)
-        return SearchOutput(move, output.action_weights, output.search_tree.summary().value, root)
+        surprise = policy_surprise(output.action_weights, before.prior_logits)
+        return SearchOutput(move, output.action_weights, output.search_tree.summary().value, root, surprise)
 
     return search
 

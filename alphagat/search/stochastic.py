@@ -27,7 +27,14 @@ from alphagat.games.base import StochasticGame
 from alphagat.games.states import select
 from alphagat.games.transition import transition
 from alphagat.search.evaluator import Evaluator
-from alphagat.search.tree import SearchOutput, describe_root, invalid_actions, mask_illegal, policy_value
+from alphagat.search.tree import (
+    SearchOutput,
+    describe_root,
+    invalid_actions,
+    mask_illegal,
+    policy_surprise,
+    policy_value,
+)
 
 _IMPOSSIBLE = jnp.finfo(jnp.float32).min  # finite, so that no difference of two of them is undefined
 
@@ -132,7 +139,8 @@ def make_stochastic_search(
         action = jnp.where(most_visited, gumbel + logits + values, -jnp.inf).argmax(axis=-1).astype(jnp.int32)
         policy_target = jax.nn.softmax(mask_illegal(logits + values, states))
         root = describe_root(tree, num_actions)
-        return SearchOutput(action, policy_target, policy_value(tree, policy_target), root)
+        value, surprise = policy_value(tree, policy_target), policy_surprise(policy_target, logits)
+        return SearchOutput(action, policy_target, value, root, surprise)
 
     return search
 

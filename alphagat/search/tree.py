@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import mctx
+import optax
 
 from alphagat.games.base import Game
 from alphagat.games.transition import transition
@@ -39,12 +40,14 @@ class SearchOutput(NamedTuple):
       policy_target: `[B, A]`, sums to 1: completed-Q action weights of Gumbel, visit shares of PUCT.
       value: `[B]`, of the position: of the improved policy with Gumbel, the mean over the simulations with PUCT.
       root: what else the tree tells; None of a search that keeps no tree.
+      surprise: `[B]`, how far the search moved the policy, `policy_surprise`; None of a search that does not teach.
     """
 
     action: jax.Array
     policy_target: jax.Array
     value: jax.Array
     root: RootStatistics | None = None
+    surprise: jax.Array | None = None
 
 
 def invalid_actions(states: Any) -> jax.Array:
@@ -55,6 +58,11 @@ def invalid_actions(states: Any) -> jax.Array:
 def mask_illegal(prior_logits: jax.Array, states: Any) -> jax.Array:
     """Puts illegal actions of `[B, A]` logits so low that no softmax sees them."""
     return jnp.where(invalid_actions(states), jnp.finfo(prior_logits.dtype).min, prior_logits)
+
+
+def policy_surprise(policy_target: jax.Array, prior_logits: jax.Array) -> jax.Array:
+    """Returns `[B]`, in nats, the Kullback-Leibler divergence of the target from the (masked) prior."""
+    return optax.losses.kl_divergence(jax.nn.log_softmax(prior_logits), policy_target)
 
 
 def make_root(evaluate: Evaluator, params: Any, states: Any) -> mctx.RootFnOutput:

@@ -120,6 +120,17 @@ def draw_full_searches(key: jax.Array, num_plies: int, full_fraction: float) -> 
     return jax.random.bernoulli(key, full_fraction, (num_plies,))
 
 
+def weigh_by_surprise(weights: jax.Array, surprise: jax.Array, fraction: float) -> jax.Array:
+    """Returns weights `[T, N]` of the same sum, of which `fraction` went to plies in proportion to their `surprise`.
+
+    Policy surprise weighting, as KataGo's "Other Methods Implemented in KataGo" has it, on the weights of the loss
+    instead of the numbers of copies.
+    """
+    surprising = weights * surprise
+    share = weights.sum() / jnp.maximum(surprising.sum(), 1e-6)
+    return (1 - fraction) * weights + fraction * share * surprising
+
+
 def make_play(
     game: Game,
     search: Search,
@@ -129,12 +140,13 @@ def make_play(
     opening_plies: int,
     fast_search: Search | None = None,
     full_fraction: float = 1.0,
+    surprise_fraction: float = 0.0,
 ) -> Callable[..., tuple[GamesInFlight, Ply]]:
     """Returns `play(params, key, games, is_full=None) -> (games, history)`: `num_plies` searched moves in every game.
 
     With a `fast_search`, plies where not `is_full` (`[num_plies]` bool, `draw_full_searches`) are played by it and
     teach the value only: playout cap randomization (Wu 2019, section 3.1), but for all games at once, so that each
-    ply runs one of two searches.
+    ply runs one of two searches. A `surprise_fraction` of the weights in the policy loss goes by `weigh_by_surprise`.
 
     `history` is `Ply` with `[P + T, N]` before each shape: what waited, then what was played. Its first T plies are
     older than the horizon, and the returned games no longer hold them. A game that ends is replaced by a new one
@@ -176,7 +188,7 @@ def make_play(
         )
         opened = open_games(jax.random.split(open_key, num_games))
         state, plies = select(ended, (opened.state, opened.plies), (after, plies + 1))
-        return (state, plies), ply
+        return (state, plies), (ply, found.surprise)
 
     def play(
         params: Any, key: jax.Array, games: GamesInFlight, is_full: jax.Array | None = None
@@ -185,7 +197,10 @@ def make_play(
             return play_ply(params, carry, inputs)
 
         inputs = jax.random.split(key, num_plies), is_full
-        (state, plies), played = jax.lax.scan(body, (games.state, games.plies), inputs)
+        (state, plies), (played, surprise) = jax.lax.scan(body, (games.state, games.plies), inputs)
+        if surprise_fraction:
+            weights = weigh_by_surprise(played.policy_weight, surprise, surprise_fraction)
+            played = played.replace(policy_weight=weights)
         history = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), games.waiting, played)
         waiting = jax.tree.map(lambda x: x[num_plies:], history)
         return GamesInFlight(state, plies, waiting), history

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
+from scipy.special import rel_entr
 
 from alphagat.evaluation.solvers import reachable_positions
 from alphagat.games import make_game
@@ -260,3 +261,16 @@ def test_temperature_acts_in_the_first_plies_only():
         chance = shares[np.arange(POSITIONS), best][first]
         assert abs(hits - chance.sum()) < 4 * np.sqrt((chance * (1 - chance)).sum())
         assert (chance < 0.9).sum() > 30
+
+
+@every_algorithm
+def test_the_surprise_is_the_divergence_from_the_prior_without_noise(algorithm):
+    evaluate = make_table_evaluator(GAME)
+    search = jax.jit(make_search(GAME, evaluate, algorithm=algorithm, num_simulations=FEW, explore=True))
+    states, plies = some_positions(GAME, 50)
+    found = search(None, KEY, states, plies)
+    logits = np.asarray(evaluate(None, states).prior_logits, np.float64)
+    prior = np.where(states.legal_action_mask, np.exp(logits), 0)
+    expected = rel_entr(np.asarray(found.policy_target, np.float64), prior / prior.sum(-1, keepdims=True)).sum(-1)
+    np.testing.assert_allclose(found.surprise, expected, atol=1e-5)
+    assert expected.max() > 0.1

@@ -14,6 +14,7 @@ from alphagat.selfplay.games_in_flight import (
     make_play,
     num_waiting_plies,
     start_games,
+    weigh_by_surprise,
 )
 from tests.search.evaluators import make_table_evaluator
 from tests.selfplay.toy import MarkedGame, random_search
@@ -220,3 +221,26 @@ def test_searches_are_full_as_often_as_asked_for():
     drawn = np.asarray(draw_full_searches(KEY, 10_000, 0.25))
     assert abs(drawn.mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 10_000)
     assert draw_full_searches(KEY, 100, 1.0).all()
+
+
+def test_surprising_plies_get_more_of_the_weight_of_the_policy():
+    game = make_game("tic_tac_toe")
+
+    def search(params, key, states, plies):
+        found = random_search(params, key, states, plies)
+        return found._replace(surprise=states.board.astype(jnp.float32) @ jnp.arange(9) / 9 + 2)
+
+    is_full = np.array([True, False, True, True])
+    options = {"num_plies": 4, "max_plies": 9, "opening_plies": 0, "full_fraction": 0.5, "surprise_fraction": 0.25}
+    games = start_games(game, KEY, num_games=5, num_waiting=0, opening_plies=0)
+    _, history = jax.jit(make_play(game, search, fast_search=search, **options))(None, KEY, games, is_full)
+    surprise = np.asarray(history.state.board) @ np.arange(9) / 9 + 2  # [T, N]
+    expected = np.where(is_full[:, None], 2 * (0.75 + 0.25 * surprise / surprise[is_full].mean()), 0)
+    np.testing.assert_allclose(history.policy_weight, expected, rtol=1e-5)
+    assert np.asarray(history.policy_weight)[is_full].std() > 0.1
+
+
+def test_plies_without_surprise_keep_their_weight_finite():
+    weights = weigh_by_surprise(jnp.full((2, 3), 4.0), jnp.zeros((2, 3)), 0.5)
+    np.testing.assert_allclose(weights, 2.0)
+    assert (weigh_by_surprise(jnp.zeros((2, 3)), jnp.ones((2, 3)), 0.5) == 0).all()
