@@ -1,0 +1,150 @@
+"""What a switch, or another network, is worth at equal wall-clock.
+
+    python benchmarks/variants.py --config configs/connect_four.py --minutes 10 --seeds 3 --workdir runs/variants
+
+Trains every variant with every seed for the same time, one run after the other, and the seeds in the outer loop, so
+that a machine whose speed drifts favours none. How many iterations that time holds is measured first, for each variant
+in turn, so that each learning-rate schedule runs to its end; compilation, matches and checkpoints do not count. Then
+each player meets the base of its seed, and perfect play where the board has a solver.
+
+Runs that are there already are not made again: the command goes on where it was stopped. More variants
+are added as `--variant NAME FIELD=VALUE ...`.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+from rich.console import Console
+from rich.table import Table
+
+from alphagat import commands, load, sharding
+from alphagat.evaluation.arena import play_match
+from alphagat.evaluation.openings import distinct_openings
+from alphagat.evaluation.oracles import OracleTest, make_oracle
+from alphagat.evaluation.statistics import wilson_interval
+from alphagat.training.agent import Agent
+from alphagat.training.metrics import read_metrics
+from alphagat.training.setup import make_setups
+
+BASE = "base"
+VARIANTS = {
+    BASE: [],
+    "average": ["learner.average_decay=0.99"],
+    "playout_cap": ["selfplay.full_search_fraction=0.25", "search.num_simulations=48", "selfplay.fast_simulations=8"],
+    "surprise": ["selfplay.surprise_fraction=0.5"],
+    "lambda": ["selfplay.value_lambda=0.9"],
+    "no_opening": ["selfplay.opening_plies=0"],
+    "puct": ["search.algorithm=puct"],
+    "adamw": ["learner.optimizer=adamw", "learner.learning_rate=1e-3"],
+    "resnet": ["network.name=resnet"],
+}
+SOLVED = "connect_four", "hex:3", "tic_tac_toe"  # boards whose positions are solved fast enough
+NUM_POSITIONS = 2000
+PILOT_ITERATIONS = 5  # whose median time counts
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """One way to train, and where its runs lie."""
+
+    name: str
+    flags: list[str]
+    config: str
+    folder: Path
+
+    def train(self, workdir: Path, seed: int, iterations: int) -> None:
+        """Trains or resumes one run, as a process of its own."""
+        flags = [*self.flags_for(iterations), f"--config.seed={seed}"]
+        command = [sys.executable, "-m", "alphagat.main", "--config", self.config, "--workdir", str(workdir), *flags]
+        subprocess.run(command, check=True)
+
+    def flags_for(self, iterations: int) -> list[str]:
+        flags = [*self.flags, f"num_iterations={iterations}", "evaluation.every=0", f"checkpoint.every={iterations}"]
+        return [f"--config.{flag}" for flag in flags]
+
+    def count_iterations(self, minutes: float) -> int:
+        """Returns how many iterations fit into `minutes`, by those of a pilot whose updates have begun."""
+        file = self.folder / "pilot.json"
+        if not file.exists():
+            (setup,) = make_setups(commands.load_config(self.config, self.flags_for(10**6)))
+            self.train(self.folder / "pilot", 0, setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS)
+            hours = [line["hours"] for line in read_metrics(self.folder / "pilot")][-PILOT_ITERATIONS - 1 :]
+            seconds = 3600 * statistics.median(later - earlier for earlier, later in itertools.pairwise(hours))
+            file.write_text(json.dumps({"seconds_per_iteration": seconds}))
+        return round(60 * minutes / json.loads(file.read_text())["seconds_per_iteration"])
+
+    def run(self, seed: int) -> Path:
+        return self.folder / f"seed_{seed}"
+
+
+def measure(run: Path, base: Agent, options: argparse.Namespace) -> dict[str, float]:
+    """Returns what the player of a run knows of perfect play, and its score against the base of the same seed."""
+    agent = load(run)
+    game, search, found = agent.game, agent.search(options.simulations), {}
+    if game.name in SOLVED:
+        test = OracleTest(make_oracle(game, NUM_POSITIONS, 0), agent.evaluator, search)
+        shares = test.play(agent.params, jax.random.key(0))
+        found = {name: shares[name] for name in ("best_move", "best_move_search", "value_sign")}
+    players = agent.player(options.simulations), base.player(options.simulations)
+    openings = distinct_openings(game, options.games // 2, 0)
+    found["score"] = play_match(game, *players, openings, jax.random.key(0), sharding.make_mesh(0)).score
+    line = read_metrics(run)[-1]
+    return found | {"minutes": 60 * line["hours"], "frames": line["frames"]}
+
+
+def report(results: dict[str, list[dict[str, float]]], options: argparse.Namespace) -> Table:
+    title = f"{options.config}, {options.minutes:g} minutes each; by seed, and their mean"
+    table = Table("variant", "minutes", "frames", "network", "search", "value sign", "against base", title=title)
+    for name, found in results.items():
+        cells = [_column(found, key) for key in ("best_move", "best_move_search", "value_sign")]
+        minutes, frames = (statistics.mean(each[key] for each in found) for key in ("minutes", "frames"))
+        low, high = wilson_interval(statistics.mean(each["score"] for each in found), options.games * len(found))
+        score = f"{_column(found, 'score')} [{low:.3f}, {high:.3f}]"
+        table.add_row(name, f"{minutes:.1f}", f"{frames / 1000:.0f} k", *cells, score)
+    return table
+
+
+def _column(found: list[dict[str, float]], key: str) -> str:
+    if key not in found[0]:
+        return ""
+    values = [each[key] for each in found]
+    return f"{' '.join(f'{value:.3f}' for value in values)} = {statistics.mean(values):.3f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", default="configs/connect_four.py", help="of the base (default: %(default)s)")
+    parser.add_argument("--workdir", type=Path, default=Path("runs/variants"), help="default: %(default)s")
+    parser.add_argument("--minutes", type=float, default=10, help="of training, each (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=["average", "playout_cap", "surprise"])
+    parser.add_argument("--variant", nargs="+", action="append", default=[], metavar=("NAME", "FIELD=VALUE"))
+    parser.add_argument("--games", type=int, default=400, help="against the base, per seed (default: %(default)s)")
+    parser.add_argument("--simulations", type=int, default=64, help="in these games (default: %(default)s)")
+    options = parser.parse_args()
+    flags = {name: VARIANTS[name] for name in (BASE, *options.variants)}
+    flags |= {name: fields for name, *fields in options.variant}
+    variants = [Variant(name, fields, options.config, options.workdir / name) for name, fields in flags.items()]
+    sharding.configure_cpu_devices(0)
+    console, results = Console(width=200), {variant.name: [] for variant in variants}
+    for variant in variants:
+        variant.folder.mkdir(parents=True, exist_ok=True)
+        console.print(f"{variant.name}: {variant.count_iterations(options.minutes)} iterations")
+    for seed in range(options.seeds):
+        for variant in variants:
+            variant.train(variant.run(seed), seed, variant.count_iterations(options.minutes))
+        base = load(variants[0].run(seed))
+        for variant in variants:
+            results[variant.name].append(measure(variant.run(seed), base, options))
+        console.print(report(results, options))
+
+
+if __name__ == "__main__":
+    main()
