@@ -18,6 +18,7 @@ import json
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -84,28 +85,59 @@ class Variant:
         return self.folder / f"seed_{seed}"
 
 
-def measure(run: Path, base: Agent, options: argparse.Namespace) -> dict[str, float]:
+@dataclasses.dataclass(frozen=True)
+class Test:
+    """How players are compared, beside what they know of perfect play.
+
+    Attributes:
+      games: against the base of the same seed.
+      simulations: in these games, and of the search that perfect play is asked about.
+    """
+
+    games: int
+    simulations: int
+
+
+Results = dict[str, list[dict[str, float]]]  # of each variant, by seed
+
+
+def compare(variants: Sequence[Variant], seeds: Sequence[int], minutes: float, test: Test, console: Console) -> Results:
+    """Trains what is not there yet, and measures; the first variant is the base. Prints after each seed."""
+    for variant in variants:
+        variant.folder.mkdir(parents=True, exist_ok=True)
+        console.print(f"{variant.name}: {variant.count_iterations(minutes)} iterations")
+    results: Results = {variant.name: [] for variant in variants}
+    for seed in seeds:
+        for variant in variants:
+            variant.train(variant.run(seed), seed, variant.count_iterations(minutes))
+        base = load(variants[0].run(seed))
+        for variant in variants:
+            results[variant.name].append(measure(variant.run(seed), base, test))
+        console.print(report(results, f"{variants[0].config}, {minutes:g} minutes each; by seed, and their mean", test))
+    return results
+
+
+def measure(run: Path, base: Agent, test: Test) -> dict[str, float]:
     """Returns what the player of a run knows of perfect play, and its score against the base of the same seed."""
     agent = load(run)
-    game, search, found = agent.game, agent.search(options.simulations), {}
+    game, search, found = agent.game, agent.search(test.simulations), {}
     if game.name in SOLVED:
-        test = OracleTest(make_oracle(game, NUM_POSITIONS, 0), agent.evaluator, search)
-        shares = test.play(agent.params, jax.random.key(0))
+        oracle = OracleTest(make_oracle(game, NUM_POSITIONS, 0), agent.evaluator, search)
+        shares = oracle.play(agent.params, jax.random.key(0))
         found = {name: shares[name] for name in ("best_move", "best_move_search", "value_sign")}
-    players = agent.player(options.simulations), base.player(options.simulations)
-    openings = distinct_openings(game, options.games // 2, 0)
+    players = agent.player(test.simulations), base.player(test.simulations)
+    openings = distinct_openings(game, test.games // 2, 0)
     found["score"] = play_match(game, *players, openings, jax.random.key(0), sharding.make_mesh(0)).score
     line = read_metrics(run)[-1]
     return found | {"minutes": 60 * line["hours"], "frames": line["frames"]}
 
 
-def report(results: dict[str, list[dict[str, float]]], options: argparse.Namespace) -> Table:
-    title = f"{options.config}, {options.minutes:g} minutes each; by seed, and their mean"
+def report(results: Results, title: str, test: Test) -> Table:
     table = Table("variant", "minutes", "frames", "network", "search", "value sign", "against base", title=title)
     for name, found in results.items():
         cells = [_column(found, key) for key in ("best_move", "best_move_search", "value_sign")]
         minutes, frames = (statistics.mean(each[key] for each in found) for key in ("minutes", "frames"))
-        low, high = wilson_interval(statistics.mean(each["score"] for each in found), options.games * len(found))
+        low, high = wilson_interval(statistics.mean(each["score"] for each in found), test.games * len(found))
         score = f"{_column(found, 'score')} [{low:.3f}, {high:.3f}]"
         table.add_row(name, f"{minutes:.1f}", f"{frames / 1000:.0f} k", *cells, score)
     return table
@@ -133,17 +165,8 @@ def main() -> None:
     flags |= {name: fields for name, *fields in options.variant}
     variants = [Variant(name, fields, options.config, options.workdir / name) for name, fields in flags.items()]
     sharding.configure_cpu_devices(0)
-    console, results = Console(width=200), {variant.name: [] for variant in variants}
-    for variant in variants:
-        variant.folder.mkdir(parents=True, exist_ok=True)
-        console.print(f"{variant.name}: {variant.count_iterations(options.minutes)} iterations")
-    for seed in range(options.seeds):
-        for variant in variants:
-            variant.train(variant.run(seed), seed, variant.count_iterations(options.minutes))
-        base = load(variants[0].run(seed))
-        for variant in variants:
-            results[variant.name].append(measure(variant.run(seed), base, options))
-        console.print(report(results, options))
+    test = Test(options.games, options.simulations)
+    compare(variants, range(options.seeds), options.minutes, test, Console(width=200))
 
 
 if __name__ == "__main__":

@@ -79,11 +79,13 @@ class Game(abc.ABC):
       symmetries: of features, policy and value.
       action_names: `[A]` what a person calls each action, e.g. `b3`.
       player_colours: what a person calls each player, and the colour that drawings give them.
+      goal: in one sentence or two, how it is won, for people; empty where nobody has told.
     """
 
     num_players: ClassVar[int] = 2
     player_colours: ClassVar[tuple[tuple[str, str], ...]] = (("orange", svg.COLOURS[0]), ("blue", svg.COLOURS[1]))
     value_support: ClassVar[tuple[float, ...] | None] = None
+    goal: str = ""
     name: str
     max_plies: int
     num_features: int

@@ -77,6 +77,7 @@ class BreakthroughGame(base.Game):
     """
 
     num_features = 5
+    goal = "Bring a piece to the far side. Pieces step ahead, straight or aslant, and capture aslant only."
 
     def __init__(self, size: int):
         """Makes a board of `size` x `size` cells. Raises UserError for sizes out of range."""

@@ -42,6 +42,7 @@ class ChessGame(base.Game):
     """
 
     num_features = 25
+    goal = "Checkmate the other king."
     player_colours = (("white", svg_pieces.FILLS[0]), ("black", svg_pieces.FILLS[1]))
 
     def __init__(self, name: str, size: int):

@@ -53,6 +53,7 @@ class GoGame(base.Game):
         if not MIN_SIZE <= size <= MAX_SIZE:
             raise UserError(f"board {name}: size {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
         self.name, self.size, self.komi = name, size, komi
+        self.goal = f"The larger area wins: your stones, and what they alone enclose. White gets {komi:g} points more."
         self.max_plies = 2 * size * size
         self.topology = make_topology(size)
         self.symmetries = make_symmetries(size)

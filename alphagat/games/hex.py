@@ -71,6 +71,9 @@ class HexGame(base.Game):
         if not MIN_SIZE <= size <= MAX_SIZE:
             raise UserError(f"board {self.name}: size {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
         self.size, self.swap = size, swap
+        self.goal = "Orange joins top and bottom, Blue left and right: who has an unbroken chain of stones first wins."
+        if swap:
+            self.goal += " Instead of the first move of its own, Blue may take over Orange's."
         self.max_plies = size * size + swap
         self.topology = make_topology(size, swap)
         self.symmetries = make_symmetries(size, swap)

@@ -73,6 +73,9 @@ class MnkGame(base.Game):
         if not MIN_RUN <= run <= max(rows, columns):
             raise UserError(f"board {name}: {run} in a line is out of range; take {MIN_RUN} to {max(rows, columns)}")
         self.name, self.rows, self.columns, self.run, self.gravity = name, rows, columns, run, gravity
+        self.goal = f"{run} stones in a line, upright, level or aslant, win."
+        if gravity:
+            self.goal += " Each falls to the lowest free cell of its column."
         self.max_plies = rows * columns
         self.topology = make_topology(rows, columns, run, gravity)
         self.symmetries = make_symmetries(rows, columns, gravity)
@@ -138,7 +141,7 @@ class MnkGame(base.Game):
             return places.grid_places(self.rows, self.columns)
         cells = svg.disc_places(self.rows, self.columns)
         columns = cells[: self.columns].copy()  # a column's place is all of it, with its name below
-        top, bottom = cells[0, 1] - places.CELL / 2, cells[-1, 1] + places.CELL
+        top, bottom = cells[0, 1] - places.CELL / 2, cells[-1, 1] + places.CELL / 2 + places.MARGIN
         columns[:, 1], columns[:, 3] = (top + bottom) / 2, bottom - top
         return np.concatenate([cells, columns])
 

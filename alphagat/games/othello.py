@@ -71,6 +71,7 @@ class OthelloGame(base.Game):
     """
 
     num_features = 8
+    goal = "Discs between the new one and another of yours turn to your colour; whoever has more in the end wins."
 
     def __init__(self, size: int):
         """Makes a board of `size` x `size` cells. Raises UserError for odd sizes and sizes out of range."""

@@ -99,6 +99,7 @@ class TwentyFortyEightGame(base.StochasticGame):
     """
 
     num_players = 1
+    goal = "All tiles slide as far as they can; equal ones that meet become one, and count. Without a move it ends."
     num_features = LARGEST_EXPONENT + 3
     value_support = support_of_returns(NUM_ATOMS, LARGEST_RETURN)
     action_names = DIRECTIONS

@@ -7,6 +7,7 @@ import numpy as np
 
 from alphagat.games import svg
 from alphagat.games.base import Game
+from alphagat.games.places import MARGIN
 from alphagat.serving.live_game import LiveGame
 
 POLICY = "#7048e8"
@@ -56,6 +57,8 @@ def attention_shapes(game: Game, state: Any, weights: np.ndarray, max_edges: int
       weights: `[E]`; an edge of weight 0 is not drawn.
     """
     places, topology = game.node_places(state), game.topology
+    columns = places[:, 3] > 2 * places[:, 2]  # a column is named below the board, and shown there
+    places[columns, 1] += (places[columns, 3] - MARGIN) / 2
     shown = ~np.isnan(places[topology.senders, 0]) & ~np.isnan(places[topology.receivers, 0])
     edges = np.flatnonzero(shown & (weights > 0))
     edges = edges[np.argsort(weights[edges], kind="stable")][-max_edges:]

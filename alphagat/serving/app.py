@@ -82,6 +82,7 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
         return {
             "board": board,
             "family": table.game.topology.vocabulary.family,
+            "goal": table.game.goal,
             "players": [
                 {"name": name, "colour": colour} for name, colour in table.game.player_colours[: table.game.num_players]
             ],

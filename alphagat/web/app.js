@@ -113,8 +113,12 @@ function turn(way) {
 
 function status({ over, player, points, winner }) {
   const { players } = server.table;
+  const you = players.findIndex((_, each) => isPersons(each));
+  const isAlone = players.filter((_, each) => isPersons(each)).length === 1; // so that "you" is one of them
   if (points !== null) return `${over ? "Over, with " : ""}${points.toLocaleString("en")} points`;
+  if (over && isAlone && winner !== null) return winner === you ? "You win" : "You lose";
   if (over) return winner === null ? "A draw" : `${capital(players[winner].name)} wins`;
+  if (isAlone && player === you) return "Your move";
   return `${capital(players[player].name)} ${isPersons(player) || !isAtEnd() ? "to move" : "is thinking"}`;
 }
 
@@ -126,7 +130,8 @@ function showPosition() {
   $("dot").style.background = players[shown]?.colour ?? "";
   $("dot").classList.toggle("busy", !position.over && !canPlay);
   $("text").textContent = position.text;
-  $("move-now").disabled = position.over;
+  $("move-now").hidden = position.over;
+  $("again").hidden = !position.over;
   for (const id of ["first", "back"]) $(id).disabled = game.cursor === 0;
   for (const id of ["forward", "last"]) $(id).disabled = isAtEnd();
   board.show(position, family, players[position.player].colour, canPlay);
@@ -175,6 +180,7 @@ async function open(name, saved = {}) {
   Object.assign(view, { block: opened.attention ? opened.attention[0] - 1 : 0, head: -1 });
   if (moves.length) settings.sides = ["person", "person"]; // so that nothing moves before one has looked
   $("boards").value = name;
+  $("goal").textContent = opened.goal;
   showControls({ update, annotate });
   await update();
 }

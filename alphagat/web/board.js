@@ -5,7 +5,7 @@ import { drawAttention, drawHeat, drawLine } from "./overlays.js";
 
 // of arrow keys, swipes and moves of these names
 const WAYS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] };
-const LAYERS = ["hits", "arrows", "marks", "heat", "attention", "line"]; // from the lowest
+const LAYERS = ["hits", "arrows", "ghost", "marks", "heat", "attention", "line"]; // from the lowest
 const SWIPE = 30; // pixels
 const MOST_NAMED = 6; // moves of one place, to a screen reader
 
@@ -116,9 +116,20 @@ export class Board {
     hit.addEventListener("click", () => this.#choose(node));
     const look = (there) => this.looking && this.onLook(there);
     hit.addEventListener("focus", () => { this.lastNode = node; look(node); });
-    hit.addEventListener("pointerenter", () => look(node));
-    hit.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && look(null));
+    hit.addEventListener("pointerenter", (event) => { look(node); this.#ghost(event.pointerType === "mouse" && move); });
+    hit.addEventListener("pointerleave", (event) => {
+      this.#ghost(null);
+      if (event.pointerType === "mouse") look(null);
+    });
     return hit;
+  }
+
+  /** Shows where a stone would come to lie. */
+  #ghost(move) {
+    const isShown = move && move.place && !this.looking && !WAYS[move.name];
+    const [x, y, width, height] = isShown ? move.place : [];
+    const stone = isShown ? [shape("circle", { cx: x, cy: y, r: 0.36 * Math.min(width, height) })] : [];
+    this.layers.ghost.replaceChildren(...stone);
   }
 
   #label() {

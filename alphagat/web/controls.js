@@ -46,7 +46,7 @@ export function listen(actions) {
   const show = (name) => () => toggle(name, actions);
   const help = () => $("help").showModal();
   const clicks = {
-    new: actions.newGame, first: actions.toFirst, last: actions.toLast, back: actions.back, forward: actions.forward,
+    new: actions.newGame, again: actions.newGame, first: actions.toFirst, last: actions.toLast, back: actions.back, forward: actions.forward,
     "move-now": actions.moveNow, save: actions.save, load: () => $("file").click(), record: actions.record,
     "help-open": help, ...Object.fromEntries(SHOWN.map((name) => [`show-${name}`, show(name)])),
   };

@@ -9,7 +9,7 @@ export function title(board) {
   const [family, ...words] = board.split(":");
   if (family === "mnk") {
     const [rows, columns, run] = words[0].split("x");
-    return `${run} in a row, ${rows} × ${columns}${words[1] ? ", falling" : ""}`;
+    return `${words[1] ? "Connect" : "In a row"}: ${run} on ${rows} × ${columns}`;
   }
   const rest = words.map((word) => (/^\d+$/.test(word) ? `${word} × ${word}` : word.replaceAll("_", " ")));
   return [family.split("_").map(capital).join(" "), ...rest].join(" ");
@@ -31,7 +31,8 @@ export function showValue(value, players) {
   bar.firstElementChild.textContent = Math.round(100 * Math.max(share, 1 - share));
   bar.firstElementChild.style.color = inkOn(players[share < 0.5 ? 1 : 0].colour);
   bar.classList.toggle("second-leads", share < 0.5);
-  bar.setAttribute("aria-label", `The network expects ${percent(share)} for ${players[0].name}`);
+  bar.title = `The network expects ${percent(share)} for ${players[0].name}`;
+  bar.setAttribute("aria-label", bar.title);
 }
 
 /** Lists the moves with the largest shares, none before there is an analysis; `play(action)` plays one. */

@@ -129,7 +129,7 @@ def test_the_network_answers_and_moves_are_taken_back(serve, page):
     open_page(page, serve("hex:3"), sides="person,network")
     page.click('.hit[data-name="b2"]')
     wait_for_ply(page, 2)
-    assert page.inner_text("#status-text") == "Orange to move"
+    assert page.inner_text("#status-text") == "Your move"
     assert len(page.query_selector_all("#moves button")) == 2
     page.click("#back")
     wait_for_ply(page, 0)
@@ -146,6 +146,25 @@ def test_the_network_answers_and_moves_are_taken_back(serve, page):
     assert saved(page)["moves"][0] == "a1"
 
 
+def test_a_person_is_told_who_won_and_plays_again(serve, page):
+    open_page(page, serve("hex:3"), sides="network,person")
+    assert page.inner_text("#goal") == make_game("hex:3").goal
+    chooser = random.Random(0)
+    for ply in range(1, 9, 2):
+        page.wait_for_selector(f'body:is([data-ply="{ply}"], [data-over="true"])')
+        if is_over(page):
+            break
+        assert page.inner_text("#status-text") == "Your move"
+        click_any(page, chooser)
+    page.wait_for_selector('body[data-over="true"]')
+    won = replayed(page).returns[1] > 0
+    assert page.inner_text("#status-text") == ("You win" if won else "You lose")
+    page.click("#again")
+    wait_for_ply(page, 1)
+    assert page.is_hidden("#again")
+    assert not is_over(page)
+
+
 def test_nothing_is_played_before_the_last_move_is_shown(serve, page):
     open_page(page, serve("hex:3"))
     page.eval_on_selector_all(".hit", "(hits) => hits.forEach((hit) => hit.dispatchEvent(new Event('click')))")
@@ -157,7 +176,7 @@ def test_changing_sides_lets_the_network_begin(serve, page):
     open_page(page, serve("hex:3"), sides="person,network")
     page.click("#sides label:has-text('Blue')")
     wait_for_ply(page, 1)
-    assert page.inner_text("#status-text") == "Blue to move"
+    assert page.inner_text("#status-text") == "Your move"
     page.click("#sides label:has-text('Neither')")
     page.wait_for_selector('body[data-over="true"]')
     assert replayed(page).state.terminated

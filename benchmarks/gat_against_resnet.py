@@ -1,0 +1,125 @@
+"""The GAT against a ResNet in the same pipeline, by a protocol that was written down before the first run.
+
+    python benchmarks/gat_against_resnet.py --config configs/connect_four.py --workdir runs/gat_against_resnet
+
+1. The GAT is that of the config. Two ResNets with as many blocks oppose it: one as wide as gives it the number of the
+   GAT's parameters, and one as wide as gives it the GAT's time for a batch of self-play on one device. Rules, search,
+   self-play, replay, losses, optimizer and schedule are the same.
+2. Tuning, alike for each of the three networks: the learning rate is that of the config, half of it, or twice,
+   whichever scores best after `--tuning_minutes` against the GAT at the config's own, at seed `--tuning_seed`, which no
+   result uses.
+3. Each network trains `--minutes` with each seed, one run after the other, and the seeds in the outer loop. The time is
+   that of training alone: all three have it, whatever number of games it gives them.
+4. Each ResNet meets the GAT of its seed in `--games` games from distinct openings, each with both colours, with
+   `--simulations`. The GAT is ahead on this board if the upper end of a ResNet's 95 % interval over all seeds is below
+   one half, and behind if the lower end is above. Shares of best moves are stated where the board is solved.
+5. The result is published whichever way it goes, with every seed.
+
+Runs that are there already are not made again: the command goes on where it was stopped.
+"""
+
+import argparse
+import functools
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+from rich.console import Console
+from variants import Test, Variant, compare
+
+from alphagat import commands, sharding
+from alphagat.config import Config
+from alphagat.games import make_game
+from alphagat.training.setup import make_configured_network, make_params
+
+WIDTHS = range(16, 193, 4)
+FACTORS = 1.0, 0.5, 2.0  # of the learning rate; the config's own first
+ROUNDS = 7
+
+
+def resnet_flags(width: int) -> list[str]:
+    return ["network.name=resnet", f"network.width={width}"]
+
+
+def configure(path: str, flags: Sequence[str]) -> Config:
+    return commands.load_config(path, [f"--config.{flag}" for flag in flags])
+
+
+def make_evaluation(config: Config) -> tuple[int, Callable[[], jax.Array]]:
+    """Returns the number of a network's parameters, and a function that evaluates a batch of self-play."""
+    game = make_game(config.boards[0])
+    network = make_configured_network(config, game)
+    params = make_params(game, network, jax.random.key(0))
+    nodes = jnp.zeros((config.selfplay.num_games, game.topology.num_nodes, game.num_features))
+    return sum(leaf.size for leaf in jax.tree.leaves(params)), functools.partial(jax.jit(network.apply), params, nodes)
+
+
+def median_seconds(evaluations: Sequence[Callable[[], jax.Array]]) -> list[float]:
+    """Times all in turns; the first round compiles."""
+    times: list[list[float]] = [[] for _ in evaluations]
+    for number in range(ROUNDS + 1):
+        for evaluate, seconds in zip(evaluations, times):
+            start = time.perf_counter()
+            jax.block_until_ready(evaluate())
+            if number:
+                seconds.append(time.perf_counter() - start)
+    return [statistics.median(each) for each in times]
+
+
+def match_widths(path: str, console: Console) -> dict[str, int]:
+    """Returns the widths of the ResNets with the GAT's number of parameters, and with its time."""
+    counts, evaluations = zip(*(make_evaluation(configure(path, resnet_flags(width))) for width in WIDTHS))
+    count, evaluate = make_evaluation(configure(path, []))
+    *seconds, goal = median_seconds([*evaluations, evaluate])
+    widths = {}
+    for name, values, wanted in (("resnet_same_size", counts, count), ("resnet_same_time", seconds, goal)):
+        nearest = min(range(len(WIDTHS)), key=lambda each: abs(values[each] - wanted))
+        widths[name] = WIDTHS[nearest]
+        ratio = f"{counts[nearest] / count:.2f} times the parameters, {seconds[nearest] / goal:.2f} times the time"
+        console.print(f"{name}: width {WIDTHS[nearest]}, {ratio} of the GAT")
+    return widths
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", default="configs/connect_four.py", help="default: %(default)s")
+    parser.add_argument("--workdir", type=Path, default=Path("runs/gat_against_resnet"), help="default: %(default)s")
+    parser.add_argument("--minutes", type=float, default=10, help="of training, each (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--tuning_minutes", type=float, default=4, help="of each try (default: %(default)s)")
+    parser.add_argument("--tuning_seed", type=int, default=100, help="default: %(default)s")
+    parser.add_argument("--games", type=int, default=400, help="per seed (default: %(default)s)")
+    parser.add_argument("--simulations", type=int, default=64, help="in these games (default: %(default)s)")
+    options = parser.parse_args()
+    sharding.configure_cpu_devices(0)
+    console, test = Console(width=200), Test(options.games, options.simulations)
+    options.workdir.mkdir(parents=True, exist_ok=True)
+    kept = options.workdir / "widths.json"  # a second start measures other times, and must take the same networks
+    if not kept.exists():
+        kept.write_text(json.dumps(match_widths(options.config, console)))
+    networks = {"gat": []} | {name: resnet_flags(width) for name, width in json.loads(kept.read_text()).items()}
+    rate = configure(options.config, []).learner.learning_rate
+    tries = [
+        Variant(f"{name}_{factor:g}", [*flags, f"learner.learning_rate={rate * factor:g}"], options.config, folder)
+        for name, flags in networks.items()
+        for factor in FACTORS
+        for folder in [options.workdir / "tuning" / f"{name}_{factor:g}"]
+    ]
+    found = compare(tries, [options.tuning_seed], options.tuning_minutes, test, console)
+    best = {
+        name: max(
+            (each for each in tries if each.name.startswith(f"{name}_")), key=lambda each: found[each.name][0]["score"]
+        )
+        for name in networks
+    }
+    final = [Variant(name, each.flags, options.config, options.workdir / name) for name, each in best.items()]
+    console.print("learning rates:", {name: each.flags[-1].partition("=")[2] for name, each in best.items()})
+    compare(final, range(options.seeds), options.minutes, test, console)
+
+
+if __name__ == "__main__":
+    main()
