@@ -35,14 +35,22 @@ export function showValue(value, players) {
   bar.setAttribute("aria-label", bar.title);
 }
 
-/** Lists the moves with the largest shares, none before there is an analysis; `play(action)` plays one. */
+/**
+ * Lists the moves with the largest shares, and the one that the network would play, which need not be the first; none
+ * before there is an analysis. `play(action)` plays one.
+ */
 export function showCandidates(position, analysis, source, play) {
   const rows = !analysis ? [] : position.legal.map((move, number) => ({
     move, share: analysis[source][number], value: source === "policy" ? analysis.values[number] : null,
   }));
-  rows.sort((one, other) => other.share - one.share).splice(CANDIDATES);
-  $("candidates").tBodies[0].replaceChildren(...rows.map(({ move, share, value }) => {
-    const button = html("button", { textContent: move.name, className: "link", title: `Play ${move.name}` });
+  rows.sort((one, other) => other.share - one.share);
+  const isPlayed = ({ move }) => source === "policy" && move.action === analysis.action;
+  const played = rows.slice(CANDIDATES).find(isPlayed);
+  rows.splice(CANDIDATES, Infinity, ...(played ? [played] : []));
+  $("candidates").tBodies[0].replaceChildren(...rows.map((row) => {
+    const { move, share, value } = row, look = isPlayed(row) ? "link played" : "link";
+    const title = isPlayed(row) ? `Play ${move.name}, as the network would` : `Play ${move.name}`;
+    const button = html("button", { textContent: move.name, className: look, title });
     button.addEventListener("click", () => play(move.action));
     const bar = html("div", { className: "bar" }, html("span", {}), html("i", { textContent: percent(share) }));
     bar.firstElementChild.style.width = percent(share).replace(" ", "");

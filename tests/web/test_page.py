@@ -244,7 +244,8 @@ def test_it_shows_policy_line_and_attention(serve, page):
     open_page(page, serve("hex:3"))
     assert page.query_selector(".heat .share")
     assert page.query_selector(".line .step")
-    assert 1 <= len(page.query_selector_all("#candidates tbody tr")) <= 5
+    assert 1 <= len(page.query_selector_all("#candidates tbody tr")) <= 6
+    assert page.inner_text("#candidates .played") == page.inner_text("#line-panel span >> nth=0")
     page.keyboard.press("p")
     page.keyboard.press("l")
     assert not page.query_selector(".heat .share, .line .step")
