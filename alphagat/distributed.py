@@ -6,12 +6,14 @@ import importlib.util
 import os
 import socket
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from alphagat.errors import UserError
 
 CONNECT_SECONDS = 300
+PATIENCE_SECONDS = 60  # that JAX waits longer than we do: at the end of its own time it aborts the process
 HEARTBEAT_SECONDS = 30  # a process that is silent for so long is dead, and the others end
 
 _num_processes = 1
@@ -37,8 +39,10 @@ def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, s
 
     Without arguments it joins what Slurm, Open MPI or Kubernetes has started, and else does nothing.
 
+    Where not all of them come within `seconds`, this process ends with status 2, and one line tells why.
+
     Raises:
-      UserError: an argument is missing or wrong, or not all processes are there in time.
+      UserError: an argument is missing or wrong, or the first process does not answer in time.
     """
     cluster = _named(nodes, node_rank, coordinator, os.environ)
     method = None if cluster else detect(os.environ)
@@ -49,21 +53,40 @@ def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, s
     if cluster:
         _check_reachable(cluster, seconds)
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    where = f"--coordinator {cluster.coordinator}" if cluster else f"processes of {method}"
     try:
-        jax.distributed.initialize(
-            coordinator_address=cluster.coordinator if cluster else None,
-            num_processes=cluster.nodes if cluster else None,
-            process_id=cluster.node_rank if cluster else None,
-            cluster_detection_method="deactivate" if cluster else method,
-            initialization_timeout=seconds,
-            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
-        )
+        with _ending_after(seconds, f"{where}: not all processes came within {seconds} s; start the others, too"):
+            jax.distributed.initialize(
+                coordinator_address=cluster.coordinator if cluster else None,
+                num_processes=cluster.nodes if cluster else None,
+                process_id=cluster.node_rank if cluster else None,
+                cluster_detection_method="deactivate" if cluster else method,
+                initialization_timeout=seconds + PATIENCE_SECONDS,
+                heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+            )
     except (RuntimeError, ValueError) as error:
         reason = str(error).strip().split("\n")[0][:200]
-        where = f"--coordinator {cluster.coordinator}" if cluster else f"processes of {method}"
-        raise UserError(f"{where}: not all processes came within {seconds} s ({reason})") from error
+        raise UserError(f"{where}: the processes did not find each other ({reason})") from error
     global _num_processes
     _num_processes = cluster.nodes if cluster else jax.process_count()
+
+
+@contextlib.contextmanager
+def _ending_after(seconds: int, message: str) -> Iterator[None]:
+    """Ends the process with one line where what is inside takes longer: nothing else interrupts JAX."""
+
+    def end() -> None:
+        sys.stderr.write(f"error: {message}\n")
+        sys.stderr.flush()
+        os._exit(2)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def num_processes() -> int:

@@ -1,6 +1,8 @@
 """Who is who among several processes: flags, environments, and addresses where nobody answers."""
 
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -64,6 +66,17 @@ def test_a_coordinator_that_does_not_answer_is_an_error_in_time():
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UserError, match=f"--coordinator {address}: nobody answers there after 1 s"):
             distributed.connect(2, 1, address, seconds=1)
+
+
+def test_the_first_process_does_not_wait_for_ever():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = f"from alphagat import distributed; distributed.connect(2, 0, {address!r}, seconds=2)"
+    ended = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    error = f"error: --coordinator {address}: not all processes came within 2 s; start the others, too"
+    assert ended.stderr.splitlines()[-1] == error
 
 
 def test_a_port_that_is_taken_is_an_error(capsys):
