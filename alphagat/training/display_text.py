@@ -27,10 +27,10 @@ LEARNING = {
 }
 
 HOLDOUT = {  # and the format of each
-    "moves named first": ("policy_accuracy", "{:.1%}"),
-    "policy loss": ("policy_loss", "{:.3f}"),
-    "value error": ("value_error", "{:.3f}"),
-    "winners seen": ("value_sign", "{:.1%}"),
+    "held-out moves named": ("policy_accuracy", "{:.1%}"),
+    "held-out winners named": ("value_sign", "{:.1%}"),
+    "held-out policy loss": ("policy_loss", "{:.3f}"),
+    "held-out value error": ("value_error", "{:.3f}"),
 }
 
 Metrics = Mapping[str, float]
@@ -139,7 +139,7 @@ def holdout_rows(metrics: Metrics) -> list[tuple[str, str]]:
         match = re.fullmatch(r"holdout/(?:(.+)/)?(.+)", name)
         for label, (what, form) in HOLDOUT.items() if match else ():
             if match[2] == what:
-                rows.append((" ".join(filter(None, (match[1], "held out,", label))), form.format(metrics[name])))
+                rows.append((" ".join(filter(None, (match[1], label))), form.format(metrics[name])))
     return rows
 
 

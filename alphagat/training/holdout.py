@@ -10,6 +10,7 @@ from jax.sharding import Mesh
 
 from alphagat import sharding
 from alphagat.networks.pipeline import PipelinedNetwork
+from alphagat.training.display_text import holdout_rows
 from alphagat.training.matches import Matches
 from alphagat.training.pretraining import policy_targets
 from alphagat.training.recorded import Recorded
@@ -46,6 +47,11 @@ class MatchesAndHoldout:
 
     def __init__(self, matches: Matches, holdout: Holdout):
         self._matches, self._holdout = matches, holdout
+
+    def before(self, state: RunState) -> str:
+        """Says what parameters that have learned nothing here make of what is held out."""
+        rows = holdout_rows(self._holdout.measure(state.train.acting))
+        return "before the first update: " + (", ".join(map(" ".join, rows)) or "nothing is held out")
 
     def play(self, state: RunState, iteration: int) -> tuple[RunState, dict[str, float]]:
         """Does as `Matches.play`, and adds what is held out."""
@@ -94,9 +100,9 @@ def describe(sums: dict[str, float]) -> dict[str, float]:
 
     return {
         "policy_accuracy": mean("named_first", "positions"),
+        "value_sign": mean("agrees", "decided"),
         "policy_loss": mean("cross_entropy", "positions"),
         "value_error": mean("squared_error", "known"),
-        "value_sign": mean("agrees", "decided"),
     }
 
 

@@ -122,6 +122,8 @@ def _train(
             report.say(f"updates were not finite: the run goes back, by another way ({rollback})")
         report.say(*moved, *_opening_lines(setups, mesh, start, recorded))
         programs = _compile(setups, mesh, start.state, report, recorded)
+        if isinstance(matches, MatchesAndHoldout) and not start.iteration:
+            report.say(matches.before(start.state))
         run = _Run(config, programs, matches, checkpoints, report, profiler)
         state = run.evaluate_late(start.state, start.iteration) if owed else start.state
         run.iterate(state, start.iteration)
