@@ -139,7 +139,8 @@ def replayed_positions(replay: Replay, group_games: int) -> Positions:
     """Returns what a replay on the host holds, `[G, C]` before each shape. A game in flight and those that followed in
     its place count as one game.
     """
-    groups, places = np.nonzero(np.arange(replay.capacity) < np.asarray(replay.size)[:, None])
+    capacity = replay.samples.value_target.shape[1]
+    groups, places = np.nonzero(np.arange(capacity) < np.asarray(replay.size)[:, None])
     samples = jax.tree.map(lambda x: np.asarray(x)[groups, places], replay.samples)
     return Positions(
         state=samples.state,

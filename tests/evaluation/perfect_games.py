@@ -27,7 +27,7 @@ def rows_of(states) -> np.ndarray:
     return order[np.searchsorted(codes, np.asarray(position_code(make_game(BOARD), states)), sorter=order)]
 
 
-def perfect_games(number: int, random_plies: int = 2, seed: int = 0) -> list[GameRecord]:
+def perfect_games(number: int, random_plies: int, seed: int = 0) -> list[GameRecord]:
     """Plays games of perfect moves after so many random ones."""
     game, generator, records = make_game(BOARD), np.random.default_rng(seed), []
     step, (positions, _) = compile_step(game), solved()

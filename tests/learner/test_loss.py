@@ -46,6 +46,14 @@ def test_one_legal_action_teaches_no_policy():
     assert all((leaf == 0).all() for leaf in jax.tree.leaves(gradients))
 
 
+def test_a_value_that_is_not_known_teaches_none():
+    batch = jax.tree.map(jnp.asarray, random_batch(8))
+    known = jnp.arange(8) % 2 * 1.0
+    _, expected = alphazero_loss(params := make_params(batch), NETWORK, jax.tree.map(lambda x: x[1::2], batch), 1.0)
+    _, parts = alphazero_loss(params, NETWORK, batch._replace(value_known=known), 1.0)
+    np.testing.assert_allclose(parts["value_loss"], expected["value_loss"] / 2, rtol=1e-6)
+
+
 def test_illegal_logits_have_no_gradient():
     batch = jax.tree.map(
         jnp.asarray, random_batch(1)._replace(legal_action_mask=np.array([[True, False, True, False]]))

@@ -33,18 +33,18 @@ def read(*names: str, games=(GAME,)):
 
 
 def test_targets_of_perfect_games_are_the_exact_ones(tmp_path):
-    """From the third ply on, where both play perfectly; values as the player to move sees them."""
-    (source,) = read(write(tmp_path / "games.sgf", *perfect_games(60)))
+    """From the fourth ply on, where both play perfectly; values as the player to move sees them."""
+    (source,) = read(write(tmp_path / "games.sgf", *perfect_games(60, random_plies=3)))
     found = source.positions
     ply = (found.state.board > 0).sum(axis=1)
-    perfect = ply >= 2
+    perfect = ply >= 3
     positions, rows = solved()[0], rows_of(found.state)
     np.testing.assert_array_equal(found.value_target[perfect], positions.values[rows][perfect])
     best = positions.action_values[rows, found.policy] == positions.values[rows]
     assert best[perfect].all()
     assert not best.all()
-    decided = found.value_target[perfect & (ply % 2 == 1)]
-    assert {-1.0, 1.0} <= set(decided.tolist())
+    for player in (0, 1):
+        assert {-1.0, 1.0} <= set(found.value_target[perfect & (ply % 2 == player)].tolist())
     assert (found.value_known == 1).all()
     assert source.lines == [f"{tmp_path / 'games.sgf'}: 60 games of tic_tac_toe, {found.size} positions"]
 
@@ -75,7 +75,7 @@ def test_results_count_where_they_say_something_of_the_positions(tmp_path, recor
 def test_a_result_against_the_rules_is_told(tmp_path):
     (source,) = read(write(tmp_path / "games.sgf", dataclasses.replace(WON, outcome=-1), WON))
     assert "1 of them end otherwise by our rules" in source.lines[-1]
-    assert source.positions.value_target[:2].tolist() == [-1, -1]  # of the first game, and of the second
+    assert source.positions.value_target[:2].tolist() == [-1, 1]  # of the first game, and of the second
 
 
 def test_folders_and_boards(tmp_path):
@@ -128,13 +128,11 @@ def test_the_replay_of_a_run(tmp_path):
     setup = tiny_setup()  # eight groups of two games, blocks of four plies
     state = init_state([setup], sharding.make_mesh(0))
     (board,) = state.boards
-    samples, capacity = board.replay.samples, board.replay.capacity
-    value = jnp.arange(8 * capacity, dtype=jnp.float32).reshape(8, capacity)
+    samples = board.replay.samples
+    value = jnp.arange(samples.value_target.size, dtype=jnp.float32).reshape(samples.value_target.shape)
+    policy = jnp.broadcast_to(value[..., None], samples.policy_target.shape)
     filled = board.replay.replace(
-        samples=samples.replace(
-            value_target=value, policy_target=jnp.broadcast_to(value[..., None], samples.policy_target.shape)
-        ),
-        size=jnp.full(8, 8, jnp.int32),
+        samples=samples.replace(value_target=value, policy_target=policy), size=jnp.full(8, 8, jnp.int32)
     )
     open_run_folder(tmp_path, tiny_config())
     with Checkpoints(tmp_path) as checkpoints:
