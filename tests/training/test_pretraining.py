@@ -18,7 +18,7 @@ from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.iteration import gradients_of, make_find_gradients
 from alphagat.training.loop import train
 from alphagat.training.metrics import read_metrics
-from alphagat.training.pretraining import policy_targets, recorded_batch
+from alphagat.training.pretraining import make_pretrain_program, policy_targets, recorded_batch
 from alphagat.training.recorded_positions import Positions
 from alphagat.training.resume import find_start
 from alphagat.training.run_folder import check_run_folder
@@ -156,6 +156,39 @@ def test_gradients_are_those_of_self_play():
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
     assert float(found[1]["value_loss"]) > 0
+
+
+def test_every_update_has_a_batch_of_its_own():
+    """Another move anywhere in a block leads to other parameters."""
+    config = tiny_config()
+    config.pretrain.games, config.learner.sample_reuse = ("x.sgf",), 0.75
+    (setup,) = make_setups(config)
+    plan, mesh = setup.plan, sharding.make_mesh(2)
+    state = init_state([setup], mesh)
+    assert state.boards == ()
+    shape = (plan.updates_per_iteration, plan.num_groups, plan.group_batch_size)
+    assert shape[0] == 3
+    first = setup.game.init(jax.random.key(0))
+    ones = np.ones(shape, np.float32)
+    block = Positions(
+        state=jax.tree.map(lambda x: jnp.broadcast_to(x, (*shape, *x.shape)), first),
+        policy=np.zeros(shape, np.int32),
+        policy_weight=ones,
+        value_target=ones,
+        value_known=ones,
+        game=np.zeros(shape, np.int32),
+    )
+    program = make_pretrain_program(setup, mesh)
+    ends = []
+    for place in (None, (0, 0, 0), (1, 7, 1), (2, 3, 0)):
+        policy = block.policy.copy()
+        if place:
+            policy[place] = 1
+        train, iteration = jax.tree.map(jnp.copy, (state.train, state.iteration))
+        train, _, metrics = program(train, block.replace(policy=policy), state.key, iteration)
+        assert (int(train.step), float(metrics["train/skipped"])) == (3, 0)
+        ends.append(np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(train.params)]))
+    assert len({end.tobytes() for end in ends}) == 4
 
 
 def test_moves_are_policies():
