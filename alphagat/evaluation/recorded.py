@@ -64,7 +64,7 @@ def _play_chunk(
     results = np.full(len(records), np.nan, np.float32)
     kept: list[tuple[Any, np.ndarray, np.ndarray]] = []
     for ply in range(lengths.max()):
-        rows, legal, movers = np.flatnonzero(lengths > ply), states.legal_action_mask, states.current_player
+        rows, legal, movers = np.flatnonzero(lengths > ply).tolist(), states.legal_action_mask, states.current_player
         actions = np.zeros(size, np.int32)
         for row in rows:
             record, player = records[row], int(movers[row])
@@ -72,9 +72,9 @@ def _play_chunk(
             if actions[row] < 0 or record.players[ply] != player:
                 said = _describe_mistake(record, ply, player, bool(states.terminated[row]))
                 raise UserError(f"{labels[row]}, move {ply + 1}: {said}")
-        kept.append((take(states, rows), actions[rows], rows))
+        kept.append((take(states, rows), actions[rows], np.array(rows)))
         states = to_host(step(states, actions, keys))
-        ended = rows[(lengths[rows] == ply + 1) & states.terminated[rows]]
+        ended = np.flatnonzero((lengths == ply + 1) & states.terminated[: len(records)])
         results[ended] = states.rewards[ended, 0]
     positions, moves, games = zip(*kept)
     together = jax.tree.map(lambda *leaves: np.concatenate(leaves), *positions)

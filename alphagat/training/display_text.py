@@ -136,8 +136,9 @@ def holdout_rows(metrics: Metrics) -> list[tuple[str, str]]:
     """Returns (label, value) of what is known of the games that were held out."""
     rows = []
     for name in metrics:
-        match = re.fullmatch(r"holdout/(?:(.+)/)?(.+)", name)
-        for label, (what, form) in HOLDOUT.items() if match else ():
+        if (match := re.fullmatch(r"holdout/(?:(.+)/)?(.+)", name)) is None:
+            continue
+        for label, (what, form) in HOLDOUT.items():
             if match[2] == what:
                 rows.append((" ".join(filter(None, (match[1], label))), form.format(metrics[name])))
     return rows

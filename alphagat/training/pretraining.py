@@ -79,7 +79,8 @@ class PretrainIterations:
 
     def _groups_here(self, shape: tuple[int, int]) -> range:
         """Returns the groups whose batches lie on devices of this process, which lie side by side."""
-        places = [index[1].indices(shape[1]) for index in self._where.addressable_devices_indices_map(shape).values()]
+        indices = self._where.addressable_devices_indices_map(shape).values()
+        places = [index[1].indices(shape[1]) for index in indices if index is not None]
         return range(min(place[0] for place in places), max(place[1] for place in places))
 
     def _place(self, setup: Setup, block: Positions) -> Positions:

@@ -10,10 +10,10 @@ from flax import struct
 
 
 class Positions(struct.PyTreeNode):
-    """N positions of one board.
+    """N positions of one board: numpy arrays on the host, or a batch on the devices.
 
     Attributes:
-      state: `[N]`, numpy leaves.
+      state: `[N]`.
       policy: `[N]` int32, the moves that were played, or `[N, A]` float32, what a search said.
       policy_weight: `[N]` float32.
       value_target: `[N]` float32, from the view of the player to move.
@@ -22,11 +22,11 @@ class Positions(struct.PyTreeNode):
     """
 
     state: Any
-    policy: np.ndarray
-    policy_weight: np.ndarray
-    value_target: np.ndarray
-    value_known: np.ndarray
-    game: np.ndarray
+    policy: Any
+    policy_weight: Any
+    value_target: Any
+    value_known: Any
+    game: Any
 
     @property
     def size(self) -> int:
@@ -77,5 +77,5 @@ def digest(positions: Positions) -> str:
     """Returns a hash by which a resumed run knows its positions."""
     found = hashlib.sha256()
     for leaf in jax.tree.leaves(positions):
-        found.update(np.ascontiguousarray(leaf))
+        found.update(np.asarray(leaf).tobytes())
     return found.hexdigest()[:16]
