@@ -215,10 +215,10 @@ class TrainingArguments(NamedTuple):
     coordinator: str | None
 
 
-def training_arguments(argv: Sequence[str], *, description: str, examples: str) -> TrainingArguments:
-    """Reads `--config FILE --workdir FOLDER [--config.FIELD=VALUE ...]` and validates the config."""
+def training_parser(name: str, *, description: str, examples: str) -> ArgumentParser:
+    """Returns the parser of `python -m alphagat.NAME --config FILE --workdir FOLDER [--config.FIELD=VALUE ...]`."""
     parser = ArgumentParser(
-        prog="python -m alphagat.main", description=description, epilog=f"{examples}\n\n{config_help()}"
+        prog=f"python -m alphagat.{name}", description=description, epilog=f"{examples}\n\n{config_help()}"
     )
     parser.usage = "%(prog)s --config FILE --workdir FOLDER [--init_from FOLDER] [--config.FIELD=VALUE ...]"
     parser.add_argument("--config", metavar="FILE", help="a Python file with get_config(); .py may be left out")
@@ -231,7 +231,17 @@ def training_arguments(argv: Sequence[str], *, description: str, examples: str) 
     several.add_argument("--nodes", metavar="N", type=int, help="processes of the run")
     several.add_argument("--node_rank", metavar="K", type=int, help="number of this one, from 0 on")
     several.add_argument("--coordinator", metavar="HOST:PORT", help="of the process with --node_rank 0")
-    known, overrides = parser.parse_known_args(list(argv))
+    return parser
+
+
+def training_arguments(argv: Sequence[str], *, description: str, examples: str) -> TrainingArguments:
+    """Reads what `python -m alphagat.main` takes, and validates the config."""
+    parser = training_parser("main", description=description, examples=examples)
+    return checked_arguments(*parser.parse_known_args(list(argv)))
+
+
+def checked_arguments(known: argparse.Namespace, overrides: list[str]) -> TrainingArguments:
+    """Checks what a parser of `training_parser` has found, and loads and validates the config."""
     for flag, value, example in (
         ("--config", known.config, "configs/quickstart"),
         ("--workdir", known.workdir, "runs/1"),
@@ -239,7 +249,7 @@ def training_arguments(argv: Sequence[str], *, description: str, examples: str) 
         if not value:
             raise UserError(f"{flag} is missing; name one, such as {flag} {example}")
     if known.init_from:
-        overrides.append(f"--config.init_from={known.init_from}")
+        overrides = [*overrides, f"--config.init_from={known.init_from}"]
     config = load_config(known.config, overrides)
     config.validate()
     several_processes = known.nodes, known.node_rank, known.coordinator

@@ -75,6 +75,14 @@ class ReplayConfig:
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
+class PretrainConfig:
+    """Recorded games to learn from in place of self-play."""
+
+    games: tuple[str, ...] = ()  # SGF or PGN files, folders of them, or run folders with a replay; empty: self-play
+    holdout: float = 0.05  # share of the games that only measures what the others taught
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
 class LearnerConfig:
     """How parameters are updated."""
 
@@ -128,6 +136,7 @@ class Config:
     search: SearchConfig = dataclasses.field(default_factory=SearchConfig)
     selfplay: SelfplayConfig = dataclasses.field(default_factory=SelfplayConfig)
     replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
+    pretrain: PretrainConfig = dataclasses.field(default_factory=PretrainConfig)
     learner: LearnerConfig = dataclasses.field(default_factory=LearnerConfig)
     evaluation: EvaluationConfig = dataclasses.field(default_factory=EvaluationConfig)
     checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)

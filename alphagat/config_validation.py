@@ -74,6 +74,7 @@ FRACTIONS = (
     "selfplay.value_lambda",
     "learner.final_learning_rate_fraction",
     "learner.average_decay",
+    "pretrain.holdout",
 )
 OPPONENT = re.compile(r"random|previous|solver|mcts:[1-9][0-9]*")
 MAX_SEED = 2**32 - 1
@@ -203,6 +204,7 @@ def _check_together(config: Config) -> None:
         fix = f"it must be at least config.replay.min_size={replay.min_size}, or training would never begin"
         raise _refusal("replay.capacity", replay.capacity, fix)
     _check_actors(config)
+    _check_pretrain(config)
     _check_evaluation(config)
 
 
@@ -217,6 +219,16 @@ def _check_actors(config: Config) -> None:
     if mesh.data and mesh.actors >= mesh.data:
         fix = f"it must leave some of the {mesh.data} devices of config.mesh.data to learn; take {mesh.data // 2}"
         raise _refusal("mesh.actors", mesh.actors, fix)
+
+
+def _check_pretrain(config: Config) -> None:
+    games = config.pretrain.games
+    if not all(games):
+        raise _refusal("pretrain.games", games, "name files or folders, such as ('games.sgf',)")
+    if config.pretrain.holdout == 1:
+        raise _refusal("pretrain.holdout", 1.0, "it must be below 1, or no game would teach; take 0.05")
+    if games and config.mesh.actors:
+        raise _refusal("mesh.actors", config.mesh.actors, "with recorded games no device plays; set it to 0")
 
 
 def _check_boards(config: Config) -> None:

@@ -23,7 +23,7 @@ PACKAGE = ROOT / "alphagat"
 COMMANDS = sorted(file.stem for file in PACKAGE.glob("*.py") if "__main__" in file.read_text())
 MODULES = sorted(file for file in PACKAGE.rglob("*.py") if file.parent != PACKAGE or file.stem not in COMMANDS)
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *PACKAGE.glob("weights/*.md")])
-TAKING_FIELDS = ("main", "launch", "doctor")
+TAKING_FIELDS = ("main", "pretrain", "launch", "doctor")
 PLACEHOLDERS = (None, "FILE")
 PARSER_OF = runpy.run_path(str(ROOT / "docs" / "hooks" / "reference.py"))["parser_of"]
 LOADING = {"src", "srcset", "poster", "data"}  # attributes; of <link>, `href` as well

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import io
+from collections.abc import Callable
 from string import ascii_lowercase
 from typing import Any
 
@@ -17,6 +18,7 @@ from alphagat.games.base import Game
 from alphagat.games.go import GoGame
 
 CHESS = "chess"
+PGN_ENDS = ("normal", "adjudication", "unterminated")  # values of Termination by which nobody lost
 # The numbers that SGF (FF[4], property GM) has for games; what it has none for gets 0.
 SGF_NUMBERS = {"go": 1, "othello": 2, "gomoku": 4, "hex": 11}
 
@@ -30,7 +32,7 @@ class GameRecord:
       names: of player 0 and player 1.
       moves: `game.action_name` of each move.
       players: who made it, 0 or 1.
-      outcome: what the game paid to player 0: +1, 0 or -1.
+      outcome: what the game paid to player 0: +1, 0 or -1; None: the file does not tell.
       forfeit: what the loser did, where it did not lose by the rules; else empty.
     """
 
@@ -38,7 +40,7 @@ class GameRecord:
     names: tuple[str, str]
     moves: tuple[str, ...]
     players: tuple[int, ...]
-    outcome: int
+    outcome: int | None
     forfeit: str = ""
 
 
@@ -79,10 +81,10 @@ def read_games(text: str, board: str = "") -> list[GameRecord]:
     """Reads games, as `to_text` or another program wrote them.
 
     Args:
-      board: of the games; empty: the files of `to_text` name it.
+      board: of the games that do not name theirs, as those of `to_text` do.
 
     Raises:
-      UserError: the text is no PGN and no SGF, or the package that reads it is not installed.
+      UserError: the text is no PGN and no SGF, a game is of no board, or the package that reads it is not installed.
     """
     return _read_pgn(text) if text.lstrip().startswith("[") else _read_sgf(text, board)
 
@@ -123,8 +125,8 @@ def _to_sgf(record: GameRecord) -> str:
 
 
 def _sgf_result(record: GameRecord) -> str:
-    if record.outcome == 0:
-        return "0"
+    if not record.outcome:
+        return "?" if record.outcome is None else "0"
     reason = {"": "", "resigned": "R", "timed out": "T"}.get(record.forfeit, "F")
     return ("B" if record.outcome > 0 else "W") + "+" + reason
 
@@ -144,7 +146,10 @@ def _from_sgf_move(board: str, move: str) -> str:
         return move
     if move == "" or (move == "tt" and game.size <= 19):
         return "pass"
-    column, row = (ascii_lowercase.index(letter) for letter in move)
+    columns = ascii_lowercase[: game.size]
+    if len(move) != 2 or not set(move) <= set(columns):
+        return move  # which is no name, and so no legal move
+    column, row = (columns.index(letter) for letter in move)
     return game.action_names[row * game.size + column]
 
 
@@ -154,33 +159,65 @@ def _read_sgf(text: str, board: str) -> list[GameRecord]:
         trees = grammar.parse_sgf_collection(text.encode())
     except ValueError as error:
         raise UserError(f"this is neither PGN nor SGF: {error}") from error
-    return [_read_tree(grammar, tree, board) for tree in trees]
+    records = []
+    for number, tree in enumerate(trees, 1):
+        try:
+            records.append(_read_tree(grammar, tree, board))
+        except UserError as error:
+            raise UserError(f"game {number}: {error}") from error
+    return records
 
 
 def _read_tree(grammar: Any, tree: Any, board: str) -> GameRecord:
     """Reads the main line of a game."""
     nodes = list(grammar.main_sequence_iter(tree))
 
-    def value(name: str, default: str = "") -> str:
-        raw = nodes[0].get(name, [default.encode()])[0]
-        return grammar.text_value(raw).decode()
+    def value(name: str) -> str:
+        return grammar.text_value(nodes[0].get(name, [b""])[0]).decode(errors="replace")
 
-    board = board or value("GN")
+    board = _board_of(value, board)
+    if {"AB", "AW", "AE"} & nodes[0].keys():
+        raise UserError("it starts from stones that were placed (AB, AW or AE); only games from the first position do")
+    result, _, reason = value("RE").partition("+")
+    reason = reason[:1].upper()
     moves = [(player, node["BW"[player]][0].decode()) for node in nodes for player in (0, 1) if "BW"[player] in node]
     return GameRecord(
         board=board,
         names=(value("PB"), value("PW")),
         moves=tuple(_from_sgf_move(board, move) for _, move in moves),
         players=tuple(player for player, _ in moves),
-        outcome={"B": 1, "W": -1}.get(value("RE", "0")[:1], 0),
-        forfeit=value("GC"),
+        outcome={"B": 1, "W": -1, "0": 0, "DRAW": 0, "JIGO": 0}.get(result.strip().upper()),
+        # A comment of another program's (GC) is no forfeit.
+        forfeit={"R": "resigned", "T": "timed out"}.get(reason) or (value("GC") or "forfeit") * (reason == "F"),
     )
+
+
+def _board_of(value: Callable[[str], str], board: str) -> str:
+    """Returns the board that the root of a game names, or else `board` where the root does not contradict it."""
+    if _is_board(named := value("GN")):
+        return named
+    if not _is_board(board):
+        raise UserError(f"it names no board (GN is {named!r}), and it is not known which one it is of")
+    family, *arguments = board.split(":")
+    size = next((word for word in arguments if word.isdigit()), "")
+    numbers = {str(SGF_NUMBERS.get(family, 0)), "0", ""}
+    if value("GM") not in numbers or (size and value("SZ") not in (size, "")):
+        raise UserError(f"it is of another board (GM is {value('GM')}, SZ is {value('SZ')!r}), not of {board}")
+    return board
+
+
+def _is_board(name: str) -> bool:
+    try:
+        make_game(name)
+    except UserError:
+        return False
+    return True
 
 
 def _to_pgn(record: GameRecord) -> str:
     chess, pgn = _import("chess"), _import("chess.pgn")
     game = pgn.Game()
-    result = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}[record.outcome]
+    result = {1: "1-0", 0: "1/2-1/2", -1: "0-1", None: "*"}[record.outcome]
     game.headers.update(Event="AlphaGAT", White=record.names[0], Black=record.names[1], Result=result)
     for tag in ("Site", "Date", "Round"):
         game.headers[tag] = "?"
@@ -197,17 +234,20 @@ def _read_pgn(text: str) -> list[GameRecord]:
     stream, records = io.StringIO(text), []
     while (game := pgn.read_game(stream)) is not None:
         if game.errors:
-            raise UserError(f"game {len(records) + 1} of this PGN: {game.errors[0]}")
+            raise UserError(f"game {len(records) + 1}: {game.errors[0]}")
         moves = tuple(move.uci() for move in game.mainline_moves())
         headers = game.headers
+        if "FEN" in headers:
+            raise UserError(f"game {len(records) + 1}: it starts from another position (FEN), not from the first one")
+        end = headers.get("Termination", "")
         records.append(
             GameRecord(
                 board=CHESS,
                 names=(headers.get("White", ""), headers.get("Black", "")),
                 moves=moves,
                 players=tuple(ply % 2 for ply in range(len(moves))),
-                outcome={"1-0": 1, "0-1": -1}.get(headers.get("Result", ""), 0),
-                forfeit=headers.get("Termination", ""),
+                outcome={"1-0": 1, "1/2-1/2": 0, "0-1": -1}.get(headers.get("Result", "")),
+                forfeit="" if end.lower() in PGN_ENDS else end,
             )
         )
     return records

@@ -130,7 +130,9 @@ class Game(abc.ABC):
         return self.node_places(state)[self.topology.action_receivers]
 
     def action_name(self, state: Any, action: int) -> str:
-        """Returns what a person calls `action` on the board as `render` draws `state`."""
+        """Returns what a person calls `action` on the board as `render` draws `state`; the name and the player to move
+        tell the action.
+        """
         del state
         return self.action_names[action]
 

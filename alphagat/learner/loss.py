@@ -18,6 +18,7 @@ class Batch(NamedTuple):
       policy_target: `[B, A]` float32, sums to 1, 0 where illegal.
       policy_weight: `[B]` float32, of each example in the policy loss; 1 on average.
       value_target: `[B]` float32.
+      value_known: `[B]` float32, 1 where the value target counts, else 0; None: it counts everywhere.
     """
 
     nodes: jax.Array
@@ -25,6 +26,7 @@ class Batch(NamedTuple):
     policy_target: jax.Array
     policy_weight: jax.Array
     value_target: jax.Array
+    value_known: jax.Array | None = None
 
 
 def alphazero_loss(params: Any, network: Network, batch: Batch, value_weight: float) -> tuple[jax.Array, dict]:
@@ -38,7 +40,8 @@ def alphazero_loss(params: Any, network: Network, batch: Batch, value_weight: fl
     log_prior = jax.nn.log_softmax(legal_logits)
     cross_entropy = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1)
     policy_loss = (batch.policy_weight * cross_entropy).mean()
-    error = value_loss(output, batch.value_target, network.value_support).mean()
+    errors = value_loss(output, batch.value_target, network.value_support)
+    error = (errors if batch.value_known is None else batch.value_known * errors).mean()
     entropy = -(jnp.exp(log_prior) * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()
     parts = {"policy_loss": policy_loss, "value_loss": error, "policy_entropy": entropy}
     return policy_loss + value_weight * error, parts

@@ -21,6 +21,7 @@ LEARNING = (
     ("Simulations per second", {"": "selfplay/simulations_per_s"}),
 )
 ORACLE = {"network": "eval/oracle/best_move", "search": "eval/oracle/best_move_search"}
+HELD_OUT = {"moves named first": "holdout/policy_accuracy", "winners named": "holdout/value_sign"}
 
 
 class Chart(NamedTuple):
@@ -47,6 +48,7 @@ def charts_of(lines: Sequence[Line], boards: Sequence[str]) -> list[Chart]:
         found.append(Chart(_titled("Score against", prefix.strip()), here, shares=True))
     found += _by_board("Points per game", {"": "eval/score"}, boards)
     found += _by_board("Best moves", ORACLE, boards, shares=True)
+    found += _by_board("Recorded games that were held out", HELD_OUT, boards, shares=True)
     for title, metrics in LEARNING:
         found += _by_board(title, metrics, boards)
     found = [each._replace(metrics={label: m for label, m in each.metrics.items() if m in known}) for each in found]

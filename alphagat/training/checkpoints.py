@@ -115,6 +115,11 @@ class Checkpoints:
         )
         return self._read(step, _RUN, target, verify)
 
+    def read(self, setups: Sequence[Setup], step: int) -> RunState:
+        """Reads the run state of `step` onto the host, whole on every process. Raises UserError as `restore` does."""
+        target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), state_shapes(setups))
+        return self._read(step, _RUN, target, verify=True)
+
     def restore_params(self, game: Game, network: Network, step: int) -> Any:
         """Reads only the parameters of `step`, for `network` on `game`, onto the first device.
 

@@ -20,6 +20,8 @@ from alphagat.distributed import detect
 from alphagat.training.apart import ApartIterations
 from alphagat.training.compilation import compile_iterations
 from alphagat.training.memory import memory_needed
+from alphagat.training.pretraining import PretrainIterations
+from alphagat.training.recorded import read_recorded
 from alphagat.training.run_folder import describe_environment
 from alphagat.training.setup import check_groups, make_configured_mesh, make_setups
 from alphagat.training.state import init_state
@@ -98,7 +100,10 @@ def examine(config: Config) -> Iterator[str]:
     said: list[str] = []
     start = time.perf_counter()
     state = init_state(setups, mesh)
-    if config.mesh.actors:
+    if config.pretrain.games:
+        recorded = read_recorded(setups, None)
+        programs = {"an iteration": PretrainIterations(setups, mesh, state, said.append, recorded).programs}
+    elif config.mesh.actors:
         programs = ApartIterations(setups, mesh, state, said.append).programs
     else:
         programs = {"an iteration": compile_iterations(setups, mesh, state, said.append)}

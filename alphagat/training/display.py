@@ -18,6 +18,7 @@ from alphagat.training.display_text import (
     LEARNING,
     Metrics,
     duration,
+    holdout_rows,
     interval,
     learning_rows,
     rating_text,
@@ -55,7 +56,7 @@ def make_display(total_iterations: int, board: str, console: Console | None = No
 class Display(abc.ABC):
     """Shows the metrics of each iteration. A context manager; `finish` may be called inside or after it.
 
-    `update` reads the names `iteration`, `frames`, `train/*`, `selfplay/*`, `eval/elo`,
+    `update` reads the names `iteration`, `frames`, `train/*`, `selfplay/*`, `pretrain/*`, `holdout/*`, `eval/elo`,
     `eval/vs_<opponent>/win_rate`, and for games of one player `eval/score` and `eval/vs_<opponent>/score_ratio`, all
     four with the board after `eval/` where there are several; beside a score, `_low` and `_high` of the same name are
     its interval. Every name may be missing, and what was shown stays until a newer value comes.
@@ -206,7 +207,8 @@ class LiveDisplay(Display):
         """Lays self-play and learning side by side, or below each other where the terminal is narrow."""
         if not self.metrics:
             return []
-        selfplay = _section("self-play", [(label, value, "") for label, value in selfplay_rows(self.metrics)])
+        title = "recorded games" if "pretrain/epochs" in self.metrics else "self-play"
+        selfplay = _section(title, [(label, value, "") for label, value in selfplay_rows(self.metrics)])
         learning = _section(
             "learning",
             [
@@ -224,7 +226,7 @@ class LiveDisplay(Display):
 
     def _scores(self, width: int) -> Table:
         rows = [(label, rating_text(self.metrics, name)) for label, name in ratings(self.metrics).items()]
-        rows += single_player_rows(self.metrics)
+        rows += [*single_player_rows(self.metrics), *holdout_rows(self.metrics)]
         table = _section("strength", [(label, *text.partition("  ")[::2], "") for label, text in rows])
         for label, name in scores(self.metrics).items():
             value, _, bounds = score_text(self.metrics, name).partition("  ")
@@ -237,7 +239,9 @@ def _evaluation(metrics: Metrics) -> list[str]:
     """Formats what an evaluation found, one text per result; none where the metrics hold no evaluation."""
     rated = [(label, rating_text(metrics, name)) for label, name in ratings(metrics).items()]
     scored = [(label, score_text(metrics, name)) for label, name in scores(metrics).items()]
-    return [f"{label} {text}" for label, text in (*rated, *single_player_rows(metrics), *scored)]
+    return [
+        f"{label} {text}" for label, text in (*rated, *single_player_rows(metrics), *scored, *holdout_rows(metrics))
+    ]
 
 
 def _section(title: str, rows: Iterable[tuple[str, ...]], extra_style: str = "dim") -> Table:

@@ -15,11 +15,22 @@ SELFPLAY = {
     "games/s": "selfplay/games_per_s",
     "plies per game": "selfplay/game_length",
 }
+PRETRAINING = {
+    "epochs": "pretrain/epochs",
+    "positions/s": "pretrain/positions_per_s",
+}
 LEARNING = {
     "policy loss": "train/policy_loss",
     "value loss": "train/value_loss",
     "policy entropy": "train/policy_entropy",
     "gradient norm": "train/grad_norm",
+}
+
+HOLDOUT = {  # and the format of each
+    "held-out moves named": ("policy_accuracy", "{:.1%}"),
+    "held-out winners named": ("value_sign", "{:.1%}"),
+    "held-out policy loss": ("policy_loss", "{:.3f}"),
+    "held-out value error": ("value_error", "{:.3f}"),
 }
 
 Metrics = Mapping[str, float]
@@ -117,8 +128,20 @@ def rating_text(metrics: Metrics, name: str) -> str:
 
 
 def selfplay_rows(metrics: Metrics) -> list[tuple[str, str]]:
-    """Returns (label, value) of what is known of self-play."""
-    return [(label, compact(metrics[name])) for label, name in SELFPLAY.items() if name in metrics]
+    """Returns (label, value) of what is known of self-play, or of the recorded games in its place."""
+    return [(label, compact(metrics[name])) for label, name in (SELFPLAY | PRETRAINING).items() if name in metrics]
+
+
+def holdout_rows(metrics: Metrics) -> list[tuple[str, str]]:
+    """Returns (label, value) of what is known of the games that were held out."""
+    rows = []
+    for name in metrics:
+        if (match := re.fullmatch(r"holdout/(?:(.+)/)?(.+)", name)) is None:
+            continue
+        for label, (what, form) in HOLDOUT.items():
+            if match[2] == what:
+                rows.append((" ".join(filter(None, (match[1], label))), form.format(metrics[name])))
+    return rows
 
 
 def learning_rows(metrics: Metrics) -> list[tuple[str, str]]:

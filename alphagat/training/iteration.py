@@ -161,40 +161,75 @@ def update_parameters(
     setup: Setup, mesh: Mesh, train: TrainState, board: BoardState, keys: jax.Array
 ) -> tuple[TrainState, Metrics]:
     """Makes the iteration's updates once the replay holds its minimum; before, the metrics are NaN."""
-    plan, learner = setup.plan, setup.config.learner
-    update = make_update(
-        make_find_gradients(setup, mesh),
-        setup.optimizer,
-        average_decay=learner.average_decay,
-        scale_loss=scales_loss(setup.config),
-    )
-    places = params_shardings(mesh, train, fsdp=setup.config.mesh.fsdp)
+    all_updates = make_updates(setup, mesh, make_find_gradients(setup, mesh))
 
-    def one_update(train: TrainState, index: jax.Array):
-        train, metrics = update(train, board, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, index))
-        return jax.lax.with_sharding_constraint(train, places), metrics
+    def batches(index: jax.Array) -> tuple[BoardState, jax.Array]:
+        return board, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, index)
 
-    def all_updates(train: TrainState):
-        train, metrics = jax.lax.scan(one_update, train, jnp.arange(plan.updates_per_iteration))
-        return train, jax.tree.map(jnp.mean, metrics)
+    def some_updates(train: TrainState) -> tuple[TrainState, Metrics]:
+        return all_updates(train, batches)
 
-    def no_update(train: TrainState):
-        metrics = jax.eval_shape(all_updates, train)[1]
+    def no_update(train: TrainState) -> tuple[TrainState, Metrics]:
+        metrics = jax.eval_shape(some_updates, train)[1]
         return train, jax.tree.map(lambda x: jnp.full(x.shape, jnp.nan), metrics)
 
     # Every group's ring has the same size, so that all devices take the same branch, as the mean over them requires.
-    train, metrics = jax.lax.cond(board.iteration >= plan.first_update_iteration, all_updates, no_update, train)
-    metrics["learning_rate"] = jnp.asarray(setup.schedule(train.step), jnp.float32)
-    metrics["skipped"] = train.health.skipped.astype(jnp.float32)
-    metrics["skipped_in_a_row"] = train.health.skipped_in_a_row.astype(jnp.float32)
+    is_enough = board.iteration >= setup.plan.first_update_iteration
+    train, metrics = jax.lax.cond(is_enough, some_updates, no_update, train)
+    return train, learner_metrics(setup, train, metrics)
+
+
+def make_updates(
+    setup: Setup, mesh: Mesh, find_gradients: Callable[..., tuple[Any, dict]]
+) -> Callable[[TrainState, Callable[[jax.Array], tuple]], tuple[TrainState, Metrics]]:
+    """Returns `all_updates(train, batches)`, which makes an iteration's updates and the means of their metrics; number
+    k, from 0 on, follows `find_gradients(params, loss_scale, *batches(k))`.
+    """
+    update = make_update(
+        find_gradients,
+        setup.optimizer,
+        average_decay=setup.config.learner.average_decay,
+        scale_loss=scales_loss(setup.config),
+    )
+
+    def all_updates(train: TrainState, batches: Callable[[jax.Array], tuple]) -> tuple[TrainState, Metrics]:
+        places = params_shardings(mesh, train, fsdp=setup.config.mesh.fsdp)
+
+        def one_update(train: TrainState, index: jax.Array):
+            train, metrics = update(train, *batches(index))
+            return jax.lax.with_sharding_constraint(train, places), metrics
+
+        train, metrics = jax.lax.scan(one_update, train, jnp.arange(setup.plan.updates_per_iteration))
+        return train, jax.tree.map(jnp.mean, metrics)
+
+    return all_updates
+
+
+def learner_metrics(setup: Setup, train: TrainState, metrics: Metrics) -> Metrics:
+    """Returns the metrics of an iteration's updates with what the learner says of itself, by their whole names."""
+    metrics = metrics | {
+        "learning_rate": jnp.asarray(setup.schedule(train.step), jnp.float32),
+        "skipped": train.health.skipped.astype(jnp.float32),
+        "skipped_in_a_row": train.health.skipped_in_a_row.astype(jnp.float32),
+    }
     if scales_loss(setup.config):
         metrics["loss_scale"] = train.health.loss_scale
-    return train, {f"{TRAIN}{name}": value for name, value in metrics.items()}
+    return {f"{TRAIN}{name}": value for name, value in metrics.items()}
 
 
 def make_find_gradients(setup: Setup, mesh: Mesh) -> Callable[..., tuple[Any, dict]]:
     """Returns `find_gradients(params, loss_scale, board, keys)`, the mean over a batch that every device draws a part
     of.
+    """
+    board = over_board(sharding.SHARDED, sharding.REPLICATED)
+    return gradients_of(setup, mesh, functools.partial(draw_batch, setup), (board, sharding.SHARDED))
+
+
+def gradients_of(
+    setup: Setup, mesh: Mesh, batch_of: Callable[..., Batch], specs: tuple
+) -> Callable[..., tuple[Any, dict]]:
+    """Returns `find_gradients(params, loss_scale, *source)`, the mean over all devices' batches, each made by
+    `batch_of(*source)` of what `specs` says that a device has of the source.
     """
     learner = setup.config.learner
     gradients = functools.partial(
@@ -206,25 +241,28 @@ def make_find_gradients(setup: Setup, mesh: Mesh) -> Callable[..., tuple[Any, di
         as_one_vector=mesh.shape[sharding.MODEL] == mesh.shape[sharding.STAGE] == 1,
     )
 
-    def find_gradients(params: Any, loss_scale: jax.Array, board: BoardState, keys: jax.Array):
-        return gradients(params, loss_scale, draw_batch(setup, board, keys))
+    def find_gradients(params: Any, loss_scale: jax.Array, *source: Any):
+        return gradients(params, loss_scale, batch_of(*source))
 
-    everywhere, board = sharding.REPLICATED, over_board(sharding.SHARDED, sharding.REPLICATED)
-    specs = (everywhere, everywhere, board, sharding.SHARDED)
-    return sharding.over_data(find_gradients, mesh, specs, everywhere)
+    everywhere = sharding.REPLICATED
+    return sharding.over_data(find_gradients, mesh, (everywhere, everywhere, *specs), everywhere)
 
 
 def draw_batch(setup: Setup, board: BoardState, keys: jax.Array) -> Batch:
     """Draws one device's share of a batch, an equal part from each of its groups, each example in a random symmetry."""
-    plan, game = setup.plan, setup.game
+    size = setup.plan.group_batch_size
+    keys = jax.vmap(jax.random.split)(keys)  # [G, 2]
+    samples = jax.vmap(lambda replay, key: sample(replay, key, size))(board.replay, keys[:, 0])
+    return make_batch(setup, samples, keys[:, 1])
 
-    def draw_group(replay, key):
-        sample_key, symmetry_key = jax.random.split(key)
-        symmetry = random_symmetries(symmetry_key, plan.group_batch_size, game.symmetries)
-        return sample(replay, sample_key, plan.group_batch_size), symmetry
 
-    drawn = jax.vmap(draw_group)(board.replay, keys)  # [G, b] before each shape
-    samples, symmetry = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), drawn)
+def make_batch(setup: Setup, samples: Sample, keys: jax.Array) -> Batch:
+    """Makes a batch of one device's samples, `[G, b]` before each shape, each in a symmetry that its group's key
+    draws.
+    """
+    game = setup.game
+    symmetry = jax.vmap(lambda key: random_symmetries(key, setup.plan.group_batch_size, game.symmetries))(keys)
+    samples, symmetry = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (samples, symmetry))
     return Batch(
         nodes=permute_nodes(jax.vmap(game.observe)(samples.state).nodes, symmetry, game.symmetries),
         legal_action_mask=permute_actions(samples.state.legal_action_mask, symmetry, game.symmetries),

@@ -1,6 +1,7 @@
 """The training loop: resume, iterate, evaluate, save, report."""
 
 import contextlib
+import functools
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -23,9 +24,12 @@ from alphagat.training.apart import ApartIterations
 from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints, set_aside
 from alphagat.training.compilation import compile_iterations, with_less_memory
 from alphagat.training.display import make_display
+from alphagat.training.holdout import Holdout, MatchesAndHoldout
 from alphagat.training.iteration import run_iteration
 from alphagat.training.matches import Matches
+from alphagat.training.pretraining import PretrainIterations
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
+from alphagat.training.recorded import Recorded, read_recorded
 from alphagat.training.report import Diverged, Report, hours_so_far, open_outlet
 from alphagat.training.resume import Start, find_start, with_another_key
 from alphagat.training.run_folder import check_run_folder, open_run_folder
@@ -60,10 +64,14 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
         mesh = make_configured_mesh(config)
         setups = make_setups(config)
         check_groups(config, mesh)
+        recorded = None
+        if config.pretrain.games:
+            folder = check_run_folder(workdir, config)
+            recorded = preemption.run(lambda: read_recorded(setups, folder))
         rollbacks = 0
         while True:
             try:
-                return _train(setups, mesh, workdir, profiler, rollbacks)
+                return _train(setups, mesh, workdir, profiler, rollbacks, recorded)
             except Diverged as error:
                 if rollbacks == MAX_ROLLBACKS:
                     rate = f"config.learner.learning_rate={config.learner.learning_rate}"
@@ -76,7 +84,14 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
                 setups = with_less_memory(setups, mesh, error)
 
 
-def _train(setups: Sequence[Setup], mesh: Mesh, workdir: str | os.PathLike, profiler: Profiler, rollback: int) -> None:
+def _train(
+    setups: Sequence[Setup],
+    mesh: Mesh,
+    workdir: str | os.PathLike,
+    profiler: Profiler,
+    rollback: int,
+    recorded: Recorded | None,
+) -> None:
     """Trains to the end. Raises Diverged where it has to go back, which a `rollback` above 0 follows."""
     config = setups[0].config
     folder = check_run_folder(workdir, config)
@@ -86,11 +101,13 @@ def _train(setups: Sequence[Setup], mesh: Mesh, workdir: str | os.PathLike, prof
         return _say_finished(config, folder, start.iteration)
     if rollback:
         start = start._replace(state=with_another_key(start.state, rollback))
-    matches = preemption.run(lambda: Matches(setups, mesh)) if config.evaluation.every else None
+    matches = preemption.run(lambda: _make_matches(setups, mesh, recorded)) if config.evaluation.every else None
     is_first = jax.process_index() == 0
     moved: list[str] = []
     if is_first:
         open_run_folder(folder, config)
+        if recorded is not None:
+            recorded.note(folder)
         # Before any process opens the checkpoints, which they do together.
         moved = [
             f"checkpoint {step} is damaged ({damage}), and was moved to {set_aside(folder, step)}"
@@ -103,8 +120,10 @@ def _train(setups: Sequence[Setup], mesh: Mesh, workdir: str | os.PathLike, prof
         report = Report(setups, outlet, hours_so_far(folder))
         if rollback:
             report.say(f"updates were not finite: the run goes back, by another way ({rollback})")
-        report.say(*moved, *_opening_lines(setups, mesh, start))
-        programs = _compile(setups, mesh, start.state, report)
+        report.say(*moved, *_opening_lines(setups, mesh, start, recorded))
+        programs = _compile(setups, mesh, start.state, report, recorded)
+        if isinstance(matches, MatchesAndHoldout) and not start.iteration:
+            report.say(matches.before(start.state))
         run = _Run(config, programs, matches, checkpoints, report, profiler)
         state = run.evaluate_late(start.state, start.iteration) if owed else start.state
         run.iterate(state, start.iteration)
@@ -123,8 +142,8 @@ class _Run:
     def __init__(
         self,
         config: Config,
-        programs: Sequence[Callable] | ApartIterations,
-        matches: Matches | None,
+        programs: Sequence[Callable] | ApartIterations | PretrainIterations,
+        matches: Matches | MatchesAndHoldout | None,
         checkpoints: Checkpoints,
         report: Report,
         profiler: Profiler,
@@ -139,7 +158,7 @@ class _Run:
         for iteration in range(start + 1, last + 1):
             board = order[iteration - 1]
             self._profiler.before(iteration)
-            if isinstance(self._programs, ApartIterations):
+            if isinstance(self._programs, ApartIterations | PretrainIterations):
                 state, metrics, audit = self._programs.run(state, iteration)
             else:
                 state, metrics, audit = run_iteration(self._programs[board], state, board)
@@ -183,12 +202,19 @@ class _Run:
         raise Preempted
 
 
+def _make_matches(setups: Sequence[Setup], mesh: Mesh, recorded: Recorded | None) -> Matches | MatchesAndHoldout:
+    matches = Matches(setups, mesh)
+    return matches if recorded is None else MatchesAndHoldout(matches, Holdout(setups, mesh, recorded))
+
+
 def _compile(
-    setups: Sequence[Setup], mesh: Mesh, state: RunState, report: Report
-) -> list[stages.Compiled] | ApartIterations:
+    setups: Sequence[Setup], mesh: Mesh, state: RunState, report: Report, recorded: Recorded | None
+) -> list[stages.Compiled] | ApartIterations | PretrainIterations:
     """Compiles the programs of all boards, and tells how long it took. Raises Preempted."""
     before, start = dict(cache_counts()), time.perf_counter()
     prepare = ApartIterations if setups[0].config.mesh.actors else compile_iterations
+    if recorded is not None:
+        prepare = functools.partial(PretrainIterations, recorded=recorded)
     programs = preemption.run(lambda: prepare(setups, mesh, state, report.say))
     hits = cache_counts()["hits"] - before["hits"]
     kept = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
@@ -209,11 +235,12 @@ def _is_evaluation_owed(config: Config, start: Start) -> bool:
     return is_owed and int(start.state.evaluated) < start.iteration
 
 
-def _opening_lines(setups: Sequence[Setup], mesh: Mesh, start: Start) -> list[str]:
+def _opening_lines(setups: Sequence[Setup], mesh: Mesh, start: Start, recorded: Recorded | None) -> list[str]:
     plan, config = setups[0].plan, setups[0].config
     asked = config.selfplay.num_games
     kind = mesh.devices.flat[0].device_kind
-    lines = [f"{mesh.size} device(s) ({kind}), {plan.num_games} games at once"]
+    lines = [f"{mesh.size} device(s) ({kind})" + (f", {plan.num_games} games at once" if recorded is None else "")]
+    lines += [] if recorded is None else recorded.lines
     if num_actors := config.mesh.actors:
         lines.append(f"{num_actors} of the devices play, and {mesh.size - num_actors} learn")
     for setup, board in zip(setups, start.state.boards):
@@ -228,7 +255,7 @@ def _opening_lines(setups: Sequence[Setup], mesh: Mesh, start: Start) -> list[st
             )
     if config.init_from and not start.iteration:
         lines.append(f"starts from the weights of {config.init_from}")
-    if plan.num_games != asked:
+    if plan.num_games != asked and recorded is None:
         lines.append(
             f"config.selfplay.num_games={asked} was changed to {plan.num_games}, a multiple of "
             f"config.selfplay.num_groups={plan.num_groups}"

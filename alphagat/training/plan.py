@@ -61,18 +61,15 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
     """
     selfplay, learner = config.selfplay, config.learner
     max_plies = min(selfplay.max_plies or game.max_plies, game.max_plies)
-    if not selfplay.horizon and max_plies > LONGEST_HORIZON:
-        raise UserError(
-            f"config.selfplay.horizon=0 would let each position of {game.name} wait for {max_plies} plies; set the "
-            "plies after which its value target bootstraps from the search, such as 32"
-        )
-    num_waiting = num_waiting_plies(selfplay.horizon or max_plies, selfplay.plies_per_iteration)
     group_games = max(selfplay.num_games // selfplay.num_groups, 1)
     frames = selfplay.num_groups * group_games * selfplay.plies_per_iteration
     updates = max(round(learner.sample_reuse * frames / learner.batch_size), 1)
-    # The first samples leave the waiting room in iteration `num_waiting / plies_per_iteration`, counted from 0.
-    fill_iterations = -(-config.replay.min_size // frames)
-    first_update = num_waiting // selfplay.plies_per_iteration + fill_iterations - 1
+    num_waiting, first_update = 0, 0
+    if not config.pretrain.games:
+        num_waiting = _num_waiting(config, game, max_plies)
+        # The first samples leave the waiting room in iteration `num_waiting / plies_per_iteration`, counted from 0.
+        fill_iterations = -(-config.replay.min_size // frames)
+        first_update = num_waiting // selfplay.plies_per_iteration + fill_iterations - 1
     if first_update >= num_iterations:
         share = "" if num_iterations == config.num_iterations else f" gives {game.name} {num_iterations} iterations and"
         at_least = -(-(first_update + 1) * config.num_iterations // max(num_iterations, 1))
@@ -94,6 +91,17 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
         total_updates=updates * (num_iterations - first_update),
         simulations_per_ply=_mean_simulations(config),
     )
+
+
+def _num_waiting(config: Config, game: Game, max_plies: int) -> int:
+    """Returns the plies that a position of self-play waits for its target. Raises UserError where they are too many."""
+    selfplay = config.selfplay
+    if not selfplay.horizon and max_plies > LONGEST_HORIZON:
+        raise UserError(
+            f"config.selfplay.horizon=0 would let each position of {game.name} wait for {max_plies} plies; set the "
+            "plies after which its value target bootstraps from the search, such as 32"
+        )
+    return num_waiting_plies(selfplay.horizon or max_plies, selfplay.plies_per_iteration)
 
 
 def _mean_simulations(config: Config) -> float:

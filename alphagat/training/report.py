@@ -13,7 +13,10 @@ from alphagat.training.display import Display, make_display
 from alphagat.training.iteration import TRAIN, Metrics
 from alphagat.training.live_ratings import LiveRatings
 from alphagat.training.metrics import MetricsWriter, read_metrics
+from alphagat.training.pretraining import EPOCHS, POSITIONS
 from alphagat.training.setup import Setup
+
+SECTIONS = ("train", "selfplay", "pretrain")  # of metrics that belong to one board
 
 
 class Diverged(Exception):
@@ -53,12 +56,13 @@ class Report:
         self._outlet = outlet
         self._seconds = hours * 3600
         self._ready = time.perf_counter()
-        self._pending: tuple[int, int, Metrics, Audit] | None = None
+        self._pending: tuple[int, int, Metrics, Audit | None] | None = None
         self._measured: dict[str, float] = {}
         self._scores: dict[str, float] = {}
 
-    def add(self, iteration: int, board: int, metrics: Metrics, audit: Audit) -> None:
-        """Takes what an iteration gives that may still be running, and reports the one before.
+    def add(self, iteration: int, board: int, metrics: Metrics, audit: Audit | None) -> None:
+        """Takes what an iteration gives that may still be running, and reports the one before. Without self-play there
+        is no audit.
 
         Raises:
           Diverged: after that one, too many updates in a row were not finite.
@@ -102,7 +106,7 @@ class Report:
             return
         self.wait()
         iteration, board, _, audit = self._pending
-        if self._audit_every and iteration % self._audit_every == 0:
+        if audit is not None and self._audit_every and iteration % self._audit_every == 0:
             self._auditors[board].check(audit)
         line = self._measured | self._scores
         if self._outlet is not None:
@@ -116,13 +120,21 @@ class Report:
 
     def _describe(self, iteration: int, sums: dict[str, float], seconds: float) -> dict[str, float]:
         self._seconds += seconds
+        common = {
+            "iteration": float(iteration),
+            "hours": self._seconds / 3600,
+            **{name: value for name, value in sums.items() if name.startswith(TRAIN)},
+        }
+        if POSITIONS in sums:
+            speed = sums[POSITIONS] / seconds
+            return common | {"pretrain/epochs": sums[EPOCHS], "pretrain/positions_per_s": speed}
+        return common | self._describe_selfplay(iteration, sums, seconds)
+
+    def _describe_selfplay(self, iteration: int, sums: dict[str, float], seconds: float) -> dict[str, float]:
         plies, games = sums["plies"], sums["games"]
         per_game = 1 / games if games else float("nan")
         return {
-            "iteration": float(iteration),
             "frames": float(iteration * self._plan.frames_per_iteration),
-            "hours": self._seconds / 3600,
-            **{name: value for name, value in sums.items() if name.startswith(TRAIN)},
             "selfplay/game_length": sums["game_plies"] * per_game,
             "selfplay/draws": sums["drawn"] * per_game,
             "selfplay/truncated": sums["truncated"] * per_game,
@@ -141,7 +153,7 @@ def hours_so_far(folder: Path) -> float:
 def _name_board(line: dict[str, float], board: str) -> dict[str, float]:
     """Puts the board into the names of what belongs to one of several: `selfplay/hex:7/game_length`."""
     return {
-        f"{section}/{board}/{rest}" if (section := name.partition("/")[0]) in ("train", "selfplay") else name: value
+        f"{section}/{board}/{rest}" if (section := name.partition("/")[0]) in SECTIONS else name: value
         for name, value in line.items()
         for rest in (name.partition("/")[2],)
     }

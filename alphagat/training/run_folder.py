@@ -96,6 +96,13 @@ def describe_environment() -> dict[str, Any]:
 
 
 def _check_same_run(folder: Path, before: Config, now: Config) -> None:
+    if bool(before.pretrain.games) != bool(now.pretrain.games):
+        command = "pretrain" if before.pretrain.games else "main"
+        kind = "learns from recorded games" if before.pretrain.games else "plays by itself"
+        raise UserError(
+            f"--workdir {folder}: the run there {kind}; resume it by python -m alphagat.{command}, or name another "
+            "folder, and set config.init_from to go on from its weights"
+        )
     if bool(before.mesh.actors) != bool(now.mesh.actors):
         raise UserError(
             f"config.mesh.actors={now.mesh.actors}, but the run in {folder} has {before.mesh.actors}: it may change, "

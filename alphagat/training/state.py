@@ -86,7 +86,7 @@ class RunState(struct.PyTreeNode):
 
     Attributes:
       train: parameters, optimizer, number of updates.
-      boards: one per board of the config.
+      boards: one per board of the config; none where recorded games are learned from.
       key: `[2]` uint32, the root key's data.
       iteration: `[]` int32, iterations done.
       evaluated: `[]` int32, the iteration after which the last evaluation took place.
@@ -195,11 +195,12 @@ def _initial_state(setups: Sequence[Setup]) -> RunState:
     params = make_params(first.game, first.network, params_key)
     zero = jnp.zeros((), jnp.int32)
     average = jax.tree.map(jnp.copy, params) if first.config.learner.average_decay else None
+    playing = () if first.config.pretrain.games else setups
     return RunState(
         train=TrainState(
             params, first.optimizer.init(params), zero, make_health(scale_loss=scales_loss(first.config)), average
         ),
-        boards=tuple(_initial_board(setup, number, games_key) for number, setup in enumerate(setups)),
+        boards=tuple(_initial_board(setup, number, games_key) for number, setup in enumerate(playing)),
         key=jax.random.key_data(run_key),
         iteration=zero,
         evaluated=zero,

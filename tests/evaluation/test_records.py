@@ -87,6 +87,43 @@ def test_a_forfeit_is_named():
     assert read_games(pgn)[0].forfeit == "died"
 
 
+def test_a_game_without_a_result_is_no_draw():
+    for board, move in (("hex:3", "a1"), ("chess", "e2e4")):
+        records = [GameRecord(board, ("A", "B"), (move,), (0,), outcome) for outcome in (None, 0, 1, -1)]
+        assert read_games("".join(to_text(record) for record in records)) == records
+
+
+def test_files_of_other_programs():
+    """One that names no board is of the board that is asked for; a comment is no forfeit."""
+    (record,) = read_games("(;FF[4]GM[1]SZ[5]GN[Round 3]GC[A fine game]RE[W+3.5];B[ae];W[tt])", "go:5")
+    assert record == GameRecord("go:5", ("", ""), ("a1", "pass"), (0, 1), -1)
+    (record,) = read_games("(;GM[1]SZ[5]RE[B+Resign];B[zz])", "go:5")
+    assert (record.moves, record.outcome, record.forfeit) == (("zz",), 1, "resigned")
+    (record,) = read_games("(;GN[hex:3]RE[Void];B[a1])", "go:5")  # it says what it is
+    assert (record.board, record.outcome) == ("hex:3", None)
+    pgn = '[Termination "Normal"]\n[Result "1/2-1/2"]\n\n1. e4 1/2-1/2\n'
+    assert read_games(pgn) == [GameRecord("chess", ("?", "?"), ("e2e4",), (0,), 0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(;GM[1]SZ[9];B[aa])", "game 1: it is of another board"),
+        ("(;GM[11]SZ[5];B[aa])", "game 1: it is of another board"),
+        ("(;GN[go:5];B[aa])(;AB[aa];W[bb])", "game 2: it starts from stones that were placed"),
+        ('[FEN "8/8/8/8/8/8/k7/7K w - - 0 1"]\n[SetUp "1"]\n\n1. Kg1 *\n', "game 1: it starts from another position"),
+    ],
+)
+def test_games_that_are_others_are_refused(text, expected):
+    with pytest.raises(UserError, match=expected):
+        read_games(text, "go:5")
+
+
+def test_a_game_of_no_board_is_refused():
+    with pytest.raises(UserError, match="it names no board"):
+        read_games("(;B[aa])")
+
+
 @pytest.mark.parametrize("text", ["", "hello", "(;B[aa"])
 def test_what_is_no_game_is_refused(text):
     with pytest.raises(UserError, match="neither PGN nor SGF"):

@@ -1,4 +1,5 @@
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -44,6 +45,14 @@ def test_one_legal_action_teaches_no_policy():
     (_, parts), gradients = jax.value_and_grad(alphazero_loss, has_aux=True)(make_params(batch), NETWORK, batch, 0.0)
     assert parts["policy_loss"] == parts["policy_entropy"] == 0
     assert all((leaf == 0).all() for leaf in jax.tree.leaves(gradients))
+
+
+def test_a_value_that_is_not_known_teaches_none():
+    batch = jax.tree.map(jnp.asarray, random_batch(8))
+    known = jnp.arange(8) % 2 * 1.0
+    _, expected = alphazero_loss(params := make_params(batch), NETWORK, jax.tree.map(lambda x: x[1::2], batch), 1.0)
+    _, parts = alphazero_loss(params, NETWORK, batch._replace(value_known=known), 1.0)
+    np.testing.assert_allclose(parts["value_loss"], expected["value_loss"] / 2, rtol=1e-6)
 
 
 def test_illegal_logits_have_no_gradient():

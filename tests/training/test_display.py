@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from alphagat.training.display import PLAIN_SECONDS, LiveDisplay, PlainDisplay, make_display
-from alphagat.training.display_text import compact, duration, ratings, score_scale, scores, sparkline
+from alphagat.training.display_text import compact, duration, holdout_rows, ratings, score_scale, scores, sparkline
 
 EVALUATION = {
     "eval/elo": 312.0,
@@ -228,3 +228,18 @@ def test_a_game_for_one_player_shows_its_score():
     text = shown(metrics)
     assert "score 5,432  [5,000, 6,000]" in text
     assert "random 4.9 times its score" in text
+
+
+def test_held_out_games_are_shown_with_their_board():
+    metrics = {"holdout/policy_accuracy": 0.5, "holdout/hex:7/value_sign": 0.25, "holdout/value_error": 0.5}
+    rows = [
+        ("held-out moves named", "50.0%"),
+        ("hex:7 held-out winners named", "25.0%"),
+        ("held-out value error", "0.500"),
+    ]
+    assert holdout_rows(metrics) == rows
+    text = "evaluation: held-out moves named 50.0%, hex:7 held-out winners named 25.0%"
+    console = Console(file=io.StringIO(), width=200)
+    with PlainDisplay(10, "hex:7", console) as display:
+        display.update({"iteration": 1.0, **metrics})
+    assert text in console.file.getvalue()  # type: ignore[attr-defined]

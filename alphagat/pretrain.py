@@ -1,0 +1,66 @@
+"""Trains on recorded games: `python -m alphagat.pretrain --config configs/chess --games pgn/ --workdir runs/p`."""
+
+import sys
+from collections.abc import Sequence
+
+import alphagat
+from alphagat import commands, distributed, preemption, xla
+from alphagat.errors import UserError
+
+DESCRIPTION = """\
+Trains AlphaGAT on recorded games in place of self-play. Run the same command again to resume. The weights are then the
+start of a run of alphagat.main (--init_from), or a player for matches."""
+EXAMPLES = """\
+examples:
+  python -m alphagat.pretrain --config configs/connect_four --games games.sgf --workdir runs/p
+  python -m alphagat.pretrain --config configs/chess --games pgn/ --games more.pgn --workdir runs/p --holdout 0.02
+  python -m alphagat.pretrain --config configs/quickstart --games runs/hex --workdir runs/small \\
+      --config.network.width=32
+  python -m alphagat.main --config configs/connect_four --workdir runs/c4 --init_from runs/p"""
+
+
+def make_parser() -> commands.ArgumentParser:
+    parser = commands.training_parser("pretrain", description=DESCRIPTION, examples=EXAMPLES)
+    parser.usage = "%(prog)s --config FILE --games PATH --workdir FOLDER [--config.FIELD=VALUE ...]"
+    parser.add_argument(
+        "--games",
+        metavar="PATH",
+        action="append",
+        help="SGF or PGN, a folder of such files, or a run (or one of its checkpoints), whose replay is taken; again "
+        "for more (config.pretrain.games)",
+    )
+    parser.add_argument(
+        "--holdout", metavar="SHARE", help="of the games, to measure on (default: 0.05; config.pretrain.holdout)"
+    )
+    return parser
+
+
+def read_arguments(argv: Sequence[str]) -> commands.TrainingArguments:
+    known, overrides = make_parser().parse_known_args(list(argv))
+    if known.holdout is not None:
+        overrides.append(f"--config.pretrain.holdout={known.holdout}")
+    arguments = commands.checked_arguments(known, overrides)
+    if known.games:
+        arguments.config.pretrain.games = tuple(known.games)  # as they are: an override would split them at commas
+        arguments.config.validate()
+    if not arguments.config.pretrain.games:
+        raise UserError("--games is missing; name a file, a folder or a run, such as --games games.sgf")
+    return arguments
+
+
+def pretrain(argv: Sequence[str]) -> None:
+    arguments = read_arguments(argv)
+    xla.use_flags(arguments.xla)
+    distributed.connect(arguments.nodes, arguments.node_rank, arguments.coordinator)
+    alphagat.train(arguments.config, arguments.workdir, profile=arguments.profile)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Trains as `argv` (without the program's name) says and returns the exit status."""
+    interrupted = "interrupted; the same command resumes from the last checkpoint"
+    with preemption.listening():
+        return commands.run(pretrain, argv, interrupted=interrupted)
+
+
+if __name__ == "__main__":
+    commands.end(run(sys.argv[1:]))

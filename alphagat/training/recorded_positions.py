@@ -1,0 +1,81 @@
+"""Positions to learn from, as arrays on the host."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from flax import struct
+
+
+class Positions(struct.PyTreeNode):
+    """N positions of one board: numpy arrays on the host, or a batch on the devices.
+
+    Attributes:
+      state: `[N]`.
+      policy: `[N]` int32, the moves that were played, or `[N, A]` float32, what a search said.
+      policy_weight: `[N]` float32.
+      value_target: `[N]` float32, from the view of the player to move.
+      value_known: `[N]` float32, 1 where the value target counts, else 0.
+      game: `[N]` int32, numbers of the games, from 0 on.
+    """
+
+    state: Any
+    policy: Any
+    policy_weight: Any
+    value_target: Any
+    value_known: Any
+    game: Any
+
+    @property
+    def size(self) -> int:
+        return len(self.game)
+
+    @property
+    def num_games(self) -> int:
+        return int(self.game.max()) + 1
+
+    def take(self, rows: np.ndarray) -> "Positions":
+        return jax.tree.map(lambda x: x[rows], self)
+
+
+class Split(NamedTuple):
+    """What a run on one board learns from, and positions of other games that measure it; None where there are none."""
+
+    taught: Positions
+    held_out: Positions | None
+
+
+def join(parts: Sequence[Positions], num_actions: int) -> Positions:
+    """Puts positions of different games together. Moves become policies where others are policies already."""
+    starts = np.cumsum([0, *(part.num_games for part in parts[:-1])])
+    parts = [part.replace(game=part.game + np.int32(start)) for part, start in zip(parts, starts)]
+    if any(part.policy.ndim == 2 for part in parts):
+        parts = [part.replace(policy=_as_policy(part.policy, num_actions)) for part in parts]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+def _as_policy(policy: np.ndarray, num_actions: int) -> np.ndarray:
+    return policy if policy.ndim == 2 else np.eye(num_actions, dtype=np.float32)[policy]
+
+
+def split(positions: Positions, holdout: float, seed: int) -> Split:
+    """Holds out a share of the games, drawn by the seed: at least one where `holdout` is above 0, and never all."""
+    num_games = positions.num_games
+    num_held = min(max(round(holdout * num_games), 1), num_games - 1) if holdout else 0
+    if not num_held:
+        return Split(positions, None)
+    drawn = np.random.default_rng(seed).permutation(num_games)[:num_held]
+    is_held = np.isin(positions.game, drawn)
+    if is_held.all() or not is_held.any():
+        return Split(positions, None)
+    return Split(positions.take(~is_held), positions.take(is_held))
+
+
+def digest(positions: Positions) -> str:
+    """Returns a hash by which a resumed run knows its positions."""
+    found = hashlib.sha256()
+    for leaf in jax.tree.leaves(positions):
+        found.update(np.asarray(leaf).tobytes())
+    return found.hexdigest()[:16]
