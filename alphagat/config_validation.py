@@ -69,6 +69,7 @@ POSITIVE = (
 )
 FRACTIONS = (
     "search.dirichlet_fraction",
+    "search.discount",
     "selfplay.full_search_fraction",
     "selfplay.surprise_fraction",
     "selfplay.value_lambda",

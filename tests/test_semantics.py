@@ -57,6 +57,25 @@ def test_discount(board):
     assert set(discount.tolist()) == {0, -1}
 
 
+def test_a_discount_per_move():
+    """The target of a position is the result, seen by its player to move, times the discount for each move between."""
+    game = make_game("tic_tac_toe")
+    play = make_play(game, random_search, num_plies=30, max_plies=9, opening_plies=0, discount=0.9)
+    games = start_games(game, KEY, num_games=20, num_waiting=0, opening_plies=0)
+    _, history = jax.jit(play)(None, KEY, games)
+    targets, history = np.asarray(value_targets(history, 1.0)), jax.tree.map(np.asarray, history)
+    checked = 0
+    for number in range(20):
+        ends = np.flatnonzero(history.ended[:, number])
+        for ply in range(ends[-1] + 1):
+            end = ends[ends >= ply][0]
+            sign = 1 if history.state.current_player[ply, number] == history.state.current_player[end, number] else -1
+            result = history.reward[end, number] * sign * 0.9 ** (end - ply)
+            np.testing.assert_allclose(targets[ply, number], result, rtol=1e-5)
+            checked += abs(result) not in (0, 1)
+    assert checked > 100
+
+
 def test_discount_where_players_move_again():
     before, game = piles([5, 5, 5, 2, 1]), PileGame(9)
     after = jax.vmap(game.step, (0, 0, None))(before, jnp.array([0, 1, 2, 1, 0]), KEY)

@@ -20,12 +20,14 @@ class Replayed(NamedTuple):
     Attributes:
       states: `[N]`.
       actions: `[N]` int32, what was played there.
+      to_go: `[N]` int32, how many moves of the record follow that one.
       games: `[N]` int32, the row of the game.
       results: `[G]` float32, what the rules paid to player 0 at the end; NaN where the game was not over.
     """
 
     states: Any
     actions: np.ndarray
+    to_go: np.ndarray
     games: np.ndarray
     results: np.ndarray
 
@@ -49,6 +51,7 @@ def play_again(game: Game, records: Sequence[GameRecord], labels: Sequence[str])
     return Replayed(
         states=jax.tree.map(lambda *leaves: np.concatenate(leaves), *(part.states for part in parts)),
         actions=np.concatenate([part.actions for part in parts]),
+        to_go=np.concatenate([part.to_go for part in parts]),
         games=np.concatenate([part.games + start for part, start in zip(parts, starts)]).astype(np.int32),
         results=np.concatenate([part.results for part in parts]),
     )
@@ -62,7 +65,7 @@ def _play_chunk(
     step, keys = compile_step(game), jax.random.split(jax.random.key(0), size)
     states = to_host(jax.vmap(game.init)(keys))
     results = np.full(len(records), np.nan, np.float32)
-    kept: list[tuple[Any, np.ndarray, np.ndarray]] = []
+    kept: list[tuple[Any, np.ndarray, np.ndarray, np.ndarray]] = []
     for ply in range(lengths.max()):
         rows, legal, movers = np.flatnonzero(lengths > ply).tolist(), states.legal_action_mask, states.current_player
         actions = np.zeros(size, np.int32)
@@ -72,13 +75,13 @@ def _play_chunk(
             if actions[row] < 0 or record.players[ply] != player:
                 said = _describe_mistake(record, ply, player, bool(states.terminated[row]))
                 raise UserError(f"{labels[row]}, move {ply + 1}: {said}")
-        kept.append((take(states, rows), actions[rows], np.array(rows)))
+        kept.append((take(states, rows), actions[rows], (lengths[rows] - 1 - ply).astype(np.int32), np.array(rows)))
         states = to_host(step(states, actions, keys))
         ended = np.flatnonzero((lengths == ply + 1) & states.terminated[: len(records)])
         results[ended] = states.rewards[ended, 0]
-    positions, moves, games = zip(*kept)
+    positions, moves, to_go, games = zip(*kept)
     together = jax.tree.map(lambda *leaves: np.concatenate(leaves), *positions)
-    return Replayed(together, np.concatenate(moves), np.concatenate(games), results)
+    return Replayed(together, np.concatenate(moves), np.concatenate(to_go), np.concatenate(games), results)
 
 
 def _describe_mistake(record: GameRecord, ply: int, player: int, is_over: bool) -> str:

@@ -98,6 +98,7 @@ def make_growing_search(
     num_leaves: int,
     exploration: float = 1.25,
     first_play_reduction: float = 0.2,
+    discount: float = 1.0,
 ) -> ParallelSearch:
     """Makes the functions of a search (see the top of this file).
 
@@ -105,6 +106,7 @@ def make_growing_search(
       capacity: simulations that a tree has room for.
       num_leaves: K, evaluated at once.
       exploration: c1.
+      discount: of a value per move, as in `search.make_search`.
 
     Raises:
       UserError: the game is not one for two players without chance.
@@ -122,7 +124,7 @@ def make_growing_search(
 
         def play_round(tree: Tree) -> Tree:
             tree, leaves = _select_leaves(tree, select, num_leaves, limit - tree.visits[0].sum())
-            return _back_up(_expand(game, evaluate, params, tree, leaves), leaves)
+            return _back_up(_expand(game, evaluate, params, tree, leaves, discount), leaves)
 
         return jax.lax.while_loop(lambda tree: tree.visits[0].sum() < target, play_round, tree)
 
@@ -247,13 +249,13 @@ def _select_leaves(
     return jax.lax.fori_loop(0, num_leaves, walk, (tree, leaves))
 
 
-def _expand(game: Game, evaluate: Evaluator, params: Any, tree: Tree, leaves: Leaves) -> Tree:
+def _expand(game: Game, evaluate: Evaluator, params: Any, tree: Tree, leaves: Leaves, discount: float) -> Tree:
     """Plays the moves to the new nodes and evaluates these, all at once."""
     rows = jnp.where(leaves.is_new, leaves.nodes, 0)
     before = jax.tree.map(lambda x: x[tree.parents[rows]], tree.states)
     keys = jax.random.split(jax.random.key(0), len(rows))  # nothing is left to chance
     after = jax.vmap(game.step)(before, tree.actions[rows], keys)
-    rewards, discounts = jax.vmap(transition)(before, after)
+    rewards, discounts = jax.vmap(functools.partial(transition, per_move=discount))(before, after)
     prior, values = _evaluate(evaluate, params, after)
     rows = jnp.where(leaves.is_new, leaves.nodes, len(tree.parents))  # outside: dropped
 

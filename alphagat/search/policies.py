@@ -37,6 +37,7 @@ def make_gumbel_search(
     value_scale: float,
     rescale_values: bool,
     gumbel_scale: float,
+    discount: float,
 ) -> Search:
     """Returns Gumbel AlphaZero's search: sequential halving at the root, completed Q-values (Danihelka et al. 2022,
     sections 3-5).
@@ -47,6 +48,8 @@ def make_gumbel_search(
         mctx.qtransform_completed_by_mix_value, value_scale=value_scale, rescale_values=rescale_values
     )
     if isinstance(game, StochasticGame):
+        if discount != 1:
+            raise UserError(f"config.search.discount={discount}: board {game.name} has chance moves; set it to 1.0")
         return make_stochastic_search(
             game,
             evaluate,
@@ -55,7 +58,7 @@ def make_gumbel_search(
             qtransform=qtransform,
             gumbel_scale=gumbel_scale,
         )
-    recurrent_fn = make_recurrent_fn(game, evaluate)
+    recurrent_fn = make_recurrent_fn(game, evaluate, discount)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del plies
@@ -88,6 +91,7 @@ def make_puct_search(
     dirichlet_fraction: float,
     temperature: float,
     temperature_plies: int,
+    discount: float,
 ) -> Search:
     """Returns AlphaZero's search: PUCT with root noise (Silver et al. 2018, methods, "Search").
 
@@ -99,7 +103,7 @@ def make_puct_search(
     """
     if isinstance(game, StochasticGame):
         raise UserError(f"config.search.algorithm='puct': board {game.name} has chance moves; set it to 'gumbel'")
-    recurrent_fn = make_recurrent_fn(game, evaluate)
+    recurrent_fn = make_recurrent_fn(game, evaluate, discount)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         search_key, move_key = jax.random.split(key)
@@ -147,9 +151,13 @@ def make_search(
     dirichlet_fraction: float = 0.25,
     temperature: float = 1.0,
     temperature_plies: int = 15,
+    discount: float = 1.0,
 ) -> Search:
     """Returns the search called `algorithm` (`gumbel` or `puct`); without `explore` it adds no noise and plays its
-    best move.
+    best move. A value counts `discount` times as much one move earlier.
+
+    Raises:
+      UserError: the game has chance moves, and PUCT or a discount other than 1 is asked for.
     """
     if algorithm == "gumbel":
         return make_gumbel_search(
@@ -160,6 +168,7 @@ def make_search(
             value_scale=value_scale,
             rescale_values=rescale_values,
             gumbel_scale=1.0 if explore else 0.0,
+            discount=discount,
         )
     return make_puct_search(
         game,
@@ -169,4 +178,5 @@ def make_search(
         dirichlet_fraction=dirichlet_fraction if explore else 0.0,
         temperature=temperature,
         temperature_plies=temperature_plies if explore else 0,
+        discount=discount,
     )

@@ -3,6 +3,7 @@
 # The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
 # pyright: reportCallIssue=false, reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -73,7 +74,7 @@ def make_root(evaluate: Evaluator, params: Any, states: Any) -> mctx.RootFnOutpu
     )
 
 
-def make_recurrent_fn(game: Game, evaluate: Evaluator) -> mctx.RecurrentFn:
+def make_recurrent_fn(game: Game, evaluate: Evaluator, discount: float = 1.0) -> mctx.RecurrentFn:
     """Returns mctx's recurrent function: one move by the rules, then one evaluation of what it leads to.
 
     mctx masks illegal actions at the root only, so the prior is masked here; the value of a terminal state is 0, since
@@ -83,11 +84,11 @@ def make_recurrent_fn(game: Game, evaluate: Evaluator) -> mctx.RecurrentFn:
     def recurrent_fn(params: Any, key: jax.Array, actions: jax.Array, states: Any):
         keys = jax.random.split(key, actions.shape[0])
         next_states = jax.vmap(game.step)(states, actions, keys)
-        reward, discount = jax.vmap(transition)(states, next_states)
+        paid = jax.vmap(functools.partial(transition, per_move=discount))(states, next_states)
         evaluation = evaluate(params, next_states)
         output = mctx.RecurrentFnOutput(
-            reward=reward,
-            discount=discount,
+            reward=paid.reward,
+            discount=paid.discount,
             prior_logits=mask_illegal(evaluation.prior_logits, next_states),
             value=jnp.where(next_states.terminated, 0.0, evaluation.value),
         )

@@ -1,5 +1,6 @@
 """Self-play: games that go on from one call to the next, and positions that wait for their targets."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -141,12 +142,14 @@ def make_play(
     fast_search: Search | None = None,
     full_fraction: float = 1.0,
     surprise_fraction: float = 0.0,
+    discount: float = 1.0,
 ) -> Callable[..., tuple[GamesInFlight, Ply]]:
     """Returns `play(params, key, games, is_full=None) -> (games, history)`: `num_plies` searched moves in every game.
 
     With a `fast_search`, plies where not `is_full` (`[num_plies]` bool, `draw_full_searches`) are played by it and
     teach the value only: playout cap randomization (Wu 2019, section 3.1), but for all games at once, so that each
     ply runs one of two searches. A `surprise_fraction` of the weights in the policy loss goes by `weigh_by_surprise`.
+    `discount` is that of the search.
 
     `history` is `Ply` with `[P + T, N]` before each shape: what waited, then what was played. Its first T plies are
     older than the horizon, and the returned games no longer hold them. A game that ends is replaced by a new one
@@ -168,7 +171,7 @@ def make_play(
         search_key, step_key, open_key = jax.random.split(key, 3)
         found, policy_weight = find(is_full, params, search_key, state, plies)
         after = jax.vmap(game.step)(state, found.action, jax.random.split(step_key, num_games))
-        reward, discount = jax.vmap(transition)(state, after)
+        paid = jax.vmap(functools.partial(transition, per_move=discount))(state, after)
 
         truncated = ~after.terminated & (plies + 1 >= max_plies)
         named_rewards = jax.vmap(game.truncation_rewards)(after)
@@ -180,8 +183,8 @@ def make_play(
             policy_target=found.policy_target,
             policy_weight=jnp.full(num_games, policy_weight),
             search_value=found.value,
-            reward=reward + jnp.where(truncated, named_reward, 0.0),
-            discount=jnp.where(truncated, 0.0, discount),
+            reward=paid.reward + jnp.where(truncated, named_reward, 0.0),
+            discount=jnp.where(truncated, 0.0, paid.discount),
             ended=ended,
             truncated=truncated,
             length=plies + 1,

@@ -50,7 +50,13 @@ class Thinker:
         """
         self.agent, self.max_simulations, self.speed = agent, max_simulations, None
         self._num_leaves = num_leaves or (1 if jax.default_backend() == "cpu" else ACCELERATOR_LEAVES)
-        search = make_growing_search(agent.game, agent.evaluator, capacity=max_simulations, num_leaves=self._num_leaves)
+        search = make_growing_search(
+            agent.game,
+            agent.evaluator,
+            capacity=max_simulations,
+            num_leaves=self._num_leaves,
+            discount=agent.config.search.discount,
+        )
         self._start, self._grow = jax.jit(search.start), jax.jit(search.grow, donate_argnums=1)
 
         def read(tree: Tree) -> Analysis:

@@ -36,8 +36,8 @@ class Audit(struct.PyTreeNode):
 class Auditor:
     """Checks the audits of one board."""
 
-    def __init__(self, game: Game, plan: Plan, value_lambda: float):
-        self._game, self._plan, self._lambda = game, plan, value_lambda
+    def __init__(self, game: Game, plan: Plan, value_lambda: float, discount: float):
+        self._game, self._plan, self._lambda, self._discount = game, plan, value_lambda, discount
         self._replay = _make_replay(game)
 
     def check(self, audit: Audit) -> None:
@@ -85,7 +85,7 @@ class Auditor:
 
     def _check_targets(self, history: Ply, targets: np.ndarray) -> None:
         """Walks back from the end in float64, from one player's view, and compares."""
-        expected = lambda_returns(history, self._lambda)
+        expected = lambda_returns(history, self._lambda, self._discount)
         for ply, target in enumerate(targets):
             if abs(target - expected[ply]) > TOLERANCE * max(abs(expected[ply]), 1):
                 raise AuditError(
@@ -94,10 +94,11 @@ class Auditor:
                 )
 
 
-def lambda_returns(history: Ply, value_lambda: float) -> np.ndarray:
+def lambda_returns(history: Ply, value_lambda: float, discount: float) -> np.ndarray:
     """Returns `[P + T]` float64 lambda-returns for the players to move (Sutton and Barto 2018, equation 12.2).
 
-    Everything is kept from the view of player 0, and turned at the end: no discount of -1 takes part.
+    Everything is kept from the view of player 0, and turned at the end: no discount of -1 takes part,
+    only that of a value per move.
     """
     signs = np.where(np.asarray(history.state.current_player) == 0, 1.0, -1.0)
     values, rewards = signs * history.search_value.astype(np.float64), signs * history.reward.astype(np.float64)
@@ -109,7 +110,7 @@ def lambda_returns(history: Ply, value_lambda: float) -> np.ndarray:
             returns[ply] = values[ply]
         else:
             mixed = (1 - value_lambda) * values[ply + 1] + value_lambda * returns[ply + 1]
-            returns[ply] = rewards[ply] + mixed
+            returns[ply] = rewards[ply] + discount * mixed
     return signs * returns
 
 

@@ -31,8 +31,9 @@ class Source:
     lines: list[str]
 
 
-def read_sources(names: Iterable[str], games: Sequence[Game]) -> Iterator[Source]:
-    """Reads each name, in this order.
+def read_sources(names: Iterable[str], games: Sequence[Game], discount: float) -> Iterator[Source]:
+    """Reads each name, in this order. The result of a game counts `discount` times as much one move earlier; what a run
+    learned has that of the run.
 
     Raises:
       UserError: one cannot be read, is of no board of `games`, or breaks the rules.
@@ -42,7 +43,7 @@ def read_sources(names: Iterable[str], games: Sequence[Game]) -> Iterator[Source
             yield from _read_run(*run, games)
         else:
             for file in game_files(Path(name)):
-                yield from _read_file(file, games)
+                yield from _read_file(file, games, discount)
 
 
 def run_of(path: Path) -> tuple[Path, int | None] | None:
@@ -63,7 +64,7 @@ def game_files(path: Path) -> list[Path]:
     return [path]
 
 
-def _read_file(file: Path, games: Sequence[Game]) -> Iterator[Source]:
+def _read_file(file: Path, games: Sequence[Game], discount: float) -> Iterator[Source]:
     try:
         records = read_games(file.read_text(errors="replace"), games[0].name if len(games) == 1 else "")
     except (UserError, OSError) as error:
@@ -77,10 +78,10 @@ def _read_file(file: Path, games: Sequence[Game]) -> Iterator[Source]:
         if record.moves:
             by_board.setdefault(record.board, {})[label] = record
     for board, labelled in by_board.items():
-        yield positions_of(known[board], file, labelled)
+        yield positions_of(known[board], file, labelled, discount)
 
 
-def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord]) -> Source:
+def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discount: float) -> Source:
     """Plays games again: each move is a policy target, and the result the value target of each position, unless there
     is none, or a game was lost in a way that says nothing of its positions.
     """
@@ -91,7 +92,7 @@ def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord]) -> Sou
     told = np.array([np.nan if record.outcome is None else record.outcome for record in records], np.float32)
     is_fair = np.array([record.forfeit in FAIR_ENDS for record in records])
     outcomes = np.where(is_fair, np.where(np.isnan(told), played.results, told), np.nan)
-    outcome = outcomes[played.games]
+    outcome = outcomes[played.games] * discount**played.to_go
     target = np.where(played.states.current_player == 0, outcome, -outcome)
     is_known = ~np.isnan(target)
     lines = [f"{file}: {len(records):,} games of {game.name}, {len(target):,} positions"]

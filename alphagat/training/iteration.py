@@ -124,6 +124,7 @@ def play_iteration(
         else None,
         full_fraction=selfplay.full_search_fraction,
         surprise_fraction=selfplay.surprise_fraction,
+        discount=setup.config.search.discount,
     )
     # One draw for all groups: a choice per group would run both searches.
     games, history = jax.vmap(play, in_axes=(None, 0, 0, None))(params, keys, games, is_full)

@@ -42,7 +42,8 @@ def read_recorded(setups: Sequence[Setup], folder: Path | None) -> Recorded:
         the run in `folder` began; None: there is no such run.
     """
     config = setups[0].config
-    sources = list(read_sources(config.pretrain.games, [setup.game for setup in setups]))
+    games = [setup.game for setup in setups]
+    sources = list(read_sources(config.pretrain.games, games, config.search.discount))
     lines = [line for source in sources for line in source.lines]
     boards, digests = [], {}
     for setup in setups:

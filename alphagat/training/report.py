@@ -49,9 +49,9 @@ class Report:
     def __init__(self, setups: Sequence[Setup], outlet: Outlet | None, hours: float):
         """Without an outlet it only watches the updates. `hours`: that the run took before."""
         self._plan, self._max_skipped = setups[0].plan, setups[0].config.learner.max_skipped
-        selfplay = setups[0].config.selfplay
+        selfplay, discount = setups[0].config.selfplay, setups[0].config.search.discount
         self._audit_every = selfplay.audit_every
-        self._auditors = [Auditor(setup.game, setup.plan, selfplay.value_lambda) for setup in setups]
+        self._auditors = [Auditor(setup.game, setup.plan, selfplay.value_lambda, discount) for setup in setups]
         self._boards = [setup.game.name for setup in setups]
         self._outlet = outlet
         self._seconds = hours * 3600

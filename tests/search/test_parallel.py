@@ -14,7 +14,7 @@ from alphagat.search import Evaluation
 from alphagat.search.parallel import make_growing_search, make_parallel_search
 from tests.evaluation.toy import PileGame, pile_values, piles
 from tests.search import puct
-from tests.search.evaluators import WILD, some_positions, uniform_evaluator
+from tests.search.evaluators import WILD, make_exact_evaluator, some_positions, uniform_evaluator
 
 KEY = jax.random.key(0)
 TIC_TAC_TOE, PILE = make_game("tic_tac_toe"), PileGame(12)
@@ -51,6 +51,26 @@ def grow(game, evaluate, state, num_leaves, *numbers, limit=NUM_SIMULATIONS):
     for number in numbers:
         tree = grow_(None, tree, number, limit)
     return jax.tree.map(np.asarray, (tree, read(tree)))
+
+
+def test_with_a_discount_a_win_at_once_is_the_best():
+    everything = reachable_positions(TIC_TAC_TOE)
+    after = jax.vmap(jax.vmap(TIC_TAC_TOE.step, (None, 0, None)), (0, None, None))(
+        everything.states, jnp.arange(9), KEY
+    )
+    at_once = (np.asarray(after.rewards) != 0).any(axis=-1) & np.asarray(everything.states.legal_action_mask)
+    rows = np.flatnonzero(at_once.any(axis=1) & ((everything.action_values == 1) & ~at_once).any(axis=1))[::40]
+    options = {"num_simulations": 96, "num_leaves": 2}
+    found = {}
+    for discount in (0.7, 1.0):
+        search = make_parallel_search(TIC_TAC_TOE, make_exact_evaluator(TIC_TAC_TOE), **options, discount=discount)
+        act = jax.jit(
+            lambda state, search=search: search(None, KEY, jax.tree.map(lambda x: x[None], state), 0).action[0]
+        )
+        moves = [int(act(jax.tree.map(lambda x, row=row: x[row], everything.states))) for row in rows]
+        found[discount] = at_once[rows, moves].mean()
+    assert len(rows) > 10
+    assert found[0.7] == 1 > found[1.0]
 
 
 def positions(game):

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from scipy.special import rel_entr
 
+from alphagat.errors import UserError
 from alphagat.evaluation.solvers import reachable_positions
 from alphagat.games import make_game
 from alphagat.search import make_search
 from tests.search.evaluators import (
+    make_exact_evaluator,
     make_table_evaluator,
     make_tree_search,
     some_positions,
@@ -162,6 +164,28 @@ def test_values_are_those_of_the_player_to_move(algorithm, found, solved):
         assert value[lost][own[lost]].mean() < -0.5
         assert own[lost].sum() >= 2
     assert (abs(value) <= 1).all()
+
+
+@every_algorithm
+def test_with_a_discount_a_win_at_once_is_the_best(algorithm, solved):
+    """Without one, the search may as well win later."""
+    at_once = wins_at_once(solved)
+    rows = np.flatnonzero(at_once.any(axis=1) & ((solved.action_values == 1) & ~at_once).any(axis=1))
+    states, plies = batch(jax.tree.map(lambda x: x[rows], solved))
+    found = {}
+    for discount in (0.7, 1.0):
+        options = {"num_simulations": MANY, "explore": False, "discount": discount}
+        search = jax.jit(make_search(GAME, make_exact_evaluator(GAME), algorithm=algorithm, **options))
+        action = np.asarray(search(None, KEY, states, plies).action)
+        found[discount] = at_once[rows][np.arange(len(rows)), action].mean()
+    assert len(rows) > 20
+    assert found[0.7] == 1 > found[1.0]
+
+
+def test_chance_takes_no_discount():
+    game = make_game("2048:2")
+    with pytest.raises(UserError, match="board 2048:2 has chance moves"):
+        make_search(game, uniform_evaluator, algorithm="gumbel", num_simulations=2, explore=False, discount=0.9)
 
 
 @every_algorithm

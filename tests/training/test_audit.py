@@ -21,6 +21,7 @@ RUNS = {"hex:2": {}, CUT: {"max_plies": 6, "plies_per_iteration": 4, "value_lamb
 def audits_of(board: str, changes: dict, iterations: int):
     config = tiny_config()
     config.boards, config.num_iterations, config.mesh.data = (board,), 40, 2
+    config.search.discount = 0.9
     for name, value in changes.items():
         setattr(config.selfplay, name, value)
     (setup,), mesh = make_setups(config), sharding.make_mesh(2)
@@ -28,7 +29,7 @@ def audits_of(board: str, changes: dict, iterations: int):
     for _ in range(iterations):
         state, _, audit = run_iteration(program, state)
         audits.append(audit)
-    return Auditor(setup.game, setup.plan, config.selfplay.value_lambda), audits
+    return Auditor(setup.game, setup.plan, config.selfplay.value_lambda, config.search.discount), audits
 
 
 @pytest.mark.parametrize("board", RUNS)

@@ -28,8 +28,8 @@ def write(path, *records: GameRecord) -> str:
     return str(path)
 
 
-def read(*names: str, games=(GAME,)):
-    return list(read_sources(names, games))
+def read(*names: str, games=(GAME,), discount=1.0):
+    return list(read_sources(names, games, discount))
 
 
 def test_targets_of_perfect_games_are_the_exact_ones(tmp_path):
@@ -47,6 +47,16 @@ def test_targets_of_perfect_games_are_the_exact_ones(tmp_path):
         assert {-1.0, 1.0} <= set(found.value_target[perfect & (ply % 2 == player)].tolist())
     assert (found.value_known == 1).all()
     assert source.lines == [f"{tmp_path / 'games.sgf'}: 60 games of tic_tac_toe, {found.size} positions"]
+
+
+def test_a_result_counts_less_the_further_it_is(tmp_path):
+    file = write(
+        tmp_path / "games.sgf", WON, dataclasses.replace(WON, outcome=-1, moves=WON.moves[:3], players=(0, 1, 0))
+    )
+    (source,) = read(file, discount=0.5)
+    found = source.positions
+    assert found.value_target[found.game == 0].tolist() == [1 / 16, -1 / 8, 1 / 4, -1 / 2, 1]
+    assert found.value_target[found.game == 1].tolist() == [-1 / 4, 1 / 2, -1]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +130,7 @@ def test_an_empty_folder_is_a_mistake(tmp_path):
 
 def test_games_of_chance_or_for_one_are_not_in_files(tmp_path):
     with pytest.raises(UserError, match="without chance"):
-        positions_of(make_game("2048"), tmp_path / "x.sgf", {"x": WON})
+        positions_of(make_game("2048"), tmp_path / "x.sgf", {"x": WON}, 1.0)
 
 
 def test_the_replay_of_a_run(tmp_path):
