@@ -202,6 +202,7 @@ def make_play(
         inputs = jax.random.split(key, num_plies), is_full
         (state, plies), (played, surprise) = jax.lax.scan(body, (games.state, games.plies), inputs)
         if surprise_fraction:
+            assert surprise is not None, "a search that teaches tells it"
             weights = weigh_by_surprise(played.policy_weight, surprise, surprise_fraction)
             played = played.replace(policy_weight=weights)
         history = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), games.waiting, played)
