@@ -24,15 +24,17 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(boards=("connect_four",), num_iterations=260)
+    config = Config(boards=("connect_four",), num_iterations=340)
     config.network.width = 48
     config.search.num_simulations = 24
+    config.search.discount = 0.98
     config.selfplay.plies_per_iteration = 8
     config.selfplay.opening_plies = 12
     config.replay.capacity = 131_072
     config.learner.batch_size = 256
     config.learner.learning_rate = 5e-3  # at 1e-2 the value collapsed to a constant within the warm-up
-    config.evaluation.every = 130
+    config.learner.average_decay = 0.99
+    config.evaluation.every = 170
     config.evaluation.num_simulations = 64
     config.checkpoint.keep_every = 100
     return config
