@@ -115,15 +115,15 @@ def _watch(
 ) -> int:
     """Waits until all have ended, and ends the others when one dies, all hang, or this process is told to end."""
     seen, since = _stamp(progress), time.monotonic()
-    while None in (statuses := [process.poll() for process in processes]):
-        if is_terminated():
-            _end(processes, GRACE_SECONDS)
-            break
+    while not is_terminated():
+        statuses = [process.poll() for process in processes]
         failed = [status for status in statuses if status not in (None, 0, REQUEUE)]
         if failed:
             say(f"process {statuses.index(failed[0])} ended with status {failed[0]}")
             _end(processes, 0)  # the others wait for it in vain, and have nothing to save
             return failed[0]
+        if None not in statuses:
+            break
         if _stamp(progress) != seen:
             seen, since = _stamp(progress), time.monotonic()
         if time.monotonic() - since > hang_seconds:
@@ -131,6 +131,7 @@ def _watch(
             _end(processes, 0)
             return -signal.SIGKILL
         time.sleep(POLL_SECONDS)
+    _end(processes, GRACE_SECONDS)
     return next((p.returncode for p in processes if p.returncode), 0)
 
 

@@ -73,7 +73,7 @@ def test_one_death_restarts_all(program, tmp_path):
 
 def test_gives_up_after_deaths_without_progress(program, tmp_path):
     with pytest.raises(UserError, match="ended 3 times without progress, last with status 7"):
-        run(program("sys.exit(7)"), tmp_path)()
+        run(program("sys.exit(7)"), tmp_path, processes=1)()
     assert starts(tmp_path) == 3
 
 
