@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 from jax import stages
@@ -16,14 +15,11 @@ from jax.sharding import Mesh
 from alphagat import preemption, sharding
 from alphagat.config import Config
 from alphagat.errors import UserError
-from alphagat.games import make_game
-from alphagat.games.base import Game
-from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.preemption import Preempted
+from alphagat.training.announcements import closing_lines, opening_lines, say_finished
 from alphagat.training.apart import ApartIterations
-from alphagat.training.checkpoints import CHECKPOINT_FOLDER, Checkpoints, set_aside
+from alphagat.training.checkpoints import Checkpoints, set_aside
 from alphagat.training.compilation import compile_iterations, with_less_memory
-from alphagat.training.display import make_display
 from alphagat.training.holdout import Holdout, MatchesAndHoldout
 from alphagat.training.iteration import run_iteration
 from alphagat.training.matches import Matches
@@ -98,7 +94,7 @@ def _train(
     start = find_start(setups, mesh, folder)  # before anything is written
     owed = _is_evaluation_owed(config, start)
     if start.iteration >= config.num_iterations and not owed:
-        return _say_finished(config, folder, start.iteration)
+        return say_finished(config, folder, start.iteration)
     if rollback:
         start = start._replace(state=with_another_key(start.state, rollback))
     matches = preemption.run(lambda: _make_matches(setups, mesh, recorded)) if config.evaluation.every else None
@@ -120,7 +116,7 @@ def _train(
         report = Report(setups, outlet, hours_so_far(folder))
         if rollback:
             report.say(f"updates were not finite: the run goes back, by another way ({rollback})")
-        report.say(*moved, *_opening_lines(setups, mesh, start, recorded))
+        report.say(*moved, *opening_lines(setups, mesh, start, recorded))
         programs = _compile(setups, mesh, start.state, report, recorded)
         if isinstance(matches, MatchesAndHoldout) and not start.iteration:
             report.say(matches.before(start.state))
@@ -128,7 +124,7 @@ def _train(
         state = run.evaluate_late(start.state, start.iteration) if owed else start.state
         run.iterate(state, start.iteration)
         if outlet:
-            outlet.display.finish(_closing_lines(setups[0].game, folder, config.num_iterations))
+            outlet.display.finish(closing_lines(setups[0].game, folder, config.num_iterations))
 
 
 def is_due(step: int, every: int, last: int) -> bool:
@@ -233,56 +229,3 @@ def _is_evaluation_owed(config: Config, start: Start) -> bool:
     """Returns whether the run was interrupted between an iteration and its evaluation."""
     is_owed = start.iteration > 0 and is_due(start.iteration, config.evaluation.every, config.num_iterations)
     return is_owed and int(start.state.evaluated) < start.iteration
-
-
-def _opening_lines(setups: Sequence[Setup], mesh: Mesh, start: Start, recorded: Recorded | None) -> list[str]:
-    plan, config = setups[0].plan, setups[0].config
-    asked = config.selfplay.num_games
-    kind = mesh.devices.flat[0].device_kind
-    lines = [f"{mesh.size} device(s) ({kind})" + (f", {plan.num_games} games at once" if recorded is None else "")]
-    lines += [] if recorded is None else recorded.lines
-    if num_actors := config.mesh.actors:
-        lines.append(f"{num_actors} of the devices play, and {mesh.size - num_actors} learn")
-    for setup, board in zip(setups, start.state.boards):
-        lines.append(
-            f"{setup.game.name}: over all devices, the replay takes {_megabytes(board.replay)}, and the "
-            f"{setup.plan.num_waiting} plies per game that wait for their targets {_megabytes(board.games.waiting)}"
-        )
-        if isinstance(setup.network, PipelinedNetwork):
-            counts = " + ".join(str(count) for count in setup.network.blocks_per_stage)
-            lines.append(
-                f"{setup.game.name}: {counts} blocks in {config.mesh.stage} stages, balanced by their arithmetic"
-            )
-    if config.init_from and not start.iteration:
-        lines.append(f"starts from the weights of {config.init_from}")
-    if plan.num_games != asked and recorded is None:
-        lines.append(
-            f"config.selfplay.num_games={asked} was changed to {plan.num_games}, a multiple of "
-            f"config.selfplay.num_groups={plan.num_groups}"
-        )
-    if start.iteration:
-        lines.append(f"resumed after iteration {start.iteration}")
-    return lines
-
-
-def _megabytes(tree: Any) -> str:
-    return f"{sum(leaf.nbytes for leaf in jax.tree.leaves(tree)) / 1e6:,.1f} MB"
-
-
-def _closing_lines(game: Game, folder: Path, step: int) -> list[str]:
-    opponent = "random" if game.num_players == 1 else "mcts:100"
-    return [
-        f"checkpoint: {(folder / CHECKPOINT_FOLDER / str(step)).absolute()}",
-        f"next: python -m alphagat.evaluate --workdir {folder} --opponent {opponent} --games 200",
-        f"curves: tensorboard --logdir {folder / 'tensorboard'}",
-    ]
-
-
-def _say_finished(config: Config, folder: Path, start: int) -> None:
-    # Never entered: there is no progress to draw.
-    display = make_display(config.num_iterations, ", ".join(config.boards))
-    display.message(
-        f"nothing to do: {start} iterations are done, and config.num_iterations={config.num_iterations}; "
-        "set it higher to train on"
-    )
-    display.finish(_closing_lines(make_game(config.boards[0]), folder, start))

@@ -1,0 +1,74 @@
+"""What a run says at its beginning and at its end."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+
+from alphagat.config import Config
+from alphagat.games import make_game
+from alphagat.games.base import Game
+from alphagat.networks.pipeline import PipelinedNetwork
+from alphagat.training.checkpoints import CHECKPOINT_FOLDER
+from alphagat.training.display import make_display
+from alphagat.training.recorded import Recorded
+from alphagat.training.resume import Start
+from alphagat.training.setup import Setup
+
+
+def opening_lines(setups: Sequence[Setup], mesh: Mesh, start: Start, recorded: Recorded | None) -> list[str]:
+    """Returns what a run says before its first iteration; `recorded` where it learns from recorded games."""
+    plan, config = setups[0].plan, setups[0].config
+    asked = config.selfplay.num_games
+    kind = mesh.devices.flat[0].device_kind
+    lines = [f"{mesh.size} device(s) ({kind})" + (f", {plan.num_games} games at once" if recorded is None else "")]
+    lines += [] if recorded is None else recorded.lines
+    if num_actors := config.mesh.actors:
+        lines.append(f"{num_actors} of the devices play, and {mesh.size - num_actors} learn")
+    for setup, board in zip(setups, start.state.boards):
+        lines.append(
+            f"{setup.game.name}: over all devices, the replay takes {_megabytes(board.replay)}, and the "
+            f"{setup.plan.num_waiting} plies per game that wait for their targets {_megabytes(board.games.waiting)}"
+        )
+        if isinstance(setup.network, PipelinedNetwork):
+            counts = " + ".join(str(count) for count in setup.network.blocks_per_stage)
+            lines.append(
+                f"{setup.game.name}: {counts} blocks in {config.mesh.stage} stages, balanced by their arithmetic"
+            )
+    if config.init_from and not start.iteration:
+        lines.append(f"starts from the weights of {config.init_from}")
+    if plan.num_games != asked and recorded is None:
+        lines.append(
+            f"config.selfplay.num_games={asked} was changed to {plan.num_games}, a multiple of "
+            f"config.selfplay.num_groups={plan.num_groups}"
+        )
+    if start.iteration:
+        lines.append(f"resumed after iteration {start.iteration}")
+    return lines
+
+
+def _megabytes(tree: Any) -> str:
+    return f"{sum(leaf.nbytes for leaf in jax.tree.leaves(tree)) / 1e6:,.1f} MB"
+
+
+def closing_lines(game: Game, folder: Path, step: int) -> list[str]:
+    """Returns what a run says after its last iteration: where it lies, and what to do with it."""
+    opponent = "random" if game.num_players == 1 else "mcts:100"
+    return [
+        f"checkpoint: {(folder / CHECKPOINT_FOLDER / str(step)).absolute()}",
+        f"next: python -m alphagat.evaluate --workdir {folder} --opponent {opponent} --games 200",
+        f"curves: tensorboard --logdir {folder / 'tensorboard'}",
+    ]
+
+
+def say_finished(config: Config, folder: Path, start: int) -> None:
+    """Says that there was nothing left to do."""
+    # Never entered: there is no progress to draw.
+    display = make_display(config.num_iterations, ", ".join(config.boards))
+    display.message(
+        f"nothing to do: {start} iterations are done, and config.num_iterations={config.num_iterations}; "
+        "set it higher to train on"
+    )
+    display.finish(closing_lines(make_game(config.boards[0]), folder, start))
