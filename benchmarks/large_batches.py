@@ -1,0 +1,84 @@
+"""LAMB against AdamW at small and large batches: what is learned from the same positions, seen equally often.
+
+    python benchmarks/large_batches.py --games runs/connect_four --workdir runs/large_batches
+
+Trains on the replay of a run, or on recorded games (`alphagat.pretrain`), with each optimizer, batch size and learning
+rate, all for the same number of examples, with a warm-up over a tenth of the updates and a cosine after it. Positions
+of other games tell what was learned. The learning rates are `--factors` of those for a batch of 1,024, times the root
+of the batch over 1,024 (You et al. 2020, "Large batch optimization for deep learning", section 4).
+
+Runs that are there already are not made again: the command goes on where it was stopped.
+"""
+
+import argparse
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from alphagat.training.metrics import read_metrics
+
+RATES = {"lamb": 5e-3, "adamw": 1e-3}  # at a batch of 1,024
+USUAL_BATCH = 1024
+
+
+def train(options: argparse.Namespace, optimizer: str, batch_size: int, rate: float) -> dict[str, float]:
+    """Trains or resumes one run, and returns its last metrics."""
+    folder = options.workdir / f"{optimizer}_{batch_size}_{rate:.2g}"
+    largest = max(options.batch_sizes)
+    fields = {
+        "network.width": options.width,
+        "learner.optimizer": optimizer,
+        "learner.batch_size": batch_size,
+        "learner.learning_rate": rate,
+        "learner.warmup_steps": max(options.examples // batch_size // 10, 1),
+        # An iteration is as many examples as the largest batch.
+        "learner.sample_reuse": largest / USUAL_BATCH,
+        "learner.num_micro_batches": max(batch_size // USUAL_BATCH, 1),
+        "selfplay.num_games": 128,
+        "selfplay.plies_per_iteration": USUAL_BATCH // 128,
+        "replay.min_size": largest,
+        "replay.capacity": largest,
+        "num_iterations": options.examples // largest,
+        "evaluation.every": options.examples // largest,
+        "evaluation.opponents": "()",
+        "checkpoint.every": options.examples // largest,
+        "seed": options.seed,
+    }
+    command = [sys.executable, "-m", "alphagat.pretrain", "--config", options.config, "--workdir", str(folder)]
+    games = [word for name in options.games for word in ("--games", name)]
+    flags = [f"--config.{name}={value}" for name, value in fields.items()]
+    subprocess.run([*command, *games, *flags], check=True)
+    return read_metrics(folder)[-1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", default="configs/connect_four.py", help="default: %(default)s")
+    parser.add_argument("--games", action="append", required=True, help="a run, a file of games, or a folder of them")
+    parser.add_argument("--workdir", type=Path, default=Path("runs/large_batches"), help="default: %(default)s")
+    parser.add_argument("--batch_sizes", type=int, nargs="+", default=[1024, 32_768], help="default: %(default)s")
+    parser.add_argument("--factors", type=float, nargs="+", default=[0.5, 1.0, 2.0], help="default: %(default)s")
+    parser.add_argument("--examples", type=int, default=32_768 * 30, help="default: %(default)s")
+    parser.add_argument("--width", type=int, default=16, help="of the network (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    options = parser.parse_args()
+    console = Console()
+    measures = ("policy_accuracy", "policy_loss", "value_error")
+    table = Table("optimizer", "batch", "updates", "rate", "held-out moves named", "policy loss", "value error")
+    for batch_size in options.batch_sizes:
+        for optimizer, rate in RATES.items():
+            for factor in options.factors:
+                scaled = rate * factor * math.sqrt(batch_size / USUAL_BATCH)
+                found = train(options, optimizer, batch_size, scaled)
+                cells = [f"{found[f'holdout/{name}']:.3f}" for name in measures]
+                updates = options.examples // batch_size
+                table.add_row(optimizer, f"{batch_size:,}", f"{updates:,}", f"{scaled:.2g}", *cells)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
