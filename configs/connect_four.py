@@ -5,10 +5,10 @@
 Games start after 0 to 12 random moves: without, self-play narrows to a few openings and the network knows little of
 the rest of the game.
 
-What it reached, seed 0, in 29 min 57 s with compilation and matches; minutes are of training. Of 2,000 positions after 12
-to 34 uniformly random plies the share where the move is one that an exact solver calls best (fastest win or slowest
-loss), of the network alone and with 64 simulations, and where the sign of the network's value is right (drawn positions
-aside):
+What it reached, seed 0, in 29 min 57 s with compilation and matches; minutes are of training. Of 2,000 positions after
+12 to 34 uniformly random plies the share where the move is one that an exact solver calls best (fastest win or slowest
+loss), of the network alone and with 64 simulations, and where the sign of the network's value is right (drawn
+positions aside):
 
     iteration  frames  minutes | network  search  value
           100   102 k      7.7 |  0.778    0.918  0.820
