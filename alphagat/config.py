@@ -42,9 +42,7 @@ class SearchConfig:
     num_simulations: int = 32
     max_num_considered_actions: int = 16  # gumbel: actions that take part in the sequential halving at the root
     value_scale: float = 0.1  # gumbel: weight of completed Q-values against the prior logits
-    discount: float = (
-        1.0  # of a value per move; below 1, quick wins and slow losses are worth more; without chance only
-    )
+    discount: float = 1.0  # of a value per move, without chance; below 1, quick wins and slow losses are worth more
     rescale_values: bool = True  # gumbel: stretch each node's Q-values to [0, 1] first; weak values then teach faster
     dirichlet_alpha: float = 0.3  # puct: concentration of the root noise
     dirichlet_fraction: float = 0.25  # puct: share of the root noise

@@ -387,7 +387,7 @@ def test_matches_that_cannot_be_played_are_refused_before_anything_is_written(fi
 def test_games_are_rounded_down_with_a_message(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(loop._Run, "iterate", lambda *_: None)
     monkeypatch.setattr(loop, "compile_iterations", lambda *_: [])
-    monkeypatch.setattr(loop, "_closing_lines", lambda *_: [])
+    monkeypatch.setattr(loop, "closing_lines", lambda *_: [])
     train(changed(tiny_config(), "selfplay.num_games", 23), tmp_path / "run")
     printed = " ".join(capsys.readouterr().out.split())
     assert "config.selfplay.num_games=23 was changed to 16, a multiple of config.selfplay.num_groups=8" in printed
