@@ -1,6 +1,7 @@
 """Settings of every test: eight CPU devices, programs compiled fast rather than well, and no silent rank promotion."""
 
 import os
+import signal
 import tempfile
 
 # Most of the suite's time is compilation, which these cut to a third. They must be set before JAX is imported.
@@ -16,6 +17,9 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # whose environment is the first pr
     os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED.name
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell, and so in what tests start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import jax  # noqa: E402
 

@@ -143,7 +143,6 @@ def command(argv):
         gc.callbacks.remove(interrupt)
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.1)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background it is ignored
     gc.callbacks.append(interrupt)
     gc.collect()
     time.sleep(0.5)
