@@ -10,6 +10,7 @@ from jax.sharding import Mesh
 
 from alphagat import sharding
 from alphagat.networks.pipeline import PipelinedNetwork
+from alphagat.search.tree import mask_illegal
 from alphagat.training.display_text import holdout_rows
 from alphagat.training.matches import Matches
 from alphagat.training.pretraining import policy_targets
@@ -68,7 +69,7 @@ def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dic
             params = setup.network.place(params)
         found = setup.evaluate(params, positions.state)
         legal = positions.state.legal_action_mask
-        logits = jnp.where(legal, found.prior_logits, jnp.finfo(found.prior_logits.dtype).min)
+        logits = mask_illegal(found.prior_logits, positions.state)
         target = policy_targets(positions.policy, setup.game.num_actions)
         cross_entropy = -(target * jnp.where(legal, jax.nn.log_softmax(logits), 0.0)).sum(-1)
         is_taught = (positions.policy_weight > 0).astype(jnp.float32)
