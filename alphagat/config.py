@@ -30,6 +30,7 @@ class NetworkConfig:
     num_blocks: int = 4
     num_heads: int = 4  # gat only; divides width
     mlp_ratio: int = 2  # gat only; hidden width of a block's MLP over width
+    owner_head: bool = False  # gat only; also predicts who holds each node in the end, where a game tells (Go, Othello)
     precision: str = "float32"  # what blocks compute in: float32, bfloat16 or float16; parameters stay float32
     remat: bool = False  # the backward pass computes blocks again instead of keeping what is inside them
 
@@ -97,6 +98,7 @@ class LearnerConfig:
     weight_decay: float = 1e-4
     clip_norm: float = 1.0
     value_weight: float = 1.0  # of the value loss against the policy loss
+    owner_weight: float = 0.5  # of the owner loss against the policy loss, with network.owner_head
     hand_over_every: int = 1  # updates after which the actors, where some devices only play, get new parameters
     max_skipped: int = 20  # updates in a row that are not finite, before the run goes back to its last checkpoint
     average_decay: float = 0.0  # above 0: a moving average of the parameters plays; its own weight per update
@@ -109,6 +111,7 @@ class EvaluationConfig:
     every: int = 20  # iterations; also at the end; 0: never
     num_games: int = 200  # per opponent; even
     num_simulations: int = 32  # of the evaluated player
+    value_scale: float = 1.0  # gumbel: as search.value_scale, for players that play to win and do not explore
     oracle_positions: int = 0  # random positions where the player is compared with perfect play; 0: none
     opponents: tuple[str, ...] = ("random", "mcts:100", "previous")  # previous: the parameters of the last evaluation
 

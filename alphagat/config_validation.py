@@ -53,6 +53,7 @@ MINIMA = {
     "learner.warmup_steps": 0,
     "learner.weight_decay": 0,
     "learner.value_weight": 0,
+    "learner.owner_weight": 0,
     "evaluation.every": 0,
     "evaluation.num_games": 2,
     "evaluation.num_simulations": 1,
@@ -62,6 +63,7 @@ MINIMA = {
 }
 POSITIVE = (
     "search.value_scale",
+    "evaluation.value_scale",
     "search.dirichlet_alpha",
     "learner.sample_reuse",
     "learner.learning_rate",
@@ -175,6 +177,14 @@ def _check_together(config: Config) -> None:
     for axis, size in (("model", config.mesh.model), ("stage", config.mesh.stage)):
         if network.name == "resnet" and size > 1:
             raise _refusal(f"mesh.{axis}", size, "only config.network.name='gat' is split; set it to 1")
+    if network.owner_head:
+        if network.name == "resnet":
+            raise _refusal("network.owner_head", True, "only config.network.name='gat' has it; set it to False")
+        if config.mesh.stage > 1:
+            raise _refusal("mesh.stage", config.mesh.stage, "config.network.owner_head=True needs it to be 1")
+        if selfplay.horizon:
+            fix = "config.network.owner_head=True learns from how games end; set it to 0"
+            raise _refusal("selfplay.horizon", selfplay.horizon, fix)
     if network.num_heads % config.mesh.model:
         near = _nearest_divisor(network.num_heads, config.mesh.model)
         fix = f"it must divide config.network.num_heads={network.num_heads}; the nearest that does is {near}"

@@ -8,8 +8,8 @@
 2. Tuning, alike for each of the three networks: the learning rate is that of the config, half of it, or twice,
    whichever scores best after `--tuning_minutes` against the GAT at the config's own, at seed `--tuning_seed`, which no
    result uses.
-3. Each network trains `--minutes` with each seed, one run after the other, and the seeds in the outer loop. The time is
-   that of training alone: all three have it, whatever number of games it gives them.
+3. Each network trains `--minutes` with each seed, the seeds in the outer loop. The time is that of training alone: all
+   three have it, whatever number of games it gives them. `--at_once 2` trains two at a time, each on half of the cores.
 4. Each ResNet meets the GAT of its seed in `--games` games from distinct openings, each with both colours, with
    `--simulations`. The GAT is ahead on this board if the upper end of a ResNet's 95 % interval over all seeds is below
    one half, and behind if the lower end is above. Shares of best moves are stated where the board is solved.
@@ -29,7 +29,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 from rich.console import Console
-from variants import Test, Variant, compare
+from variants import Effort, Test, Variant, compare
 
 from alphagat import commands, sharding
 from alphagat.config import Config
@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("--workdir", type=Path, default=Path("runs/gat_against_resnet"), help="default: %(default)s")
     parser.add_argument("--minutes", type=float, default=10, help="of training, each (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--at_once", type=int, default=1, help="trainings at a time (default: %(default)s)")
     parser.add_argument("--tuning_minutes", type=float, default=4, help="of each try (default: %(default)s)")
     parser.add_argument("--tuning_seed", type=int, default=100, help="default: %(default)s")
     parser.add_argument("--games", type=int, default=400, help="per seed (default: %(default)s)")
@@ -109,7 +110,7 @@ def main() -> None:
         for factor in FACTORS
         for folder in [options.workdir / "tuning" / f"{name}_{factor:g}"]
     ]
-    found = compare(tries, [options.tuning_seed], options.tuning_minutes, test, console)
+    found = compare(tries, [options.tuning_seed], Effort(options.tuning_minutes, options.at_once), test, console)
     best = {
         name: max(
             (each for each in tries if each.name.startswith(f"{name}_")), key=lambda each: found[each.name][0]["score"]
@@ -118,7 +119,7 @@ def main() -> None:
     }
     final = [Variant(name, each.flags, options.config, options.workdir / name) for name, each in best.items()]
     console.print("learning rates:", {name: each.flags[-1].partition("=")[2] for name, each in best.items()})
-    compare(final, range(options.seeds), options.minutes, test, console)
+    compare(final, range(options.seeds), Effort(options.minutes, options.at_once), test, console)
 
 
 if __name__ == "__main__":

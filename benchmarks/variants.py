@@ -2,8 +2,9 @@
 
     python benchmarks/variants.py --config configs/connect_four.py --minutes 10 --seeds 3 --workdir runs/variants
 
-Trains every variant with every seed for the same time, one run after the other, and the seeds in the outer loop, so
-that a machine whose speed drifts favours none. How many iterations that time holds is measured first, for each variant
+Trains every variant with every seed for the same time, and the seeds in the outer loop, so that a machine whose speed
+drifts favours none. `--at_once 2` trains two at a time, each on half of the cores: they then share whatever the machine
+does beside. How many iterations that time holds is measured first, for each variant
 in turn, so that each learning-rate schedule runs to its end; compilation, matches and checkpoints do not count. Then
 each player meets the base of its seed, and perfect play where the board has a solver.
 
@@ -13,12 +14,16 @@ are added as `--variant NAME FIELD=VALUE ...`.
 
 import argparse
 import dataclasses
+import functools
 import itertools
 import json
+import os
+import queue
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -60,26 +65,38 @@ class Variant:
     config: str
     folder: Path
 
-    def train(self, workdir: Path, seed: int, iterations: int) -> None:
-        """Trains or resumes one run, as a process of its own."""
+    def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
+        """Trains or resumes one run, as a process of its own on these cores of the machine; empty: on all."""
         flags = [*self.flags_for(iterations), f"--config.seed={seed}"]
         command = [sys.executable, "-m", "alphagat.main", "--config", self.config, "--workdir", str(workdir), *flags]
-        subprocess.run(command, check=True)
+        with subprocess.Popen(command) as process:
+            if cores:
+                os.sched_setaffinity(process.pid, cores)  # before JAX is imported, and counts them
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
 
     def flags_for(self, iterations: int) -> list[str]:
         flags = [*self.flags, f"num_iterations={iterations}", "evaluation.every=0", f"checkpoint.every={iterations}"]
         return [f"--config.{flag}" for flag in flags]
 
+    def train_pilot(self, cores: set[int]) -> None:
+        """Measures the time of an iteration in which updates are made, where that is not known yet."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self._pilot.exists():
+            return
+        (setup,) = make_setups(commands.load_config(self.config, self.flags_for(10**6)))
+        self.train(self.folder / "pilot", 0, setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS, cores)
+        hours = [line["hours"] for line in read_metrics(self.folder / "pilot")][-PILOT_ITERATIONS - 1 :]
+        seconds = 3600 * statistics.median(later - earlier for earlier, later in itertools.pairwise(hours))
+        self._pilot.write_text(json.dumps({"seconds_per_iteration": seconds}))
+
     def count_iterations(self, minutes: float) -> int:
-        """Returns how many iterations fit into `minutes`, by those of a pilot whose updates have begun."""
-        file = self.folder / "pilot.json"
-        if not file.exists():
-            (setup,) = make_setups(commands.load_config(self.config, self.flags_for(10**6)))
-            self.train(self.folder / "pilot", 0, setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS)
-            hours = [line["hours"] for line in read_metrics(self.folder / "pilot")][-PILOT_ITERATIONS - 1 :]
-            seconds = 3600 * statistics.median(later - earlier for earlier, later in itertools.pairwise(hours))
-            file.write_text(json.dumps({"seconds_per_iteration": seconds}))
-        return round(60 * minutes / json.loads(file.read_text())["seconds_per_iteration"])
+        """Returns how many iterations fit into `minutes`, by the pilot."""
+        return round(60 * minutes / json.loads(self._pilot.read_text())["seconds_per_iteration"])
+
+    @property
+    def _pilot(self) -> Path:
+        return self.folder / "pilot.json"
 
     def run(self, seed: int) -> Path:
         return self.folder / f"seed_{seed}"
@@ -101,19 +118,51 @@ class Test:
 Results = dict[str, list[dict[str, float]]]  # of each variant, by seed
 
 
-def compare(variants: Sequence[Variant], seeds: Sequence[int], minutes: float, test: Test, console: Console) -> Results:
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How long each run trains, and how many train at the same time, each on its share of the cores."""
+
+    minutes: float
+    at_once: int
+
+    def share_out(self, jobs: Iterable[Callable[[set[int]], None]]) -> None:
+        """Calls each job with its cores."""
+        if self.at_once == 1:
+            for job in jobs:
+                job(set())
+            return
+        free: queue.Queue[set[int]] = queue.Queue()
+        cores = sorted(os.sched_getaffinity(0))
+        for first in range(self.at_once):
+            free.put(set(cores[first :: self.at_once]))
+
+        def do(job: Callable[[set[int]], None]) -> None:
+            share = free.get()
+            try:
+                job(share)
+            finally:
+                free.put(share)
+
+        with ThreadPoolExecutor(self.at_once) as pool:
+            list(pool.map(do, jobs))
+
+
+def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, test: Test, console: Console) -> Results:
     """Trains what is not there yet, and measures; the first variant is the base. Prints after each seed."""
+    effort.share_out(variant.train_pilot for variant in variants)
     for variant in variants:
-        variant.folder.mkdir(parents=True, exist_ok=True)
-        console.print(f"{variant.name}: {variant.count_iterations(minutes)} iterations")
+        console.print(f"{variant.name}: {variant.count_iterations(effort.minutes)} iterations")
     results: Results = {variant.name: [] for variant in variants}
     for seed in seeds:
-        for variant in variants:
-            variant.train(variant.run(seed), seed, variant.count_iterations(minutes))
+        effort.share_out(
+            functools.partial(variant.train, variant.run(seed), seed, variant.count_iterations(effort.minutes))
+            for variant in variants
+        )
         base = load(variants[0].run(seed))
         for variant in variants:
             results[variant.name].append(measure(variant.run(seed), base, test))
-        console.print(report(results, f"{variants[0].config}, {minutes:g} minutes each; by seed, and their mean", test))
+        title = f"{variants[0].config}, {effort.minutes:g} minutes each; by seed, and their mean"
+        console.print(report(results, title, test))
     return results
 
 
@@ -156,6 +205,7 @@ def main() -> None:
     parser.add_argument("--workdir", type=Path, default=Path("runs/variants"), help="default: %(default)s")
     parser.add_argument("--minutes", type=float, default=10, help="of training, each (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--at_once", type=int, default=1, help="trainings at a time (default: %(default)s)")
     parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=["average", "playout_cap", "surprise"])
     parser.add_argument("--variant", nargs="+", action="append", default=[], metavar=("NAME", "FIELD=VALUE"))
     parser.add_argument("--games", type=int, default=400, help="against the base, per seed (default: %(default)s)")
@@ -166,7 +216,8 @@ def main() -> None:
     variants = [Variant(name, fields, options.config, options.workdir / name) for name, fields in flags.items()]
     sharding.configure_cpu_devices(0)
     test = Test(options.games, options.simulations)
-    compare(variants, range(options.seeds), options.minutes, test, Console(width=200))
+    effort = Effort(options.minutes, options.at_once)
+    compare(variants, range(options.seeds), effort, test, Console(width=200))
 
 
 if __name__ == "__main__":

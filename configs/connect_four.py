@@ -29,9 +29,9 @@ def get_config() -> Config:
     config = Config(boards=("connect_four",), num_iterations=340)
     config.network.width = 48
     config.search.num_simulations = 24
-    config.search.discount = 0.98
+    config.search.discount = 0.9
     config.selfplay.plies_per_iteration = 8
-    config.selfplay.opening_plies = 12
+    config.selfplay.opening_plies = 24
     config.replay.capacity = 131_072
     config.learner.batch_size = 256
     config.learner.learning_rate = 5e-3  # at 1e-2 the value collapsed to a constant within the warm-up

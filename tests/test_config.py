@@ -35,6 +35,7 @@ REFUSED = [
     ("search.num_simulations", "32", "type int"),
     ("search.rescale_values", 1, "type bool"),
     ("search.value_scale", 0.0, "above 0"),
+    ("evaluation.value_scale", 0.0, "above 0"),
     ("search.dirichlet_fraction", 1.5, "[0, 1]"),
     ("selfplay.num_games", 4, "num_groups=8"),
     ("selfplay.value_lambda", -0.1, "[0, 1]"),
@@ -101,6 +102,17 @@ def test_resnet_needs_no_divisible_width():
     config = changed("network.num_heads", 5)
     config.network.name = "resnet"
     config.validate()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"), [("network.name", "resnet"), ("mesh.stage", 2), ("selfplay.horizon", 16)]
+)
+def test_an_owner_head_needs_what_can_teach_it(path: str, value: object):
+    config = changed(path, value)
+    config.validate()
+    config.network.owner_head = True
+    with pytest.raises(UserError, match="owner_head"):
+        config.validate()
 
 
 def test_a_section_of_another_type_is_refused():

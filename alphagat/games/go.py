@@ -119,6 +119,9 @@ class GoGame(base.Game):
         """Scores the stones as they stand."""
         return _pay(go_rules.area_lead(state.chains, jnp.bool_(True)) > self.komi)
 
+    def owners(self, state: GoState, needed: jax.Array) -> jax.Array:
+        return jnp.pad(go_rules.area_owners(state.chains, needed), (0, 1))  # nobody holds the pass
+
     def render(self, state: GoState) -> str:
         stones = np.sign(np.asarray(state.chains)).reshape(self.size, self.size)
         rows = [f"{self.size - row:2} {' '.join('.xo'[stone] for stone in line)}" for row, line in enumerate(stones)]

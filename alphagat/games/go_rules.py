@@ -92,7 +92,13 @@ def in_atari(chains: jax.Array) -> jax.Array:
 
 
 def area_lead(chains: jax.Array, needed: jax.Array) -> jax.Array:
-    """Counts Black's area minus White's: stones, and what is empty and reaches stones of one colour only.
+    """Counts Black's area minus White's, as `area_owners` says."""
+    return area_owners(chains, needed).sum(dtype=jnp.int32)
+
+
+def area_owners(chains: jax.Array, needed: jax.Array) -> jax.Array:
+    """Returns `[N * N]` int8, 1 for Black's area, -1 for White's: stones, and what is empty and reaches stones of one
+    colour only.
 
     Where it is not `needed` the result means nothing, and a batch that needs none does not search.
     """
@@ -107,7 +113,7 @@ def area_lead(chains: jax.Array, needed: jax.Array) -> jax.Array:
 
     start = jnp.stack([stones > 0, stones < 0])
     (black, white), _ = jax.lax.while_loop(lambda carry: carry[1], spread, (start, needed))
-    return (black & ~white).sum() - (white & ~black).sum()
+    return (black.astype(jnp.int8) - white.astype(jnp.int8)).ravel()
 
 
 def hash_of(chains: jax.Array) -> jax.Array:

@@ -136,16 +136,21 @@ class OthelloGame(base.Game):
         passing = jnp.stack([no, no, no, must_pass, no, is_odd, no, no]).astype(jnp.float32)
         return base.Features(nodes=jnp.concatenate([cells, passing[None]]))
 
+    def owners(self, state: OthelloState, needed: jax.Array) -> jax.Array:
+        del needed
+        first, second = unpack(state.discs).astype(jnp.int8)
+        return jnp.pad(first - second, (0, 1))  # nobody holds the pass
+
     def render(self, state: OthelloState) -> str:
         lines = ["   " + " ".join(svg.column_letters(self.size))]
         lines += [
-            f"{row + 1:2} {' '.join('.xo'[disc] for disc in line)}" for row, line in enumerate(self._owners(state))
+            f"{row + 1:2} {' '.join('.xo'[disc] for disc in line)}" for row, line in enumerate(self._discs(state))
         ]
         return "\n".join((*lines, self._status(state)))
 
     def render_svg(self, state: OthelloState) -> str:
         legal = np.asarray(state.legal_action_mask)[:-1].reshape(self.size, self.size)
-        shapes = np.where(legal, HINTS[int(state.current_player)], self._owners(state) - 1)
+        shapes = np.where(legal, HINTS[int(state.current_player)], self._discs(state) - 1)
         row_names = tuple(str(row + 1) for row in range(self.size))
         unmarked = np.zeros(shapes.shape, bool)
         return svg.draw_tiles(shapes, unmarked, row_names, svg.column_letters(self.size), _draw_disc)
@@ -153,7 +158,7 @@ class OthelloGame(base.Game):
     def node_places(self, state: OthelloState) -> np.ndarray:
         return np.concatenate([places.grid_places(self.size, self.size), places.nowhere(1)])
 
-    def _owners(self, state: OthelloState) -> np.ndarray:
+    def _discs(self, state: OthelloState) -> np.ndarray:
         """Returns `[N, N]`: 0 empty, 1 a disc of player 0, 2 of player 1."""
         first, second = np.asarray(unpack(state.discs)).astype(np.int32)
         return (first + 2 * second).reshape(self.size, self.size)

@@ -19,6 +19,8 @@ class Batch(NamedTuple):
       policy_weight: `[B]` float32, of each example in the policy loss; 1 on average.
       value_target: `[B]` float32.
       value_known: `[B]` float32, 1 where the value target counts, else 0; None: it counts everywhere.
+      owner_target: `[B, V]` float32, 1 for nodes that this player holds in the end, -1 for the other's; None: not
+        learned.
     """
 
     nodes: jax.Array
@@ -27,15 +29,20 @@ class Batch(NamedTuple):
     policy_weight: jax.Array
     value_target: jax.Array
     value_known: jax.Array | None = None
+    owner_target: jax.Array | None = None
 
 
-def alphazero_loss(params: Any, network: Network, batch: Batch, value_weight: float) -> tuple[jax.Array, dict]:
+def alphazero_loss(
+    params: Any, network: Network, batch: Batch, value_weight: float, owner_weight: float = 0.0
+) -> tuple[jax.Array, dict]:
     """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the decay is the
     optimizer's).
 
-    Policy: cross-entropy of the legal prior against the target. Value: as `networks.values.value_loss` says.
+    Policy: cross-entropy of the legal prior against the target. Value: as `networks.values.value_loss` says. Owners,
+    where there are targets: the mean squared error over the nodes.
     """
-    prior_logits, output = cast(tuple[jax.Array, jax.Array], network.apply(params, batch.nodes))
+    options = {} if batch.owner_target is None else {"with_owners": True}
+    prior_logits, output, *owners = cast(tuple[jax.Array, ...], network.apply(params, batch.nodes, **options))
     legal_logits = jnp.where(batch.legal_action_mask, prior_logits, jnp.finfo(prior_logits.dtype).min)
     log_prior = jax.nn.log_softmax(legal_logits)
     cross_entropy = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1)
@@ -44,4 +51,8 @@ def alphazero_loss(params: Any, network: Network, batch: Batch, value_weight: fl
     error = (errors if batch.value_known is None else batch.value_known * errors).mean()
     entropy = -(jnp.exp(log_prior) * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()
     parts = {"policy_loss": policy_loss, "value_loss": error, "policy_entropy": entropy}
-    return policy_loss + value_weight * error, parts
+    loss = policy_loss + value_weight * error
+    if batch.owner_target is not None:
+        parts["owner_loss"] = jnp.square(owners[0] - batch.owner_target).mean()
+        loss += owner_weight * parts["owner_loss"]
+    return loss, parts

@@ -71,6 +71,7 @@ def mean_gradients(
     *,
     network: Network,
     value_weight: float,
+    owner_weight: float = 0.0,
     axis_name: str | None = None,
     num_micro_batches: int = 1,
     as_one_vector: bool = True,
@@ -89,7 +90,7 @@ def mean_gradients(
     """
 
     def scaled_loss(params: Any, batch: Batch) -> tuple[jax.Array, dict]:
-        loss, parts = alphazero_loss(params, network, batch, value_weight)
+        loss, parts = alphazero_loss(params, network, batch, value_weight, owner_weight)
         return loss * loss_scale, parts
 
     gradient = jax.grad(scaled_loss, has_aux=True)

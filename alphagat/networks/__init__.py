@@ -27,6 +27,7 @@ def make_network(
     mlp_ratio: int,
     precision: str = "float32",
     remat: bool = False,
+    owner_head: bool = False,
     value_support: Support | None = None,
 ) -> Network:
     """Returns the network called `name`: `gat` or `resnet`.
@@ -35,10 +36,11 @@ def make_network(
       precision: what blocks compute in: float32, bfloat16 or float16. Parameters, softmaxes and what the heads give
         are float32 in any case.
       remat: the backward pass computes each block again instead of keeping what is inside it.
+      owner_head: of `gat`, which then also predicts who holds each node in the end.
     """
     dtype = jnp.dtype(precision)
     if name == "resnet":
         return ResidualNetwork(topology, width, num_blocks, value_support, dtype, remat)
     return GraphAttentionNetwork(
-        topology, width, num_blocks, num_heads, mlp_ratio, backend, value_support, dtype, remat
+        topology, width, num_blocks, num_heads, mlp_ratio, backend, value_support, dtype, remat, owner_head
     )

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
 from alphagat.networks.attention import ATTENTION_BACKENDS, split_heads
-from alphagat.networks.heads import PolicyHead, ValueHead
+from alphagat.networks.heads import OwnerHead, PolicyHead, ValueHead
 from alphagat.networks.values import Support
 
 
@@ -16,7 +16,7 @@ class GraphAttentionNetwork(nn.Module):
     Blocks are pre-norm residual (Xiong et al. 2020): attention along typed edges beside a global path, then an MLP.
 
     Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head, for the player to
-    move: see `networks.values`).
+    move: see `networks.values`). With an `owner_head`, a call `with_owners` returns the owners `[B, V]` as well.
     """
 
     topology: Topology
@@ -28,6 +28,7 @@ class GraphAttentionNetwork(nn.Module):
     value_support: Support | None = None
     dtype: jnp.dtype = jnp.dtype("float32")
     remat: bool = False
+    owner_head: bool = False
 
     def setup(self) -> None:
         self.features = nn.Dense(self.width, dtype=self.dtype)
@@ -36,11 +37,15 @@ class GraphAttentionNetwork(nn.Module):
         self.norm = nn.RMSNorm(dtype=self.dtype)
         self.policy = PolicyHead(self.topology, self.dtype)
         self.value = ValueHead(self.num_heads, self.value_support, self.dtype)
+        if self.owner_head:
+            self.owner = OwnerHead(self.dtype)
 
-    def __call__(self, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def __call__(self, nodes: jax.Array, with_owners: bool = False) -> tuple[jax.Array, ...]:
         hidden = self.embed(nodes)
         for block in self.block:
             hidden = block(hidden)
+        if with_owners or (self.owner_head and self.is_initializing()):
+            return *self.read_out(hidden), self.owner(self.norm(hidden))
         return self.read_out(hidden)
 
     def embed(self, nodes: jax.Array) -> jax.Array:

@@ -6,6 +6,22 @@ import jax.numpy as jnp
 from alphagat.selfplay.games_in_flight import Ply
 
 
+def owner_targets(history: Ply) -> jax.Array:
+    """Returns `[T, N, V]` int8, who holds each node at the end of a ply's game: 1 the player to move, -1 the other.
+
+    Zeros where the game does not end within `history`.
+    """
+    assert history.owners is not None
+
+    def backward(later: jax.Array, ply: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        ended, owners = ply
+        found = jnp.where(ended[:, None], owners, later)
+        return found, found
+
+    _, found = jax.lax.scan(backward, jnp.zeros_like(history.owners[0]), (history.ended, history.owners), reverse=True)
+    return jnp.where(history.state.current_player[..., None] == 0, found, -found)
+
+
 def value_targets(history: Ply, value_lambda: float) -> jax.Array:
     """Returns `[T, N]` lambda-returns, each from the view of the player to move at its ply.
 

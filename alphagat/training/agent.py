@@ -53,7 +53,7 @@ class Agent:
     def search(self, num_simulations: int) -> Search:
         """Returns the run's search, `search(params, key, states, plies) -> SearchOutput`, without noise."""
         return make_configured_search(
-            self.game, self.evaluator, self.config.search, explore=False, num_simulations=num_simulations
+            self.game, self.evaluator, self.config, explore=False, num_simulations=num_simulations
         )
 
     def evaluate(self, state: Any) -> Evaluation:

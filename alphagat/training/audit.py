@@ -25,11 +25,13 @@ class Audit(struct.PyTreeNode):
     Attributes:
       history: `Ply`, `[P + T]` before each shape: what waited for targets, then what was played.
       value_targets: `[T]` float32, of the first T plies, as the replay has them.
+      owner_targets: `[T, V]` int8, of the same plies; None of a network without `owner_head`.
       iteration: `[]` int32, of this board, before this one.
     """
 
     history: Ply
     value_targets: jax.Array
+    owner_targets: jax.Array | None
     iteration: jax.Array
 
 
@@ -57,6 +59,8 @@ class Auditor:
                 raise AuditError(f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: {error}")
         if not blank:
             self._check_targets(history, here.value_targets)
+            if here.owner_targets is not None:
+                self._check_owner_targets(history, here.owner_targets)
 
     def _find_error(self, history: Ply, replayed: Any, ply: int) -> str | None:
         """Says what is wrong with a ply, by the rules alone, or returns None."""
@@ -75,6 +79,10 @@ class Auditor:
         expected = rewards[mover] + (self._game.truncation_rewards(after)[mover] if truncated else 0)
         if abs(history.reward[ply] - expected) > TOLERANCE:
             return f"the reward is {history.reward[ply]:g}, not {expected:g}"
+        if history.owners is not None and history.ended[ply]:
+            owners = self._game.owners(after, np.bool_(True))
+            if not np.array_equal(np.asarray(owners), history.owners[ply]):
+                return "who holds what in the end is not what the rules say"
         if history.ended[ply] or ply + 1 == len(history.action) or is_chance:
             return None
         following = jax.tree.map(lambda x: x[ply + 1], history.state)
@@ -91,6 +99,18 @@ class Auditor:
                 raise AuditError(
                     f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: the value target is {target:g}, "
                     f"not {expected[ply]:g}"
+                )
+
+    def _check_owner_targets(self, history: Ply, targets: np.ndarray) -> None:
+        """Looks for the end of each ply's game, and compares."""
+        assert history.owners is not None
+        for ply, target in enumerate(targets):
+            end = next(later for later in range(ply, len(history.ended)) if history.ended[later])
+            sign = 1 if history.state.current_player[ply] == 0 else -1
+            if not np.array_equal(sign * history.owners[end], target):
+                raise AuditError(
+                    f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: the owner targets are not who "
+                    "holds what in the end"
                 )
 
 

@@ -16,7 +16,7 @@ from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.replay import Replay, add, sample
 from alphagat.selfplay.games_in_flight import GamesInFlight, Ply, draw_full_searches, make_play
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
-from alphagat.selfplay.targets import value_targets
+from alphagat.selfplay.targets import owner_targets, value_targets
 from alphagat.training.audit import Audit
 from alphagat.training.plan import Plan
 from alphagat.training.setup import Setup, make_configured_search, scales_loss
@@ -111,7 +111,7 @@ def play_iteration(
     if isinstance(setup.network, PipelinedNetwork):
         params = setup.network.place(params)  # once, and not for each evaluation
     make_selfplay_search = functools.partial(
-        make_configured_search, setup.game, setup.evaluate, setup.config.search, explore=True
+        make_configured_search, setup.game, setup.evaluate, setup.config, explore=True
     )
     play = make_play(
         setup.game,
@@ -125,14 +125,18 @@ def play_iteration(
         full_fraction=selfplay.full_search_fraction,
         surprise_fraction=selfplay.surprise_fraction,
         discount=setup.config.search.discount,
+        with_owners=setup.config.network.owner_head,
     )
     # One draw for all groups: a choice per group would run both searches.
     games, history = jax.vmap(play, in_axes=(None, 0, 0, None))(params, keys, games, is_full)
     samples = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda))(history)
     played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
     slot = iteration % plan.group_games
-    targets = samples.value_target[0].reshape(plan.plies_per_iteration, plan.group_games)[:, slot]
-    audit = Audit(jax.tree.map(lambda x: x[0, :, slot], history), targets, iteration)
+    values, owners = jax.tree.map(
+        lambda x: x[0].reshape(plan.plies_per_iteration, plan.group_games, *x.shape[2:])[:, slot],
+        (samples.value_target, samples.owner_target),
+    )
+    audit = Audit(jax.tree.map(lambda x: x[0, :, slot], history), values, owners, iteration)
     sums = jax.lax.psum(selfplay_sums(played), sharding.DATA)
     return games, samples, sums, jax.tree.map(lambda x: x[None], audit)
 
@@ -140,7 +144,8 @@ def play_iteration(
 def final_samples(history: Ply, num_plies: int, value_lambda: float) -> Sample:
     """Returns the samples of the oldest `num_plies` plies, `[num_plies * N]` before each shape."""
     targets = value_targets(history, value_lambda)
-    samples = Sample(history.state, history.policy_target, history.policy_weight, targets)
+    owners = None if history.owners is None else owner_targets(history)
+    samples = Sample(history.state, history.policy_target, history.policy_weight, targets, owners)
     return jax.tree.map(lambda x: x[:num_plies].reshape(-1, *x.shape[2:]), samples)
 
 
@@ -237,6 +242,7 @@ def gradients_of(
         mean_gradients,
         network=setup.network,
         value_weight=learner.value_weight,
+        owner_weight=learner.owner_weight,
         axis_name=sharding.DATA,
         num_micro_batches=learner.num_micro_batches,
         as_one_vector=mesh.shape[sharding.MODEL] == mesh.shape[sharding.STAGE] == 1,
@@ -264,10 +270,14 @@ def make_batch(setup: Setup, samples: Sample, keys: jax.Array) -> Batch:
     game = setup.game
     symmetry = jax.vmap(lambda key: random_symmetries(key, setup.plan.group_batch_size, game.symmetries))(keys)
     samples, symmetry = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (samples, symmetry))
+    owners = samples.owner_target
+    if owners is not None:
+        owners = permute_nodes(owners[..., None].astype(jnp.float32), symmetry, game.symmetries)[..., 0]
     return Batch(
         nodes=permute_nodes(jax.vmap(game.observe)(samples.state).nodes, symmetry, game.symmetries),
         legal_action_mask=permute_actions(samples.state.legal_action_mask, symmetry, game.symmetries),
         policy_target=permute_actions(samples.policy_target, symmetry, game.symmetries),
         policy_weight=samples.policy_weight,
         value_target=samples.value_target,
+        owner_target=owners,
     )

@@ -49,7 +49,7 @@ class _BoardMatches:
         self._search = make_configured_search(
             setup.game,
             setup.evaluate,
-            setup.config.search,
+            setup.config,
             explore=False,
             num_simulations=self._config.num_simulations,
         )

@@ -10,7 +10,7 @@ import optax
 from jax.sharding import Mesh
 
 from alphagat import sharding
-from alphagat.config import Config, SearchConfig
+from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
@@ -43,10 +43,16 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
     """Builds game and network of each board, and the optimizer, and derives the sizes; `config` is validated.
 
     Raises:
-      UserError: a board is unknown or of another family, or the run too short for one.
+      UserError: a board is unknown or of another family, the run too short for one, or the network has an
+        `owner_head` that the board cannot teach.
     """
     games = [make_game(name) for name in config.boards]
     check_one_family(config, games)
+    if config.network.owner_head and type(games[0]).owners is Game.owners:
+        raise UserError(
+            f"config.network.owner_head=True: board {games[0].name} does not tell who holds what in the end; "
+            "set it to False"
+        )
     order = boards_by_iteration(config)
     plans = [make_plan(config, game, order.count(number)) for number, game in enumerate(games)]
     learner = config.learner
@@ -133,10 +139,16 @@ def make_params(game: Game, network: Network, key: jax.Array) -> Any:
 
 
 def make_configured_search(
-    game: Game, evaluate: Evaluator, search: SearchConfig, *, explore: bool, num_simulations: int | None = None
+    game: Game, evaluate: Evaluator, config: Config, *, explore: bool, num_simulations: int | None = None
 ) -> Search:
-    """Returns the search that a config describes, with another number of simulations where one is given."""
-    options = dataclasses.asdict(search)
+    """Returns the search that a config describes, with another number of simulations where one is given.
+
+    Without `explore` a value counts `evaluation.value_scale` in place of `search.value_scale`: self-play needs soft
+    targets, and a move that wins needs none of the prior once it has been searched.
+    """
+    options = dataclasses.asdict(config.search)
+    if not explore:
+        options["value_scale"] = config.evaluation.value_scale
     if num_simulations is not None:
         options["num_simulations"] = num_simulations
     return make_search(game, evaluate, explore=explore, **options)

@@ -26,12 +26,14 @@ class Sample(struct.PyTreeNode):
       policy_target: `[A]` float32.
       policy_weight: `[]` float32, of the example in the policy loss.
       value_target: `[]` float32, from the view of the player to move.
+      owner_target: `[V]` int8, of the `owner_head`, from the same view; None where the network has none.
     """
 
     state: Any
     policy_target: jax.Array
     policy_weight: jax.Array
     value_target: jax.Array
+    owner_target: jax.Array | None = None
 
 
 class Block(struct.PyTreeNode):
@@ -172,9 +174,12 @@ def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
             num_games=plan.group_games,
             num_waiting=plan.num_waiting,
             opening_plies=setup.config.selfplay.opening_plies,
+            with_owners=has_owners,
         )
 
-    example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()))
+    has_owners = setup.config.network.owner_head
+    owners = jnp.zeros(game.topology.num_nodes, jnp.int8) if has_owners else None
+    example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()), owners)
     block = None
     if setup.config.mesh.actors:
         shape = plan.num_groups, plan.plies_per_iteration * plan.group_games

@@ -6,10 +6,11 @@ import pytest
 from alphagat.evaluation.solvers import solve
 from alphagat.games import make_game
 from alphagat.selfplay.games_in_flight import Ply, make_play, start_games
-from alphagat.selfplay.targets import value_targets
+from alphagat.selfplay.targets import owner_targets, value_targets
 from tests.selfplay.toy import random_search
 
 NUM_PLIES, NUM_GAMES = 25, 30
+KEY = jax.random.key(0)
 
 
 def random_history(seed):
@@ -86,6 +87,34 @@ def test_targets_are_the_outcome_wherever_a_game_ends_in_sight():
     assert (history.ended[-1] & (history.length[-1] == 9)).sum() > 20
     # The others rest on the last search value, seen from both sides.
     assert set(np.round(targets[~known], 5).tolist()) == {np.float32(0.3).round(5), np.float32(-0.3).round(5)}
+
+
+def test_owner_targets_are_the_end_of_the_game_as_each_player_sees_it():
+    game = make_game("othello:4")
+    num_games = 50
+    games = start_games(game, jax.random.key(0), num_games=num_games, num_waiting=0, opening_plies=0, with_owners=True)
+    options = {"num_plies": 40, "max_plies": 23, "opening_plies": 0, "with_owners": True}
+    _, history = jax.tree.map(np.asarray, jax.jit(make_play(game, random_search, **options))(None, KEY, games))
+    targets = np.asarray(owner_targets(jax.tree.map(jnp.asarray, history)))
+    count, is_odd = 0, False
+    for column in range(num_games):
+        start = 0
+        for end in np.flatnonzero(history.ended[:, column]):
+            last = jax.tree.map(lambda x, at=(end, column): jnp.asarray(x[at]), history.state)
+            after = game.step(last, jnp.asarray(history.action[end, column]), KEY)
+            discs = np.array([{".": 0, "x": 1, "o": -1}[cell] for cell in cells_of(game.render(after))])
+            for ply in range(start, end + 1):
+                sign = 1 if history.state.current_player[ply, column] == 0 else -1
+                np.testing.assert_array_equal(targets[ply, column, :-1], sign * discs)
+                is_odd |= sign < 0
+            start, count = end + 1, count + 1
+        assert (targets[start:, column] == 0).all()  # of these games the end is not known
+    assert count > num_games
+    assert is_odd
+
+
+def cells_of(drawing):
+    return [cell for line in drawing.splitlines()[1:5] for cell in line.split()[1:]]
 
 
 def winner_of(history, end, column, has_won):

@@ -10,11 +10,15 @@ import pytest
 
 import alphagat
 from alphagat import evaluate, sharding
+from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
+from alphagat.games import make_game
+from alphagat.search import Evaluation
 from alphagat.training.agent import load
 from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.run_folder import open_run_folder
+from alphagat.training.setup import make_configured_search
 from alphagat.training.state import RunState, init_state
 from tests.training.tiny import tiny_config, tiny_setup
 
@@ -68,6 +72,29 @@ def test_evaluates_a_single_state(run):
     logits, value = tiny_setup().network.apply(second.train.params, agent.game.observe(state).nodes[None])
     np.testing.assert_allclose(found.prior_logits, logits[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.value, value[0], rtol=1e-5, atol=1e-6)
+
+
+def test_values_weigh_as_evaluation_says_unless_the_search_explores():
+    """In the position the prior is sure of a move that does not win, and the search finds one that does."""
+    game, config = make_game("tic_tac_toe"), Config(boards=("tic_tac_toe",))
+    state = game.init(jax.random.key(0))
+    for action in (0, 3, 1, 4):
+        state = game.step(state, jnp.int32(action), jax.random.key(0))
+    winning, expected = 2, 8
+
+    def evaluate(params, states):
+        return Evaluation(10.0 * jnp.eye(9)[expected][None], jnp.zeros(1))
+
+    def policy_target(explore: bool) -> jax.Array:
+        search = make_configured_search(game, evaluate, config, explore=explore, num_simulations=32)
+        return search(None, jax.random.key(0), jax.tree.map(lambda x: x[None], state), jnp.zeros(1)).policy_target[0]
+
+    config.search.value_scale, config.evaluation.value_scale = 1e-6, 1.0
+    assert policy_target(explore=False).argmax() == winning
+    assert policy_target(explore=True).argmax() == expected
+    config.search.value_scale, config.evaluation.value_scale = 1.0, 1e-6
+    assert policy_target(explore=False).argmax() == expected
+    assert policy_target(explore=True).argmax() == winning
 
 
 @pytest.fixture(params=["no folder", "no config", "no checkpoint", "no such checkpoint", "damaged"])

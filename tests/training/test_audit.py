@@ -15,13 +15,15 @@ from tests.training.tiny import tiny_config
 # Ends; cuts with a named result, and targets that bootstrap from a search. The loop audits every family that it trains
 # in tests/test_configs.py.
 CUT = "mnk:4x4x4"
-RUNS = {"hex:2": {}, CUT: {"max_plies": 6, "plies_per_iteration": 4, "value_lambda": 0.7}}
+OWNED = "othello:4"  # who holds what in the end is learned, too
+RUNS = {"hex:2": {}, OWNED: {}, CUT: {"max_plies": 6, "plies_per_iteration": 4, "value_lambda": 0.7}}
 
 
 def audits_of(board: str, changes: dict, iterations: int):
     config = tiny_config()
     config.boards, config.num_iterations, config.mesh.data = (board,), 40, 2
     config.search.discount = 0.9
+    config.network.owner_head = board == OWNED
     for name, value in changes.items():
         setattr(config.selfplay, name, value)
     (setup,), mesh = make_setups(config), sharding.make_mesh(2)
@@ -91,3 +93,28 @@ def test_targets_that_are_wrong_are_named(hex_audit, how: str):
     wrong = {"turned": -targets, "of the next ply": np.roll(targets, 1, axis=1), "halved": targets / 2}[how]
     with pytest.raises(AuditError, match="the value target is"):
         auditor.check(audit.replace(value_targets=jax.device_put(wrong, audit.value_targets.sharding)))
+
+
+@pytest.fixture(scope="module")
+def owned_audit():
+    auditor, audits = audits_of(OWNED, RUNS[OWNED], iterations=8)
+    return auditor, audits[-1]
+
+
+@pytest.mark.parametrize("how", ["turned", "of the next ply", "of the board before the last move"])
+def test_owner_targets_that_are_wrong_are_named(owned_audit, how: str):
+    auditor, audit = owned_audit
+    targets = np.asarray(audit.owner_targets)
+    assert targets.shape[2] == 17
+    assert targets.any()
+    if how == "of the board before the last move":
+        owners = np.asarray(audit.history.owners)
+        wrong = jax.device_put(np.where(np.arange(17) == 0, -owners, owners), audit.history.owners.sharding)
+        audit = audit.replace(history=audit.history.replace(owners=wrong))
+        message = "who holds what in the end is not what the rules say"
+    else:
+        wrong = {"turned": -targets, "of the next ply": np.roll(targets, 1, axis=1)}[how]
+        audit = audit.replace(owner_targets=jax.device_put(wrong, audit.owner_targets.sharding))
+        message = "the owner targets are not who holds what in the end"
+    with pytest.raises(AuditError, match=message):
+        auditor.check(audit)
