@@ -32,7 +32,7 @@ def gtp(argv: Sequence[str]) -> None:
 
     def make_thinker(board: str | None) -> Thinker:
         agent = engine_options.open_agent(options, board)
-        return Thinker(agent, options.max_simulations, options.leaves)
+        return Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
 
     server = GtpServer(make_thinker, make_thinker(None), options.simulations, alphagat.__version__)
     server.serve(sys.stdin, sys.stdout)

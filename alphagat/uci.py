@@ -34,7 +34,7 @@ def uci(argv: Sequence[str]) -> None:
     from alphagat.serving.uci_server import UciServer
 
     agent = engine_options.open_agent(options, options.board or "chess")
-    thinker = Thinker(agent, options.max_simulations, options.leaves)
+    thinker = Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
     UciServer(thinker, options.simulations, alphagat.__version__).serve(sys.stdin, sys.stdout)
 
 

@@ -104,9 +104,7 @@ def test_resnet_needs_no_divisible_width():
     config.validate()
 
 
-@pytest.mark.parametrize(
-    ("path", "value"), [("network.name", "resnet"), ("mesh.stage", 2), ("selfplay.horizon", 16)]
-)
+@pytest.mark.parametrize(("path", "value"), [("network.name", "resnet"), ("mesh.stage", 2), ("selfplay.horizon", 16)])
 def test_an_owner_head_needs_what_can_teach_it(path: str, value: object):
     config = changed(path, value)
     config.validate()

@@ -113,15 +113,17 @@ class OthelloGame(base.Game):
         discs = _place(state.discs, state.current_player, placed)
         moves = _moves(discs)
         over = ~(moves != 0).any()
-        count = jax.lax.population_count(discs).astype(jnp.int32).sum(axis=-1)
-        pay = jnp.sign(count - count[::-1]).astype(jnp.float32)
         return state.replace(
             discs=discs,
             moves=moves,
             current_player=jnp.where(running, jnp.int8(1) - state.current_player, state.current_player),
-            rewards=jnp.where(over & running, pay, jnp.float32(0)),
+            rewards=jnp.where(over & running, _pay(discs), jnp.float32(0)),
             terminated=over,
         )
+
+    def truncation_rewards(self, state: OthelloState) -> jax.Array:
+        """Whoever has more discs wins, as at the end."""
+        return _pay(state.discs)
 
     def observe(self, state: OthelloState) -> base.Features:
         player, other = state.current_player, jnp.int8(1) - state.current_player
@@ -183,6 +185,12 @@ def unpack(words: jax.Array) -> jax.Array:
 def _of_player(words: jax.Array, player: jax.Array) -> jax.Array:
     """Returns the `[..., N]` words of the `[...]` players among `[..., 2, N]`."""
     return jnp.where((player == 0)[..., None], words[..., 0, :], words[..., 1, :])
+
+
+def _pay(discs: jax.Array) -> jax.Array:
+    """Returns `[2]` rewards of a game that ends with `[2, N]` discs."""
+    count = jax.lax.population_count(discs).astype(jnp.int32).sum(axis=-1)
+    return jnp.sign(count - count[::-1]).astype(jnp.float32)
 
 
 def _place(discs: jax.Array, player: jax.Array, placed: jax.Array) -> jax.Array:

@@ -79,6 +79,8 @@ class ParallelSearch(NamedTuple):
 
     Attributes:
       start: `start(params, state) -> Tree` evaluates one state that is not over.
+      resume: `resume(params, tree, state) -> Tree` does the same, but keeps what `tree` has of the state, at whatever
+        depth.
       grow: `grow(params, tree, num_simulations, limit) -> Tree` goes on, in whole rounds, until the root has at least
         so many, but never more than `limit` or `capacity` (`[]` int32 both). Where it rests changes nothing.
       read: `read(tree) -> SearchOutput` of a batch of one: the most visited move, of equals the one of the best value,
@@ -86,6 +88,7 @@ class ParallelSearch(NamedTuple):
     """
 
     start: Callable[[Any, Any], Tree]
+    resume: Callable[[Any, Tree, Any], Tree]
     grow: Callable[[Any, Tree, Any, Any], Tree]
     read: Callable[[Tree], SearchOutput]
 
@@ -118,6 +121,10 @@ def make_growing_search(
     def start(params: Any, state: Any) -> Tree:
         return _plant(evaluate, params, state, capacity + 1)
 
+    def resume(params: Any, tree: Tree, state: Any) -> Tree:
+        node = _find(tree, state)
+        return jax.lax.cond(node < 0, lambda: start(params, state), lambda: _cut_out(tree, node))
+
     def grow(params: Any, tree: Tree, num_simulations: Any, limit: Any) -> Tree:
         limit = jnp.minimum(limit, capacity)
         target = jnp.minimum(num_simulations, limit)
@@ -128,20 +135,20 @@ def make_growing_search(
 
         return jax.lax.while_loop(lambda tree: tree.visits[0].sum() < target, play_round, tree)
 
-    return ParallelSearch(start, grow, read)
+    return ParallelSearch(start, resume, grow, read)
 
 
 def make_parallel_search(
     game: Game, evaluate: Evaluator, *, num_simulations: int, num_leaves: int, **options: float
 ) -> Search:
     """Returns the search as others are called, for batches of one position; `options` of `make_growing_search`."""
-    start, grow, read_ = make_growing_search(game, evaluate, capacity=num_simulations, num_leaves=num_leaves, **options)
+    found = make_growing_search(game, evaluate, capacity=num_simulations, num_leaves=num_leaves, **options)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del key, plies
         assert states.terminated.shape == (1,), "one position at a time"
-        tree = start(params, jax.tree.map(lambda x: x[0], states))
-        return read_(grow(params, tree, num_simulations, num_simulations))
+        tree = found.start(params, jax.tree.map(lambda x: x[0], states))
+        return found.read(found.grow(params, tree, num_simulations, num_simulations))
 
     return search
 
@@ -187,6 +194,47 @@ def _plant(evaluate: Evaluator, params: Any, state: Any, num_nodes: int) -> Tree
         visits=table(0, jnp.int32, num_actions),
         sums=table(0, jnp.float32, num_actions),
         waiting=table(0, jnp.int32, num_actions),
+    )
+
+
+def _find(tree: Tree, state: Any) -> jax.Array:
+    """Returns the node of a state, of several the one that was searched most; -1 where there is none."""
+    alike = jax.tree.map(lambda x, y: (x == y).reshape(len(x), -1).all(axis=1), tree.states, state)
+    is_state = functools.reduce(jnp.logical_and, jax.tree.leaves(alike)) & (
+        jnp.arange(len(tree.parents)) < tree.num_nodes
+    )
+    visits = jnp.where(is_state, tree.visits.sum(axis=1), -1)
+    return jnp.where(is_state.any(), visits.argmax(), -1)
+
+
+def _cut_out(tree: Tree, node: jax.Array) -> Tree:
+    """Returns the tree below a node, in the same order, with room for as much as before."""
+    rows = jnp.arange(len(tree.parents))
+    is_kept = jax.lax.fori_loop(  # parents come before their children
+        1, tree.num_nodes, lambda row, kept: kept.at[row].max(kept[tree.parents[row]]), rows == node
+    )
+    place = jnp.cumsum(is_kept) - 1
+    order = jnp.argsort(~is_kept, stable=True)
+    num_nodes = is_kept.sum(dtype=jnp.int32)
+
+    def move(table: jax.Array, blank: float = 0, num_roots: int = 0) -> jax.Array:
+        """Moves the rows that are kept to the front; the others, and the first `num_roots`, become blank."""
+        is_blank = (rows >= num_nodes) | (rows < num_roots)
+        return jnp.where(is_blank.reshape(-1, *[1] * (table.ndim - 1)), jnp.asarray(blank, table.dtype), table[order])
+
+    return Tree(
+        num_nodes=num_nodes,
+        states=jax.tree.map(move, tree.states),
+        prior=move(tree.prior),
+        raw_values=move(tree.raw_values),
+        parents=move(place[tree.parents].astype(jnp.int32), num_roots=1),
+        actions=move(tree.actions, num_roots=1),
+        rewards=move(tree.rewards, num_roots=1),
+        discounts=move(tree.discounts, num_roots=1),
+        children=move(jnp.where(tree.children < 0, -1, place[tree.children]).astype(jnp.int32), blank=-1),
+        visits=move(tree.visits),
+        sums=move(tree.sums),
+        waiting=move(tree.waiting),
     )
 
 

@@ -32,6 +32,12 @@ def add_leaves(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--leaves", type=int, metavar="K", help="positions per call of the network (default: 1 on a CPU, else 8)"
     )
+    parser.add_argument(
+        "--new_trees",
+        action="store_true",
+        help="begin each search anew, so that a move depends on its position alone; else what was searched of it "
+        "before is kept, and counts",
+    )
 
 
 def check_options(options: argparse.Namespace) -> None:

@@ -39,11 +39,13 @@ class Thinker:
       speed: simulations per second of the last thought; None before the first.
     """
 
-    def __init__(self, agent: Agent, max_simulations: int, num_leaves: int | None = None):
+    def __init__(self, agent: Agent, max_simulations: int, num_leaves: int | None = None, *, keeps_tree: bool = False):
         """Compiles the search and measures its speed.
 
         Args:
           num_leaves: positions per call of the network; None: 1 on a CPU, where more take as much longer.
+          keeps_tree: a thought about a position that the last one came across goes on from there; the simulations that
+            were made count as its own.
 
         Raises:
           UserError: the game is not one for two players without chance.
@@ -58,6 +60,9 @@ class Thinker:
             discount=agent.config.search.discount,
         )
         self._start, self._grow = jax.jit(search.start), jax.jit(search.grow, donate_argnums=1)
+        self._resume = jax.jit(search.resume, donate_argnums=1)
+        self._keeps_tree = keeps_tree
+        self._tree: Tree | None = None  # of the last thought
 
         def read(tree: Tree) -> Analysis:
             analysis = make_analysis(tree.prior[:1], tree.raw_values[:1], search.read(tree))
@@ -66,30 +71,43 @@ class Thinker:
         self._read = jax.jit(read)
         first = agent.game.init(jax.random.key(0))
         for _ in range(2):  # compiles, then measures
+            self._tree = None
             for progress in self.think(first, simulations=FIRST_SLICE):
                 progress.read()
+        if keeps_tree:
+            self._begin(first)  # compiles
+        self._tree = None
 
     def think(self, state: Any, simulations: int | None = None, seconds: float | None = None) -> Iterator[Progress]:
         """Thinks about a state in which somebody can move, in slices of time, and stops wherever the caller does.
 
         Args:
-          simulations: at most; None: as many as there is room for. The result depends on nothing else.
+          simulations: at most; None: as many as there is room for. The result depends on nothing else, but for what
+            `keeps_tree` keeps.
           seconds: ends the thought by the clock; the last slice is cut by the speed of those before.
         """
         begin = time.monotonic()
         limit = min(simulations or self.max_simulations, self.max_simulations)
-        params, tree = self.agent.params, self._start(self.agent.params, state)
-        done, spent = 0, 0.0
-        while done < limit and (seconds is None or spent < seconds or not done):
+        params, tree = self.agent.params, self._begin(state)
+        done, spent, has_told = int(tree.visits[0].sum()), 0.0, False
+        while not has_told or (done < limit and (seconds is None or spent < seconds)):
             slice_seconds = SLICE_SECONDS if seconds is None else min(SLICE_SECONDS, seconds - spent)
             slice_size = max(1, int((self.speed or 0) * slice_seconds)) if self.speed else FIRST_SLICE
             started = time.monotonic()
             tree = self._grow(params, tree, done + slice_size, limit)
-            before, done = done, int(tree.visits[0].sum())
+            self._tree = tree
+            before, done, has_told = done, int(tree.visits[0].sum()), True
             now = time.monotonic()
-            self.speed = (done - before) / max(now - started, 1e-6)
+            if done > before:
+                self.speed = (done - before) / max(now - started, 1e-6)
             spent = now - begin
             yield Progress(done, spent, lambda tree=tree: jax.tree.map(np.asarray, self._read(tree)))
+
+    def _begin(self, state: Any) -> Tree:
+        if not self._keeps_tree or self._tree is None:
+            return self._start(self.agent.params, state)
+        tree, self._tree = self._tree, None  # which is used up
+        return self._resume(self.agent.params, tree, state)
 
     def analyze(self, state: Any, simulations: int | None = None, seconds: float | None = None) -> Analysis:
         """Thinks to the end, as `think` does, and returns what it found."""

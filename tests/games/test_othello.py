@@ -135,6 +135,12 @@ def test_features_see_discs_moves_parity_and_edges():
     assert not np.asarray(game.observe(play("othello:4", "")).nodes)[:, 5].any()
 
 
+def test_a_game_that_is_cut_goes_to_whoever_has_more_discs():
+    game = make_game("othello:4")
+    assert game.truncation_rewards(play("othello:4", "")).tolist() == [0, 0]
+    assert game.truncation_rewards(play("othello:4", "b1")).tolist() == [1, -1]
+
+
 def test_edge_distances_do_not_depend_on_the_size():
     fixed = {size: make_game(f"othello:{size}")._edge_distances.reshape(size, size, 2) for size in (8, 12)}
     assert (fixed[8][:4, :4] == fixed[12][:4, :4]).all()

@@ -41,7 +41,8 @@ def make_evaluator(game):
 
 @functools.cache
 def compiled(game, evaluate, num_leaves, capacity=NUM_SIMULATIONS):
-    return [jax.jit(f) for f in make_growing_search(game, evaluate, capacity=capacity, num_leaves=num_leaves)]
+    search = make_growing_search(game, evaluate, capacity=capacity, num_leaves=num_leaves)
+    return [jax.jit(f) for f in (search.start, search.grow, search.read)]
 
 
 def grow(game, evaluate, state, num_leaves, *numbers, limit=NUM_SIMULATIONS):
@@ -142,6 +143,74 @@ def test_grows_on_where_it_stopped(num_leaves):
     assert cut.visits[0].sum() == 25
     full, _ = grow(game, evaluate, state, num_leaves, 10 * NUM_SIMULATIONS, limit=10 * NUM_SIMULATIONS)
     assert full.visits[0].sum() == NUM_SIMULATIONS
+
+
+def contents(tree, node=0):
+    """Returns what is known of each line of play from a node on, by its moves."""
+    found, pending = {}, [((), int(node))]
+    while pending:
+        line, node = pending.pop()
+        arrays = tree.visits, tree.sums, tree.prior, tree.raw_values, tree.waiting, *jax.tree.leaves(tree.states)
+        found[line] = [x[node] for x in arrays] + [x[node] for x in (tree.rewards, tree.discounts) if line]
+        for action, child in enumerate(tree.children[node]):
+            if child >= 0:
+                assert tree.parents[child] == node or not line
+                assert tree.actions[child] == action
+                pending.append(((*line, action), int(child)))
+    return found
+
+
+def assert_alike(one, other):
+    assert one.keys() == other.keys()
+    for line, arrays in one.items():
+        for mine, theirs in zip(arrays, other[line], strict=True):
+            np.testing.assert_allclose(mine, theirs, atol=1e-6)
+
+
+@every_num_leaves
+@every_game
+def test_what_was_searched_of_a_position_is_kept_and_grows_on(game, num_leaves):
+    """It holds what lay below, and grows as it would have where each simulation had to go there."""
+    evaluate, more = make_evaluator(game), 15
+    resume = jax.jit(make_growing_search(game, evaluate, capacity=NUM_SIMULATIONS, num_leaves=num_leaves).resume)
+    _, grow_, _ = compiled(game, evaluate, num_leaves)
+    depths = set()
+    for state in positions(game):
+        tree, output = grow(game, evaluate, state, num_leaves, 40)
+        action = int(output.action[0])
+        child = int(tree.children[0, action])
+        for node in (child, int(tree.children[child].max())):
+            if node < 0 or tree.states.terminated[node]:
+                continue
+            there = jax.tree.map(lambda x, node=node: x[node], tree.states)
+            kept = jax.tree.map(np.asarray, resume(None, tree, there))
+            assert_alike(contents(kept), contents(tree, node))
+            used = np.arange(len(kept.parents)) < kept.num_nodes
+            assert used.sum() == len(contents(kept))
+            for table in (kept.visits, kept.sums, kept.prior, kept.parents, kept.waiting):
+                assert not table[~used].any()
+            assert (kept.children[~used] == -1).all()
+            depths.add(1 if node == child else 2)
+            if node != child:
+                continue
+            number = int(kept.visits[0].sum()) + more
+            grown = jax.tree.map(np.asarray, grow_(None, kept, number, number))
+            only = np.where(np.arange(game.num_actions) == action, tree.prior[0], 0)
+            forced = tree._replace(prior=np.concatenate([only[None], tree.prior[1:]]))
+            forced = jax.tree.map(np.asarray, grow_(None, forced, 40 + more, 40 + more))
+            if forced.visits[0].sum() == tree.visits[0].sum() + more:
+                assert_alike(contents(grown), contents(forced, child))
+                depths.add("grown")
+    assert depths == {1, 2, "grown"}
+
+
+def test_a_position_that_was_not_met_begins_anew():
+    game, evaluate = TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE)
+    search = make_growing_search(game, evaluate, capacity=NUM_SIMULATIONS, num_leaves=1)
+    first, *_, last = positions(game)
+    tree, _ = grow(game, evaluate, first, 1, 40)
+    found = jax.jit(search.resume)(None, tree, last)
+    jax.tree.map(np.testing.assert_array_equal, found, search.start(None, last))
 
 
 def test_without_simulations_the_prior_decides():

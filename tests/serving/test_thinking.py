@@ -67,6 +67,23 @@ def test_it_ends_by_simulations_by_time_and_where_the_memory_is_full(state, slow
     assert thinker(1).analyze(state, seconds=0.0).visits.sum() > 0  # no time is no excuse for no move
 
 
+def test_a_tree_that_is_kept_counts(state):
+    """The thought about the next position begins with what was searched of it, and ends with as much as any."""
+    agent = make_agent("tic_tac_toe", make_table_evaluator(GAME))
+    keeping = Thinker(agent, CAPACITY, 1, keeps_tree=True)
+    before = keeping.analyze(state, 60)
+    assert before.visits.sum() == 60
+    after = GAME.step(state, before.action, jax.random.key(0))
+    retained = before.visits[before.action] - 1
+    assert retained > 10
+    first, *_ = keeping.think(after, simulations=60)
+    assert retained < first.simulations <= 60
+    enough = keeping.analyze(after, simulations=5)
+    assert enough.visits.sum() == first.simulations
+    assert keeping.analyze(state, 60).visits.tolist() == before.visits.tolist()  # what lies before begins anew
+    assert thinker(1).analyze(after, 5).visits.sum() == 5
+
+
 def test_a_clock_shares_what_is_left():
     assert Clock(main=38.0).seconds_for_move(plies_left=40) == pytest.approx(3.8 * 0.95 - 0.05)
     assert Clock(main=400.0).seconds_for_move(1000) == pytest.approx(10 * 0.95 - 0.05)

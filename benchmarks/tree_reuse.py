@@ -1,0 +1,73 @@
+"""What it is worth to keep the tree from move to move: `python benchmarks/tree_reuse.py --source connect_four`.
+
+Two players of one network meet, from distinct openings, each with both colours. Both make the same number of new
+simulations for each move; one of them adds these to what its last search had found of the position, the other begins
+anew. Prints the score of the first, and how many simulations it kept.
+"""
+
+import argparse
+
+import jax
+import numpy as np
+
+from alphagat import load
+from alphagat.evaluation.hosted_arena import play_hosted_match
+from alphagat.evaluation.openings import distinct_openings
+from alphagat.evaluation.positions import Engine, Position
+from alphagat.search.parallel import Tree, make_growing_search
+from alphagat.training.agent import Agent
+
+ROOM = 4  # times as many simulations as are made for a move, at most
+
+
+class Searcher(Engine):
+    """Makes `simulations` new ones for a move; `kept` tells how many it had already, if it keeps its trees."""
+
+    def __init__(self, agent: Agent, simulations: int, *, keeps_trees: bool):
+        self.name, self.kept = "keeps trees" if keeps_trees else "begins anew", []
+        self._params, self._keeps_trees, self._trees = agent.params, keeps_trees, {}
+        discount = agent.config.search.discount
+        search = make_growing_search(
+            agent.game, agent.evaluator, capacity=ROOM * simulations, num_leaves=1, discount=discount
+        )
+
+        def grow(params, tree: Tree) -> tuple[Tree, jax.Array]:
+            number = tree.visits[0].sum() + simulations
+            tree = search.grow(params, tree, number, number)
+            return tree, search.read(tree).action[0]
+
+        self._start, self._resume, self._grow = jax.jit(search.start), jax.jit(search.resume), jax.jit(grow)
+
+    def choose(self, position: Position) -> int:
+        before = self._trees.pop(position.moves[:-2], None)  # its own last move in this game, and the reply
+        if before is None:
+            tree = self._start(self._params, position.state)
+        else:
+            tree = self._resume(self._params, before, position.state)
+            self.kept.append(int(tree.visits[0].sum()))
+        tree, action = self._grow(self._params, tree)
+        if self._keeps_trees:
+            self._trees[position.moves] = tree
+        return int(action)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", default="connect_four", help="as in alphagat.load (default: %(default)s)")
+    parser.add_argument("--board", help="default: the first of its run")
+    parser.add_argument("--simulations", type=int, default=64, help="new ones for a move (default: %(default)s)")
+    parser.add_argument("--games", type=int, default=400, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="of the openings (default: %(default)s)")
+    options = parser.parse_args()
+    agent = load(options.source, board=options.board)
+    keeping, anew = (Searcher(agent, options.simulations, keeps_trees=keeps) for keeps in (True, False))
+    openings = distinct_openings(agent.game, options.games // 2, options.seed)
+    result = play_hosted_match(agent.game, keeping, anew, openings, jax.random.key(options.seed))
+    low, high = result.interval
+    title = f"{agent.game.name}, {result.num_games} games, seed {options.seed}"
+    print(f"{title}, {options.simulations} new simulations a move, {np.mean(keeping.kept):.0f} kept on average")
+    print(f"whoever keeps trees scores {result.score:.1%} ({low:.1%} to {high:.1%})")
+
+
+if __name__ == "__main__":
+    main()

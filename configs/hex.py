@@ -1,0 +1,24 @@
+"""One network for Hex of any size: trained on 4x4, 5x5 and 7x7. It comes with the package.
+
+python -m alphagat.main --config configs/hex.py --workdir runs/hex
+
+A third of the games on each board start after one random move: whether that move wins is what the network is to know.
+"""
+
+from alphagat.config import Config
+
+
+def get_config() -> Config:
+    config = Config(boards=("hex:4", "hex:5", "hex:7"), num_iterations=220)
+    config.board_weights = (1.0, 4.0, 1.0)
+    config.final_board_weights = (1.0, 4.0, 8.0)
+    config.network.width = 48
+    config.search.num_simulations = 24
+    config.selfplay.plies_per_iteration = 8
+    config.selfplay.opening_plies = 2
+    config.learner.batch_size = 256
+    config.learner.average_decay = 0.99
+    config.evaluation.every = 110
+    config.evaluation.num_simulations = 64
+    config.evaluation.opponents = ("random", "mcts:100")
+    return config
