@@ -199,7 +199,7 @@ def _plant(evaluate: Evaluator, params: Any, state: Any, num_nodes: int) -> Tree
 
 def _find(tree: Tree, state: Any) -> jax.Array:
     """Returns the node of a state, of several the one that was searched most; -1 where there is none."""
-    alike = jax.tree.map(lambda x, y: (x == y).reshape(len(x), -1).all(axis=1), tree.states, state)
+    alike = jax.tree.map(lambda x, y: (x == jnp.asarray(y)[None]).reshape(len(x), -1).all(axis=1), tree.states, state)
     is_state = functools.reduce(jnp.logical_and, jax.tree.leaves(alike)) & (
         jnp.arange(len(tree.parents)) < tree.num_nodes
     )

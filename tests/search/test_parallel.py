@@ -167,11 +167,15 @@ def assert_alike(one, other):
             np.testing.assert_allclose(mine, theirs, atol=1e-6)
 
 
+def same_state(tree, node, state):
+    return all(jax.tree.leaves(jax.tree.map(lambda x, y: np.array_equal(x[node], y), tree.states, state)))
+
+
 @every_num_leaves
 @every_game
 def test_what_was_searched_of_a_position_is_kept_and_grows_on(game, num_leaves):
     """It holds what lay below, and grows as it would have where each simulation had to go there."""
-    evaluate, more = make_evaluator(game), 15
+    evaluate, more = make_evaluator(game), 12
     resume = jax.jit(make_growing_search(game, evaluate, capacity=NUM_SIMULATIONS, num_leaves=num_leaves).resume)
     _, grow_, _ = compiled(game, evaluate, num_leaves)
     depths = set()
@@ -184,6 +188,9 @@ def test_what_was_searched_of_a_position_is_kept_and_grows_on(game, num_leaves):
                 continue
             there = jax.tree.map(lambda x, node=node: x[node], tree.states)
             kept = jax.tree.map(np.asarray, resume(None, tree, there))
+            # The same position may stand elsewhere, too: what was searched most of it is kept.
+            alike = [i for i in range(int(tree.num_nodes)) if same_state(tree, i, there)]
+            node = max(alike, key=lambda i: tree.visits[i].sum())
             assert_alike(contents(kept), contents(tree, node))
             used = np.arange(len(kept.parents)) < kept.num_nodes
             assert used.sum() == len(contents(kept))
@@ -197,10 +204,10 @@ def test_what_was_searched_of_a_position_is_kept_and_grows_on(game, num_leaves):
             grown = jax.tree.map(np.asarray, grow_(None, kept, number, number))
             only = np.where(np.arange(game.num_actions) == action, tree.prior[0], 0)
             forced = tree._replace(prior=np.concatenate([only[None], tree.prior[1:]]))
-            forced = jax.tree.map(np.asarray, grow_(None, forced, 40 + more, 40 + more))
-            if forced.visits[0].sum() == tree.visits[0].sum() + more:
-                assert_alike(contents(grown), contents(forced, child))
-                depths.add("grown")
+            number = int(tree.visits[0].sum()) + more
+            forced = jax.tree.map(np.asarray, grow_(None, forced, number, number))
+            assert_alike(contents(grown), contents(forced, child))
+            depths.add("grown")
     assert depths == {1, 2, "grown"}
 
 
