@@ -29,7 +29,7 @@ from alphagat.games.transition import transition
 from alphagat.networks import make_network
 from alphagat.search import make_network_evaluator, make_search
 
-SEARCH = {"algorithm": "gumbel", "max_num_considered_actions": 16, "value_scale": 0.1, "rescale_values": True}
+SEARCH = {"algorithm": "gumbel", "max_num_considered_actions": 16, "rescale_values": True}
 
 
 class ReferenceLoop:
@@ -49,7 +49,8 @@ class ReferenceLoop:
         self._play, self._update = jax.jit(self.play), jax.jit(self.update)
 
     def make_search(self, num_simulations: int, explore: bool):
-        return make_search(self.game, self.evaluate, num_simulations=num_simulations, explore=explore, **SEARCH)
+        options = {**SEARCH, "value_scale": 0.1 if explore else 1.0, "num_simulations": num_simulations}
+        return make_search(self.game, self.evaluate, explore=explore, **options)
 
     def play(self, params, key):
         """Returns `[T * B]` features, legal actions, policy targets, value targets, and whether these are known."""

@@ -1,5 +1,6 @@
 """The AlphaZero loss."""
 
+import functools
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -41,8 +42,8 @@ def alphazero_loss(
     Policy: cross-entropy of the legal prior against the target. Value: as `networks.values.value_loss` says. Owners,
     where there are targets: the mean squared error over the nodes.
     """
-    options = {} if batch.owner_target is None else {"with_owners": True}
-    prior_logits, output, *owners = cast(tuple[jax.Array, ...], network.apply(params, batch.nodes, **options))
+    apply = network.apply if batch.owner_target is None else functools.partial(network.apply, with_owners=True)
+    prior_logits, output, *owners = cast(tuple[jax.Array, ...], apply(params, batch.nodes))
     legal_logits = jnp.where(batch.legal_action_mask, prior_logits, jnp.finfo(prior_logits.dtype).min)
     log_prior = jax.nn.log_softmax(legal_logits)
     cross_entropy = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
@@ -80,7 +81,7 @@ class Auditor:
         if abs(history.reward[ply] - expected) > TOLERANCE:
             return f"the reward is {history.reward[ply]:g}, not {expected:g}"
         if history.owners is not None and history.ended[ply]:
-            owners = self._game.owners(after, np.bool_(True))
+            owners = self._game.owners(after, jnp.bool_(True))
             if not np.array_equal(np.asarray(owners), history.owners[ply]):
                 return "who holds what in the end is not what the rules say"
         if history.ended[ply] or ply + 1 == len(history.action) or is_chance:
