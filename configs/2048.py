@@ -23,5 +23,6 @@ def get_config() -> Config:
     config.learner.value_weight = 0.25  # a cross-entropy over many returns is larger than a squared error
     config.evaluation.every = 80
     config.evaluation.num_simulations = 16
+    config.evaluation.value_scale = 0.1  # as in self-play: that is how it was measured
     config.evaluation.opponents = ("random",)
     return config
