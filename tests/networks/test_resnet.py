@@ -2,6 +2,7 @@
 
 import functools
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from alphagat.games import make_game
 from alphagat.networks import make_network
+from alphagat.networks.resnet import Convolution
 
 
 @functools.cache
@@ -64,3 +66,24 @@ def test_each_example_is_read_alone():
     alone_logits, alone_value = apply(params, others)
     np.testing.assert_allclose(alone_logits[:1], logits[:1], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(alone_value[:1], value[:1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+def test_a_convolution_is_that_of_flax_whatever_computes_it(backend: str, monkeypatch):
+    """Values and gradients; the same parameters start from the same numbers."""
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    ours = Convolution(5, jnp.dtype("float32"))
+    theirs = nn.Conv(5, (3, 3), use_bias=False)
+    cells = np.random.default_rng(0).normal(size=(2, 4, 6, 3)).astype(np.float32)
+    params = theirs.init(jax.random.key(0), cells)
+    jax.tree.map(np.testing.assert_array_equal, ours.init(jax.random.key(0), cells), params)
+
+    def values_and_gradients(module):
+        def loss(params, cells):
+            values = module.apply(params, cells)
+            return jnp.sin(values).sum(), values
+
+        return jax.grad(loss, argnums=(0, 1), has_aux=True)(params, cells)
+
+    found, expected = (values_and_gradients(module) for module in (ours, theirs))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5), found, expected)
