@@ -240,6 +240,9 @@ def _check_pretrain(config: Config) -> None:
         raise _refusal("pretrain.holdout", 1.0, "it must be below 1, or no game would teach; take 0.05")
     if games and config.mesh.actors:
         raise _refusal("mesh.actors", config.mesh.actors, "with recorded games no device plays; set it to 0")
+    if games and config.network.owner_head:
+        fix = "recorded games do not teach it; set it to False: a run that starts from the weights may have it"
+        raise _refusal("network.owner_head", True, fix)
 
 
 def _check_boards(config: Config) -> None:

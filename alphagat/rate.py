@@ -50,7 +50,8 @@ def _rate(options, iterations: list[int] | None) -> None:
 
     folder, config = Path(options.workdir), read_config(options.workdir)
     simulations = options.simulations or config.evaluation.num_simulations
-    settings = Settings(options.board or config.boards[0], options.games, simulations, options.seed)
+    board, value_scale = options.board or config.boards[0], config.evaluation.value_scale
+    settings = Settings(board, options.games, simulations, value_scale, options.seed)
     anchors = [word for word in options.anchors.split(",") if word]
     players = rate_run(folder, iterations, anchors, settings, Console(stderr=True))
     title = f"{settings.board}, {simulations} simulations, {settings.games} games per match"

@@ -3,37 +3,21 @@
 For each checkpoint, the share of random positions where the network alone, and with a search, chooses a move that an
 exact solver calls best, and where the sign of its value is right (drawn positions aside), in all and by stage: thirds
 of the range of plies, which in Connect Four is 12 to 34. On boards that are small enough for a table (tic_tac_toe, hex
-up to 3x3) also how many moves lose in all reachable positions that are not lost. Last, in how many openings of one ply
-the latest checkpoint names the winner (a draw counts as named only by a value of 0).
+up to 3x3) also how many moves lose in all reachable positions that are not lost.
 """
 
 import argparse
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from alphagat import load, sharding
 from alphagat.errors import UserError
-from alphagat.evaluation.openings import openings_after
-from alphagat.evaluation.oracles import STAGES, OracleTest, make_oracle, score_positions
+from alphagat.evaluation.oracles import STAGES, OracleTest, make_oracle
 from alphagat.evaluation.solvers import count_losing_moves
-from alphagat.training.agent import Agent
 
 MEASURES = {"network": "best_move", "search": "best_move_search", "value": "value_sign"}
-
-
-def name_winners(agent: Agent, simulations: int) -> str:
-    """Tells in how many openings of one ply the network, and its search, value the side that wins above the other."""
-    openings = openings_after(agent.game, 1, seed=0)
-    exact = score_positions(agent.game, openings.states).max(axis=1)
-    plies = jnp.zeros(len(exact), jnp.int32)
-    alone = agent.evaluator(agent.params, openings.states).value
-    searched = agent.search(simulations)(agent.params, jax.random.key(0), openings.states, plies).value
-    counts = [int((np.sign(values) == np.sign(exact)).sum()) for values in (alone, searched)]
-    return f"openings of one ply: {counts[0]} winners of {len(exact)} named rightly, {counts[1]} with the search"
 
 
 def main() -> None:
@@ -59,7 +43,6 @@ def main() -> None:
             cells = [shares.get(measure + stage) for stage in ("", *(f"_{stage}" for stage in STAGES))]
             table.add_row(str(agent.iteration), name, *("" if cell is None else f"{cell:.3f}" for cell in cells))
     console.print(table)
-    console.print(name_winners(agents[-1], options.simulations))
     player = agents[-1].player(options.simulations)
     try:
         positions, blunders = count_losing_moves(game, player, jax.random.key(0))

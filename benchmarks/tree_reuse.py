@@ -2,7 +2,8 @@
 
 Two players of one network meet, from distinct openings, each with both colours. Both make the same number of new
 simulations for each move; one of them adds these to what its last search had found of the position, the other begins
-anew. Prints the score of the first, and how many simulations it kept.
+anew: what keeping is worth by the clock, since by a number of simulations an engine counts those that it kept. Prints
+the score of the first, and how many simulations it kept.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from alphagat.evaluation.positions import Engine, Position
 from alphagat.search.parallel import Tree, make_growing_search
 from alphagat.training.agent import Agent
 
-ROOM = 4  # times as many simulations as are made for a move, at most
+ROOM = 16  # times as many simulations as are made for a move
 
 
 class Searcher(Engine):

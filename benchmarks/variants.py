@@ -4,9 +4,9 @@
 
 Trains every variant with every seed for the same time, and the seeds in the outer loop, so that a machine whose speed
 drifts favours none. `--at_once 2` trains two at a time, each on half of the cores: they then share whatever the machine
-does beside. How many iterations that time holds is measured first, for each variant
-in turn, so that each learning-rate schedule runs to its end; compilation, matches and checkpoints do not count. Then
-each player meets the base of its seed, and perfect play where the board has a solver.
+does beside. How many iterations the time holds is measured first, so that each learning-rate schedule runs to its end;
+compilation, matches and checkpoints do not count. Then each player meets the base of its seed, and perfect play where
+the board has a solver.
 
 Runs that are there already are not made again: the command goes on where it was stopped. More variants
 are added as `--variant NAME FIELD=VALUE ...`.
@@ -66,7 +66,7 @@ class Variant:
     folder: Path
 
     def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
-        """Trains or resumes one run, as a process of its own on these cores of the machine; empty: on all."""
+        """Trains or resumes one run, as a process of its own on these cores of the machine; none: on all."""
         flags = [*self.flags_for(iterations), f"--config.seed={seed}"]
         command = [sys.executable, "-m", "alphagat.main", "--config", self.config, "--workdir", str(workdir), *flags]
         with subprocess.Popen(command) as process:
@@ -79,24 +79,25 @@ class Variant:
         flags = [*self.flags, f"num_iterations={iterations}", "evaluation.every=0", f"checkpoint.every={iterations}"]
         return [f"--config.{flag}" for flag in flags]
 
-    def train_pilot(self, cores: set[int]) -> None:
+    def train_pilot(self, at_once: int, cores: set[int]) -> None:
         """Measures the time of an iteration in which updates are made, where that is not known yet."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        if self._pilot.exists():
+        if self._pilot(at_once).exists():
             return
         (setup,) = make_setups(commands.load_config(self.config, self.flags_for(10**6)))
-        self.train(self.folder / "pilot", 0, setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS, cores)
-        hours = [line["hours"] for line in read_metrics(self.folder / "pilot")][-PILOT_ITERATIONS - 1 :]
+        run = self.folder / f"pilot_{at_once}"
+        self.train(run, 0, setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS, cores)
+        hours = [line["hours"] for line in read_metrics(run)][-PILOT_ITERATIONS - 1 :]
         seconds = 3600 * statistics.median(later - earlier for earlier, later in itertools.pairwise(hours))
-        self._pilot.write_text(json.dumps({"seconds_per_iteration": seconds}))
+        self._pilot(at_once).write_text(json.dumps({"seconds_per_iteration": seconds}))
 
-    def count_iterations(self, minutes: float) -> int:
-        """Returns how many iterations fit into `minutes`, by the pilot."""
-        return round(60 * minutes / json.loads(self._pilot.read_text())["seconds_per_iteration"])
+    def count_iterations(self, effort: "Effort") -> int:
+        """Returns how many iterations fit into the time, by the pilot."""
+        pilot = json.loads(self._pilot(effort.at_once).read_text())
+        return round(60 * effort.minutes / pilot["seconds_per_iteration"])
 
-    @property
-    def _pilot(self) -> Path:
-        return self.folder / "pilot.json"
+    def _pilot(self, at_once: int) -> Path:
+        return self.folder / f"pilot_{at_once}.json"
 
     def run(self, seed: int) -> Path:
         return self.folder / f"seed_{seed}"
@@ -149,13 +150,13 @@ class Effort:
 
 def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, test: Test, console: Console) -> Results:
     """Trains what is not there yet, and measures; the first variant is the base. Prints after each seed."""
-    effort.share_out(variant.train_pilot for variant in variants)
+    effort.share_out(functools.partial(variant.train_pilot, effort.at_once) for variant in variants)
     for variant in variants:
-        console.print(f"{variant.name}: {variant.count_iterations(effort.minutes)} iterations")
+        console.print(f"{variant.name}: {variant.count_iterations(effort)} iterations")
     results: Results = {variant.name: [] for variant in variants}
     for seed in seeds:
         effort.share_out(
-            functools.partial(variant.train, variant.run(seed), seed, variant.count_iterations(effort.minutes))
+            functools.partial(variant.train, variant.run(seed), seed, variant.count_iterations(effort))
             for variant in variants
         )
         base = load(variants[0].run(seed))

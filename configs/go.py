@@ -14,7 +14,7 @@ def get_config() -> Config:
     config.selfplay.num_games = 512
     config.selfplay.opening_plies = 8
     config.selfplay.plies_per_iteration = 16
-    config.selfplay.max_plies = 120  # random play fills the board for ever; what is cut counts as a draw
+    config.selfplay.max_plies = 120  # random play fills the board for ever; what is cut is counted as it stands
     config.replay.capacity = 262_144
     config.replay.min_size = 16_384
     config.learner.batch_size = 1024

@@ -104,7 +104,10 @@ def test_resnet_needs_no_divisible_width():
     config.validate()
 
 
-@pytest.mark.parametrize(("path", "value"), [("network.name", "resnet"), ("mesh.stage", 2), ("selfplay.horizon", 16)])
+OWNERLESS = {"network.name": "resnet", "mesh.stage": 2, "selfplay.horizon": 16, "pretrain.games": ("games.sgf",)}
+
+
+@pytest.mark.parametrize(("path", "value"), OWNERLESS.items())
 def test_an_owner_head_needs_what_can_teach_it(path: str, value: object):
     config = changed(path, value)
     config.validate()

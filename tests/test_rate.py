@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from alphagat import rate, sharding
-from alphagat.training import rating_curve, rating_matches
+from alphagat.training import rating_curve, rating_matches, run_folder
 from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.metrics import MetricsWriter
 from alphagat.training.run_folder import open_run_folder
@@ -101,6 +101,16 @@ def test_the_same_call_plays_only_what_is_missing(run, capsys, played):
     assert len(played) == 10 + 3
 
 
+def test_matches_of_another_value_scale_are_not_taken_for_these(run, monkeypatch, played):
+    (run / rating_matches.RATINGS_FILE).unlink(missing_ok=True)
+    assert rate.run(["--workdir", str(run), *FLAGS]) == 0
+    number, config = len(played), run_folder.read_config(run)
+    config.evaluation.value_scale /= 2
+    monkeypatch.setattr(run_folder, "read_config", lambda _: config)
+    assert rate.run(["--workdir", str(run), *FLAGS]) == 0
+    assert len(played) == 2 * number > 0
+
+
 def test_an_interrupted_call_keeps_the_matches_that_were_played(run, capsys, monkeypatch, played):
     (run / rating_matches.RATINGS_FILE).unlink(missing_ok=True)
     play_match = rating_matches.play_match
@@ -121,7 +131,7 @@ def test_an_interrupted_call_keeps_the_matches_that_were_played(run, capsys, mon
 
 
 def test_networks_share_one_program(run):
-    settings = rating_matches.Settings("hex:2", 8, 2, 0)
+    settings = rating_matches.Settings("hex:2", 8, 2, 1.0, 0)
     players = rating_matches._networks(run, [4, 8, 12], settings)
     assert len({player.act for player in players.values()}) == 1
     sums = {float(sum(abs(leaf).sum() for leaf in jax.tree.leaves(each.params))) for each in players.values()}

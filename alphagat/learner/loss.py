@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 
 
 def alphazero_loss(
-    params: Any, network: Network, batch: Batch, value_weight: float, owner_weight: float = 0.0
+    params: Any, network: Network, batch: Batch, value_weight: float, owner_weight: float
 ) -> tuple[jax.Array, dict]:
     """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the decay is the
     optimizer's).

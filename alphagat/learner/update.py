@@ -71,7 +71,7 @@ def mean_gradients(
     *,
     network: Network,
     value_weight: float,
-    owner_weight: float = 0.0,
+    owner_weight: float,
     axis_name: str | None = None,
     num_micro_batches: int = 1,
     as_one_vector: bool = True,

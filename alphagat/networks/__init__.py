@@ -3,6 +3,8 @@
 A network is a flax module whose only variables are parameters. `network.init(key, nodes)` makes them and
 `network.apply(params, nodes)` maps node features `[B, V, F]` to prior logits `[B, A]`, illegal actions included, and
 the output of the value head, which `values.expected_value` turns into values `[B]` from the view of the player to move.
+A network with an `owner_head` returns a third result, `[B, V]`, where it is asked for it: `apply(params, nodes,
+with_owners=True)`.
 """
 
 import jax.numpy as jnp

@@ -44,9 +44,10 @@ class GraphAttentionNetwork(nn.Module):
         hidden = self.embed(nodes)
         for block in self.block:
             hidden = block(hidden)
+        outputs = self.read_out(hidden)
         if with_owners or (self.owner_head and self.is_initializing()):
-            return *self.read_out(hidden), self.owner(self.norm(hidden))
-        return self.read_out(hidden)
+            outputs += (self.owner(self.norm(hidden)),)
+        return outputs
 
     def embed(self, nodes: jax.Array) -> jax.Array:
         """Returns what the first block reads: `[B, V, F]` -> `[B, V, D]`."""

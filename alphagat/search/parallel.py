@@ -142,13 +142,13 @@ def make_parallel_search(
     game: Game, evaluate: Evaluator, *, num_simulations: int, num_leaves: int, **options: float
 ) -> Search:
     """Returns the search as others are called, for batches of one position; `options` of `make_growing_search`."""
-    found = make_growing_search(game, evaluate, capacity=num_simulations, num_leaves=num_leaves, **options)
+    growing = make_growing_search(game, evaluate, capacity=num_simulations, num_leaves=num_leaves, **options)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del key, plies
         assert states.terminated.shape == (1,), "one position at a time"
-        tree = found.start(params, jax.tree.map(lambda x: x[0], states))
-        return found.read(found.grow(params, tree, num_simulations, num_simulations))
+        tree = growing.start(params, jax.tree.map(lambda x: x[0], states))
+        return growing.read(growing.grow(params, tree, num_simulations, num_simulations))
 
     return search
 
@@ -210,9 +210,12 @@ def _find(tree: Tree, state: Any) -> jax.Array:
 def _cut_out(tree: Tree, node: jax.Array) -> Tree:
     """Returns the tree below a node, in the same order, with room for as much as before."""
     rows = jnp.arange(len(tree.parents))
-    is_kept = jax.lax.fori_loop(  # parents come before their children
-        1, tree.num_nodes, lambda row, kept: kept.at[row].max(kept[tree.parents[row]]), rows == node
-    )
+
+    def with_children(kept: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        more = kept[0] | (kept[0][tree.parents] & (rows < tree.num_nodes))
+        return more, (more != kept[0]).any()
+
+    is_kept, _ = jax.lax.while_loop(lambda kept: kept[1], with_children, (rows == node, jnp.bool_(True)))
     place = jnp.cumsum(is_kept) - 1
     order = jnp.argsort(~is_kept, stable=True)
     num_nodes = is_kept.sum(dtype=jnp.int32)

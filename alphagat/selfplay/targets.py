@@ -1,4 +1,4 @@
-"""Value targets: what became of a position."""
+"""Targets of values and owners: what became of a position."""
 
 import jax
 import jax.numpy as jnp

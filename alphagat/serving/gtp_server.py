@@ -224,6 +224,8 @@ class GtpServer:
         """Begins a new game on a board of that name. Raises UserError, and then the old one stays."""
         if name not in self._thinkers:
             self._thinkers[name] = self._make_thinker(name)
+        for thinker in self._thinkers.values():
+            thinker.forget()
         self._thinker = self._thinkers[name]
         if not boards.has_names(self._thinker.agent.game):
             raise UserError(f"board {name}: its moves have names of several words, which GTP cannot tell")

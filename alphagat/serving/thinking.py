@@ -20,12 +20,14 @@ class Progress(NamedTuple):
     """How far a thought has come.
 
     Attributes:
-      simulations: so far.
-      seconds: so far.
+      simulations: so far, those included that an earlier thought had made.
+      made: of them in this thought.
+      seconds: so far, of this thought.
       read: returns the `Analysis` of the position, without `[B]`; to be called before the thought goes on.
     """
 
     simulations: int
+    made: int
     seconds: float
     read: Callable[[], Analysis]
 
@@ -71,12 +73,12 @@ class Thinker:
         self._read = jax.jit(read)
         first = agent.game.init(jax.random.key(0))
         for _ in range(2):  # compiles, then measures
-            self._tree = None
+            self.forget()
             for progress in self.think(first, simulations=FIRST_SLICE):
                 progress.read()
         if keeps_tree:
             self._begin(first)  # compiles
-        self._tree = None
+        self.forget()
 
     def think(self, state: Any, simulations: int | None = None, seconds: float | None = None) -> Iterator[Progress]:
         """Thinks about a state in which somebody can move, in slices of time, and stops wherever the caller does.
@@ -89,22 +91,28 @@ class Thinker:
         begin = time.monotonic()
         limit = min(simulations or self.max_simulations, self.max_simulations)
         params, tree = self.agent.params, self._begin(state)
-        done, spent, has_told = int(tree.visits[0].sum()), 0.0, False
+        first = done = int(tree.visits[0].sum())
+        spent, has_told = time.monotonic() - begin, False
         while not has_told or (done < limit and (seconds is None or spent < seconds)):
-            slice_seconds = SLICE_SECONDS if seconds is None else min(SLICE_SECONDS, seconds - spent)
+            slice_seconds = SLICE_SECONDS if seconds is None else max(0.0, min(SLICE_SECONDS, seconds - spent))
             slice_size = max(1, int((self.speed or 0) * slice_seconds)) if self.speed else FIRST_SLICE
             started = time.monotonic()
+            self._tree = None  # until what it becomes is there
             tree = self._grow(params, tree, done + slice_size, limit)
-            self._tree = tree
+            self._tree = tree if self._keeps_tree else None
             before, done, has_told = done, int(tree.visits[0].sum()), True
             now = time.monotonic()
             if done > before:
                 self.speed = (done - before) / max(now - started, 1e-6)
             spent = now - begin
-            yield Progress(done, spent, lambda tree=tree: jax.tree.map(np.asarray, self._read(tree)))
+            yield Progress(done, done - first, spent, lambda tree=tree: jax.tree.map(np.asarray, self._read(tree)))
+
+    def forget(self) -> None:
+        """Drops what was searched, as before a new game."""
+        self._tree = None
 
     def _begin(self, state: Any) -> Tree:
-        if not self._keeps_tree or self._tree is None:
+        if self._tree is None:
             return self._start(self.agent.params, state)
         tree, self._tree = self._tree, None  # which is used up
         return self._resume(self.agent.params, tree, state)

@@ -63,6 +63,7 @@ class UciServer:
             elif command == "setoption":
                 self._set_option(words)
             elif command == "ucinewgame":
+                self._thinker.forget()
                 self._set_position(fen.START, [])
             elif command == "position":
                 self._read_position(words)
@@ -175,7 +176,7 @@ class UciServer:
         """Writes how far the search has come; returns the line that it would play."""
         analysis: Analysis = progress.read()
         best = reports.ranked_moves(game.game, game.position.state, analysis)[0]
-        spent, speed = max(1, round(1000 * progress.seconds)), round(progress.simulations / progress.seconds)
+        spent, speed = max(1, round(1000 * progress.seconds)), round(progress.made / progress.seconds)
         score = f"cp {reports.centipawns(best.value)}"
         if self._shows_wdl:
             won = round(1000 * reports.winrate(best.value))

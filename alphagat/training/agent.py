@@ -20,7 +20,13 @@ from alphagat.search import Evaluation, Evaluator, Search, make_network_evaluato
 from alphagat.training import weights
 from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.run_folder import read_config
-from alphagat.training.setup import Setup, check_one_family, make_configured_network, make_configured_search
+from alphagat.training.setup import (
+    Setup,
+    check_one_family,
+    make_configured_network,
+    make_configured_search,
+    make_params,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +89,8 @@ def load(source: str | os.PathLike, iteration: int | None = None, board: str | N
 
 
 def load_weights(source: str, setup: Setup) -> Any:
-    """Returns the latest parameters of another run, or of a file, which `setup` can go on from.
+    """Returns the latest parameters of another run, or of a file, which `setup` can go on from; an owner head that
+    they lack starts anew.
 
     Raises:
       UserError: there are none, their boards are of another family, or their network differs.
@@ -100,12 +107,17 @@ def load_weights(source: str, setup: Setup) -> Any:
         check_one_family(config, [game, setup.game])
     for field in dataclasses.fields(config.network):
         theirs, ours = getattr(config.network, field.name), getattr(setup.config.network, field.name)
-        if theirs != ours and field.name not in ("backend", "precision", "remat"):
+        if theirs != ours and field.name not in ("backend", "precision", "remat", "owner_head"):
             raise UserError(
                 f"config.network.{field.name}={ours!r}, but the weights of config.init_from={source!r} have "
                 f"{theirs!r}: set that"
             )
-    return trained.read(setup.game, setup.network)
+    found = trained.read(setup.game, make_configured_network(config, setup.game))["params"]
+    if setup.config.network.owner_head and not config.network.owner_head:
+        found["owner"] = make_params(setup.game, setup.network, jax.random.key(setup.config.seed))["params"]["owner"]
+    if config.network.owner_head and not setup.config.network.owner_head:
+        del found["owner"]
+    return {"params": found}
 
 
 class _Trained(NamedTuple):

@@ -71,7 +71,7 @@ class Auditor:
             return f"action {action} is not legal"
         if (target < 0).any() or target[~legal].any() or abs(target.sum() - 1) > TOLERANCE:
             return f"the policy target sums to {target.sum():.6f}, {target[~legal].sum():.6f} of it on illegal moves"
-        after, rewards, is_over = (jax.tree.map(lambda x: x[ply], each) for each in replayed)
+        after, rewards, is_over, owners = (jax.tree.map(lambda x: x[ply], each) for each in replayed)
         mover = int(state.current_player)
         is_chance = isinstance(self._game, StochasticGame)  # what chance did there is not known
         if not is_chance and bool(is_over) != bool(history.ended[ply] & ~history.truncated[ply]):
@@ -80,10 +80,8 @@ class Auditor:
         expected = rewards[mover] + (self._game.truncation_rewards(after)[mover] if truncated else 0)
         if abs(history.reward[ply] - expected) > TOLERANCE:
             return f"the reward is {history.reward[ply]:g}, not {expected:g}"
-        if history.owners is not None and history.ended[ply]:
-            owners = self._game.owners(after, jnp.bool_(True))
-            if not np.array_equal(np.asarray(owners), history.owners[ply]):
-                return "who holds what in the end is not what the rules say"
+        if history.owners is not None and history.ended[ply] and not np.array_equal(owners, history.owners[ply]):
+            return "who holds what in the end is not what the rules say"
         if history.ended[ply] or ply + 1 == len(history.action) or is_chance:
             return None
         following = jax.tree.map(lambda x: x[ply + 1], history.state)
@@ -106,9 +104,9 @@ class Auditor:
         """Looks for the end of each ply's game, and compares."""
         assert history.owners is not None
         for ply, target in enumerate(targets):
-            end = next(later for later in range(ply, len(history.ended)) if history.ended[later])
+            end = ply + int(np.argmax(history.ended[ply:]))
             sign = 1 if history.state.current_player[ply] == 0 else -1
-            if not np.array_equal(sign * history.owners[end], target):
+            if not history.ended[end] or not np.array_equal(sign * history.owners[end], target):
                 raise AuditError(
                     f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: the owner targets are not who "
                     "holds what in the end"
@@ -135,9 +133,9 @@ def lambda_returns(history: Ply, value_lambda: float, discount: float) -> np.nda
     return signs * returns
 
 
-def _make_replay(game: Game) -> Callable[[Any, np.ndarray], tuple[Any, Any, Any]]:
-    """Returns a function of `[N]` states and actions to what the rules lead to, what they pay, and whether it is over,
-    on a CPU.
+def _make_replay(game: Game) -> Callable[[Any, np.ndarray], tuple[Any, Any, Any, Any]]:
+    """Returns a function of `[N]` states and actions to what the rules lead to, what they pay, whether it is over, and
+    who holds what then (None in games that do not tell), on a CPU.
     """
 
     def step(state: Any, action: jax.Array) -> Any:
@@ -145,13 +143,14 @@ def _make_replay(game: Game) -> Callable[[Any, np.ndarray], tuple[Any, Any, Any]
             return game.move(state, action)
         return game.step(state, action, jax.random.key(0))
 
-    def replay(states: Any, actions: jax.Array) -> tuple[Any, Any, Any]:
+    def replay(states: Any, actions: jax.Array) -> tuple[Any, Any, Any, Any]:
         after = jax.vmap(step)(states, actions)
-        return after, after.rewards, after.terminated
+        owners = jax.vmap(game.owners)(after, jnp.ones(len(actions), bool))
+        return after, after.rewards, after.terminated, owners
 
     compiled = jax.jit(replay)
 
-    def on_cpu(states: Any, actions: np.ndarray) -> tuple[Any, Any, Any]:
+    def on_cpu(states: Any, actions: np.ndarray) -> tuple[Any, Any, Any, Any]:
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
             return compiled(states, actions)
 

@@ -37,6 +37,7 @@ class Settings:
     board: str
     games: int
     simulations: int
+    value_scale: float
     seed: int
 
 

@@ -35,7 +35,7 @@ def test_loss_by_hand(value_weight):
     params = make_params(batch)
     logits, values = (np.asarray(x) for x in NETWORK.apply(params, batch.nodes))
     policy, value, entropy = slow_loss(logits, values, batch)
-    loss, parts = alphazero_loss(params, NETWORK, jax.tree.map(jnp.asarray, batch), value_weight)
+    loss, parts = alphazero_loss(params, NETWORK, jax.tree.map(jnp.asarray, batch), value_weight, 0.0)
     np.testing.assert_allclose(parts["policy_loss"], policy, rtol=1e-5)
     np.testing.assert_allclose(parts["value_loss"], value, rtol=1e-5)
     np.testing.assert_allclose(parts["policy_entropy"], entropy, rtol=1e-5)
@@ -44,7 +44,9 @@ def test_loss_by_hand(value_weight):
 
 def test_one_legal_action_teaches_no_policy():
     batch = jax.tree.map(lambda x: jnp.asarray(x[:1]), random_batch(4))
-    (_, parts), gradients = jax.value_and_grad(alphazero_loss, has_aux=True)(make_params(batch), NETWORK, batch, 0.0)
+    (_, parts), gradients = jax.value_and_grad(alphazero_loss, has_aux=True)(
+        make_params(batch), NETWORK, batch, 0.0, 0.0
+    )
     assert parts["policy_loss"] == parts["policy_entropy"] == 0
     assert all((leaf == 0).all() for leaf in jax.tree.leaves(gradients))
 
@@ -52,8 +54,10 @@ def test_one_legal_action_teaches_no_policy():
 def test_a_value_that_is_not_known_teaches_none():
     batch = jax.tree.map(jnp.asarray, random_batch(8))
     known = jnp.arange(8) % 2 * 1.0
-    _, expected = alphazero_loss(params := make_params(batch), NETWORK, jax.tree.map(lambda x: x[1::2], batch), 1.0)
-    _, parts = alphazero_loss(params, NETWORK, batch._replace(value_known=known), 1.0)
+    _, expected = alphazero_loss(
+        params := make_params(batch), NETWORK, jax.tree.map(lambda x: x[1::2], batch), 1.0, 0.0
+    )
+    _, parts = alphazero_loss(params, NETWORK, batch._replace(value_known=known), 1.0, 0.0)
     np.testing.assert_allclose(parts["value_loss"], expected["value_loss"] / 2, rtol=1e-6)
 
 
@@ -62,7 +66,7 @@ def test_illegal_logits_have_no_gradient():
         jnp.asarray, random_batch(1)._replace(legal_action_mask=np.array([[True, False, True, False]]))
     )
     batch = batch._replace(policy_target=jnp.array([[0.5, 0.0, 0.5, 0.0]]), policy_weight=jnp.ones(1))
-    gradients = jax.grad(alphazero_loss, has_aux=True)(make_params(batch), NETWORK, batch, 1.0)[0]
+    gradients = jax.grad(alphazero_loss, has_aux=True)(make_params(batch), NETWORK, batch, 1.0, 0.0)[0]
     bias = gradients["params"]["policy"]["bias"]
     assert (bias[jnp.array([1, 3])] == 0).all()
     assert (bias[jnp.array([0, 2])] != 0).all()
@@ -76,7 +80,7 @@ def test_gradients_are_the_slope_of_the_loss():
 
         @jax.jit
         def loss(flat):
-            return alphazero_loss(unravel(flat), NETWORK, batch, 0.7)[0]
+            return alphazero_loss(unravel(flat), NETWORK, batch, 0.7, 0.0)[0]
 
         gradients, step = jax.grad(loss)(flat), 1e-5
         assert gradients.dtype == jnp.float64

@@ -14,7 +14,7 @@ from tests.learner.networks import TinyNetwork, random_batch
 NETWORK = TinyNetwork()
 BATCH = random_batch(32)
 PARAMS = NETWORK.init(jax.random.key(0), jnp.asarray(BATCH.nodes))
-FIND_GRADIENTS = functools.partial(update.mean_gradients, network=NETWORK, value_weight=0.5)
+FIND_GRADIENTS = functools.partial(update.mean_gradients, network=NETWORK, value_weight=0.5, owner_weight=0.0)
 
 
 def start(optimizer, step=0, scale_loss=False):
@@ -23,7 +23,7 @@ def start(optimizer, step=0, scale_loss=False):
 
 
 def reference():
-    return jax.grad(alphazero_loss, has_aux=True)(PARAMS, NETWORK, jax.tree.map(jnp.asarray, BATCH), 0.5)
+    return jax.grad(alphazero_loss, has_aux=True)(PARAMS, NETWORK, jax.tree.map(jnp.asarray, BATCH), 0.5, 0.0)
 
 
 def gradients_on(num_devices):

@@ -154,7 +154,7 @@ def contents(tree, node=0):
         found[line] = [x[node] for x in arrays] + [x[node] for x in (tree.rewards, tree.discounts) if line]
         for action, child in enumerate(tree.children[node]):
             if child >= 0:
-                assert tree.parents[child] == node or not line
+                assert tree.parents[child] == node
                 assert tree.actions[child] == action
                 pending.append(((*line, action), int(child)))
     return found

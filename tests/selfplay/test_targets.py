@@ -93,7 +93,7 @@ def test_owner_targets_are_the_end_of_the_game_as_each_player_sees_it():
     game = make_game("othello:4")
     num_games = 50
     games = start_games(game, jax.random.key(0), num_games=num_games, num_waiting=0, opening_plies=0, with_owners=True)
-    options = {"num_plies": 40, "max_plies": 23, "opening_plies": 0, "with_owners": True}
+    options = {"num_plies": 40, "max_plies": 11, "opening_plies": 0, "with_owners": True}
     _, history = jax.tree.map(np.asarray, jax.jit(make_play(game, random_search, **options))(None, KEY, games))
     targets = np.asarray(owner_targets(jax.tree.map(jnp.asarray, history)))
     count, is_odd = 0, False
@@ -111,6 +111,7 @@ def test_owner_targets_are_the_end_of_the_game_as_each_player_sees_it():
         assert (targets[start:, column] == 0).all()  # of these games the end is not known
     assert count > num_games
     assert is_odd
+    assert 0 < history.truncated.sum() < count
 
 
 def cells_of(drawing):

@@ -8,8 +8,12 @@ import jax
 import numpy as np
 import pytest
 
+from alphagat import gtp, uci
+from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.search.parallel import make_parallel_search
+from alphagat.serving import options as engine_options
+from alphagat.serving import thinking
 from alphagat.serving.clock import Clock, seconds_with_increment
 from alphagat.serving.thinking import Thinker
 from tests.search.evaluators import make_table_evaluator, some_positions
@@ -78,10 +82,29 @@ def test_a_tree_that_is_kept_counts(state):
     assert retained > 10
     first, *_ = keeping.think(after, simulations=60)
     assert retained < first.simulations <= 60
+    assert first.made == first.simulations - retained
     enough = keeping.analyze(after, simulations=5)
     assert enough.visits.sum() == first.simulations
     assert keeping.analyze(state, 60).visits.tolist() == before.visits.tolist()  # what lies before begins anew
     assert thinker(1).analyze(after, 5).visits.sum() == 5
+    keeping.analyze(after, 30)
+    keeping.forget()
+    assert keeping.analyze(after, 5).visits.sum() == 5
+
+
+@pytest.mark.parametrize("engine", [gtp, uci])
+@pytest.mark.parametrize("flags", [[], ["--new_trees"]])
+def test_engines_keep_their_trees_unless_told_otherwise(engine, flags, monkeypatch):
+    asked = []
+
+    def make(*_, keeps_tree):
+        asked.append(keeps_tree)
+        raise UserError("enough")
+
+    monkeypatch.setattr(thinking, "Thinker", make)
+    monkeypatch.setattr(engine_options, "open_agent", lambda *_: None)
+    assert engine.run(["runs/1", *flags]) == 2
+    assert asked == [not flags]
 
 
 def test_a_clock_shares_what_is_left():

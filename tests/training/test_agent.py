@@ -1,5 +1,6 @@
 """A player from a run: its moves are legal, its network is the run's, and what is missing is said in one line."""
 
+import itertools
 import shutil
 from pathlib import Path
 
@@ -15,10 +16,10 @@ from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
 from alphagat.games import make_game
 from alphagat.search import Evaluation
-from alphagat.training.agent import load
+from alphagat.training.agent import load, load_weights
 from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.run_folder import open_run_folder
-from alphagat.training.setup import make_configured_search
+from alphagat.training.setup import make_configured_search, make_setups
 from alphagat.training.state import RunState, init_state
 from tests.training.tiny import tiny_config, tiny_setup
 
@@ -72,6 +73,27 @@ def test_evaluates_a_single_state(run):
     logits, value = tiny_setup().network.apply(second.train.params, agent.game.observe(state).nodes[None])
     np.testing.assert_allclose(found.prior_logits, logits[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.value, value[0], rtol=1e-5, atol=1e-6)
+
+
+def test_weights_start_a_run_with_and_without_an_owner_head(tmp_path):
+    """What both have is kept; a head that is new starts as in any new run."""
+    saved, setups = {}, {}
+    for name in ("with", "without"):
+        config = tiny_config()
+        config.boards, config.network.owner_head, config.mesh.data = ("othello:4",), name == "with", 1
+        (setups[name],) = make_setups(config)
+        state = init_state([setups[name]], sharding.make_mesh(1))
+        with Checkpoints(open_run_folder(tmp_path / name, config)) as checkpoints:
+            checkpoints.save(state, 1)
+        saved[name] = state.train.params["params"]
+    assert saved["with"].keys() - saved["without"].keys() == {"owner"}
+    for start, then in itertools.product(saved, saved):
+        found = load_weights(str(tmp_path / start), setups[then])["params"]
+        assert found.keys() == saved[then].keys()
+        for part in found.keys() & saved[start].keys():
+            jax.tree.map(np.testing.assert_array_equal, found[part], saved[start][part])
+    shapes = jax.tree.map(jnp.shape, saved["with"]["owner"])
+    assert jax.tree.map(jnp.shape, load_weights(str(tmp_path / "without"), setups["with"])["params"]["owner"]) == shapes
 
 
 def test_values_weigh_as_evaluation_says_unless_the_search_explores():

@@ -101,13 +101,13 @@ def owned_audit():
     return auditor, audits[-1]
 
 
-@pytest.mark.parametrize("how", ["turned", "of the next ply", "of the board before the last move"])
+@pytest.mark.parametrize("how", ["turned", "of the next ply", "of another board"])
 def test_owner_targets_that_are_wrong_are_named(owned_audit, how: str):
     auditor, audit = owned_audit
     targets = np.asarray(audit.owner_targets)
     assert targets.shape[2] == 17
     assert targets.any()
-    if how == "of the board before the last move":
+    if how == "of another board":
         owners = np.asarray(audit.history.owners)
         wrong = jax.device_put(np.where(np.arange(17) == 0, -owners, owners), audit.history.owners.sharding)
         audit = audit.replace(history=audit.history.replace(owners=wrong))

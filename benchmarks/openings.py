@@ -1,0 +1,67 @@
+"""In how many openings of one ply a player names the winner: `python benchmarks/openings.py --source hex`.
+
+For each board, of the network alone, and of searches with more and more simulations; and the openings where it is
+wrong. An exact solver knows who wins, and on Hex 7x7 the literature; a draw is named by a value of 0 only.
+"""
+
+import argparse
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from alphagat import load, sharding
+from alphagat.evaluation.openings import openings_after
+from alphagat.evaluation.oracles import score_positions
+from alphagat.games.base import Game
+from alphagat.training.agent import Agent
+
+# Openings on 7x7 that win for the first player, who joins top and bottom (Hayward et al., Solving 7x7 Hex with
+# domination, fill-in, and virtual connections, 2005).
+WINNING_7X7 = "g1 c2 e2 f2 g2 b3 c3 d3 e3 f3 a4 b4 c4 d4 e4 f4 g4 b5 c5 d5 e5 f5 a6 b6 c6 e6 a7"
+
+
+def exact_signs(game: Game) -> np.ndarray:
+    """Returns `[N]`, 1 for openings that win for the first player, -1 for those that lose, 0 for draws.
+
+    Raises:
+      UserError: nobody knows.
+    """
+    openings = openings_after(game, 1, seed=0)
+    if game.name == "hex:7":
+        names = np.array(game.action_names)[openings.actions[:, 0]]
+        return np.where(np.isin(names, WINNING_7X7.split()), 1, -1)
+    return -np.sign(score_positions(game, openings.states).max(axis=1))
+
+
+def values_of_openings(agent: Agent, simulations: int) -> np.ndarray:
+    """Returns `[N]`, what each opening is worth for the first player; 0 simulations: the network alone."""
+    states = openings_after(agent.game, 1, seed=0).states
+    if not simulations:
+        return -np.asarray(agent.evaluator(agent.params, states).value)
+    plies = jnp.ones(len(states.terminated), jnp.int32)
+    return -np.asarray(jax.jit(agent.search(simulations))(agent.params, jax.random.key(0), states, plies).value)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", default="hex", help="as in alphagat.load (default: %(default)s)")
+    parser.add_argument("--boards", nargs="+", default=["hex:4", "hex:5", "hex:7"], help="default: %(default)s")
+    parser.add_argument("--simulations", type=int, nargs="+", default=[0, 64, 256, 1024], help="default: %(default)s")
+    options = parser.parse_args()
+    sharding.configure_cpu_devices(1)
+    table = Table("board", "simulations", "named rightly", "wrong", title=f"{options.source}: openings of one ply")
+    for board in options.boards:
+        agent = load(options.source, board=board)
+        names = np.array(agent.game.action_names)[openings_after(agent.game, 1, seed=0).actions[:, 0]]
+        exact = exact_signs(agent.game)
+        for simulations in options.simulations:
+            is_right = np.sign(values_of_openings(agent, simulations)) == exact
+            table.add_row(board, str(simulations), f"{is_right.sum()} of {len(exact)}", " ".join(names[~is_right]))
+    Console(soft_wrap=True).print(table)
+
+
+if __name__ == "__main__":
+    main()
