@@ -1,4 +1,4 @@
-"""One network for Hex of any size: trained on 4x4, 5x5 and 7x7. It comes with the package.
+"""One network for Hex of any size: trained on 4x4, 5x5 and 7x7.
 
 python -m alphagat.main --config configs/hex.py --workdir runs/hex
 

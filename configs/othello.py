@@ -1,4 +1,4 @@
-"""Othello 6x6 and 8x8 with one network, which comes with the package.
+"""Othello 6x6 and 8x8 with one network.
 
 python -m alphagat.main --config configs/othello.py --workdir runs/othello
 
