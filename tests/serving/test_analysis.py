@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from alphagat.config import EvaluationConfig
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
 from alphagat.evaluation.solvers import reachable_positions
@@ -62,7 +63,8 @@ def test_plays_as_the_player_does(algorithm):
 def search_with_tree(algorithm, states):
     """Returns what mctx gives for the same positions, with its tree."""
     evaluate = make_table_evaluator(GAME)
-    search = make_tree_search(GAME, evaluate, algorithm=algorithm, num_simulations=NUM_SIMULATIONS, explore=False)
+    options = {"num_simulations": NUM_SIMULATIONS, "value_scale": EvaluationConfig().value_scale}
+    search = make_tree_search(GAME, evaluate, algorithm=algorithm, explore=False, **options)
     return jax.tree.map(np.asarray, search(KEY, states, jnp.zeros(POSITIONS, jnp.int32)))
 
 
