@@ -4,8 +4,7 @@
 
 1. The GAT is that of the config. Two ResNets with as many blocks oppose it: one as wide as gives it the number of the
    GAT's parameters, and one as wide as gives it the GAT's time for a batch of self-play on one device, a multiple of
-   16. Rules, search,
-   self-play, replay, losses, optimizer and schedule are the same.
+   16. Rules, search, self-play, replay, losses, optimizer and schedule are the same.
 2. Tuning, alike for each of the three networks: the learning rate is that of the config, half of it, or twice,
    whichever scores best after `--tuning_minutes` against the GAT at the config's own, at seed `--tuning_seed`, which no
    result uses.
@@ -84,19 +83,18 @@ def median_seconds(evaluations: Sequence[Callable[[], jax.Array]]) -> list[float
 
 def match_widths(path: str, console: Console) -> dict[str, int]:
     """Returns the widths of the ResNets with the GAT's number of parameters, and with its time."""
-    counts, evaluations = zip(*(make_evaluation(configure(path, resnet_flags(width))) for width in WIDTHS))
+    resnets = {width: make_evaluation(configure(path, resnet_flags(width))) for width in WIDTHS}
     count, evaluate = make_evaluation(configure(path, []))
-    same_size = min(range(len(WIDTHS)), key=lambda each: abs(counts[each] - count))
-    timed = sorted({same_size, *range(0, len(WIDTHS), len(WIDTHS) // len(FAST_WIDTHS))})
-    *times, goal = median_seconds([*(evaluations[each] for each in timed), evaluate])
+    same_size = min(WIDTHS, key=lambda width: abs(resnets[width][0] - count))
+    timed = sorted({same_size, *FAST_WIDTHS})
+    *times, goal = median_seconds([*(resnets[width][1] for width in timed), evaluate])
     seconds = dict(zip(timed, times))
-    fast = [each for each in timed if WIDTHS[each] in FAST_WIDTHS]
-    same_time = min(fast, key=lambda each: abs(seconds[each] - goal))
+    same_time = min(FAST_WIDTHS, key=lambda width: abs(seconds[width] - goal))
     widths = {"resnet_same_size": same_size, "resnet_same_time": same_time}
-    for name, each in widths.items():
-        ratio = f"{counts[each] / count:.2f} times the parameters, {seconds[each] / goal:.2f} times the time"
-        console.print(f"{name}: width {WIDTHS[each]}, {ratio} of the GAT")
-    return {name: WIDTHS[each] for name, each in widths.items()}
+    for name, width in widths.items():
+        ratio = f"{resnets[width][0] / count:.2f} times the parameters, {seconds[width] / goal:.2f} times the time"
+        console.print(f"{name}: width {width}, {ratio} of the GAT")
+    return widths
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from alphagat import load, sharding
-from alphagat.evaluation.openings import openings_after
+from alphagat.evaluation.openings import Openings, openings_after
 from alphagat.evaluation.oracles import score_positions
 from alphagat.games.base import Game
 from alphagat.training.agent import Agent
@@ -23,26 +23,24 @@ from alphagat.training.agent import Agent
 WINNING_7X7 = "g1 c2 e2 f2 g2 b3 c3 d3 e3 f3 a4 b4 c4 d4 e4 f4 g4 b5 c5 d5 e5 f5 a6 b6 c6 e6 a7"
 
 
-def exact_signs(game: Game) -> np.ndarray:
+def exact_signs(game: Game, openings: Openings) -> np.ndarray:
     """Returns `[N]`, 1 for openings that win for the first player, -1 for those that lose, 0 for draws.
 
     Raises:
       UserError: nobody knows.
     """
-    openings = openings_after(game, 1, seed=0)
     if game.name == "hex:7":
         names = np.array(game.action_names)[openings.actions[:, 0]]
         return np.where(np.isin(names, WINNING_7X7.split()), 1, -1)
     return -np.sign(score_positions(game, openings.states).max(axis=1))
 
 
-def values_of_openings(agent: Agent, simulations: int) -> np.ndarray:
+def values_of(agent: Agent, openings: Openings, simulations: int) -> np.ndarray:
     """Returns `[N]`, what each opening is worth for the first player; 0 simulations: the network alone."""
-    states = openings_after(agent.game, 1, seed=0).states
     if not simulations:
-        return -np.asarray(agent.evaluator(agent.params, states).value)
-    plies = jnp.ones(len(states.terminated), jnp.int32)
-    return -np.asarray(jax.jit(agent.search(simulations))(agent.params, jax.random.key(0), states, plies).value)
+        return -np.asarray(agent.evaluator(agent.params, openings.states).value)
+    plies, search = jnp.ones(len(openings.actions), jnp.int32), jax.jit(agent.search(simulations))
+    return -np.asarray(search(agent.params, jax.random.key(0), openings.states, plies).value)
 
 
 def main() -> None:
@@ -55,10 +53,11 @@ def main() -> None:
     table = Table("board", "simulations", "named rightly", "wrong", title=f"{options.source}: openings of one ply")
     for board in options.boards:
         agent = load(options.source, board=board)
-        names = np.array(agent.game.action_names)[openings_after(agent.game, 1, seed=0).actions[:, 0]]
-        exact = exact_signs(agent.game)
+        openings = openings_after(agent.game, 1, seed=0)
+        names = np.array(agent.game.action_names)[openings.actions[:, 0]]
+        exact = exact_signs(agent.game, openings)
         for simulations in options.simulations:
-            is_right = np.sign(values_of_openings(agent, simulations)) == exact
+            is_right = np.sign(values_of(agent, openings, simulations)) == exact
             table.add_row(board, str(simulations), f"{is_right.sum()} of {len(exact)}", " ".join(names[~is_right]))
     Console(soft_wrap=True).print(table)
 

@@ -165,6 +165,7 @@ def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
 
 def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
     plan, game = setup.plan, setup.game
+    has_owners = setup.config.network.owner_head
     groups = number * plan.num_groups + jnp.arange(plan.num_groups, dtype=jnp.int32)
 
     def start_group(group):
@@ -177,7 +178,6 @@ def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
             with_owners=has_owners,
         )
 
-    has_owners = setup.config.network.owner_head
     owners = jnp.zeros(game.topology.num_nodes, jnp.int8) if has_owners else None
     example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()), owners)
     block = None
