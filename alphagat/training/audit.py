@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
@@ -53,7 +52,8 @@ class Auditor:
         # What waited at the start of a run is blank.
         blank = max(self._plan.num_waiting - int(here.iteration) * self._plan.plies_per_iteration, 0)
         history: Ply = jax.tree.map(lambda x: x[blank:], here.history)
-        replayed = jax.tree.map(np.asarray, self._replay(history.state, np.asarray(history.action)))
+        has_owners = np.asarray(history.ended) & (history.owners is not None)  # elsewhere nobody asks
+        replayed = jax.tree.map(np.asarray, self._replay(history.state, np.asarray(history.action), has_owners))
         for ply in range(len(history.action)):
             error = self._find_error(history, replayed, ply)
             if error:
@@ -133,9 +133,9 @@ def lambda_returns(history: Ply, value_lambda: float, discount: float) -> np.nda
     return signs * returns
 
 
-def _make_replay(game: Game) -> Callable[[Any, np.ndarray], tuple[Any, Any, Any, Any]]:
-    """Returns a function of `[N]` states and actions to what the rules lead to, what they pay, whether it is over, and
-    who holds what then (None in games that do not tell), on a CPU.
+def _make_replay(game: Game) -> Callable[[Any, np.ndarray, np.ndarray], tuple[Any, Any, Any, Any]]:
+    """Returns a function of `[N]` states, actions, and whether owners are needed, to what the rules lead to, what they
+    pay, whether it is over, and `Game.owners` then, on a CPU.
     """
 
     def step(state: Any, action: jax.Array) -> Any:
@@ -143,15 +143,14 @@ def _make_replay(game: Game) -> Callable[[Any, np.ndarray], tuple[Any, Any, Any,
             return game.move(state, action)
         return game.step(state, action, jax.random.key(0))
 
-    def replay(states: Any, actions: jax.Array) -> tuple[Any, Any, Any, Any]:
+    def replay(states: Any, actions: jax.Array, has_owners: jax.Array) -> tuple[Any, Any, Any, Any]:
         after = jax.vmap(step)(states, actions)
-        owners = jax.vmap(game.owners)(after, jnp.ones(len(actions), bool))
-        return after, after.rewards, after.terminated, owners
+        return after, after.rewards, after.terminated, jax.vmap(game.owners)(after, has_owners)
 
     compiled = jax.jit(replay)
 
-    def on_cpu(states: Any, actions: np.ndarray) -> tuple[Any, Any, Any, Any]:
+    def on_cpu(states: Any, actions: np.ndarray, has_owners: np.ndarray) -> tuple[Any, Any, Any, Any]:
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
-            return compiled(states, actions)
+            return compiled(states, actions, has_owners)
 
     return on_cpu
