@@ -118,9 +118,12 @@ def main() -> None:
     networks = {"gat": []} | {name: resnet_flags(width) for name, width in json.loads(kept.read_text()).items()}
     rate = configure(options.config, []).learner.learning_rate
     tries = [
-        Variant(f"{name}_{factor:g}", [*flags, f"learner.learning_rate={rate * factor:g}"], options.config, folder)
+        Variant(
+            f"{name}_{factor:g}", [*flags, f"learner.learning_rate={rate * factor:g}"], options.config, folder, pilots
+        )
         for name, flags in networks.items()
         for factor in FACTORS
+        for pilots in [options.workdir / name]
         for folder in [options.workdir / "tuning" / f"{name}_{factor:g}"]
     ]
     found = compare(tries, [options.tuning_seed], Effort(options.tuning_minutes, options.at_once), test, console)
@@ -130,7 +133,9 @@ def main() -> None:
         )
         for name in networks
     }
-    final = [Variant(name, each.flags, options.config, options.workdir / name) for name, each in best.items()]
+    final = [
+        Variant(name, each.flags, options.config, options.workdir / name, each.pilots) for name, each in best.items()
+    ]
     console.print("learning rates:", {name: each.flags[-1].partition("=")[2] for name, each in best.items()})
     compare(final, range(options.seeds), Effort(options.minutes, options.at_once), test, console)
 

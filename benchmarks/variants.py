@@ -3,10 +3,9 @@
     python benchmarks/variants.py --config configs/connect_four.py --minutes 10 --seeds 3 --workdir runs/variants
 
 Trains every variant with every seed for the same time, and the seeds in the outer loop, so that a machine whose speed
-drifts favours none. `--at_once 2` trains two at a time, each on half of the cores: they then share whatever the machine
-does beside. How many iterations the time holds is measured first, so that each learning-rate schedule runs to its end;
-compilation, matches and checkpoints do not count. Then each player meets the base of its seed, and perfect play where
-the board has a solver.
+drifts favours none. `--at_once 2` trains two at a time, each on half of the cores. How many iterations the time holds
+is measured first, so that each learning-rate schedule runs to its end; compilation, matches and checkpoints do not
+count. Then each player meets the base of its seed, and perfect play where the board has a solver.
 
 Runs that are there already are not made again: the command goes on where it was stopped. More variants
 are added as `--variant NAME FIELD=VALUE ...`.
@@ -16,7 +15,6 @@ import argparse
 import dataclasses
 import functools
 import itertools
-import json
 import os
 import queue
 import statistics
@@ -51,7 +49,7 @@ VARIANTS = {
     "adamw": ["learner.optimizer=adamw", "learner.learning_rate=1e-3"],
     "resnet": ["network.name=resnet"],
 }
-SOLVED = "connect_four", "hex:3", "tic_tac_toe"  # boards whose positions are solved fast enough
+SOLVED = "connect_four", "hex:3", "hex:4", "hex:5", "tic_tac_toe"  # boards whose positions are solved fast enough
 NUM_POSITIONS = 2000
 PILOT_ITERATIONS = 5  # whose median time counts
 
@@ -64,6 +62,7 @@ class Variant:
     flags: list[str]
     config: str
     folder: Path
+    pilots: Path  # the same for variants whose iterations take as long
 
     def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
         """Trains or resumes one run, as a process of its own on these cores of the machine; none: on all."""
@@ -79,25 +78,20 @@ class Variant:
         flags = [*self.flags, f"num_iterations={iterations}", "evaluation.every=0", f"checkpoint.every={iterations}"]
         return [f"--config.{flag}" for flag in flags]
 
-    def train_pilot(self, at_once: int, cores: set[int]) -> None:
-        """Measures the time of an iteration in which updates are made, where that is not known yet."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if self._pilot(at_once).exists():
-            return
+    def make_pilot(self, at_once: int, turn: int) -> Callable[[set[int]], None]:
+        """Returns the training after which the time of an iteration in which updates are made is known."""
         (setup,) = make_setups(commands.load_config(self.config, self.flags_for(10**6)))
-        run = self.folder / f"pilot_{at_once}"
-        self.train(run, 0, setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS, cores)
-        hours = [line["hours"] for line in read_metrics(run)][-PILOT_ITERATIONS - 1 :]
-        seconds = 3600 * statistics.median(later - earlier for earlier, later in itertools.pairwise(hours))
-        self._pilot(at_once).write_text(json.dumps({"seconds_per_iteration": seconds}))
+        iterations = setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS
+        return functools.partial(self.train, self._pilot(at_once, turn), 0, iterations)
 
     def count_iterations(self, effort: "Effort") -> int:
-        """Returns how many iterations fit into the time, by the pilot."""
-        pilot = json.loads(self._pilot(effort.at_once).read_text())
-        return round(60 * effort.minutes / pilot["seconds_per_iteration"])
+        """Returns how many iterations fit into the time, by the first pilot."""
+        hours = [line["hours"] for line in read_metrics(self._pilot(effort.at_once, 0))][-PILOT_ITERATIONS - 1 :]
+        seconds = 3600 * statistics.median(later - earlier for earlier, later in itertools.pairwise(hours))
+        return round(60 * effort.minutes / seconds)
 
-    def _pilot(self, at_once: int) -> Path:
-        return self.folder / f"pilot_{at_once}.json"
+    def _pilot(self, at_once: int, turn: int) -> Path:
+        return self.pilots / f"pilot_{at_once}_{turn}"
 
     def run(self, seed: int) -> Path:
         return self.folder / f"seed_{seed}"
@@ -149,22 +143,32 @@ class Effort:
 
 
 def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, test: Test, console: Console) -> Results:
-    """Trains what is not there yet, and measures; the first variant is the base. Prints after each seed."""
-    effort.share_out(functools.partial(variant.train_pilot, effort.at_once) for variant in variants)
+    """Trains what is not there yet, and measures; the first variant is the base."""
+    train_pilots(variants, effort)
     for variant in variants:
         console.print(f"{variant.name}: {variant.count_iterations(effort)} iterations")
-    results: Results = {variant.name: [] for variant in variants}
-    for seed in seeds:
-        effort.share_out(
-            functools.partial(variant.train, variant.run(seed), seed, variant.count_iterations(effort))
-            for variant in variants
-        )
-        base = load(variants[0].run(seed))
-        for variant in variants:
-            results[variant.name].append(measure(variant.run(seed), base, test))
-        title = f"{variants[0].config}, {effort.minutes:g} minutes each; by seed, and their mean"
-        console.print(report(results, title, test))
+    trainings = [
+        functools.partial(variant.train, variant.run(seed), seed, variant.count_iterations(effort))
+        for seed in seeds
+        for variant in variants
+    ]
+    effort.share_out(trainings)
+    bases = [load(variants[0].run(seed)) for seed in seeds]
+    results = {
+        variant.name: [measure(variant.run(seed), base, test) for seed, base in zip(seeds, bases)]
+        for variant in variants
+    }
+    title = f"{variants[0].config}, {effort.minutes:g} minutes each; by seed, and their mean"
+    console.print(report(results, title, test))
     return results
+
+
+def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
+    """Trains the pilots that are not there yet, each beside as many others as the runs are."""
+    pilots = list({variant.pilots: variant for variant in variants}.values())
+    missing = -len(pilots) % effort.at_once
+    turns = [(variant, 0) for variant in pilots] + [(pilots[0], i + 1) for i in range(missing)]
+    effort.share_out([variant.make_pilot(effort.at_once, turn) for variant, turn in turns])
 
 
 def measure(run: Path, base: Agent, test: Test) -> dict[str, float]:
@@ -214,7 +218,8 @@ def main() -> None:
     options = parser.parse_args()
     flags = {name: VARIANTS[name] for name in (BASE, *options.variants)}
     flags |= {name: fields for name, *fields in options.variant}
-    variants = [Variant(name, fields, options.config, options.workdir / name) for name, fields in flags.items()]
+    folders = {name: options.workdir / name for name in flags}
+    variants = [Variant(name, fields, options.config, folders[name], folders[name]) for name, fields in flags.items()]
     sharding.configure_cpu_devices(0)
     test = Test(options.games, options.simulations)
     effort = Effort(options.minutes, options.at_once)
