@@ -5,11 +5,11 @@
 1. The GAT is that of the config. Two ResNets with as many blocks oppose it: one as wide as gives it the number of the
    GAT's parameters, and one as wide as gives it the GAT's time for a batch of self-play on one device, a multiple of
    16. Rules, search, self-play, replay, losses, optimizer and schedule are the same.
-2. Tuning, alike for each of the three networks: the learning rate is that of the config, half of it, or twice,
+2. Tuning, alike for each of the networks: the learning rate is that of the config, half of it, or twice,
    whichever scores best after `--tuning_minutes` against the GAT at the config's own, at seed `--tuning_seed`, which no
    result uses.
-3. Each network trains `--minutes` with each seed, the seeds in the outer loop. The time is that of training alone: all
-   three have it, whatever number of games it gives them. `--at_once 2` trains two at a time, each on half of the cores.
+3. Each network trains `--minutes` with each seed, the seeds in the outer loop. The time is that of training alone:
+   all have it, whatever number of games it gives them. `--at_once 2` trains two at a time, each on half of the cores.
 4. Each ResNet meets the GAT of its seed in `--games` games from distinct openings, each with both colours, with
    `--simulations`. The GAT is ahead on this board if the upper end of a ResNet's 95 % interval over all seeds is below
    one half, and behind if the lower end is above. Shares of best moves are stated where the board is solved.
@@ -90,10 +90,10 @@ def match_widths(path: str, console: Console) -> dict[str, int]:
     *times, goal = median_seconds([*(resnets[width][1] for width in timed), evaluate])
     seconds = dict(zip(timed, times))
     same_time = min(FAST_WIDTHS, key=lambda width: abs(seconds[width] - goal))
-    widths = {"resnet_same_size": same_size, "resnet_same_time": same_time}
+    widths = {"the same size": same_size, "the same time": same_time}
     for name, width in widths.items():
         ratio = f"{resnets[width][0] / count:.2f} times the parameters, {seconds[width] / goal:.2f} times the time"
-        console.print(f"{name}: width {width}, {ratio} of the GAT")
+        console.print(f"resnet_{width}, for {name}: {ratio} of the GAT")
     return widths
 
 
@@ -115,7 +115,8 @@ def main() -> None:
     kept = options.workdir / "widths.json"  # a second start measures other times, and must take the same networks
     if not kept.exists():
         kept.write_text(json.dumps(match_widths(options.config, console)))
-    networks = {"gat": []} | {name: resnet_flags(width) for name, width in json.loads(kept.read_text()).items()}
+    widths = json.loads(kept.read_text()).values()
+    networks = {"gat": []} | {f"resnet_{width}": resnet_flags(width) for width in widths}  # one where both are the same
     rate = configure(options.config, []).learner.learning_rate
     tries = [
         Variant(

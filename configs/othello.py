@@ -1,4 +1,4 @@
-"""Othello 6x6 and 8x8 with one network.
+"""Othello 6x6 and 8x8 with one network, which comes with the package.
 
 python -m alphagat.main --config configs/othello.py --workdir runs/othello
 
@@ -11,17 +11,18 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(boards=("othello:6", "othello:8"), num_iterations=120)
+    config = Config(boards=("othello:6", "othello:8"), num_iterations=150)
     config.board_weights = (3.0, 1.0)
     config.final_board_weights = (0.0, 1.0)
     config.network.width = 48
+    config.network.owner_head = True
     config.search.num_simulations = 16
     config.selfplay.opening_plies = 12
     config.selfplay.plies_per_iteration = 8
     config.selfplay.max_plies = 66
     config.learner.batch_size = 256
     config.learner.average_decay = 0.99
-    config.evaluation.every = 60
+    config.evaluation.every = 75
     config.evaluation.num_simulations = 64
     config.evaluation.opponents = ("random", "mcts:100")
     return config
