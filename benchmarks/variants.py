@@ -85,10 +85,12 @@ class Variant:
         return functools.partial(self.train, self._pilot(at_once, turn), 0, iterations)
 
     def count_iterations(self, effort: "Effort") -> int:
-        """Returns how many iterations fit into the time, by the first pilot."""
-        hours = [line["hours"] for line in read_metrics(self._pilot(effort.at_once, 0))][-PILOT_ITERATIONS - 1 :]
-        seconds = 3600 * statistics.median(later - earlier for earlier, later in itertools.pairwise(hours))
-        return round(60 * effort.minutes / seconds)
+        """Returns how many iterations fit into the time, by the first pilot; those without updates are short."""
+        hours = [line["hours"] for line in read_metrics(self._pilot(effort.at_once, 0))]
+        seconds = [3600 * (later - earlier) for earlier, later in itertools.pairwise(hours)]
+        before = 3600 * hours[-PILOT_ITERATIONS - 2]
+        after = statistics.median(seconds[-PILOT_ITERATIONS:])
+        return len(hours) - PILOT_ITERATIONS - 1 + round((60 * effort.minutes - before) / after)
 
     def _pilot(self, at_once: int, turn: int) -> Path:
         return self.pilots / f"pilot_{at_once}_{turn}"
