@@ -7,8 +7,8 @@ drifts favours none. `--at_once 2` trains two at a time, each on half of the cor
 is measured first, so that each learning-rate schedule runs to its end; compilation, matches and checkpoints do not
 count. Then each player meets the base of its seed, and perfect play where the board has a solver.
 
-Runs that are there already are not made again: the command goes on where it was stopped. More variants
-are added as `--variant NAME FIELD=VALUE ...`.
+Runs that are there already are not made again: the command goes on where it was stopped. More variants are added as
+`--variant NAME FIELD=VALUE ...`; `--all boards=othello:6` changes what all have in common.
 """
 
 import argparse
@@ -40,14 +40,14 @@ from alphagat.training.setup import make_setups
 BASE = "base"
 VARIANTS = {
     BASE: [],
-    "average": ["learner.average_decay=0.99"],
+    "no_average": ["learner.average_decay=0"],
     "playout_cap": ["selfplay.full_search_fraction=0.25", "search.num_simulations=48", "selfplay.fast_simulations=8"],
     "surprise": ["selfplay.surprise_fraction=0.5"],
     "lambda": ["selfplay.value_lambda=0.9"],
     "no_opening": ["selfplay.opening_plies=0"],
     "puct": ["search.algorithm=puct"],
     "adamw": ["learner.optimizer=adamw", "learner.learning_rate=1e-3"],
-    "resnet": ["network.name=resnet"],
+    "owners": ["network.owner_head=True"],
 }
 SOLVED = "connect_four", "hex:3", "hex:4", "hex:5", "tic_tac_toe"  # boards whose positions are solved fast enough
 NUM_POSITIONS = 2000
@@ -213,15 +213,19 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10, help="of training, each (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--at_once", type=int, default=1, help="trainings at a time (default: %(default)s)")
-    parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=["average", "playout_cap", "surprise"])
+    parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=["playout_cap", "surprise", "lambda"])
     parser.add_argument("--variant", nargs="+", action="append", default=[], metavar=("NAME", "FIELD=VALUE"))
+    parser.add_argument("--all", nargs="+", default=[], metavar="FIELD=VALUE", help="of every variant, the base too")
     parser.add_argument("--games", type=int, default=400, help="against the base, per seed (default: %(default)s)")
     parser.add_argument("--simulations", type=int, default=64, help="in these games (default: %(default)s)")
     options = parser.parse_args()
     flags = {name: VARIANTS[name] for name in (BASE, *options.variants)}
     flags |= {name: fields for name, *fields in options.variant}
     folders = {name: options.workdir / name for name in flags}
-    variants = [Variant(name, fields, options.config, folders[name], folders[name]) for name, fields in flags.items()]
+    variants = [
+        Variant(name, options.all + fields, options.config, folders[name], folders[name])
+        for name, fields in flags.items()
+    ]
     sharding.configure_cpu_devices(0)
     test = Test(options.games, options.simulations)
     effort = Effort(options.minutes, options.at_once)

@@ -10,7 +10,7 @@ from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import random_player
 from alphagat.training import weights
 
-BOARDS = {"hex": ("hex:4", "hex:6"), "connect_four": ("connect_four",)}
+BOARDS = {"hex": ("hex:4", "hex:6"), "connect_four": ("connect_four",), "othello": ("othello:6", "othello:8")}
 NAMES = weights.shipped_names()
 
 
@@ -49,4 +49,4 @@ def test_a_match_knows_it_as_shipped(capsys, monkeypatch):
     assert match.run(["shipped", "random", "--board", "hex:3", "--games", "4", "--simulations", "2"]) == 0
     assert "hex:3, 4 games" in capsys.readouterr().out
     assert match.run(["shipped", "random", "--board", "go:5", "--games", "4"]) == 2
-    assert "no network for go:5 comes with the package, only connect_four, hex" in capsys.readouterr().err
+    assert "no network for go:5 comes with the package, only connect_four, hex, othello" in capsys.readouterr().err

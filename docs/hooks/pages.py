@@ -30,6 +30,7 @@ SOURCES = {
     "networks/index.md": Source("alphagat/weights/README.md"),
     "networks/hex.md": Source("alphagat/weights/hex.md"),
     "networks/connect_four.md": Source("alphagat/weights/connect_four.md"),
+    "networks/othello.md": Source("alphagat/weights/othello.md"),
     "changelog.md": Source("CHANGELOG.md"),
     "contributing.md": Source("CONTRIBUTING.md"),
     "LICENSE.txt": Source("LICENSE"),
