@@ -8,7 +8,7 @@ from alphagat import commands
 EXAMPLES = """\
 A and B are each a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat.export, shipped (the
 network that comes with the package), random, mcts:N (plain Monte-Carlo tree search), solver (perfect play, in
-connect_four, tic_tac_toe and hex up to 5x5), gtp:COMMAND or uci:COMMAND.
+connect_four, tic_tac_toe and hex up to 5x5), gtp:COMMAND, uci:COMMAND or pgx:FILE (a baseline of Pgx, for its boards).
 
 examples:
   python -m alphagat.match runs/c4 mcts:1000 --games 200

@@ -140,10 +140,13 @@ class PgxGame(base.Game):
         # Strips weak types, so that a state has one type however it came about.
         return jax.tree.map(lambda new, old: jax.lax.convert_element_type(new, old.dtype), after, state)
 
-    def observe(self, state: PgxState) -> base.Features:
+    def pgx_observation(self, state: PgxState) -> jax.Array:
+        """Returns `[rows, columns, channels]`, what Pgx's own networks see."""
         with jax.numpy_rank_promotion("allow"):
-            observation = self._env.observe(self._full(state))
-        cells = observation.reshape(-1, self.num_features).astype(jnp.float32)
+            return self._env.observe(self._full(state))
+
+    def observe(self, state: PgxState) -> base.Features:
+        cells = self.pgx_observation(state).reshape(-1, self.num_features).astype(jnp.float32)
         return base.Features(nodes=jnp.pad(cells, ((0, self.topology.num_nodes - len(cells)), (0, 0))))
 
     def render(self, state: PgxState) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from alphagat.errors import UserError
 from alphagat.evaluation.gtp import GtpEngine
 from alphagat.evaluation.perfect import SOLVER_BOARDS, SolverEngine
+from alphagat.evaluation.pgx_model import pgx_model_player
 from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.positions import Engine
 from alphagat.evaluation.uci import UciEngine
@@ -17,7 +18,7 @@ from alphagat.training.run_folder import CONFIG_FILE, read_config
 
 KINDS = (
     "a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat.export, shipped, random, mcts:N, "
-    "solver, gtp:COMMAND, uci:COMMAND"
+    "solver, gtp:COMMAND, uci:COMMAND, pgx:FILE"
 )
 
 
@@ -42,7 +43,7 @@ def make_contender(
     """Makes the player of that name.
 
     Args:
-      num_simulations: of a trained player; None: as in its run's own evaluations.
+      num_simulations: of a trained player; None: as in its run's own evaluations, none of a model of Pgx.
       seed: of an exact player's choice among equal moves.
 
     Raises:
@@ -55,6 +56,8 @@ def make_contender(
         return GtpEngine(game, argument, limits.seconds)
     if kind == "uci":
         return UciEngine(game, argument, limits.seconds, limits.nodes, limits.options)
+    if kind == "pgx":
+        return pgx_model_player(game, Path(argument), num_simulations)
     if name == "solver" and game.name in SOLVER_BOARDS:
         return SolverEngine(game, seed)
     if (agent := load_agent(name, game.name)) is not None:

@@ -1,0 +1,75 @@
+"""Pgx's baseline models as players of the boards `pgx:NAME`.
+
+Pgx keeps them as pickles, which nothing here loads. A program of `jax.export` holds the same function, and is read
+without running code of its maker; `docs/guides/evaluate.md` tells how to make one.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import export
+
+from alphagat.errors import UserError
+from alphagat.evaluation.players import Player, search_player
+from alphagat.games.base import Game
+from alphagat.games.pgx_adapter import PgxGame
+from alphagat.search import Evaluation, Evaluator, make_search
+from alphagat.search.tree import mask_illegal
+
+
+def pgx_model_player(game: Game, file: Path, num_simulations: int | None) -> Player:
+    """Makes the player of a model, which maps observations `[B, rows, columns, channels]` to logits `[B, A]` and values
+    `[B]` for the player to move.
+
+    Args:
+      num_simulations: of a Gumbel search over the model; None: it plays the move that its policy likes best.
+
+    Raises:
+      UserError: the file is no such program, or not one for this board.
+    """
+    evaluate = load_evaluator(game, file)
+    if num_simulations is None:
+        return Player(f"pgx:{file.name}", lambda params, key, states: _likeliest(evaluate, states))
+    search = make_search(
+        game, evaluate, algorithm="gumbel", num_simulations=num_simulations, explore=False, value_scale=1.0
+    )
+    return search_player(f"pgx:{file.name}, {num_simulations} simulations", search, None)
+
+
+def load_evaluator(game: Game, file: Path) -> Evaluator:
+    """Reads a model; its evaluator takes no parameters. Raises UserError as `pgx_model_player` does."""
+    if not isinstance(game, PgxGame):
+        raise UserError(f"player 'pgx:{file}': {game.name} is no board of Pgx; name one, such as --board pgx:othello")
+    try:
+        program = export.deserialize(bytearray(file.read_bytes()))
+    except OSError as error:
+        raise UserError(f"player 'pgx:{file}': the file cannot be read: {error.strerror}") from error
+    except Exception as error:  # whatever the parser of a damaged file meets
+        raise UserError(f"player 'pgx:{file}': the file is no program of jax.export") from error
+    _check_shapes(game, file, program)
+    (observations,) = program.in_avals
+
+    def evaluate(params: Any, states: Any) -> Evaluation:
+        del params
+        seen = jax.vmap(game.pgx_observation)(states).astype(observations.dtype)
+        return Evaluation(*(output.astype(jnp.float32) for output in program.call(seen)))
+
+    return evaluate
+
+
+def _check_shapes(game: PgxGame, file: Path, program: export.Exported) -> None:
+    """Raises UserError where a program is not from a free number of observations to logits and values."""
+    found = [each.shape for each in (*program.in_avals, *program.out_avals)]
+    wanted = [(*game.board[:2], game.num_features), (game.num_actions,), ()]
+    batches = {str(shape[0]) for shape in found if shape}
+    if [shape[1:] for shape in found] != wanted or len(batches) != 1 or batches.pop().isdigit():
+        raise UserError(
+            f"player 'pgx:{file}': the program's shapes are {', '.join(map(str, found))}; {game.name} needs "
+            f"{', '.join(str(('b', *shape)) for shape in wanted)} with any number b"
+        )
+
+
+def _likeliest(evaluate: Evaluator, states: Any) -> jax.Array:
+    return mask_illegal(evaluate(None, states).prior_logits, states).argmax(axis=-1).astype(jnp.int32)
