@@ -15,6 +15,7 @@ import argparse
 import dataclasses
 import functools
 import itertools
+import json
 import os
 import queue
 import statistics
@@ -33,7 +34,6 @@ from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.statistics import wilson_interval
-from alphagat.training.agent import Agent
 from alphagat.training.metrics import read_metrics
 from alphagat.training.setup import make_setups
 
@@ -155,9 +155,8 @@ def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, t
         for variant in variants
     ]
     effort.share_out(trainings)
-    bases = [load(variants[0].run(seed)) for seed in seeds]
     results = {
-        variant.name: [measure(variant.run(seed), base, test) for seed, base in zip(seeds, bases)]
+        variant.name: [measured(variant.run(seed), variants[0].run(seed), test) for seed in seeds]
         for variant in variants
     }
     title = f"{variants[0].config}, {effort.minutes:g} minutes each; by seed, and their mean"
@@ -173,19 +172,28 @@ def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
     effort.share_out([variant.make_pilot(effort.at_once, turn) for variant, turn in turns])
 
 
-def measure(run: Path, base: Agent, test: Test) -> dict[str, float]:
+def measured(run: Path, base: Path, test: Test) -> dict[str, float]:
+    """Returns what `measure` says, and keeps it beside the run."""
+    kept = run / f"measured_{test.games}_{test.simulations}.json"
+    if not kept.exists():
+        kept.write_text(json.dumps(measure(run, base, test)))
+    return json.loads(kept.read_text())
+
+
+def measure(run: Path, base: Path, test: Test) -> dict[str, float]:
     """Returns what the player of a run knows of perfect play, and its score against the base of the same seed."""
-    agent = load(run)
-    game, search, found = agent.game, agent.search(test.simulations), {}
+    agent, line = load(run), read_metrics(run)[-1]
+    game, search = agent.game, agent.search(test.simulations)
+    found = {"minutes": 60 * line["hours"], "frames": line["frames"], "score": 0.5}
     if game.name in SOLVED:
         oracle = OracleTest(make_oracle(game, NUM_POSITIONS, 0), agent.evaluator, search)
         shares = oracle.play(agent.params, jax.random.key(0))
-        found = {name: shares[name] for name in ("best_move", "best_move_search", "value_sign")}
-    players = agent.player(test.simulations), base.player(test.simulations)
-    openings = distinct_openings(game, test.games // 2, 0)
-    found["score"] = play_match(game, *players, openings, jax.random.key(0), sharding.make_mesh(0)).score
-    line = read_metrics(run)[-1]
-    return found | {"minutes": 60 * line["hours"], "frames": line["frames"]}
+        found |= {name: shares[name] for name in ("best_move", "best_move_search", "value_sign")}
+    if run != base:
+        players = agent.player(test.simulations), load(base).player(test.simulations)
+        openings = distinct_openings(game, test.games // 2, 0)
+        found["score"] = play_match(game, *players, openings, jax.random.key(0), sharding.make_mesh(0)).score
+    return found
 
 
 def report(results: Results, title: str, test: Test) -> Table:
