@@ -1,4 +1,4 @@
-"""One network for Hex of any size: trained on 4x4, 5x5 and 7x7.
+"""One network for Hex of any size: trained on 4x4, 5x5 and 7x7, as the one that comes with the package was at first.
 
 python -m alphagat.main --config configs/hex.py --workdir runs/hex
 
@@ -9,7 +9,7 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(boards=("hex:4", "hex:5", "hex:7"), num_iterations=220)
+    config = Config(boards=("hex:4", "hex:5", "hex:7"), num_iterations=400)
     config.board_weights = (1.0, 4.0, 1.0)
     config.final_board_weights = (1.0, 4.0, 8.0)
     config.network.width = 48
@@ -18,7 +18,7 @@ def get_config() -> Config:
     config.selfplay.opening_plies = 2
     config.learner.batch_size = 256
     config.learner.average_decay = 0.99
-    config.evaluation.every = 110
+    config.evaluation.every = 200
     config.evaluation.num_simulations = 64
     config.evaluation.opponents = ("random", "mcts:100")
     return config
