@@ -3,9 +3,10 @@
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from alphagat.graphs.topology import Topology
-from alphagat.networks.heads import at_least_float32, value_output
+from alphagat.networks.heads import at_least_float32, take_distinct, value_output
 from alphagat.networks.values import Support
 
 
@@ -42,11 +43,35 @@ class ResidualNetwork(nn.Module):
         for i in range(self.num_blocks):
             hidden = make_block(self.dtype, name=f"block_{i}")(hidden)
         hidden = nn.relu(nn.LayerNorm(dtype=self.dtype, name="norm")(hidden))
-        policy = nn.relu(nn.Dense(2, dtype=self.dtype, name="policy_conv")(hidden)).reshape(batch_size, -1)
         value = nn.relu(nn.Dense(1, dtype=self.dtype, name="value_conv")(hidden)).reshape(batch_size, -1)
         value = nn.relu(nn.Dense(self.width, dtype=self.dtype, name="value_hidden")(value))
-        prior_logits = nn.Dense(self.topology.num_actions, name="policy_logits")(at_least_float32(policy))
+        prior_logits = GridPolicyHead(self.topology, self.dtype, name="policy")(hidden)
         return prior_logits, value_output(value, self.value_support)
+
+
+class GridPolicyHead(nn.Module):
+    """Scores actions as AlphaGo Zero did, by one linear map from two channels of all cells (Silver et al. 2017);
+    where they are moves from cell to cell, as AlphaZero did in chess: one plane per step, read at the cell that it
+    starts from (Silver et al. 2018, methods, "Representation").
+
+    Call: hidden `[B, rows, columns, D]` -> prior logits `[B, A]` float32.
+    """
+
+    topology: Topology
+    dtype: jnp.dtype
+
+    @nn.compact
+    def __call__(self, hidden: jax.Array) -> jax.Array:
+        batch_size, rows, columns, width = hidden.shape
+        senders, receivers = self.topology.action_senders, self.topology.action_receivers
+        if (senders == receivers).all() or max(senders.max(), receivers.max()) >= rows * columns:
+            cells = nn.relu(nn.Dense(2, dtype=self.dtype, name="conv")(hidden)).reshape(batch_size, -1)
+            return nn.Dense(self.topology.num_actions, name="logits")(at_least_float32(cells))
+        steps = [receivers // columns - senders // columns, receivers % columns - senders % columns]
+        kinds, plane = np.unique([*steps, self.topology.action_kinds], axis=1, return_inverse=True)
+        hidden = nn.relu(Convolution(width, self.dtype, name="conv")(hidden))
+        planes = nn.Dense(kinds.shape[1], name="planes")(at_least_float32(hidden))
+        return take_distinct(planes.reshape(batch_size, -1), senders * kinds.shape[1] + plane.reshape(-1))
 
 
 class ResidualBlock(nn.Module):

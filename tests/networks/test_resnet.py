@@ -27,7 +27,7 @@ def make(name: str):
     return game, network, states, nodes, params
 
 
-@pytest.mark.parametrize("name", ["connect_four", "hex:3"])
+@pytest.mark.parametrize("name", ["connect_four", "hex:3", "breakthrough:5"])
 def test_shapes_and_gradients(name: str):
     game, network, _, nodes, params = make(name)
     noisy = nodes + jax.random.normal(jax.random.key(2), nodes.shape)
@@ -66,6 +66,26 @@ def test_each_example_is_read_alone():
     alone_logits, alone_value = apply(params, others)
     np.testing.assert_allclose(alone_logits[:1], logits[:1], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(alone_value[:1], value[:1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "num_planes"), [("breakthrough:5", 3), ("gardner_chess", 8 * 4 + 8 + 9)])
+def test_a_move_is_read_at_its_first_cell_from_the_plane_of_its_step(name: str, num_planes: int):
+    game, network, _, nodes, params = make(name)
+    noisy = nodes + jax.random.normal(jax.random.key(2), nodes.shape)
+    (logits, _), seen = network.apply(params, noisy, capture_intermediates=lambda module, _: module.name == "planes")
+    (planes,) = seen["intermediates"]["policy"]["planes"]["__call__"]
+    rows, columns = game.topology.grid_shape
+    assert planes.shape == (3, rows, columns, num_planes)
+    by_step = {}
+    for action, (sender, receiver, kind) in enumerate(
+        zip(game.topology.action_senders, game.topology.action_receivers, game.topology.action_kinds)
+    ):
+        (row, column), (to_row, to_column) = divmod(int(sender), columns), divmod(int(receiver), columns)
+        (plane,) = np.flatnonzero(np.asarray(planes[0, row, column] == logits[0, action]))
+        np.testing.assert_array_equal(logits[:, action], planes[:, row, column, plane])
+        by_step.setdefault((to_row - row, to_column - column, int(kind)), set()).add(int(plane))
+    assert all(len(found) == 1 for found in by_step.values())
+    assert len({*map(tuple, by_step.values())}) == len(by_step) == num_planes
 
 
 @pytest.mark.parametrize("backend", ["cpu", "gpu"])
