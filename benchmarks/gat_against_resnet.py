@@ -2,17 +2,17 @@
 
     python benchmarks/gat_against_resnet.py --config configs/connect_four.py --workdir runs/gat_against_resnet
 
-1. The GAT is that of the config. Two ResNets with as many blocks oppose it: one as wide as gives it the number of the
-   GAT's parameters, and one as wide as gives it the GAT's time for a batch of self-play on one device, a multiple of
-   16. Rules, search, self-play, replay, losses, optimizer and schedule are the same.
-2. Tuning, alike for each of the networks: the learning rate is that of the config, half of it, or twice,
-   whichever scores best after `--tuning_minutes` against the GAT at the config's own, at seed `--tuning_seed`, which no
-   result uses.
-3. Each network trains `--minutes` with each seed, the seeds in the outer loop. The time is that of training alone:
-   all have it, whatever number of games it gives them. `--at_once 2` trains two at a time, each on half of the cores.
+1. The GAT is that of the config. Two ResNets with as many blocks oppose it, or one if they are the same: one as wide as
+   gives it the number of the GAT's parameters, and one as wide as gives it the GAT's time for a batch of self-play on
+   one device, a multiple of 16. Rules, search, self-play, replay, losses, optimizer and schedule are the same.
+2. Tuning, alike for each network: the learning rate is that of the config, half of it, or twice, whichever scores best
+   after `--tuning_minutes` against the GAT at the config's own, at seed `--tuning_seed`, which no result uses.
+3. Each network trains `--minutes` with each seed, the seeds in the outer loop. The time is that of training alone: all
+   have it, whatever number of games it gives them. `--at_once 2` trains two at a time, each on half of the cores.
 4. Each ResNet meets the GAT of its seed in `--games` games from distinct openings, each with both colours, with
-   `--simulations`. The GAT is ahead on this board if the upper end of a ResNet's 95 % interval over all seeds is below
-   one half, and behind if the lower end is above. Shares of best moves are stated where the board is solved.
+   `--simulations`. The GAT is ahead of it on this board if the ResNet scores less than one half with every seed, and
+   the upper end of its 95 % interval over all games is below one half; behind, if the opposite holds. Shares of best
+   moves are stated where the board is solved.
 5. The result is published whichever way it goes, with every seed.
 
 Runs that are there already are not made again: the command goes on where it was stopped.
@@ -35,6 +35,7 @@ from variants import Effort, Test, Variant, compare
 from alphagat import commands, sharding
 from alphagat.config import Config
 from alphagat.games import make_game
+from alphagat.training.files import write_atomically
 from alphagat.training.setup import make_configured_network, make_params
 
 WIDTHS = range(16, 193, 4)
@@ -114,30 +115,22 @@ def main() -> None:
     options.workdir.mkdir(parents=True, exist_ok=True)
     kept = options.workdir / "widths.json"  # a second start measures other times, and must take the same networks
     if not kept.exists():
-        kept.write_text(json.dumps(match_widths(options.config, console)))
+        write_atomically(kept, json.dumps(match_widths(options.config, console)))
     widths = json.loads(kept.read_text()).values()
     networks = {"gat": []} | {f"resnet_{width}": resnet_flags(width) for width in widths}  # one where both are the same
     rate = configure(options.config, []).learner.learning_rate
-    tries = [
-        Variant(
-            f"{name}_{factor:g}", [*flags, f"learner.learning_rate={rate * factor:g}"], options.config, folder, pilots
-        )
-        for name, flags in networks.items()
-        for factor in FACTORS
-        for pilots in [options.workdir / name]
-        for folder in [options.workdir / "tuning" / f"{name}_{factor:g}"]
-    ]
+
+    def variant(network: str, factor: float, name: str, folder: Path) -> Variant:
+        flags = [*networks[network], f"learner.learning_rate={rate * factor:g}"]
+        return Variant(name, flags, options.config, folder, pilots=options.workdir / network)
+
+    names = {(network, factor): f"{network}_{factor:g}" for network in networks for factor in FACTORS}
+    tries = [variant(*key, name, options.workdir / "tuning" / name) for key, name in names.items()]
     found = compare(tries, [options.tuning_seed], Effort(options.tuning_minutes, options.at_once), test, console)
-    best = {
-        name: max(
-            (each for each in tries if each.name.startswith(f"{name}_")), key=lambda each: found[each.name][0]["score"]
-        )
-        for name in networks
-    }
-    final = [
-        Variant(name, each.flags, options.config, options.workdir / name, each.pilots) for name, each in best.items()
-    ]
-    console.print("learning rates:", {name: each.flags[-1].partition("=")[2] for name, each in best.items()})
+    scores = {key: found[name][0].get("score", 0.5) for key, name in names.items()}  # the base has no score
+    best = {network: max(FACTORS, key=lambda factor: scores[network, factor]) for network in networks}
+    console.print("learning rates:", {network: rate * factor for network, factor in best.items()})
+    final = [variant(network, factor, network, options.workdir / network) for network, factor in best.items()]
     compare(final, range(options.seeds), Effort(options.minutes, options.at_once), test, console)
 
 

@@ -8,7 +8,8 @@ is measured first, so that each learning-rate schedule runs to its end; compilat
 count. Then each player meets the base of its seed, and perfect play where the board has a solver.
 
 Runs that are there already are not made again: the command goes on where it was stopped. More variants are added as
-`--variant NAME FIELD=VALUE ...`; `--all boards=othello:6` changes what all have in common.
+`--variant NAME FIELD=VALUE ...`; `--all boards=othello:6 "board_weights=()" "final_board_weights=()"` changes what all
+have in common. The interval of a score is that of all games of all seeds, whose own scores stand beside it.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.statistics import wilson_interval
+from alphagat.training.files import write_atomically
 from alphagat.training.metrics import read_metrics
 from alphagat.training.setup import make_setups
 
@@ -47,7 +49,7 @@ VARIANTS = {
     "no_opening": ["selfplay.opening_plies=0"],
     "puct": ["search.algorithm=puct"],
     "adamw": ["learner.optimizer=adamw", "learner.learning_rate=1e-3"],
-    "owners": ["network.owner_head=True"],
+    "no_owners": ["network.owner_head=False"],
 }
 SOLVED = "connect_four", "hex:3", "hex:4", "hex:5", "tic_tac_toe"  # boards whose positions are solved fast enough
 NUM_POSITIONS = 2000
@@ -62,7 +64,7 @@ class Variant:
     flags: list[str]
     config: str
     folder: Path
-    pilots: Path  # the same for variants whose iterations take as long
+    pilots: Path  # the same for variants that differ in the learning rate only
 
     def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
         """Trains or resumes one run, as a process of its own on these cores of the machine; none: on all."""
@@ -80,17 +82,19 @@ class Variant:
 
     def make_pilot(self, at_once: int, turn: int) -> Callable[[set[int]], None]:
         """Returns the training after which the time of an iteration in which updates are made is known."""
-        (setup,) = make_setups(commands.load_config(self.config, self.flags_for(10**6)))
+        setup = make_setups(commands.load_config(self.config, self.flags_for(10**6)))[0]
         iterations = setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS
-        return functools.partial(self.train, self._pilot(at_once, turn), 0, iterations)
+        run = self._pilot(at_once, turn)
+        if len(read_metrics(run)) >= iterations:
+            return lambda cores: None
+        return functools.partial(self.train, run, 0, iterations)
 
     def count_iterations(self, effort: "Effort") -> int:
         """Returns how many iterations fit into the time, by the first pilot; those without updates are short."""
-        hours = [line["hours"] for line in read_metrics(self._pilot(effort.at_once, 0))]
-        seconds = [3600 * (later - earlier) for earlier, later in itertools.pairwise(hours)]
-        before = 3600 * hours[-PILOT_ITERATIONS - 2]
-        after = statistics.median(seconds[-PILOT_ITERATIONS:])
-        return len(hours) - PILOT_ITERATIONS - 1 + round((60 * effort.minutes - before) / after)
+        times = [0.0, *(3600 * line["hours"] for line in read_metrics(self._pilot(effort.at_once, 0)))]
+        num_before = len(times) - 2 - PILOT_ITERATIONS
+        seconds = statistics.median(later - earlier for earlier, later in itertools.pairwise(times[num_before + 1 :]))
+        return num_before + round((60 * effort.minutes - times[num_before]) / seconds)
 
     def _pilot(self, at_once: int, turn: int) -> Path:
         return self.pilots / f"pilot_{at_once}_{turn}"
@@ -166,17 +170,21 @@ def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, t
 
 def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
     """Trains the pilots that are not there yet, each beside as many others as the runs are."""
-    pilots = list({variant.pilots: variant for variant in variants}.values())
+    first: dict[Path, Variant] = {}
+    for variant in variants:
+        first.setdefault(variant.pilots, variant)
+    pilots = list(first.values())
     missing = -len(pilots) % effort.at_once
     turns = [(variant, 0) for variant in pilots] + [(pilots[0], i + 1) for i in range(missing)]
     effort.share_out([variant.make_pilot(effort.at_once, turn) for variant, turn in turns])
 
 
 def measured(run: Path, base: Path, test: Test) -> dict[str, float]:
-    """Returns what `measure` says, and keeps it beside the run."""
-    kept = run / f"measured_{test.games}_{test.simulations}.json"
+    """Returns what `measure` says of the latest checkpoints, and keeps it beside the run."""
+    trained = "_".join(str(len(read_metrics(each))) for each in (run, base))
+    kept = run / f"measured_{trained}_{test.games}_{test.simulations}.json"
     if not kept.exists():
-        kept.write_text(json.dumps(measure(run, base, test)))
+        write_atomically(kept, json.dumps(measure(run, base, test)))
     return json.loads(kept.read_text())
 
 
@@ -184,7 +192,7 @@ def measure(run: Path, base: Path, test: Test) -> dict[str, float]:
     """Returns what the player of a run knows of perfect play, and its score against the base of the same seed."""
     agent, line = load(run), read_metrics(run)[-1]
     game, search = agent.game, agent.search(test.simulations)
-    found = {"minutes": 60 * line["hours"], "frames": line["frames"], "score": 0.5}
+    found = {"minutes": 60 * line["hours"], "frames": line["frames"]}
     if game.name in SOLVED:
         oracle = OracleTest(make_oracle(game, NUM_POSITIONS, 0), agent.evaluator, search)
         shares = oracle.play(agent.params, jax.random.key(0))
@@ -201,8 +209,10 @@ def report(results: Results, title: str, test: Test) -> Table:
     for name, found in results.items():
         cells = [_column(found, key) for key in ("best_move", "best_move_search", "value_sign")]
         minutes, frames = (statistics.mean(each[key] for each in found) for key in ("minutes", "frames"))
-        low, high = wilson_interval(statistics.mean(each["score"] for each in found), test.games * len(found))
-        score = f"{_column(found, 'score')} [{low:.3f}, {high:.3f}]"
+        score = BASE
+        if "score" in found[0]:
+            low, high = wilson_interval(statistics.mean(each["score"] for each in found), test.games * len(found))
+            score = f"{_column(found, 'score')} [{low:.3f}, {high:.3f}]"
         table.add_row(name, f"{minutes:.1f}", f"{frames / 1000:.0f} k", *cells, score)
     return table
 

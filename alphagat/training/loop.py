@@ -122,6 +122,7 @@ def _train(
             report.say(matches.before(start.state))
         run = _Run(config, programs, matches, checkpoints, report, profiler)
         state = run.evaluate_late(start.state, start.iteration) if owed else start.state
+        report.start_clock()
         run.iterate(state, start.iteration)
         if outlet:
             outlet.display.finish(closing_lines(setups[0].game, folder, config.num_iterations))

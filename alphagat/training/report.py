@@ -55,7 +55,7 @@ class Report:
         self._boards = [setup.game.name for setup in setups]
         self._outlet = outlet
         self._seconds = hours * 3600
-        self._ready = time.perf_counter()
+        self.start_clock()
         self._pending: tuple[int, int, Metrics, Audit | None] | None = None
         self._measured: dict[str, float] = {}
         self._scores: dict[str, float] = {}
@@ -70,6 +70,10 @@ class Report:
         """
         self.flush()
         self._pending = iteration, board, metrics, audit
+
+    def start_clock(self) -> None:
+        """Counts time from now on: what came before, as compilation does, is not training."""
+        self._ready = time.perf_counter()
 
     def say(self, *lines: str) -> None:
         """Shows lines to who watches the run."""
@@ -91,14 +95,13 @@ class Report:
         self._scores = scores
         if self._outlet is not None:
             self._scores = scores | self._outlet.ratings.add(self._measured | scores)
-        self._ready = time.perf_counter()
+        self.start_clock()
 
     def add_late_scores(self, iteration: int, scores: dict[str, float]) -> None:
         """Takes the evaluation of an iteration that was written before the run was interrupted."""
         if self._outlet is not None:
             rated = self._outlet.ratings.add({"iteration": float(iteration)} | scores)
             self._outlet.writer.amend(iteration, scores | rated)
-        self._ready = time.perf_counter()
 
     def flush(self) -> None:
         """Writes and shows the iteration that was added last. Raises as `add` does."""
