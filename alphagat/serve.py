@@ -8,7 +8,7 @@ from alphagat.errors import UserError
 
 MAX_PORT, MAX_SIMULATIONS = 65_535, 4_096
 EXAMPLES = """\
-Without --workdir the networks play that come with the package: Connect Four and Hex of any size.
+Without --workdir the networks play that come with the package: Connect Four, and Hex and Othello of any size.
 
 examples:
   python -m alphagat.serve

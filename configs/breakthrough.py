@@ -2,8 +2,8 @@
 
 python -m alphagat.main --config configs/breakthrough.py --workdir runs/breakthrough
 
-The longest game has 85 plies, and every position would wait that long for its target, but of 2,000 random games the
-longest had 56: games are cut there, which is a draw.
+The longest game has 85 plies, and every position would wait that long for its target. Games are cut after 56, which is
+a draw: none of 2,000 random games was longer, and players that have learned take 17 to 28 on average.
 """
 
 from alphagat.config import Config

@@ -49,6 +49,12 @@ def load_evaluator(game: Game, file: Path) -> Evaluator:
     except Exception as error:  # whatever the parser of a damaged file meets
         raise UserError(f"player 'pgx:{file}': the file is no program of jax.export") from error
     _check_shapes(game, file, program)
+    platforms = [name.replace("cuda", "gpu") for name in program.platforms]
+    if jax.default_backend() not in platforms:
+        raise UserError(
+            f"player 'pgx:{file}': the program runs on {', '.join(platforms)} only; export it with "
+            "platforms=('cpu', 'cuda')"
+        )
     (observations,) = program.in_avals
 
     def evaluate(params: Any, states: Any) -> Evaluation:
@@ -63,7 +69,7 @@ def _check_shapes(game: PgxGame, file: Path, program: export.Exported) -> None:
     """Raises UserError where a program is not from a free number of observations to logits and values."""
     found = [each.shape for each in (*program.in_avals, *program.out_avals)]
     wanted = [(*game.board[:2], game.num_features), (game.num_actions,), ()]
-    batches = {str(shape[0]) for shape in found if shape}
+    batches = {str(shape[0]) if shape else "1" for shape in found}
     if [shape[1:] for shape in found] != wanted or len(batches) != 1 or batches.pop().isdigit():
         raise UserError(
             f"player 'pgx:{file}': the program's shapes are {', '.join(map(str, found))}; {game.name} needs "

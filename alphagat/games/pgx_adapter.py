@@ -143,7 +143,7 @@ class PgxGame(base.Game):
     def pgx_observation(self, state: PgxState) -> jax.Array:
         """Returns `[rows, columns, channels]`, what Pgx's own networks see."""
         with jax.numpy_rank_promotion("allow"):
-            return self._env.observe(self._full(state))
+            return self._full(state).observation
 
     def observe(self, state: PgxState) -> base.Features:
         cells = self.pgx_observation(state).reshape(-1, self.num_features).astype(jnp.float32)

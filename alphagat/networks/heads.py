@@ -25,9 +25,16 @@ class PolicyHead(nn.Module):
         return at_least_float32(self._pair_logits(nodes))
 
     def _node_logits(self, nodes: jax.Array) -> jax.Array:
-        receivers = select_nodes(nodes, self.topology.action_receivers)
-        hidden = nn.Dense(nodes.shape[-1], dtype=self.dtype, name="receiver")(receivers)
-        return nn.Dense(1, dtype=self.dtype, name="logit")(nn.silu(hidden))[..., 0]
+        """Scores the nodes that are actions, or, where several kinds live at a node, all nodes once per kind."""
+        num_kinds = len(self.topology.vocabulary.action_kinds)
+        if num_kinds == 1:
+            nodes = select_nodes(nodes, self.topology.action_receivers)
+        hidden = nn.Dense(nodes.shape[-1], dtype=self.dtype, name="receiver")(nodes)
+        scores = nn.Dense(num_kinds, dtype=self.dtype, name="logit")(nn.silu(hidden))
+        if num_kinds == 1:
+            return scores[..., 0]
+        places = self.topology.action_receivers * num_kinds + self.topology.action_kinds
+        return take_distinct(scores.reshape(len(scores), -1), places)
 
     def _pair_logits(self, nodes: jax.Array) -> jax.Array:
         """Scores all pairs of nodes by query and key, once per kind of action, and takes those that are actions."""

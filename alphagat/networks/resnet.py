@@ -50,9 +50,9 @@ class ResidualNetwork(nn.Module):
 
 
 class GridPolicyHead(nn.Module):
-    """Scores actions as AlphaGo Zero did, by one linear map from two channels of all cells (Silver et al. 2017);
-    where they are moves from cell to cell, as AlphaZero did in chess: one plane per step, read at the cell that it
-    starts from (Silver et al. 2018, methods, "Representation").
+    """Scores actions as AlphaGo Zero did, by one linear map from two channels of all cells (Silver et al. 2017); where
+    several live at a cell, as AlphaZero did in chess: one plane per step and kind, read at the cell that a move starts
+    from (Silver et al. 2018, methods, "Representation").
 
     Call: hidden `[B, rows, columns, D]` -> prior logits `[B, A]` float32.
     """
@@ -64,14 +64,15 @@ class GridPolicyHead(nn.Module):
     def __call__(self, hidden: jax.Array) -> jax.Array:
         batch_size, rows, columns, width = hidden.shape
         senders, receivers = self.topology.action_senders, self.topology.action_receivers
-        if (senders == receivers).all() or max(senders.max(), receivers.max()) >= rows * columns:
+        steps = [receivers // columns - senders // columns, receivers % columns - senders % columns]
+        moves, plane = np.unique([*steps, self.topology.action_kinds], axis=1, return_inverse=True)
+        num_planes = moves.shape[1]
+        if num_planes == 1 or max(senders.max(), receivers.max()) >= rows * columns:
             cells = nn.relu(nn.Dense(2, dtype=self.dtype, name="conv")(hidden)).reshape(batch_size, -1)
             return nn.Dense(self.topology.num_actions, name="logits")(at_least_float32(cells))
-        steps = [receivers // columns - senders // columns, receivers % columns - senders % columns]
-        kinds, plane = np.unique([*steps, self.topology.action_kinds], axis=1, return_inverse=True)
         hidden = nn.relu(Convolution(width, self.dtype, name="conv")(hidden))
-        planes = nn.Dense(kinds.shape[1], name="planes")(at_least_float32(hidden))
-        return take_distinct(planes.reshape(batch_size, -1), senders * kinds.shape[1] + plane.reshape(-1))
+        planes = nn.Dense(num_planes, name="planes")(at_least_float32(hidden))
+        return take_distinct(planes.reshape(batch_size, -1), senders * num_planes + plane.reshape(-1))
 
 
 class ResidualBlock(nn.Module):

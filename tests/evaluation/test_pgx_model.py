@@ -24,10 +24,10 @@ def greedy(observations):
     return logits, jnp.where(logits.max(-1) >= 100, 1.0, 0.0)
 
 
-def write(file, function=greedy, shape=(3, 3, 2), batch=None):
+def write(file, function=greedy, shape=(3, 3, 2), batch=None, platforms=("cpu", "cuda")):
     (batch,) = (batch,) if batch else export.symbolic_shape("b")
     observations = jax.ShapeDtypeStruct((batch, *shape), bool)
-    file.write_bytes(export.export(jax.jit(function), platforms=("cpu", "cuda"))(observations).serialize())
+    file.write_bytes(export.export(jax.jit(function), platforms=platforms)(observations).serialize())
     return file
 
 
@@ -89,6 +89,12 @@ def test_what_cannot_be_used_is_refused(tmp_path, game):
         pgx_model_player(game, file, None)
     write(file, batch=4)
     with pytest.raises(UserError, match=r"\(4, 3, 3, 2\), \(4, 9\), \(4,\); .* with any number b"):
+        pgx_model_player(game, file, None)
+    write(file, platforms=("cuda",))
+    with pytest.raises(UserError, match="runs on gpu only; export it with platforms="):
+        pgx_model_player(game, file, None)
+    write(file, lambda observations: (greedy(observations)[0], greedy(observations)[1].sum()))
+    with pytest.raises(UserError, match=r"\(b, 9\), \(\); .* with any number b"):
         pgx_model_player(game, file, None)
     write(file, lambda observations: greedy(observations)[0])
     with pytest.raises(UserError, match="the program's shapes are"):

@@ -56,6 +56,24 @@ def test_actions_at_one_pair_differ_by_their_kind():
     assert abs(logits[0] - logits[1]) > 1e-3
 
 
+def test_actions_at_one_node_differ_by_their_kind():
+    """And each depends on its node alone."""
+    topology = irregular_topology(num_nodes=6, num_actions=5, seed=4)
+    places = np.array([3, 1, 3, 0], np.int32)
+    at_nodes = dataclasses.replace(
+        topology, action_senders=places, action_receivers=places, action_kinds=np.array([1, 0, 0, 1], np.int32)
+    )
+    nodes = jax.random.normal(jax.random.key(0), (1, 6, 8))
+    head = PolicyHead(at_nodes)
+    params = head.init(jax.random.key(1), nodes)
+    logits = head.apply(params, nodes)[0]
+    assert abs(logits[0] - logits[2]) > 1e-3
+    by_node = jnp.abs(jax.jit(jax.jacrev(lambda x: head.apply(params, x)[0]))(nodes)).max((1, 3)) > 0  # [A, V]
+    np.testing.assert_array_equal(by_node, np.eye(6, dtype=bool)[places])
+    same = head.apply(params, nodes.at[0, 1].set(nodes[0, 3]))[0]
+    np.testing.assert_allclose(same[1], same[2], rtol=1e-6)  # of one kind, at nodes that look alike
+
+
 def test_take_distinct_equals_indexing_and_its_gradient():
     indices = np.array([4, 0, 3])
     values = jax.random.normal(jax.random.key(0), (2, 5))

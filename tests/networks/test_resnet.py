@@ -68,7 +68,9 @@ def test_each_example_is_read_alone():
     np.testing.assert_allclose(alone_value[:1], value[:1], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "num_planes"), [("breakthrough:5", 3), ("gardner_chess", 8 * 4 + 8 + 9)])
+@pytest.mark.parametrize(
+    ("name", "num_planes"), [("breakthrough:5", 3), ("gardner_chess", 8 * 4 + 8 + 9), ("pgx:animal_shogi", 11)]
+)
 def test_a_move_is_read_at_its_first_cell_from_the_plane_of_its_step(name: str, num_planes: int):
     game, network, _, nodes, params = make(name)
     noisy = nodes + jax.random.normal(jax.random.key(2), nodes.shape)

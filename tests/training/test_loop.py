@@ -70,6 +70,20 @@ def assert_same_run(folder: Path, other: Path) -> None:
     assert without_times[0] == without_times[1]
 
 
+def test_hours_leave_out_what_comes_before_the_first_iteration(tmp_path, monkeypatch):
+    compiling, now, whole_day = loop._compile, time.perf_counter, [0.0]
+
+    def compile_for_a_day(*arguments):
+        programs = compiling(*arguments)
+        whole_day[0] = 86_400.0
+        return programs
+
+    monkeypatch.setattr(loop, "_compile", compile_for_a_day)
+    monkeypatch.setattr(time, "perf_counter", lambda: now() + whole_day[0])
+    train(tiny_config(), tmp_path)
+    assert read_metrics(tmp_path)[0]["hours"] < 1
+
+
 def test_is_due():
     assert [step for step in range(1, 8) if is_due(step, 3, last=7)] == [3, 6, 7]
     assert not any(is_due(step, 0, last=7) for step in range(1, 8))
