@@ -64,7 +64,7 @@ class Variant:
     flags: list[str]
     config: str
     folder: Path
-    pilots: Path  # the same for variants that differ in the learning rate only
+    pilots: Path | None = None  # the same for variants that differ in the learning rate only; None: `folder`
 
     def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
         """Trains or resumes one run, as a process of its own on these cores of the machine; none: on all."""
@@ -84,20 +84,20 @@ class Variant:
         """Returns the training after which the time of an iteration in which updates are made is known."""
         setup = make_setups(commands.load_config(self.config, self.flags_for(10**6)))[0]
         iterations = setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS
-        run = self._pilot(at_once, turn)
+        run = self.pilot(at_once, turn)
         if len(read_metrics(run)) >= iterations:
             return lambda cores: None
         return functools.partial(self.train, run, 0, iterations)
 
     def count_iterations(self, effort: "Effort") -> int:
         """Returns how many iterations fit into the time, by the first pilot; those without updates are short."""
-        times = [0.0, *(3600 * line["hours"] for line in read_metrics(self._pilot(effort.at_once, 0)))]
+        times = [0.0, *(3600 * line["hours"] for line in read_metrics(self.pilot(effort.at_once, 0)))]
         num_before = len(times) - 2 - PILOT_ITERATIONS
         seconds = statistics.median(later - earlier for earlier, later in itertools.pairwise(times[num_before + 1 :]))
         return num_before + round((60 * effort.minutes - times[num_before]) / seconds)
 
-    def _pilot(self, at_once: int, turn: int) -> Path:
-        return self.pilots / f"pilot_{at_once}_{turn}"
+    def pilot(self, at_once: int, turn: int) -> Path:
+        return (self.pilots or self.folder) / f"pilot_{at_once}_{turn}"
 
     def run(self, seed: int) -> Path:
         return self.folder / f"seed_{seed}"
@@ -172,7 +172,7 @@ def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
     """Trains the pilots that are not there yet, each beside as many others as the runs are."""
     first: dict[Path, Variant] = {}
     for variant in variants:
-        first.setdefault(variant.pilots, variant)
+        first.setdefault(variant.pilot(effort.at_once, 0), variant)
     pilots = list(first.values())
     missing = -len(pilots) % effort.at_once
     turns = [(variant, 0) for variant in pilots] + [(pilots[0], i + 1) for i in range(missing)]
@@ -239,10 +239,8 @@ def main() -> None:
     options = parser.parse_args()
     flags = {name: VARIANTS[name] for name in (BASE, *options.variants)}
     flags |= {name: fields for name, *fields in options.variant}
-    folders = {name: options.workdir / name for name in flags}
     variants = [
-        Variant(name, options.all + fields, options.config, folders[name], folders[name])
-        for name, fields in flags.items()
+        Variant(name, options.all + fields, options.config, options.workdir / name) for name, fields in flags.items()
     ]
     sharding.configure_cpu_devices(0)
     test = Test(options.games, options.simulations)

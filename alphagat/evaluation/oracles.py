@@ -15,7 +15,7 @@ from alphagat.evaluation.players import Act, search_player
 from alphagat.evaluation.solvers import solve, stone_owners
 from alphagat.games.base import Game
 from alphagat.search import Evaluator, Search
-from alphagat.search.tree import mask_illegal
+from alphagat.search.tree import likeliest_action
 
 STAGES = ("early", "middle", "late")  # thirds of the range of plies
 CONNECT_FOUR = "connect_four"
@@ -120,5 +120,5 @@ class OracleTest:
 def _ask(evaluate: Evaluator, act: Act, params: Any, key: jax.Array, states: Any) -> tuple:
     """Returns `[N]` the moves of the network and of the search, and the network's values."""
     evaluation = evaluate(params, states)
-    raw = mask_illegal(evaluation.prior_logits, states).argmax(axis=-1)
+    raw = likeliest_action(evaluation.prior_logits, states)
     return raw, act(params, key, states), evaluation.value

@@ -16,7 +16,7 @@ from alphagat.evaluation.players import Player, search_player
 from alphagat.games.base import Game
 from alphagat.games.pgx_adapter import PgxGame
 from alphagat.search import Evaluation, Evaluator, make_search
-from alphagat.search.tree import mask_illegal
+from alphagat.search.tree import likeliest_action
 
 
 def pgx_model_player(game: Game, file: Path, num_simulations: int | None) -> Player:
@@ -31,7 +31,10 @@ def pgx_model_player(game: Game, file: Path, num_simulations: int | None) -> Pla
     """
     evaluate = load_evaluator(game, file)
     if num_simulations is None:
-        return Player(f"pgx:{file.name}", lambda params, key, states: _likeliest(evaluate, states))
+        return Player(
+            f"pgx:{file.name}",
+            lambda params, key, states: likeliest_action(evaluate(params, states).prior_logits, states),
+        )
     search = make_search(
         game, evaluate, algorithm="gumbel", num_simulations=num_simulations, explore=False, value_scale=1.0
     )
@@ -75,7 +78,3 @@ def _check_shapes(game: PgxGame, file: Path, program: export.Exported) -> None:
             f"player 'pgx:{file}': the program's shapes are {', '.join(map(str, found))}; {game.name} needs "
             f"{', '.join(str(('b', *shape)) for shape in wanted)} with any number b"
         )
-
-
-def _likeliest(evaluate: Evaluator, states: Any) -> jax.Array:
-    return mask_illegal(evaluate(None, states).prior_logits, states).argmax(axis=-1).astype(jnp.int32)

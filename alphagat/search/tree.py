@@ -61,6 +61,11 @@ def mask_illegal(prior_logits: jax.Array, states: Any) -> jax.Array:
     return jnp.where(invalid_actions(states), jnp.finfo(prior_logits.dtype).min, prior_logits)
 
 
+def likeliest_action(prior_logits: jax.Array, states: Any) -> jax.Array:
+    """Returns `[B]` int32, the legal action of the highest prior."""
+    return mask_illegal(prior_logits, states).argmax(axis=-1).astype(jnp.int32)
+
+
 def policy_surprise(policy_target: jax.Array, prior_logits: jax.Array) -> jax.Array:
     """Returns `[B]`, in nats, the Kullback-Leibler divergence of the target from the (masked) prior."""
     return optax.losses.kl_divergence(jax.nn.log_softmax(prior_logits), policy_target)
