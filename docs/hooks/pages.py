@@ -25,7 +25,6 @@ class Source(NamedTuple):
 
 SOURCES = {
     "index.md": Source("README.md"),
-    "results.md": Source("README.md", "Results"),
     "guides/add_a_game.md": Source("README.md", "Add a game"),
     "networks/index.md": Source("alphagat/weights/README.md"),
     "networks/hex.md": Source("alphagat/weights/hex.md"),
