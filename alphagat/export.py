@@ -15,7 +15,7 @@ What the file is follows from its ending:
                 [B, A] and values [B]; read by jax.export.deserialize, without AlphaGAT
 
 examples:
-  python -m alphagat.export --workdir runs/hex --out hex.safetensors --card README.md
+  python -m alphagat.export --workdir runs/hex --out hex.safetensors --card hex.md
   python -m alphagat.export --workdir runs/hex --out hex7.stablehlo --board hex:7
   python -m alphagat.match hex.safetensors mcts:1000 --board hex:9"""
 

@@ -12,9 +12,10 @@ connect_four, tic_tac_toe and hex up to 5x5), gtp:COMMAND, uci:COMMAND or pgx:FI
 
 examples:
   python -m alphagat.match runs/c4 mcts:1000 --games 200
-  python -m alphagat.match runs/c4/checkpoints/100 runs/c4/checkpoints/400 --simulations 64 --sprt 0,30
+  python -m alphagat.match runs/c4/checkpoints/100 runs/c4/checkpoints/300 --simulations 64 --sprt 0,30
   python -m alphagat.match runs/c4 solver --opening_plies 2 --simulations 256 --out c4.sgf
-  python -m alphagat.match runs/go 'gtp:gnugo --mode gtp --level 1 --chinese-rules --positional-superko' --games 20
+  python -m alphagat.match runs/go \
+      'gtp:gnugo --mode gtp --chinese-rules --positional-superko --play-out-aftermath --capture-all-dead' --games 20
   python -m alphagat.match runs/chess uci:stockfish --engine_option 'Skill Level=0' --move_nodes 100"""
 
 

@@ -1,4 +1,4 @@
-"""Tic-tac-toe in three minutes on two cores: a player that never loses.
+"""Tic-tac-toe in a minute on two cores: a player that never loses.
 
     python -m alphagat.main --config configs/tic_tac_toe.py --workdir runs/tic_tac_toe
 
