@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import functools
 import os
 import queue
 import shlex
@@ -20,6 +21,7 @@ from alphagat.evaluation.positions import EngineError, last_lines
 
 GAME_FOLDERS = ("/usr/games", "/usr/local/games")  # Debian's engines are there, and PATH often lacks them
 NUM_KEPT_LINES = 20
+MAX_WAITING_LINES = 10_000  # more is no answer, and would fill the memory
 EXIT_SECONDS = 1.0  # for a program that was asked to end, and for its last words
 
 
@@ -70,7 +72,7 @@ class EngineProcess:
         assert self._process.stderr is not None
         # The threads hold no reference to this object: else it would never be collected, nor its program end.
         self._readers = (
-            _read_in_background(self._process.stdout, self._said, self._lines.put),
+            _read_in_background(self._process.stdout, self._said, functools.partial(_deliver, self._lines)),
             _read_in_background(self._process.stderr, self._said, lambda line: None),
         )
         self._end = weakref.finalize(self, _end, self._process, self._readers)
@@ -93,8 +95,11 @@ class EngineProcess:
         Raises:
           EngineError: "timed out" or "died".
         """
+        seconds = deadline - time.monotonic()
         try:
-            line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            if seconds <= 0:  # even where a line waits: a program that never stops printing has always one
+                raise queue.Empty
+            line = self._lines.get(timeout=seconds)
         except queue.Empty:
             raise EngineError("timed out", f"no answer in time; it said last: {self.last_said()}") from None
         if line is None:
@@ -133,6 +138,11 @@ def kill_group(process_id: int) -> None:
     """Kills a process that leads a group, and all of the group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process_id, signal.SIGKILL)
+
+
+def _deliver(lines: queue.SimpleQueue[str | None], line: str | None) -> None:
+    if line is None or lines.qsize() < MAX_WAITING_LINES:
+        lines.put(line)
 
 
 def _read_in_background(

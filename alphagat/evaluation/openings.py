@@ -10,7 +10,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.evaluation.rollout import uniform_actions
-from alphagat.games.base import Game
+from alphagat.games.base import Game, Symmetries
 from alphagat.games.states import select
 
 CHUNK = 1024
@@ -37,22 +37,30 @@ def distinct_openings(game: Game, num_openings: int, seed: int) -> Openings:
     """Draws distinct openings, all after the same number of plies: the smallest that offers so many.
 
     Two positions are the same when the player to move, the features and the legal actions are: what a state keeps
-    beside them may depend on the order of moves. The draw is uniform and without repetition; where a ply offers more
-    than `MAX_CANDIDATES` moves, a random part of them is played.
+    beside them may depend on the order of moves. They are the same as well when a symmetry of the board makes them so,
+    since games from both would tell little more than games from one; images of an opening that was drawn are drawn only
+    where the board has too few openings otherwise. Where a ply offers more than `MAX_CANDIDATES` moves, a random part of
+    them is played.
 
     Raises:
       UserError: the board has no ply with so many positions.
     """
     generator = np.random.default_rng(seed)
     limit = max(MAX_CANDIDATES, 4 * num_openings)
-    openings, most = _first_position(game, seed), 1
+    openings, with_images, most = _first_position(game, seed), None, 1
     for _ in range(game.max_plies):
-        if count(openings.states) >= num_openings:
-            return _draw(openings, num_openings, generator)
+        shuffled = openings.take(generator.permutation(count(openings.states)))
+        apart = shuffled.take(distinct(game, shuffled.states, game.symmetries))
+        if count(apart.states) >= num_openings:
+            return _to_device(apart.take(slice(num_openings)))
+        if with_images is None and count(openings.states) >= num_openings:
+            with_images = shuffled.take(slice(num_openings))
         if count(openings.states) == 0:
             break
         openings = _next_ply(game, openings, limit, generator)
         most = max(most, count(openings.states))
+    if with_images is not None:
+        return _to_device(with_images)
     raise UserError(
         f"board {game.name}: it has at most {most} distinct openings after any number of plies, fewer than the "
         f"{num_openings} asked for: play at most {2 * most} games, two per opening"
@@ -102,9 +110,11 @@ def _next_ply(game: Game, openings: Openings, limit: int | None, generator: np.r
 
 
 def _draw(openings: Openings, num_openings: int, generator: np.random.Generator) -> Openings:
-    chosen = generator.choice(count(openings.states), num_openings, replace=False)
-    drawn = openings.take(chosen)
-    return drawn._replace(states=jax.tree.map(jnp.asarray, drawn.states))
+    return _to_device(openings.take(generator.choice(count(openings.states), num_openings, replace=False)))
+
+
+def _to_device(openings: Openings) -> Openings:
+    return openings._replace(states=jax.tree.map(jnp.asarray, openings.states))
 
 
 def random_positions(game: Game, num_positions: int, min_plies: int, max_plies: int, seed: int) -> Any:
@@ -164,18 +174,25 @@ def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarra
     return jax.tree.map(lambda *parts: np.concatenate(parts)[: len(parents)], *chunks)
 
 
-def distinct(game: Game, positions: Any) -> np.ndarray:
-    """Returns the rows of `[N]` positions without repetitions, and without those where the game is over."""
+def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -> np.ndarray:
+    """Returns the rows of `[N]` positions without repetitions, and without those where the game is over.
+
+    Args:
+      game: whose positions these are.
+      positions: on the host.
+      symmetries: under which two positions are the same; None: no image of a position is the same.
+    """
     observe, kept, seen = _compile_observe(game), [], set()
+    everything = [slice(None)]
+    images = (symmetries.node_permutations, symmetries.action_permutations) if symmetries else (everything, everything)
     for start in range(0, count(positions), CHUNK):
         rows = np.resize(np.arange(start, min(start + CHUNK, count(positions))), CHUNK)
         states = take(positions, rows)
-        parts = [*jax.tree.leaves(to_host(observe(states))), states.current_player, states.legal_action_mask]
-        seen_from = np.concatenate([np.asarray(part, np.float32).reshape(CHUNK, -1) for part in parts], axis=1)
-        for row, description in zip(rows, seen_from, strict=True):
-            identity = description.tobytes()
-            if identity not in seen and not positions.terminated[row]:
-                seen.add(identity)
+        described = states.current_player, np.asarray(observe(states).nodes), np.asarray(states.legal_action_mask)
+        for row, player, nodes, legal in zip(rows, *described, strict=True):
+            seen_as = min(nodes[vertices].tobytes() + legal[actions].tobytes() for vertices, actions in zip(*images))
+            if (int(player), seen_as) not in seen and not positions.terminated[row]:
+                seen.add((int(player), seen_as))
                 kept.append(row)
     return np.asarray(kept, int)
 

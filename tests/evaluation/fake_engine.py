@@ -4,7 +4,8 @@
 
 Its arguments are its answers to the first, second, ... request for a move, and the last one from there on:
 
-- `die`: it says its last words on stderr and exits with 3; `kill`: it kills itself; `hang`: it never answers;
+- `die`: it says its last words on stderr and exits with 3; `kill`: it kills itself; `hang`: it never answers; `babble`: nor
+  does it, and it never stops printing;
 - `?words`: an error; anything else is the move.
 
 Flags:
@@ -64,6 +65,8 @@ def next_answer(answers: list[str]) -> str:
         os.kill(os.getpid(), signal.SIGKILL)
     while answer == "hang":
         time.sleep(1)
+    while answer == "babble":
+        say("thinking\n" * 100)
     return answer
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation.engine_process import EngineProcess, split_command
+from alphagat.evaluation.engine_process import MAX_WAITING_LINES, EngineProcess, split_command
 from alphagat.evaluation.gtp import GtpEngine, read_answer
 from alphagat.evaluation.positions import EngineError
 from alphagat.games import go_rules, make_game
@@ -43,6 +43,7 @@ FAILURES = {
     "die": ("died", "it ended with exit status 3; it said last: "),
     "kill": ("died", "it was killed by signal 9"),
     "hang": ("timed out", "no answer in time"),
+    "babble": ("timed out", "it said last: thinking"),
     "resign": ("resigned", "as black"),
     "c9": ("illegal move", "it plays 'c9' as black"),
     "swap-pieces": ("illegal move", "it plays 'swap-pieces'"),
@@ -181,6 +182,17 @@ def test_an_engine_reads_the_end_when_we_are_killed(tmp_path):
     while "end of file" not in read_log(log) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert read_log(log) == ["name", "end of file"]
+
+
+def test_a_program_that_never_stops_printing_does_not_fill_the_memory():
+    process = EngineProcess(split_command("yes"))
+    end = time.monotonic() + 0.5
+    assert process.read_line(end) == "y"
+    time.sleep(max(0.0, end - time.monotonic()))
+    assert process._lines.qsize() <= MAX_WAITING_LINES
+    with pytest.raises(EngineError, match=r"no answer in time; it said last: y \| y"):
+        process.read_line(end)
+    process.close()
 
 
 class Dialogue:

@@ -13,21 +13,46 @@ def _stones(states):
     return (np.asarray(states.board) != 0).sum(axis=1)
 
 
-@pytest.mark.parametrize(("num_openings", "plies"), [(1, 0), (2, 1), (9, 1), (10, 2), (72, 2), (73, 3)])
-def test_openings_are_distinct_after_the_fewest_plies(num_openings, plies):
+def _images(board):
+    """Returns the eight images of a 3x3 board, as numpy turns and mirrors it."""
+    square = np.asarray(board).reshape(3, 3)
+    return {np.rot90(side, turns).tobytes() for side in (square, square.T) for turns in range(4)}
+
+
+# Of tic-tac-toe there are 1, 3, 12, 38 and 108 positions after 0 to 4 plies, counted up to symmetry.
+@pytest.mark.parametrize(
+    ("num_openings", "plies"), [(1, 0), (2, 1), (3, 1), (4, 2), (12, 2), (13, 3), (38, 3), (39, 4), (108, 4)]
+)
+def test_openings_are_distinct_up_to_symmetry_after_the_fewest_plies(num_openings, plies):
     states = distinct_openings(make_game("tic_tac_toe"), num_openings, seed=0).states
-    boards = np.asarray(states.board)
-    assert len({board.tobytes() for board in boards}) == len(boards) == num_openings
+    orbits = {frozenset(_images(board)) for board in states.board}
+    assert len(orbits) == len(states.board) == num_openings
     assert (_stones(states) == plies).all()
     assert not states.terminated.any()
 
 
+@pytest.mark.parametrize(("name", "counts"), [("othello:8", (1, 1, 3, 14, 60)), ("connect_four", (1, 4, 25, 121))])
+def test_every_ply_has_as_many_openings_as_are_known(name, counts):
+    game = make_game(name)
+    for plies, num_openings in enumerate(counts):
+        assert distinct_openings(game, num_openings, seed=0).actions.shape[1] <= plies
+        assert distinct_openings(game, num_openings + 1, seed=0).actions.shape[1] > plies
+
+
+def test_a_board_too_small_otherwise_offers_images_as_well():
+    states = distinct_openings(make_game("tic_tac_toe"), 300, seed=0).states  # no ply has so many up to symmetry
+    assert len({board.tobytes() for board in np.asarray(states.board)}) == 300
+    assert len({frozenset(_images(board)) for board in states.board}) < 300
+    assert (_stones(states) == 4).all()
+
+
 def test_hex_boards_are_counted_once():
-    game = make_game("hex:3")
-    states = distinct_openings(game, 252, seed=0).states  # boards of 2 + 1 stones: C(9, 2) * 7
-    assert len({board.tobytes() for board in np.sign(np.asarray(states.cells))}) == 252
-    assert (np.asarray(states.cells) != 0).sum() == 252 * 3
-    assert (np.asarray(distinct_openings(game, 253, seed=0).states.cells) != 0).sum() == 253 * 4
+    # Boards of 2 + 1 stones: C(9, 2) * 7, of which 4 look the same after a half turn. Others are alike in pairs.
+    game, num_openings = make_game("hex:3"), (252 + 4) // 2
+    cells = np.sign(np.asarray(distinct_openings(game, num_openings, seed=0).states.cells)).reshape(-1, 9)
+    assert len({frozenset((board.tobytes(), board[::-1].tobytes())) for board in cells}) == num_openings
+    assert (cells != 0).sum() == num_openings * 3
+    assert (np.asarray(distinct_openings(game, num_openings + 1, seed=0).states.cells) != 0).sum() == 4 * 129
 
 
 class NotedState(PileState):
@@ -63,12 +88,14 @@ def test_openings_depend_on_the_seed_only():
     assert (first != other).any()
 
 
-def test_all_openings_of_a_ply_are_drawn_alike():
+def test_all_images_of_an_opening_are_drawn_alike():
     game = make_game("tic_tac_toe")
     counts = np.zeros(9)
     for seed in range(300):
         counts += (np.asarray(distinct_openings(game, 3, seed).states.board) != 0).sum(axis=0)
-    assert abs(counts - 100).max() < 4 * np.sqrt(300 * 1 / 3 * 2 / 3)
+    corners, edges, centre = counts[[0, 2, 6, 8]], counts[1::2], counts[4]
+    assert centre == corners.sum() == edges.sum() == 300
+    assert abs(np.concatenate([corners, edges]) - 75).max() < 4 * np.sqrt(300 * 1 / 4 * 3 / 4)
 
 
 def replay(game, actions):
