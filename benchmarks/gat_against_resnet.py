@@ -30,7 +30,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from rich.console import Console
-from variants import Effort, Test, Variant, compare
+from variants import Effort, Test, Variant, compare, end_trainings_as_well
 
 from alphagat import commands, sharding
 from alphagat.config import Config
@@ -111,9 +111,12 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=64, help="in these games (default: %(default)s)")
     options = parser.parse_args()
     sharding.configure_cpu_devices(0)
+    end_trainings_as_well()
     console, test = Console(width=200), Test(options.games, options.simulations)
     options.workdir.mkdir(parents=True, exist_ok=True)
-    kept = options.workdir / "widths.json"  # a second start measures other times, and must take the same networks
+    kept = (
+        options.workdir / f"widths_{Path(options.config).stem}.json"
+    )  # a second start measures other times, and must take the same networks
     if not kept.exists():
         write_atomically(kept, json.dumps(match_widths(options.config, console)))
     widths = json.loads(kept.read_text()).values()

@@ -32,6 +32,7 @@ def train(options: argparse.Namespace, optimizer: str, batch_size: int, rate: fl
     fields = {
         "network.width": options.width,
         "learner.optimizer": optimizer,
+        "learner.average_decay": 0.0,  # 30 updates of a large batch would leave an average most of its start
         "learner.batch_size": batch_size,
         "learner.learning_rate": rate,
         "learner.warmup_steps": max(options.examples // batch_size // 10, 1),

@@ -95,7 +95,8 @@ class ReferenceLoop:
         start = time.perf_counter()
         iteration = 0
         while iteration < 2 or time.perf_counter() - start < 60 * options.minutes:
-            samples = [np.asarray(x) for x in self._play(self.params, jax.random.key(options.seed + 1 + iteration))]
+            key = jax.random.fold_in(jax.random.key(options.seed), iteration)
+            samples = [np.asarray(x) for x in self._play(self.params, key)]
             order = shuffle.permutation(len(samples[0]))
             for batch in np.split(order, len(order) // options.batch_size):
                 self.params, self.opt_state = self._update(self.params, self.opt_state, *(x[batch] for x in samples))

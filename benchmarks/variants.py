@@ -19,6 +19,7 @@ import itertools
 import json
 import os
 import queue
+import signal
 import statistics
 import subprocess
 import sys
@@ -53,7 +54,8 @@ VARIANTS = {
 }
 SOLVED = "connect_four", "hex:3", "hex:4", "hex:5", "tic_tac_toe"  # boards whose positions are solved fast enough
 NUM_POSITIONS = 2000
-PILOT_ITERATIONS = 5  # whose median time counts
+PILOT_ITERATIONS = 16  # whose median time counts; in a few, playout caps would have no full search
+TRAININGS: set[subprocess.Popen] = set()  # that are going on
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,8 +73,11 @@ class Variant:
         flags = [*self.flags_for(iterations), f"--config.seed={seed}"]
         command = [sys.executable, "-m", "alphagat.main", "--config", self.config, "--workdir", str(workdir), *flags]
         with subprocess.Popen(command) as process:
+            TRAININGS.add(process)
             if cores:
                 os.sched_setaffinity(process.pid, cores)  # before JAX is imported, and counts them
+            process.wait()
+        TRAININGS.remove(process)
         if process.returncode:
             raise subprocess.CalledProcessError(process.returncode, command)
 
@@ -99,8 +104,9 @@ class Variant:
     def pilot(self, at_once: int, turn: int) -> Path:
         return (self.pilots or self.folder) / f"pilot_{at_once}_{turn}"
 
-    def run(self, seed: int) -> Path:
-        return self.folder / f"seed_{seed}"
+    def run(self, seed: int, effort: "Effort") -> Path:
+        """Returns the folder of one run: another effort has folders of its own."""
+        return self.folder / f"seed_{seed}_{self.count_iterations(effort)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,8 +150,11 @@ class Effort:
             finally:
                 free.put(share)
 
-        with ThreadPoolExecutor(self.at_once) as pool:
+        pool = ThreadPoolExecutor(self.at_once)
+        try:
             list(pool.map(do, jobs))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, test: Test, console: Console) -> Results:
@@ -154,13 +163,13 @@ def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, t
     for variant in variants:
         console.print(f"{variant.name}: {variant.count_iterations(effort)} iterations")
     trainings = [
-        functools.partial(variant.train, variant.run(seed), seed, variant.count_iterations(effort))
+        functools.partial(variant.train, variant.run(seed, effort), seed, variant.count_iterations(effort))
         for seed in seeds
         for variant in variants
     ]
     effort.share_out(trainings)
     results = {
-        variant.name: [measured(variant.run(seed), variants[0].run(seed), test) for seed in seeds]
+        variant.name: [measured(variant.run(seed, effort), variants[0].run(seed, effort), test) for seed in seeds]
         for variant in variants
     }
     title = f"{variants[0].config}, {effort.minutes:g} minutes each; by seed, and their mean"
@@ -204,6 +213,17 @@ def measure(run: Path, base: Path, test: Test) -> dict[str, float]:
     return found
 
 
+def end_trainings_as_well() -> None:
+    """Lets SIGTERM end the trainings, too: one that went on would take time from the next start, and its folder."""
+
+    def end(number: int, _: object) -> None:
+        for process in list(TRAININGS):
+            process.terminate()
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
 def report(results: Results, title: str, test: Test) -> Table:
     table = Table("variant", "minutes", "frames", "network", "search", "value sign", "against base", title=title)
     for name, found in results.items():
@@ -243,6 +263,7 @@ def main() -> None:
         Variant(name, options.all + fields, options.config, options.workdir / name) for name, fields in flags.items()
     ]
     sharding.configure_cpu_devices(0)
+    end_trainings_as_well()
     test = Test(options.games, options.simulations)
     effort = Effort(options.minutes, options.at_once)
     compare(variants, range(options.seeds), effort, test, Console(width=200))

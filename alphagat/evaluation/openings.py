@@ -39,8 +39,8 @@ def distinct_openings(game: Game, num_openings: int, seed: int) -> Openings:
     Two positions are the same when the player to move, the features and the legal actions are: what a state keeps
     beside them may depend on the order of moves. They are the same as well when a symmetry of the board makes them so,
     since games from both would tell little more than games from one; images of an opening that was drawn are drawn only
-    where the board has too few openings otherwise. Where a ply offers more than `MAX_CANDIDATES` moves, a random part of
-    them is played.
+    where the board has too few openings otherwise. Of more than `MAX_CANDIDATES` moves at a ply, a random part is
+    played.
 
     Raises:
       UserError: the board has no ply with so many positions.

@@ -4,8 +4,8 @@
 
 Its arguments are its answers to the first, second, ... request for a move, and the last one from there on:
 
-- `die`: it says its last words on stderr and exits with 3; `kill`: it kills itself; `hang`: it never answers; `babble`: nor
-  does it, and it never stops printing;
+- `die`: it says its last words on stderr and exits with 3; `kill`: it kills itself; `hang`: it never answers; `babble`:
+  nor does it, and it never stops printing;
 - `?words`: an error; anything else is the move.
 
 Flags:
