@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
 from alphagat.networks.attention import ATTENTION_BACKENDS, split_heads
-from alphagat.networks.heads import OwnerHead, PolicyHead, ValueHead
+from alphagat.networks.heads import OwnerHead, PolicyHead, ValueHead, scaled_init
 from alphagat.networks.values import Support
 
 
@@ -63,18 +63,22 @@ class GraphAttentionNetwork(nn.Module):
 def make_block(network: GraphAttentionNetwork, parent: nn.Module | None = None) -> "GraphAttentionBlock":
     """Returns one block of a network, alone or inside it; its parameters are those of `block_0`, `block_1`, ..."""
     make = nn.remat(GraphAttentionBlock) if network.remat else GraphAttentionBlock
-    return make(network.topology, network.num_heads, network.mlp_ratio, network.backend, network.dtype, parent=parent)
+    shape = network.num_heads, network.mlp_ratio, network.num_blocks
+    return make(network.topology, *shape, network.backend, network.dtype, parent=parent)
 
 
 class GraphAttentionBlock(nn.Module):
     """Adds to each node what it attends to, what the mean of all nodes tells, and an MLP of itself.
 
     The mean over nodes is the global path: it carries what lies beyond the edges, at the same scale on every board.
+    What a block adds is small at first, the smaller the more blocks there are (Radford et al. 2019, section 2.3), so
+    that the heads see the features of a node before they see what random layers make of them.
     """
 
     topology: Topology
     num_heads: int
     mlp_ratio: int
+    num_blocks: int
     backend: str
     dtype: jnp.dtype
 
@@ -88,12 +92,13 @@ class GraphAttentionBlock(nn.Module):
         projected = self._dense(3 * width, "query_key_value", use_bias=False)(normed)
         query, key, value = split_heads(projected, self.num_heads)
         attended = ATTENTION_BACKENDS[self.backend](query, key, value, relation_bias, self.topology)
-        hidden += self._dense(width, "attention_out")(attended.reshape(hidden.shape))
-        hidden += self._dense(width, "global")(normed.mean(axis=1))[:, None]
+        branch_scale = (2 * self.num_blocks) ** -0.5
+        hidden += self._dense(width, "attention_out", scale=branch_scale)(attended.reshape(hidden.shape))
+        hidden += self._dense(width, "global", scale=branch_scale)(normed.mean(axis=1))[:, None]
 
         normed = nn.RMSNorm(dtype=self.dtype, name="mlp_norm")(hidden)
         expanded = nn.relu(self._dense(self.mlp_ratio * width, "mlp_in")(normed))
-        return hidden + self._dense(width, "mlp_out")(expanded)
+        return hidden + self._dense(width, "mlp_out", scale=branch_scale)(expanded)
 
-    def _dense(self, features: int, name: str, use_bias: bool = True) -> nn.Dense:
-        return nn.Dense(features, use_bias=use_bias, dtype=self.dtype, name=name)
+    def _dense(self, features: int, name: str, use_bias: bool = True, scale: float = 1.0) -> nn.Dense:
+        return nn.Dense(features, use_bias=use_bias, kernel_init=scaled_init(scale), dtype=self.dtype, name=name)

@@ -53,6 +53,9 @@ class PolicyHead(nn.Module):
 class ValueHead(nn.Module):
     """Pools the nodes by one learned softmax per head, so that the size of the board does not scale the result.
 
+    The softmax is sharp from the start: a plain mean over the nodes hardly differs from position to position, and
+    LAMB, whose steps are in proportion to the weights, takes hundreds of updates to see what is left.
+
     Call: nodes `[B, V, D]` -> what `networks.values` makes a value of: `[B]` in (-1, 1), or `[B, K]` logits over a
     support of K returns; from the view of the player to move.
     """
@@ -65,7 +68,8 @@ class ValueHead(nn.Module):
     def __call__(self, nodes: jax.Array) -> jax.Array:
         batch_size, _, width = nodes.shape
         # No bias: a softmax over nodes would not see it.
-        scores = nn.Dense(self.num_heads, use_bias=False, dtype=self.dtype, name="pooling")(nodes)  # [B, V, H]
+        score = nn.Dense(self.num_heads, use_bias=False, kernel_init=scaled_init(4.0), dtype=self.dtype, name="pooling")
+        scores = score(nodes)  # [B, V, H]
         weights = jax.nn.softmax(at_least_float32(scores), axis=1).astype(self.dtype)
         pooled = jnp.matmul(jnp.swapaxes(weights, 1, 2), nodes).reshape(batch_size, self.num_heads * width)
         hidden = nn.silu(nn.Dense(width, dtype=self.dtype, name="hidden")(pooled))
@@ -88,12 +92,18 @@ class OwnerHead(nn.Module):
 
 def value_output(hidden: jax.Array, support: Support | None) -> jax.Array:
     """Ends a value head, in float32: `[B, D]` -> `[B]` in (-1, 1), or `[B, K]` logits; called in a compact module."""
-    hidden = at_least_float32(hidden)
+    hidden, kernel_init = at_least_float32(hidden), scaled_init(0.2)  # small: at first no position is won or lost
     if support is None:
-        return jnp.tanh(nn.Dense(1, name="value")(hidden)[..., 0])
+        return jnp.tanh(nn.Dense(1, kernel_init=kernel_init, name="value")(hidden)[..., 0])
     from_zero = np.abs(np.arange(len(support)) - np.abs(support).argmin())
     # At first the belief lies near 0: a bootstrap from the mean of a wide support would take ages to come down.
-    return nn.Dense(len(support), bias_init=lambda *_: -jnp.asarray(from_zero, jnp.float32), name="value")(hidden)
+    bias = -jnp.asarray(from_zero, jnp.float32)
+    return nn.Dense(len(support), kernel_init=kernel_init, bias_init=lambda *_: bias, name="value")(hidden)
+
+
+def scaled_init(scale: float) -> nn.initializers.Initializer:
+    """Returns the usual initial weights (LeCun 1998), times `scale`."""
+    return nn.initializers.variance_scaling(scale**2, "fan_in", "truncated_normal")
 
 
 def at_least_float32(array: jax.Array) -> jax.Array:

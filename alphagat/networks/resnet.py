@@ -13,9 +13,9 @@ from alphagat.networks.values import Support
 class ResidualNetwork(nn.Module):
     """Reads the cells of the board as a picture; its parameters belong to one size of board.
 
-    Differs from AlphaZero in the normalisation: layer norm over channels before each convolution, which keeps no
-    running statistics, so that the network is a function of its parameters alone. What lies outside the grid (Hex
-    borders) is added to every cell through one linear map.
+    Differs from AlphaZero in the normalisation: layer norm over channels before each convolution, and over cells and
+    channels in the heads, which keeps no running statistics, so that the network is a function of its parameters alone.
+    What lies outside the grid (Hex borders) is added to every cell through one linear map.
 
     Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head, for the player to
     move: see `networks.values`).
@@ -43,7 +43,8 @@ class ResidualNetwork(nn.Module):
         for i in range(self.num_blocks):
             hidden = make_block(self.dtype, name=f"block_{i}")(hidden)
         hidden = nn.relu(nn.LayerNorm(dtype=self.dtype, name="norm")(hidden))
-        value = nn.relu(nn.Dense(1, dtype=self.dtype, name="value_conv")(hidden)).reshape(batch_size, -1)
+        value = nn.Dense(1, use_bias=False, dtype=self.dtype, name="value_conv")(hidden)
+        value = nn.relu(board_norm(self.dtype, "value_norm")(value)).reshape(batch_size, -1)
         value = nn.relu(nn.Dense(self.width, dtype=self.dtype, name="value_hidden")(value))
         prior_logits = GridPolicyHead(self.topology, self.dtype, name="policy")(hidden)
         return prior_logits, value_output(value, self.value_support)
@@ -68,11 +69,20 @@ class GridPolicyHead(nn.Module):
         moves, plane = np.unique([*steps, self.topology.action_kinds], axis=1, return_inverse=True)
         num_planes = moves.shape[1]
         if num_planes == 1 or max(senders.max(), receivers.max()) >= rows * columns:
-            cells = nn.relu(nn.Dense(2, dtype=self.dtype, name="conv")(hidden)).reshape(batch_size, -1)
+            cells = nn.Dense(2, use_bias=False, dtype=self.dtype, name="conv")(hidden)
+            cells = nn.relu(board_norm(self.dtype, "norm")(cells)).reshape(batch_size, -1)
             return nn.Dense(self.topology.num_actions, name="logits")(at_least_float32(cells))
-        hidden = nn.relu(Convolution(width, self.dtype, name="conv")(hidden))
+        hidden = Convolution(width, self.dtype, name="conv")(hidden)
+        hidden = nn.relu(board_norm(self.dtype, "norm")(hidden))
         planes = nn.Dense(num_planes, name="planes")(at_least_float32(hidden))
         return take_distinct(planes.reshape(batch_size, -1), senders * num_planes + plane.reshape(-1))
+
+
+def board_norm(dtype: jnp.dtype, name: str) -> nn.LayerNorm:
+    """Makes the norm over all cells and channels `[B, rows, columns, D]`. Without it, the few ReLUs of a head may all
+    die in the first updates, and the head gives the same answer everywhere from there on.
+    """
+    return nn.LayerNorm(reduction_axes=(-3, -2, -1), feature_axes=-1, dtype=dtype, name=name)
 
 
 class ResidualBlock(nn.Module):

@@ -23,7 +23,11 @@ def make(name: str):
     nodes = jax.vmap(game.observe)(states).nodes
     generator = np.random.default_rng(0)
     shapes = jax.eval_shape(network.init, jax.random.key(1), nodes)
-    params = jax.tree.map(lambda x: generator.normal(0, 0.2, x.shape).astype(x.dtype), shapes)
+
+    def draw(path, leaf):  # a norm's scale is about 1: near 0, its bias alone could hold a ReLU of one channel at 0
+        return generator.normal("scale" in jax.tree_util.keystr(path), 0.2, leaf.shape).astype(leaf.dtype)
+
+    params = jax.tree_util.tree_map_with_path(draw, shapes)
     return game, network, states, nodes, params
 
 
@@ -42,6 +46,19 @@ def test_shapes_and_gradients(name: str):
     for path, gradient in jax.tree_util.tree_leaves_with_path(by_params):
         assert np.abs(gradient).max() > 1e-4, jax.tree_util.keystr(path)
     assert (jnp.abs(by_nodes).max(-1) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["connect_four", "breakthrough:5"])
+def test_no_head_is_dead(name: str):
+    """What a head reads is never negative: without a norm, negative weights would hold its ReLUs at 0 for ever."""
+    _, network, _, nodes, params = make(name)
+    noisy = nodes + jax.random.normal(jax.random.key(2), nodes.shape)
+    weights = jax.tree.map(lambda x: x, params["params"])
+    for convolution in (weights["value_conv"], weights["policy"]["conv"]):
+        convolution["kernel"] = -abs(convolution["kernel"])
+    logits, value = jax.jit(network.apply)({"params": weights}, noisy)
+    assert (jnp.ptp(logits, axis=0) > 1e-4).any()
+    assert jnp.ptp(value) > 1e-4
 
 
 def test_the_player_to_move_is_known_on_hex():
