@@ -106,9 +106,12 @@ def test_matches_of_another_value_scale_are_not_taken_for_these(run, monkeypatch
     assert rate.run(["--workdir", str(run), *FLAGS]) == 0
     number, config = len(played), run_folder.read_config(run)
     config.evaluation.value_scale /= 2
-    monkeypatch.setattr(run_folder, "read_config", lambda _: config)
-    assert rate.run(["--workdir", str(run), *FLAGS]) == 0
+    with monkeypatch.context() as context:
+        context.setattr(run_folder, "read_config", lambda _: config)
+        assert rate.run(["--workdir", str(run), *FLAGS]) == 0
     assert len(played) == 2 * number > 0
+    assert rate.run(["--workdir", str(run), *FLAGS]) == 0  # and the first ones are still there
+    assert len(played) == 2 * number
 
 
 def test_an_interrupted_call_keeps_the_matches_that_were_played(run, capsys, monkeypatch, played):

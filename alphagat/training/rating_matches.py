@@ -4,9 +4,9 @@ import dataclasses
 import itertools
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -41,6 +41,18 @@ class Settings:
     seed: int
 
 
+class Matches(NamedTuple):
+    """What `ratings.json` keeps.
+
+    Attributes:
+      played: the pair scores of the matches with these settings, by their players.
+      others: those with other settings, as they stand in the file.
+    """
+
+    played: dict[tuple[str, str], np.ndarray]
+    others: list[Any]
+
+
 def rate_run(
     folder: Path,
     iterations: Sequence[int] | None,
@@ -52,7 +64,7 @@ def rate_run(
 
     `random` is rated 0, else the first anchor, or without anchors the first checkpoint. `ratings.json` keeps the
     matches: after each one, so that an interrupted call loses one at most, and those of an earlier call with the same
-    settings are not played again.
+    settings are not played again; those with other settings stay in it.
 
     Args:
       folder: of the run.
@@ -77,7 +89,8 @@ def rate_run(
     openings = distinct_openings(game, settings.games // 2, settings.seed)
     players = {each.name: each for each in opponents} | _networks(folder, steps, settings)
     file, mesh = folder / RATINGS_FILE, sharding.make_mesh(0)
-    played = _read_matches(file, settings)
+    matches = _read_matches(file, settings)
+    played = matches.played
     missing = [pair for pair in pairings if pair not in played]
     if len(missing) < len(pairings):
         known = f"{len(pairings) - len(missing)} of {len(pairings)} matches were played before, see {file}"
@@ -85,10 +98,10 @@ def rate_run(
     for pair in track(missing, "matches", console=console, transient=True, disable=not console.is_terminal):
         one, other = (players[name] for name in pair)
         played[pair] = play_match(game, one, other, openings, _match_key(settings.seed, pair), mesh).pair_scores
-        _write(file, settings, anchor, [], played)
+        _write(file, settings, anchor, [], matches)
     meetings = [Meeting(*pair, played[pair]) for pair in pairings]
     rated = rated_players(rate(meetings, anchor), read_metrics(folder))
-    _write(file, settings, anchor, rated, played)
+    _write(file, settings, anchor, rated, matches)
     return rated
 
 
@@ -126,15 +139,18 @@ def _networks(folder: Path, steps: Sequence[int], settings: Settings) -> dict[st
     return {name: Player(name, first.act, agent.params) for name, agent in zip(names, agents)}
 
 
-def _read_matches(file: Path, settings: Settings) -> dict[tuple[str, str], np.ndarray]:
-    """Returns the pair scores of the matches that `file` keeps, none where they were played with other settings."""
+def _read_matches(file: Path, settings: Settings) -> Matches:
     try:
         kept = json.loads(file.read_text())
-        if kept["settings"] != dataclasses.asdict(settings):
-            return {}
-        return {(each["player"], each["opponent"]): np.array(each["pair_scores"], float) for each in kept["matches"]}
+        groups = [{"settings": kept["settings"], "matches": kept["matches"]}, *kept["others"]]
+        ours = [group for group in groups if group["settings"] == dataclasses.asdict(settings)]
+        others = [group for group in groups if group not in ours]
+        lines = [line for group in ours for line in group["matches"]]
+        return Matches(
+            {(line["player"], line["opponent"]): np.array(line["pair_scores"], float) for line in lines}, others
+        )
     except FileNotFoundError:
-        return {}
+        return Matches({}, [])
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{file} cannot be read ({type(error).__name__}: {error}): move it away") from error
 
@@ -144,12 +160,12 @@ def _write(
     settings: Settings,
     anchor: str,
     players: Sequence[Rated],
-    played: Mapping[tuple[str, str], np.ndarray],
+    matches: Matches,
 ) -> None:
-    matches = [
+    lines = [
         {"player": player, "opponent": opponent, "score": float(scores.mean() / 2), "pair_scores": scores.tolist()}
-        for (player, opponent), scores in played.items()
+        for (player, opponent), scores in matches.played.items()
     ]
     content: dict[str, Any] = {"settings": dataclasses.asdict(settings), "anchor": anchor}
-    content |= {"players": [each._asdict() for each in players], "matches": matches}
+    content |= {"players": [each._asdict() for each in players], "matches": lines, "others": matches.others}
     write_atomically(file, json.dumps(content) + "\n")
