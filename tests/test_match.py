@@ -48,7 +48,7 @@ def test_two_checkpoints_of_a_run(run, tmp_path, capsys):
     assert records[0].names == records[1].names[::-1] == (player, f"{run} (iteration 5, 4 simulations)")
     wins = [record.names[0 if record.outcome > 0 else 1] for record in records]
     assert wins.count(player) == won
-    assert len({record.moves[:1] for record in records}) == 4
+    assert len({record.moves[:2] for record in records}) == 4
 
 
 def test_all_openings_of_two_plies_in_parts(capsys):
