@@ -114,9 +114,8 @@ def main() -> None:
     end_trainings_as_well()
     console, test = Console(width=200), Test(options.games, options.simulations)
     options.workdir.mkdir(parents=True, exist_ok=True)
-    kept = (
-        options.workdir / f"widths_{Path(options.config).stem}.json"
-    )  # a second start measures other times, and must take the same networks
+    # A second start measures other times, and must take the same networks.
+    kept = options.workdir / f"widths_{Path(options.config).stem}.json"
     if not kept.exists():
         write_atomically(kept, json.dumps(match_widths(options.config, console)))
     widths = json.loads(kept.read_text()).values()

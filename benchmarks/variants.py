@@ -76,7 +76,6 @@ class Variant:
             TRAININGS.add(process)
             if cores:
                 os.sched_setaffinity(process.pid, cores)  # before JAX is imported, and counts them
-            process.wait()
         TRAININGS.remove(process)
         if process.returncode:
             raise subprocess.CalledProcessError(process.returncode, command)

@@ -186,10 +186,10 @@ def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -
     everything = [slice(None)]
     images = (symmetries.node_permutations, symmetries.action_permutations) if symmetries else (everything, everything)
     for start in range(0, count(positions), CHUNK):
-        rows = np.resize(np.arange(start, min(start + CHUNK, count(positions))), CHUNK)
-        states = take(positions, rows)
+        rows = np.arange(start, min(start + CHUNK, count(positions)))
+        states = take(positions, np.resize(rows, CHUNK))  # one shape, one program
         described = states.current_player, np.asarray(observe(states).nodes), np.asarray(states.legal_action_mask)
-        for row, player, nodes, legal in zip(rows, *described, strict=True):
+        for row, player, nodes, legal in zip(rows, *described):
             seen_as = min(nodes[vertices].tobytes() + legal[actions].tobytes() for vertices, actions in zip(*images))
             if (int(player), seen_as) not in seen and not positions.terminated[row]:
                 seen.add((int(player), seen_as))

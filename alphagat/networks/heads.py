@@ -92,7 +92,8 @@ class OwnerHead(nn.Module):
 
 def value_output(hidden: jax.Array, support: Support | None) -> jax.Array:
     """Ends a value head, in float32: `[B, D]` -> `[B]` in (-1, 1), or `[B, K]` logits; called in a compact module."""
-    hidden, kernel_init = at_least_float32(hidden), scaled_init(0.2)  # small: at first no position is won or lost
+    hidden = at_least_float32(hidden)
+    kernel_init = scaled_init(0.2)  # small: at first no position is won or lost
     if support is None:
         return jnp.tanh(nn.Dense(1, kernel_init=kernel_init, name="value")(hidden)[..., 0])
     from_zero = np.abs(np.arange(len(support)) - np.abs(support).argmin())

@@ -91,11 +91,11 @@ def test_openings_depend_on_the_seed_only():
 def test_all_images_of_an_opening_are_drawn_alike():
     game = make_game("tic_tac_toe")
     counts = np.zeros(9)
-    for seed in range(100):
+    for seed in range(300):
         counts += (np.asarray(distinct_openings(game, 3, seed).states.board) != 0).sum(axis=0)
     corners, edges, centre = counts[[0, 2, 6, 8]], counts[1::2], counts[4]
-    assert centre == corners.sum() == edges.sum() == 100
-    assert abs(np.concatenate([corners, edges]) - 25).max() < 4 * np.sqrt(100 * 1 / 4 * 3 / 4)
+    assert centre == corners.sum() == edges.sum() == 300
+    assert abs(np.concatenate([corners, edges]) - 75).max() < 4 * np.sqrt(300 * 1 / 4 * 3 / 4)
 
 
 def replay(game, actions):
