@@ -4,7 +4,9 @@ import copy
 import dataclasses
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
+import jax
 from jax import stages
 from jax.sharding import Mesh
 
@@ -19,7 +21,7 @@ from alphagat.training.state import RunState
 def compile_iterations(
     setups: Sequence[Setup], mesh: Mesh, state: RunState, say: Callable[[str], None]
 ) -> list[stages.Compiled]:
-    """Compiles the program of each board for states like `state`.
+    """Compiles the program of each board for states like `state`, all at once where one process does.
 
     Where `learner.num_micro_batches` is 0, a program that would not fit is compiled anew with twice as many.
 
@@ -31,7 +33,10 @@ def compile_iterations(
         arguments = program_arguments(state, number)
         return compile_to_fit(setups[number], mesh, lambda setup: make_iteration(setup, mesh).lower(*arguments), say)
 
-    return [compile_board(number) for number in range(len(setups))]
+    # Several processes tell each other what they found while they compile, so that the order matters.
+    at_once = len(setups) if jax.process_count() == 1 else 1
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(compile_board, range(len(setups))))
 
 
 def compile_to_fit(

@@ -1,0 +1,210 @@
+"""What an accelerator computes, beside the CPU of its machine, and how fast it trains.
+
+    python benchmarks/accelerator.py
+
+Networks: the distance of logits, values and gradients from those of the CPU, over the length of the CPU's, at JAX's
+default precision of products and at the highest. Rules: whether random games are the same to the last bit. Speed: of
+evaluations in a row, of self-play and of updates, with weights that know nothing, on one device. Compilation, which
+`--speed` and `--agreement` share out to two calls, takes most of the time.
+"""
+
+import argparse
+import functools
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from alphagat import sharding
+from alphagat.config import Config
+from alphagat.games import make_game
+from alphagat.games.base import Game
+from alphagat.learner.loss import Batch, alphazero_loss
+from alphagat.training.iteration import make_iteration, program_arguments, run_iteration
+from alphagat.training.setup import Setup, make_params, make_setups
+from alphagat.training.state import init_state
+
+NETWORKS = {
+    "GAT dense": {},
+    "GAT jraph": {"backend": "jraph"},
+    "GAT dense, bfloat16": {"precision": "bfloat16"},
+    "ResNet": {"name": "resnet"},
+}
+NUM_POSITIONS, NUM_GAMES, NUM_PLIES = 256, 512, 80
+EVALUATIONS = 50  # in a row, inside one program, as a search makes them
+ROUNDS = 3
+
+
+def make_setup(board: str, width: int, network: dict[str, Any], **fields: Any) -> Setup:
+    config = Config(boards=(board,))
+    config.mesh.data = 1
+    for field, value in {"width": width, **network}.items():
+        setattr(config.network, field, value)
+    for name, value in fields.items():
+        section, field = name.split("__")
+        setattr(getattr(config, section), field, value)
+    config.validate()
+    return make_setups(config)[0]
+
+
+def on_both(function: Callable, *arguments: Any) -> tuple[Any, Any]:
+    """Returns what a function gives on the accelerator and on the CPU."""
+    devices = jax.devices()[0], jax.local_devices(backend="cpu")[0]
+    found, expected = (jax.device_get(jax.jit(function)(*jax.device_put(arguments, device))) for device in devices)
+    return found, expected
+
+
+def distance(found: Any, expected: Any) -> float:
+    """Returns the length of the difference of all numbers of two trees over that of the second."""
+    ours, theirs = (np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)]) for tree in (found, expected))
+    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))
+
+
+def random_batch(game: Game) -> Batch:
+    keys = jax.random.split(jax.random.key(1), 4)
+    shape = NUM_POSITIONS, game.num_actions
+    return Batch(
+        nodes=jax.random.normal(keys[0], (NUM_POSITIONS, game.topology.num_nodes, game.num_features)),
+        legal_action_mask=jnp.ones(shape, bool),
+        policy_target=jax.nn.softmax(jax.random.normal(keys[1], shape)),
+        policy_weight=jnp.ones(NUM_POSITIONS),
+        value_target=jax.random.uniform(keys[2], (NUM_POSITIONS,), minval=-1),
+    )
+
+
+def compare_network(setup: Setup) -> list[float]:
+    """Returns the distances of logits, values and gradients."""
+
+    def compute(params: Any, batch: Batch) -> tuple:
+        gradient = jax.grad(lambda params: alphazero_loss(params, setup.network, batch, 1.0, 0.0)[0])(params)
+        return *setup.network.apply(params, batch.nodes), gradient
+
+    params = jax.device_get(make_params(setup.game, setup.network, jax.random.key(0)))
+    found, expected = on_both(compute, params, jax.device_get(random_batch(setup.game)))
+    return [distance(ours, theirs) for ours, theirs in zip(found, expected)]
+
+
+def play_the_same(game: Game) -> bool:
+    """Returns whether random games are the same on both, move by move."""
+
+    def play(key: jax.Array) -> Any:
+        def step(state: Any, key: jax.Array) -> tuple:
+            draw, chance = jax.random.split(key)
+            action = jax.random.categorical(draw, jnp.where(state.legal_action_mask, 0.0, -jnp.inf))
+            moved = game.step(state, action, chance)
+            return jax.tree.map(functools.partial(jnp.where, state.terminated), state, moved), (action, state)
+
+        return jax.lax.scan(step, game.init(key), jax.random.split(key, NUM_PLIES))
+
+    found, expected = on_both(jax.vmap(play), jax.random.split(jax.random.key(2), NUM_GAMES))
+    return all(np.array_equal(ours, theirs) for ours, theirs in zip(*map(jax.tree.leaves, (found, expected))))
+
+
+def median_seconds(call: Callable[[], Any]) -> float:
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        jax.block_until_ready(call())
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def time_evaluation(setup: Setup) -> float:
+    """Returns the seconds of one evaluation of all games in flight."""
+    game, size = setup.game, setup.plan.num_games
+    nodes = jax.random.uniform(jax.random.key(1), (size, game.topology.num_nodes, game.num_features))
+
+    @jax.jit
+    def evaluate(params: Any, nodes: jax.Array) -> jax.Array:
+        def once(_: int, nodes: jax.Array) -> jax.Array:  # each depends on the one before, so that none is left out
+            logits, value = setup.network.apply(params, nodes)
+            return nodes + 1e-6 * (value + logits.mean(-1))[:, None, None]
+
+        return jax.lax.fori_loop(0, EVALUATIONS, once, nodes)
+
+    call = functools.partial(evaluate, make_params(game, setup.network, jax.random.key(0)), nodes)
+    jax.block_until_ready(call())
+    return median_seconds(call) / EVALUATIONS
+
+
+def time_iterations(setup: Setup) -> tuple[float, float]:
+    """Returns the seconds of an iteration before updates begin, and of one with its updates."""
+    mesh = sharding.make_mesh(1)
+    holder = [init_state([setup], mesh)]
+    program = make_iteration(setup, mesh).lower(*program_arguments(holder[0])).compile()
+
+    def iterate() -> Any:
+        holder[0], metrics, _ = run_iteration(program, holder[0])
+        return metrics
+
+    seconds = [median_seconds(iterate) for _ in range(setup.plan.first_update_iteration // ROUNDS)]
+    while int(holder[0].iteration) < setup.plan.first_update_iteration + 1:
+        jax.block_until_ready(iterate())
+    return statistics.median(seconds[1:]), median_seconds(iterate)
+
+
+def agreement(options: argparse.Namespace, console: Console) -> None:
+    table = Table("board", "network", "products", "logits", "values", "gradients")
+    for board in options.boards:
+        for name, network in NETWORKS.items():
+            for precision in ("default", "highest") if "precision" not in network else ("default",):
+                with jax.default_matmul_precision(precision):
+                    distances = compare_network(make_setup(board, options.width, network))
+                table.add_row(board, name, precision, *(f"{each:.0e}" for each in distances))
+    console.print(table)
+    for board in options.rules:
+        same = play_the_same(make_game(board))
+        console.print(f"{board}: {NUM_GAMES} random games are {'the same' if same else 'NOT the same'}")
+
+
+def speed(options: argparse.Namespace, console: Console) -> None:
+    title = f"{options.boards[0]}, {options.games} games, {options.simulations} simulations, batch {options.batch_size}"
+    columns = "network", "evaluation", "evaluations/s", "self-play, frames/s", "update", "whole, frames/s"
+    table = Table(*columns, title=title)
+    sizes = {"selfplay__num_games": options.games, "search__num_simulations": options.simulations}
+    sizes |= {"learner__batch_size": options.batch_size, "replay__min_size": options.batch_size}
+    sizes |= {"selfplay__plies_per_iteration": 4, "selfplay__max_plies": 40}  # so that updates begin after ten
+    for precision in ("float32", "bfloat16"):
+        network = {"precision": precision, "num_blocks": options.num_blocks}
+        setup = make_setup(options.boards[0], options.width, network, **sizes)
+        evaluation, (playing, whole) = time_evaluation(setup), time_iterations(setup)
+        frames, updates = setup.plan.frames_per_iteration, setup.plan.updates_per_iteration
+        table.add_row(
+            f"GAT {options.width} x {options.num_blocks}, {precision}",
+            f"{1e3 * evaluation:.2f} ms",
+            f"{options.games / evaluation:,.0f}",
+            f"{frames / playing:,.0f}",
+            f"{1e3 * (whole - playing) / updates:.2f} ms",
+            f"{frames / whole:,.0f}",
+        )
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--agreement", action="store_true", help="measure agreement only")
+    parser.add_argument("--speed", action="store_true", help="measure speed only, on the first board")
+    parser.add_argument("--boards", nargs="+", default=["connect_four", "hex:7", "breakthrough:6"], help="of networks")
+    parser.add_argument("--rules", nargs="*", default=["connect_four", "hex:7", "othello:8", "breakthrough:6", "go:7"])
+    parser.add_argument("--width", type=int, default=64, help="default: %(default)s")
+    parser.add_argument("--num_blocks", type=int, default=6, help="of speed (default: %(default)s)")
+    parser.add_argument("--games", type=int, default=4096, help="at once (default: %(default)s)")
+    parser.add_argument("--simulations", type=int, default=32, help="default: %(default)s")
+    parser.add_argument("--batch_size", type=int, default=2048, help="default: %(default)s")
+    options = parser.parse_args()
+    console = Console(width=160)
+    console.print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}")
+    if options.agreement or not options.speed:
+        agreement(options, console)
+    if options.speed or not options.agreement:
+        speed(options, console)
+
+
+if __name__ == "__main__":
+    main()
