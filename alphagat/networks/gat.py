@@ -71,8 +71,6 @@ class GraphAttentionBlock(nn.Module):
     """Adds to each node what it attends to, what the mean of all nodes tells, and an MLP of itself.
 
     The mean over nodes is the global path: it carries what lies beyond the edges, at the same scale on every board.
-    At first each head attends to few relations, since their biases are large and differ, much as each weight of a
-    convolution reads one neighbour: small ones make every head the same mean of all that a node has edges to.
     What a block adds is small at first, the smaller the more blocks there are (Radford et al. 2019, section 2.3), so
     that the heads see the features of a node before they see what random layers make of them.
     """
@@ -88,7 +86,7 @@ class GraphAttentionBlock(nn.Module):
     def __call__(self, hidden: jax.Array) -> jax.Array:  # [B, V, D] -> [B, V, D]
         width = hidden.shape[-1]
         num_relations = len(self.topology.vocabulary.relations)
-        relation_bias = self.param("relation_bias", nn.initializers.normal(3.0), (num_relations, self.num_heads))
+        relation_bias = self.param("relation_bias", nn.initializers.normal(1.0), (num_relations, self.num_heads))
 
         normed = nn.RMSNorm(dtype=self.dtype, name="attention_norm")(hidden)
         projected = self._dense(3 * width, "query_key_value", use_bias=False)(normed)
