@@ -25,10 +25,11 @@ _MASKED = -1e30  # finite, so that softmax has no inf - inf; every node has an e
 def split_heads(projected: jax.Array, num_heads: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Returns query, key and value `[B, V, H, d]` of `[B, V, 3 * D]`.
 
-    The columns of a head lie together, so that devices can share out the heads.
+    The columns of a head lie together, so that devices can share out the heads. The gradient of a split is one
+    concatenation; that of three slices, three padded arrays and their sum, takes ten times as long on a CPU.
     """
-    heads = projected.reshape(*projected.shape[:-1], num_heads, 3, -1)
-    return heads[..., 0, :], heads[..., 1, :], heads[..., 2, :]
+    query, key, value = jnp.split(projected.reshape(*projected.shape[:-1], num_heads, -1), 3, axis=-1)
+    return query, key, value
 
 
 def edge_bias(relation_bias: jax.Array, topology: Topology) -> jax.Array:

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
 from alphagat.networks.attention import ATTENTION_BACKENDS, split_heads
+from alphagat.networks.dense import Dense
 from alphagat.networks.heads import OwnerHead, PolicyHead, ValueHead, scaled_init
 from alphagat.networks.values import Support
 
@@ -31,8 +32,8 @@ class GraphAttentionNetwork(nn.Module):
     owner_head: bool = False
 
     def setup(self) -> None:
-        self.features = nn.Dense(self.width, dtype=self.dtype)
-        self.kinds = nn.Dense(self.width, use_bias=False, dtype=self.dtype)
+        self.features = Dense(self.width, dtype=self.dtype)
+        self.kinds = Dense(self.width, use_bias=False, dtype=self.dtype)
         self.block = [make_block(self, parent=self) for _ in range(self.num_blocks)]  # block_0, block_1, ...
         self.norm = nn.RMSNorm(dtype=self.dtype)
         self.policy = PolicyHead(self.topology, self.dtype)
@@ -101,4 +102,4 @@ class GraphAttentionBlock(nn.Module):
         return hidden + self._dense(width, "mlp_out", scale=branch_scale)(expanded)
 
     def _dense(self, features: int, name: str, use_bias: bool = True, scale: float = 1.0) -> nn.Dense:
-        return nn.Dense(features, use_bias=use_bias, kernel_init=scaled_init(scale), dtype=self.dtype, name=name)
+        return Dense(features, use_bias=use_bias, kernel_init=scaled_init(scale), dtype=self.dtype, name=name)

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.graphs.topology import Topology
+from alphagat.networks.dense import Dense
 from alphagat.networks.values import Support
 
 
@@ -29,8 +30,8 @@ class PolicyHead(nn.Module):
         num_kinds = len(self.topology.vocabulary.action_kinds)
         if num_kinds == 1:
             nodes = select_nodes(nodes, self.topology.action_receivers)
-        hidden = nn.Dense(nodes.shape[-1], dtype=self.dtype, name="receiver")(nodes)
-        scores = nn.Dense(num_kinds, dtype=self.dtype, name="logit")(nn.silu(hidden))
+        hidden = Dense(nodes.shape[-1], dtype=self.dtype, name="receiver")(nodes)
+        scores = Dense(num_kinds, dtype=self.dtype, name="logit")(nn.silu(hidden))
         if num_kinds == 1:
             return scores[..., 0]
         places = self.topology.action_receivers * num_kinds + self.topology.action_kinds
@@ -40,10 +41,10 @@ class PolicyHead(nn.Module):
         """Scores all pairs of nodes by query and key, once per kind of action, and takes those that are actions."""
         batch_size, num_nodes, width = nodes.shape
         num_kinds = len(self.topology.vocabulary.action_kinds)
-        hidden = nn.silu(nn.Dense(width, dtype=self.dtype, name="node")(nodes))
-        senders = nn.Dense(num_kinds * width, dtype=self.dtype, name="sender")(hidden)
+        hidden = nn.silu(Dense(width, dtype=self.dtype, name="node")(nodes))
+        senders = Dense(num_kinds * width, dtype=self.dtype, name="sender")(hidden)
         senders = senders.reshape(batch_size, -1, width)  # [B, V * K, D]
-        receivers = nn.Dense(width, dtype=self.dtype, name="receiver")(hidden) * width**-0.5
+        receivers = Dense(width, dtype=self.dtype, name="receiver")(hidden) * width**-0.5
         scores = jnp.matmul(receivers, jnp.swapaxes(senders, 1, 2))  # [B, V, V * K] by (receiver, (sender, kind))
         topology = self.topology
         places = (topology.action_receivers * num_nodes + topology.action_senders) * num_kinds + topology.action_kinds
@@ -68,11 +69,11 @@ class ValueHead(nn.Module):
     def __call__(self, nodes: jax.Array) -> jax.Array:
         batch_size, _, width = nodes.shape
         # No bias: a softmax over nodes would not see it.
-        score = nn.Dense(self.num_heads, use_bias=False, kernel_init=scaled_init(4.0), dtype=self.dtype, name="pooling")
+        score = Dense(self.num_heads, use_bias=False, kernel_init=scaled_init(4.0), dtype=self.dtype, name="pooling")
         scores = score(nodes)  # [B, V, H]
         weights = jax.nn.softmax(at_least_float32(scores), axis=1).astype(self.dtype)
         pooled = jnp.matmul(jnp.swapaxes(weights, 1, 2), nodes).reshape(batch_size, self.num_heads * width)
-        hidden = nn.silu(nn.Dense(width, dtype=self.dtype, name="hidden")(pooled))
+        hidden = nn.silu(Dense(width, dtype=self.dtype, name="hidden")(pooled))
         return value_output(hidden, self.support)
 
 
@@ -86,8 +87,8 @@ class OwnerHead(nn.Module):
 
     @nn.compact
     def __call__(self, nodes: jax.Array) -> jax.Array:
-        hidden = nn.Dense(nodes.shape[-1], dtype=self.dtype, name="hidden")(nodes)
-        return jnp.tanh(at_least_float32(nn.Dense(1, dtype=self.dtype, name="owner")(nn.silu(hidden))[..., 0]))
+        hidden = Dense(nodes.shape[-1], dtype=self.dtype, name="hidden")(nodes)
+        return jnp.tanh(at_least_float32(Dense(1, dtype=self.dtype, name="owner")(nn.silu(hidden))[..., 0]))
 
 
 def value_output(hidden: jax.Array, support: Support | None) -> jax.Array:
@@ -95,11 +96,11 @@ def value_output(hidden: jax.Array, support: Support | None) -> jax.Array:
     hidden = at_least_float32(hidden)
     kernel_init = scaled_init(0.2)  # small: at first no position is won or lost
     if support is None:
-        return jnp.tanh(nn.Dense(1, kernel_init=kernel_init, name="value")(hidden)[..., 0])
+        return jnp.tanh(Dense(1, kernel_init=kernel_init, name="value")(hidden)[..., 0])
     from_zero = np.abs(np.arange(len(support)) - np.abs(support).argmin())
     # At first the belief lies near 0: a bootstrap from the mean of a wide support would take ages to come down.
     bias = -jnp.asarray(from_zero, jnp.float32)
-    return nn.Dense(len(support), kernel_init=kernel_init, bias_init=lambda *_: bias, name="value")(hidden)
+    return Dense(len(support), kernel_init=kernel_init, bias_init=lambda *_: bias, name="value")(hidden)
 
 
 def scaled_init(scale: float) -> nn.initializers.Initializer:
