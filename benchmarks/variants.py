@@ -217,8 +217,8 @@ def end_trainings_as_well() -> None:
 
     def end(number: int, _: object) -> None:
         for process in list(TRAININGS):
-            process.terminate()
-        raise SystemExit(128 + number)
+            process.terminate()  # which saves, and ends soon after
+        os._exit(128 + number)  # at once: with threads of JAX, Python may wait for ever while it winds up
 
     signal.signal(signal.SIGTERM, end)
 
