@@ -11,7 +11,6 @@ from alphagat.config import Config
 
 def get_config() -> Config:
     config = Config(boards=("breakthrough:6",), num_iterations=300)
-    config.network.num_heads = 8
     config.selfplay.opening_plies = 6
     config.selfplay.plies_per_iteration = 8
     config.selfplay.max_plies = 56

@@ -22,16 +22,23 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
-from alphagat.games.rays import ray_names, ray_relations
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE = 5, 8
 OPPONENT, EMPTY, OWN, NEITHER = -1, 0, 1, 2  # NEITHER is on no board
-NUM_DISTANCES = 3
+# (name, row step, column step) from the receiver to the sender
+NEIGHBOURS = (
+    ("ahead left", -1, -1),
+    ("ahead", -1, 0),
+    ("ahead right", -1, 1),
+    ("behind left", 1, -1),
+    ("behind", 1, 0),
+    ("behind right", 1, 1),
+)
 VOCABULARY = RelationVocabulary(
     family="breakthrough",
-    version=2,
-    relations=("self", *ray_names(NUM_DISTANCES)),  # north is ahead
+    version=1,
+    relations=("self", *(name for name, _, _ in NEIGHBOURS)),
     node_kinds=("cell",),
 )
 
@@ -161,16 +168,21 @@ class BreakthroughGame(base.Game):
 
 
 def make_topology(size: int) -> Topology:
-    """Builds cells (row-major) with an edge from every cell on a line with it.
+    """Builds cells (row-major) with edges along the steps of both players, in both directions.
 
-    Edges along the steps of both players alone let a network of four blocks see four rows ahead. With these, and eight
-    heads in place of four, it learned more from the same 200 batches of self-play on 6x6 (two seeds): policy loss 2.43
-    and 2.44 against 2.45 and 2.47, value loss 0.89 and 0.88 against 0.90 and 0.97.
+    A cell sees what can step to it and what it can step to. More edges made the network learn worse: on solved 5x5
+    positions, after 450 updates of 256, the value error was 0.29 with these, 0.32 with the cells to the left and right
+    too, and 0.34 with also those two steps ahead or behind. With edges along all lines, and eight heads, a run on 6x6 of
+    32 k frames scored 16 % (13 to 20) of 400 games against one with these and four, although from 200 recorded batches
+    it had learned more.
     """
     cells = np.arange(size * size).reshape(size, size)
-    rays = ray_relations(size, size, NUM_DISTANCES)
-    matrix = np.where(rays >= 0, rays + VOCABULARY.relations.index("n1"), -1).astype(np.int32)
+    row, column = np.divmod(cells.ravel(), size)
+    down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)
+    matrix = np.full(down.shape, -1, np.int32)
     np.fill_diagonal(matrix, VOCABULARY.relations.index("self"))
+    for name, row_step, column_step in NEIGHBOURS:
+        matrix[(down == row_step) & (right == column_step)] = VOCABULARY.relations.index(name)
     # in the order of the slices that make up `legal_action_mask`
     senders = np.concatenate([cells[1:, 1:].ravel(), cells[1:].ravel(), cells[1:, :-1].ravel()])
     receivers = np.concatenate([cells[:-1, :-1].ravel(), cells[:-1].ravel(), cells[:-1, 1:].ravel()])

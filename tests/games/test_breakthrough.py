@@ -222,12 +222,11 @@ def test_both_players_see_the_same_board():
 def test_relations_name_the_sender_as_the_receiver_sees_it():
     matrix, relation = make_game("breakthrough:6").topology.relation_matrix, VOCABULARY.relations.index
     cell = 3 * 6 + 2
-    assert matrix[cell, cell - 6] == relation("n1")
-    assert matrix[cell, cell - 7] == relation("nw1")
-    assert matrix[cell, cell + 7] == relation("se1")
-    assert matrix[cell, cell - 12] == relation("n2")
-    assert matrix[cell, cell - 13] == matrix[11, 12] == -1  # as a knight jumps; round the edge
-    assert (matrix >= 0).sum() == 36 + 360 + 220  # itself; where a rook would go; where a bishop would
+    assert matrix[cell, cell - 6] == relation("ahead")
+    assert matrix[cell, cell - 7] == relation("ahead left")
+    assert matrix[cell, cell + 7] == relation("behind right")
+    assert matrix[cell, cell + 1] == matrix[cell, cell - 12] == matrix[11, 0] == -1  # beside; two ahead; round the edge
+    assert (matrix >= 0).sum() == 36 + 2 * make_game("breakthrough:6").num_actions
 
 
 def test_sizes_share_one_vocabulary_and_count_their_steps():
