@@ -172,9 +172,9 @@ def make_topology(size: int) -> Topology:
 
     A cell sees what can step to it and what it can step to. More edges made the network learn worse: on solved 5x5
     positions, after 450 updates of 256, the value error was 0.29 with these, 0.32 with the cells to the left and right
-    too, and 0.34 with also those two steps ahead or behind. With edges along all lines, and eight heads, a run on 6x6 of
-    32 k frames scored 16 % (13 to 20) of 400 games against one with these and four, although from 200 recorded batches
-    it had learned more.
+    too, and 0.34 with also those two steps ahead or behind. With edges along all lines, and eight heads, a run on 6x6
+    of 32 k frames scored 16 % (13 to 20) of 400 games against one with these and four, although from 200 recorded
+    batches it had learned more.
     """
     cells = np.arange(size * size).reshape(size, size)
     row, column = np.divmod(cells.ravel(), size)
