@@ -55,16 +55,19 @@ def dense_attention(
 def attention_weights(query: jax.Array, key: jax.Array, relation_bias: jax.Array, topology: Topology) -> jax.Array:
     """Returns `[B, H, V, V]` by (receiver, sender): how much each node attends to each; 0 where there is no edge."""
     query, key = jnp.swapaxes(query, 1, 2), jnp.swapaxes(key, 1, 2)
-    return _weights(_scaled(query), key, edge_bias(relation_bias, topology))
+    exponentials, sums = _exponentials(_scaled(query), key, edge_bias(relation_bias, topology))
+    return exponentials / sums
 
 
 def _scaled(query: jax.Array) -> jax.Array:
     return query * query.shape[-1] ** -0.5
 
 
-def _weights(query: jax.Array, key: jax.Array, bias: jax.Array) -> jax.Array:
-    logits = jnp.matmul(query, jnp.swapaxes(key, 2, 3))
-    return jax.nn.softmax(logits + bias[None], axis=-1)  # in float32, which the bias is
+def _exponentials(query: jax.Array, key: jax.Array, bias: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns what the softmax divides, `[B, H, V, V]`, and by what, `[B, H, V, 1]`: in float32, which the bias is."""
+    logits = jnp.matmul(query, jnp.swapaxes(key, 2, 3)) + bias[None]
+    exponentials = jnp.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exponentials, exponentials.sum(axis=-1, keepdims=True)
 
 
 @jax.custom_vjp
@@ -74,9 +77,10 @@ def _attend(query: jax.Array, key: jax.Array, value: jax.Array, bias: jax.Array)
 
 
 def _attend_and_keep(query: jax.Array, key: jax.Array, value: jax.Array, bias: jax.Array) -> tuple:
-    weights = _weights(query, key, bias)
-    attended = jnp.matmul(weights.astype(value.dtype), value)
-    return attended, (query, key, value, weights, attended)
+    exponentials, sums = _exponentials(query, key, bias)
+    # Divided after the product: d numbers in place of V, a tenth of an evaluation's time on a CPU.
+    attended = (jnp.matmul(exponentials.astype(value.dtype), value) / sums).astype(value.dtype)
+    return attended, (query, key, value, exponentials / sums, attended)
 
 
 def _attend_backward(kept: tuple, gradient: jax.Array) -> tuple:
