@@ -9,20 +9,20 @@ evaluations in a row, of self-play and of updates, with weights that know nothin
 """
 
 import argparse
-import functools
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gat_against_resnet import EVALUATIONS, make_evaluation, median_seconds
 from rich.console import Console
 from rich.table import Table
+from throughput import NETWORKS
 
 from alphagat import sharding
 from alphagat.config import Config
+from alphagat.evaluation.rollout import uniform_actions, word
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.learner.loss import Batch, alphazero_loss
@@ -30,27 +30,16 @@ from alphagat.training.iteration import make_iteration, program_arguments, run_i
 from alphagat.training.setup import Setup, make_params, make_setups
 from alphagat.training.state import init_state
 
-NETWORKS = {
-    "GAT dense": {},
-    "GAT jraph": {"backend": "jraph"},
-    "GAT dense, bfloat16": {"precision": "bfloat16"},
-    "ResNet": {"name": "resnet"},
-}
+NETWORKS = NETWORKS | {"GAT dense, bfloat16": {"precision": "bfloat16"}}
 NUM_POSITIONS, NUM_GAMES, NUM_PLIES = 256, 512, 80
-EVALUATIONS = 50  # in a row, inside one program, as a search makes them
-ROUNDS = 3
 
 
-def make_setup(board: str, width: int, network: dict[str, Any], **fields: Any) -> Setup:
+def make_config(board: str, width: int, network: dict[str, Any]) -> Config:
     config = Config(boards=(board,))
     config.mesh.data = 1
     for field, value in {"width": width, **network}.items():
         setattr(config.network, field, value)
-    for name, value in fields.items():
-        section, field = name.split("__")
-        setattr(getattr(config, section), field, value)
-    config.validate()
-    return make_setups(config)[0]
+    return config
 
 
 def on_both(function: Callable, *arguments: Any) -> tuple[Any, Any]:
@@ -78,8 +67,9 @@ def random_batch(game: Game) -> Batch:
     )
 
 
-def compare_network(setup: Setup) -> list[float]:
+def compare_network(config: Config) -> list[float]:
     """Returns the distances of logits, values and gradients."""
+    (setup,) = make_setups(config)
 
     def compute(params: Any, batch: Batch) -> tuple:
         gradient = jax.grad(lambda params: alphazero_loss(params, setup.network, batch, 1.0, 0.0)[0])(params)
@@ -91,46 +81,22 @@ def compare_network(setup: Setup) -> list[float]:
 
 
 def play_the_same(game: Game) -> bool:
-    """Returns whether random games are the same on both, move by move."""
+    """Returns whether random games are the same on both, move by move: actions are drawn by integer arithmetic."""
 
     def play(key: jax.Array) -> Any:
-        def step(state: Any, key: jax.Array) -> tuple:
-            draw, chance = jax.random.split(key)
-            action = jax.random.categorical(draw, jnp.where(state.legal_action_mask, 0.0, -jnp.inf))
-            moved = game.step(state, action, chance)
-            return jax.tree.map(functools.partial(jnp.where, state.terminated), state, moved), (action, state)
+        seeds = jax.random.bits(key, (NUM_GAMES,), jnp.uint32)
 
-        return jax.lax.scan(step, game.init(key), jax.random.split(key, NUM_PLIES))
+        def step(states: Any, ply: jax.Array) -> tuple:
+            actions = uniform_actions(word(seeds, ply), states.legal_action_mask)
+            keys = jax.random.split(jax.random.fold_in(key, ply), NUM_GAMES)
+            states = jax.vmap(game.step)(states, actions, keys)
+            return states, (actions, states)
 
-    found, expected = on_both(jax.vmap(play), jax.random.split(jax.random.key(2), NUM_GAMES))
+        first = jax.vmap(game.init)(jax.random.split(key, NUM_GAMES))
+        return jax.lax.scan(step, first, jnp.arange(NUM_PLIES, dtype=jnp.uint32))[1]
+
+    found, expected = on_both(play, jax.random.key(2))
     return all(np.array_equal(ours, theirs) for ours, theirs in zip(*map(jax.tree.leaves, (found, expected))))
-
-
-def median_seconds(call: Callable[[], Any]) -> float:
-    times = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        jax.block_until_ready(call())
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def time_evaluation(setup: Setup) -> float:
-    """Returns the seconds of one evaluation of all games in flight."""
-    game, size = setup.game, setup.plan.num_games
-    nodes = jax.random.uniform(jax.random.key(1), (size, game.topology.num_nodes, game.num_features))
-
-    @jax.jit
-    def evaluate(params: Any, nodes: jax.Array) -> jax.Array:
-        def once(_: int, nodes: jax.Array) -> jax.Array:  # each depends on the one before, so that none is left out
-            logits, value = setup.network.apply(params, nodes)
-            return nodes + 1e-6 * (value + logits.mean(-1))[:, None, None]
-
-        return jax.lax.fori_loop(0, EVALUATIONS, once, nodes)
-
-    call = functools.partial(evaluate, make_params(game, setup.network, jax.random.key(0)), nodes)
-    jax.block_until_ready(call())
-    return median_seconds(call) / EVALUATIONS
 
 
 def time_iterations(setup: Setup) -> tuple[float, float]:
@@ -143,10 +109,12 @@ def time_iterations(setup: Setup) -> tuple[float, float]:
         holder[0], metrics, _ = run_iteration(program, holder[0])
         return metrics
 
-    seconds = [median_seconds(iterate) for _ in range(setup.plan.first_update_iteration // ROUNDS)]
-    while int(holder[0].iteration) < setup.plan.first_update_iteration + 1:
+    (playing,) = median_seconds([iterate])
+    assert int(holder[0].iteration) <= setup.plan.first_update_iteration
+    while int(holder[0].iteration) <= setup.plan.first_update_iteration:
         jax.block_until_ready(iterate())
-    return statistics.median(seconds[1:]), median_seconds(iterate)
+    (whole,) = median_seconds([iterate])
+    return playing, whole
 
 
 def agreement(options: argparse.Namespace, console: Console) -> None:
@@ -155,7 +123,7 @@ def agreement(options: argparse.Namespace, console: Console) -> None:
         for name, network in NETWORKS.items():
             for precision in ("default", "highest") if "precision" not in network else ("default",):
                 with jax.default_matmul_precision(precision):
-                    distances = compare_network(make_setup(board, options.width, network))
+                    distances = compare_network(make_config(board, options.width, network))
                 table.add_row(board, name, precision, *(f"{each:.0e}" for each in distances))
     console.print(table)
     for board in options.rules:
@@ -167,13 +135,17 @@ def speed(options: argparse.Namespace, console: Console) -> None:
     title = f"{options.boards[0]}, {options.games} games, {options.simulations} simulations, batch {options.batch_size}"
     columns = "network", "evaluation", "evaluations/s", "self-play, frames/s", "update", "whole, frames/s"
     table = Table(*columns, title=title)
-    sizes = {"selfplay__num_games": options.games, "search__num_simulations": options.simulations}
-    sizes |= {"learner__batch_size": options.batch_size, "replay__min_size": options.batch_size}
-    sizes |= {"selfplay__plies_per_iteration": 4, "selfplay__max_plies": 40}  # so that updates begin after ten
     for precision in ("float32", "bfloat16"):
         network = {"precision": precision, "num_blocks": options.num_blocks}
-        setup = make_setup(options.boards[0], options.width, network, **sizes)
-        evaluation, (playing, whole) = time_evaluation(setup), time_iterations(setup)
+        config = make_config(options.boards[0], options.width, network)
+        config.search.num_simulations, config.selfplay.num_games = options.simulations, options.games
+        config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40  # so that updates begin after ten
+        config.learner.batch_size = config.replay.min_size = options.batch_size
+        config.validate()
+        (setup,) = make_setups(config)
+        (evaluation,) = median_seconds([make_evaluation(config)[1]])
+        evaluation /= EVALUATIONS
+        playing, whole = time_iterations(setup)
         frames, updates = setup.plan.frames_per_iteration, setup.plan.updates_per_iteration
         table.add_row(
             f"GAT {options.width} x {options.num_blocks}, {precision}",

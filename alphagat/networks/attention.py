@@ -72,7 +72,7 @@ def _exponentials(query: jax.Array, key: jax.Array, bias: jax.Array) -> tuple[ja
 
 @jax.custom_vjp
 def _attend(query: jax.Array, key: jax.Array, value: jax.Array, bias: jax.Array) -> jax.Array:
-    """Returns `[B, H, V, d]` of the same, and a bias `[H, V, V]`."""
+    """Returns what each query attends to, `[B, H, V, d]` as they are, by a bias `[H, V, V]` float32."""
     return _attend_and_keep(query, key, value, bias)[0]
 
 
