@@ -36,6 +36,7 @@ def export(argv: Sequence[str]) -> None:
     parser.add_argument(
         "--batch", type=int, metavar="B", help="of a .stablehlo file (default: any number of positions)"
     )
+    parser.add_argument("--precision", help="what its blocks compute in, such as float32 (default: as in training)")
     parser.add_argument("--card", metavar="FILE", help="a new file ending in .md, which tells what the network is")
     options = parser.parse_args(list(argv))
     if options.batch is not None and options.batch < 1:
@@ -60,7 +61,7 @@ def _write(options, file: Path) -> None:
         )
     if options.card:
         files.check_new(Path(options.card), model_card.ENDING)
-    agent = load(options.workdir, options.iteration, options.board)
+    agent = load(options.workdir, options.iteration, options.board, options.precision)
     if file.suffix == stablehlo.ENDING:
         stablehlo.write(file, agent, options.batch)
     else:

@@ -68,7 +68,9 @@ class Agent:
         return jax.tree.map(lambda x: np.asarray(x[0]), evaluation)
 
 
-def load(source: str | os.PathLike, iteration: int | None = None, board: str | None = None) -> Agent:
+def load(
+    source: str | os.PathLike, iteration: int | None = None, board: str | None = None, precision: str | None = None
+) -> Agent:
     """Restores a trained player.
 
     Args:
@@ -76,16 +78,22 @@ def load(source: str | os.PathLike, iteration: int | None = None, board: str | N
         package, such as `hex` (`weights.shipped_names`).
       iteration: which checkpoint of a run; None: the latest.
       board: the board to play, any of the family of the run's boards; None: the run's first.
+      precision: what its blocks compute in, as `network.precision`; None: what they did in training.
 
     Raises:
-      UserError: there is no run, no such checkpoint, it cannot be read, or the board is of another family.
+      UserError: there is no run, no such checkpoint, it cannot be read, the board is of another family, or there is no
+        such precision.
     """
     trained = _open(source, iteration)
-    game = make_game(board or trained.config.boards[0])
-    check_one_family(trained.config, [make_game(trained.config.boards[0]), game])
-    network = make_configured_network(trained.config, game)
+    config = trained.config
+    if precision is not None:
+        config = dataclasses.replace(config, network=dataclasses.replace(config.network, precision=precision))
+        config.validate()
+    game = make_game(board or config.boards[0])
+    check_one_family(config, [make_game(config.boards[0]), game])
+    network = make_configured_network(config, game)
     params = trained.read(game, network)
-    return Agent(game, trained.config, trained.iteration, params, make_network_evaluator(game, network))
+    return Agent(game, config, trained.iteration, params, make_network_evaluator(game, network))
 
 
 def load_weights(source: str, setup: Setup) -> Any:

@@ -41,6 +41,21 @@ def test_the_file_plays_as_the_run_does(run, file, capsys):
     np.testing.assert_array_equal(larger.evaluator(larger.params, states).prior_logits, expected.prior_logits)
 
 
+def test_a_file_may_compute_in_another_precision_than_its_run(run, file, tmp_path, capsys):
+    half = tmp_path / "half.safetensors"
+    assert export.run(["--workdir", str(run), "--out", str(half), "--precision", "bfloat16"]) == 0
+    found, expected = load(half), load(file)
+    assert (found.config.network.precision, expected.config.network.precision) == ("bfloat16", "float32")
+    jax.tree.map(np.testing.assert_array_equal, found.params, expected.params)
+    states = random_positions(found.game, 8, 0, 3, seed=0)
+    in_half, in_full = (each.evaluator(each.params, states).prior_logits for each in (found, expected))
+    assert not np.array_equal(in_half, in_full)
+    again = load(half, precision="float32")
+    np.testing.assert_array_equal(again.evaluator(again.params, states).prior_logits, in_full)
+    assert export.run(["--workdir", str(run), "--out", str(tmp_path / "x.safetensors"), "--precision", "int8"]) == 2
+    assert "config.network.precision='int8'" in capsys.readouterr().err
+
+
 def test_a_run_starts_from_a_file(run, file):
     config = tiny_config()
     config.boards = ("hex:3",)
