@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -44,7 +45,11 @@ def open_outlet(setups: Sequence[Setup], folder: Path, start: int) -> Iterator[O
 
 
 class Report:
-    """Turns device metrics into what people read, one iteration late, so that the host never holds up the devices."""
+    """Turns device metrics into what people read, one iteration late, so that the host never holds up the devices.
+
+    A thread waits for each iteration, whose time ends when the devices are done with it: the thread that started the next
+    one may be held up until that one is almost over, as XLA does on GPUs.
+    """
 
     def __init__(self, setups: Sequence[Setup], outlet: Outlet | None, hours: float):
         """Without an outlet it only watches the updates. `hours`: that the run took before."""
@@ -56,7 +61,8 @@ class Report:
         self._outlet = outlet
         self._seconds = hours * 3600
         self.start_clock()
-        self._pending: tuple[int, int, Metrics, Audit | None] | None = None
+        self._waiter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="report")
+        self._pending: tuple[int, int, Future[tuple[dict[str, float], float]], Audit | None] | None = None
         self._measured: dict[str, float] = {}
         self._scores: dict[str, float] = {}
 
@@ -69,7 +75,7 @@ class Report:
           AuditError: its self-play broke the rules.
         """
         self.flush()
-        self._pending = iteration, board, metrics, audit
+        self._pending = iteration, board, self._waiter.submit(_fetch, metrics), audit
 
     def start_clock(self) -> None:
         """Counts time from now on: what came before, as compilation does, is not training."""
@@ -84,11 +90,10 @@ class Report:
     def wait(self) -> None:
         """Waits for the iteration that was added last, so that what follows is not counted as its time."""
         if self._pending and not self._measured:
-            iteration, _, metrics, _ = self._pending
-            values = {name: float(value) for name, value in jax.device_get(metrics).items()}
-            now = time.perf_counter()
-            self._measured = self._describe(iteration, values, now - self._ready)
-            self._ready = now
+            iteration, _, fetched, _ = self._pending
+            values, ready = fetched.result()
+            self._measured = self._describe(iteration, values, ready - self._ready)
+            self._ready = ready
 
     def add_scores(self, scores: dict[str, float]) -> None:
         """Takes the evaluation of the iteration that was added last, which was waited for, and rates it."""
@@ -145,6 +150,12 @@ class Report:
             "selfplay/games_per_s": games / seconds,
             "selfplay/simulations_per_s": plies * self._plan.simulations_per_ply / seconds,
         }
+
+
+def _fetch(metrics: Metrics) -> tuple[dict[str, float], float]:
+    """Waits for metrics; returns their values, and when they were there."""
+    values = {name: float(value) for name, value in jax.device_get(metrics).items()}
+    return values, time.perf_counter()
 
 
 def hours_so_far(folder: Path) -> float:
