@@ -47,8 +47,8 @@ def open_outlet(setups: Sequence[Setup], folder: Path, start: int) -> Iterator[O
 class Report:
     """Turns device metrics into what people read, one iteration late, so that the host never holds up the devices.
 
-    A thread waits for each iteration, whose time ends when the devices are done with it: the thread that started the next
-    one may be held up until that one is almost over, as XLA does on GPUs.
+    A thread waits for each iteration, whose time ends when the devices are done with it: whoever starts the next one
+    may be held up until that one is almost over, as XLA does on GPUs.
     """
 
     def __init__(self, setups: Sequence[Setup], outlet: Outlet | None, hours: float):
