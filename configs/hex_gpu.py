@@ -1,0 +1,30 @@
+"""One network for Hex of any size, trained on 4x4, 5x5, 7x7 and 9x9 in nine minutes on one H100.
+
+python -m alphagat.main --config configs/hex_gpu.py --workdir runs/hex_gpu
+
+The network that comes with the package is one of its checkpoints.
+"""
+
+from alphagat.config import Config
+
+
+def get_config() -> Config:
+    config = Config(boards=("hex:4", "hex:5", "hex:7", "hex:9"), num_iterations=220)
+    config.board_weights = (2.0, 4.0, 3.0, 1.0)
+    config.final_board_weights = (1.0, 2.0, 6.0, 3.0)
+    config.network.num_blocks = 6
+    config.network.precision = "bfloat16"
+    config.selfplay.num_games = 4096
+    config.selfplay.plies_per_iteration = 8
+    config.selfplay.opening_plies = 4
+    config.selfplay.audit_every = 5
+    config.replay.capacity = 1 << 19
+    config.replay.min_size = 1 << 16
+    config.learner.batch_size = 2048
+    config.learner.learning_rate = 6e-3
+    config.learner.warmup_steps = 300
+    config.learner.average_decay = 0.995
+    config.evaluation.every = 0
+    config.checkpoint.every = 55
+    config.checkpoint.keep_every = 55
+    return config
