@@ -1,4 +1,4 @@
-"""One network for Hex of any size: trained on 4x4, 5x5 and 7x7, as the one that comes with the package was at first.
+"""One network for Hex of any size, trained on 4x4, 5x5 and 7x7 on two CPU cores.
 
 python -m alphagat.main --config configs/hex.py --workdir runs/hex
 
