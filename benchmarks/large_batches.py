@@ -12,12 +12,12 @@ Runs that are there already are not made again: the command goes on where it was
 
 import argparse
 import math
-import subprocess
 import sys
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from variants import end_trainings_as_well, run_training
 
 from alphagat.training.metrics import read_metrics
 
@@ -52,7 +52,7 @@ def train(options: argparse.Namespace, optimizer: str, batch_size: int, rate: fl
     command = [sys.executable, "-m", "alphagat.pretrain", "--config", options.config, "--workdir", str(folder)]
     games = [word for name in options.games for word in ("--games", name)]
     flags = [f"--config.{name}={value}" for name, value in fields.items()]
-    subprocess.run([*command, *games, *flags], check=True)
+    run_training([*command, *games, *flags])
     return read_metrics(folder)[-1]
 
 
@@ -67,6 +67,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=16, help="of the network (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     options = parser.parse_args()
+    end_trainings_as_well()
     console = Console()
     measures = ("policy_accuracy", "policy_loss", "value_error")
     table = Table("optimizer", "batch", "updates", "rate", "held-out moves named", "policy loss", "value error")

@@ -5,11 +5,13 @@
 Trains every variant with every seed for the same time, and the seeds in the outer loop, so that a machine whose speed
 drifts favours none. `--at_once 2` trains two at a time, each on half of the cores. How many iterations the time holds
 is measured first, so that each learning-rate schedule runs to its end; compilation, matches and checkpoints do not
-count. Then each player meets the base of its seed, and perfect play where the board has a solver.
+count. Then each player meets the base of its seed, and perfect play where the board has a solver. The base meets that
+of the next seed: as far as that score is from one half, the seed alone can move it.
 
 Runs that are there already are not made again: the command goes on where it was stopped. More variants are added as
 `--variant NAME FIELD=VALUE ...`; `--all boards=othello:6 "board_weights=()" "final_board_weights=()"` changes what all
-have in common. The interval of a score is that of all games of all seeds, whose own scores stand beside it.
+have in common. The interval of a score is that of all games of all seeds, whose own scores stand beside it: it tells
+of these players, not of others that would be trained in the same way.
 """
 
 import argparse
@@ -23,7 +25,7 @@ import signal
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -72,13 +74,7 @@ class Variant:
         """Trains or resumes one run, as a process of its own on these cores of the machine; none: on all."""
         flags = [*self.flags_for(iterations), f"--config.seed={seed}"]
         command = [sys.executable, "-m", "alphagat.main", "--config", self.config, "--workdir", str(workdir), *flags]
-        with subprocess.Popen(command) as process:
-            TRAININGS.add(process)
-            if cores:
-                os.sched_setaffinity(process.pid, cores)  # before JAX is imported, and counts them
-        TRAININGS.remove(process)
-        if process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, command)
+        run_training(command, cores)
 
     def flags_for(self, iterations: int) -> list[str]:
         flags = [*self.flags, f"num_iterations={iterations}", "evaluation.every=0", f"checkpoint.every={iterations}"]
@@ -113,7 +109,7 @@ class Test:
     """How players are compared, beside what they know of perfect play.
 
     Attributes:
-      games: against the base of the same seed.
+      games: against the base of the same seed, or of the next for the base itself.
       simulations: in these games, and of the search that perfect play is asked about.
     """
 
@@ -167,9 +163,10 @@ def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, t
         for variant in variants
     ]
     effort.share_out(trainings)
+    bases, *others = ([variant.run(seed, effort) for seed in seeds] for variant in variants)
+    pairings = [zip(bases, bases[1:] + bases[:1]), *(zip(runs, bases) for runs in others)]
     results = {
-        variant.name: [measured(variant.run(seed, effort), variants[0].run(seed, effort), test) for seed in seeds]
-        for variant in variants
+        variant.name: [measured(run, rival, test) for run, rival in pairs] for variant, pairs in zip(variants, pairings)
     }
     title = f"{variants[0].config}, {effort.minutes:g} minutes each; by seed, and their mean"
     console.print(report(results, title, test))
@@ -187,17 +184,17 @@ def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
     effort.share_out([variant.make_pilot(effort.at_once, turn) for variant, turn in turns])
 
 
-def measured(run: Path, base: Path, test: Test) -> dict[str, float]:
+def measured(run: Path, rival: Path, test: Test) -> dict[str, float]:
     """Returns what `measure` says of the latest checkpoints, and keeps it beside the run."""
-    trained = "_".join(str(len(read_metrics(each))) for each in (run, base))
+    trained = "_".join(str(len(read_metrics(each))) for each in (run, rival))
     kept = run / f"measured_{trained}_{test.games}_{test.simulations}.json"
     if not kept.exists():
-        write_atomically(kept, json.dumps(measure(run, base, test)))
+        write_atomically(kept, json.dumps(measure(run, rival, test)))
     return json.loads(kept.read_text())
 
 
-def measure(run: Path, base: Path, test: Test) -> dict[str, float]:
-    """Returns what the player of a run knows of perfect play, and its score against the base of the same seed."""
+def measure(run: Path, rival: Path, test: Test) -> dict[str, float]:
+    """Returns what the player of a run knows of perfect play, and its score against another run's, if it is another."""
     agent, line = load(run), read_metrics(run)[-1]
     game, search = agent.game, agent.search(test.simulations)
     found = {"minutes": 60 * line["hours"], "frames": line["frames"]}
@@ -205,11 +202,22 @@ def measure(run: Path, base: Path, test: Test) -> dict[str, float]:
         oracle = OracleTest(make_oracle(game, NUM_POSITIONS, 0), agent.evaluator, search)
         shares = oracle.play(agent.params, jax.random.key(0))
         found |= {name: shares[name] for name in ("best_move", "best_move_search", "value_sign")}
-    if run != base:
-        players = agent.player(test.simulations), load(base).player(test.simulations)
+    if run != rival:
+        players = agent.player(test.simulations), load(rival).player(test.simulations)
         openings = distinct_openings(game, test.games // 2, 0)
         found["score"] = play_match(game, *players, openings, jax.random.key(0), sharding.make_mesh(0)).score
     return found
+
+
+def run_training(command: Sequence[str], cores: Collection[int] = ()) -> None:
+    """Runs a command on these cores of the machine; none: on all. Raises CalledProcessError where it fails."""
+    with subprocess.Popen(command) as process:
+        TRAININGS.add(process)
+        if cores:
+            os.sched_setaffinity(process.pid, cores)  # before JAX is imported, and counts them
+    TRAININGS.remove(process)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
 
 
 def end_trainings_as_well() -> None:
@@ -228,10 +236,12 @@ def report(results: Results, title: str, test: Test) -> Table:
     for name, found in results.items():
         cells = [_column(found, key) for key in ("best_move", "best_move_search", "value_sign")]
         minutes, frames = (statistics.mean(each[key] for each in found) for key in ("minutes", "frames"))
-        score = BASE
-        if "score" in found[0]:
+        score = _column(found, "score")
+        if name == next(iter(results)):
+            score = f"{BASE}, against the next seed: {score}" if score else BASE
+        else:
             low, high = wilson_interval(statistics.mean(each["score"] for each in found), test.games * len(found))
-            score = f"{_column(found, 'score')} [{low:.3f}, {high:.3f}]"
+            score = f"{score} [{low:.3f}, {high:.3f}]"
         table.add_row(name, f"{minutes:.1f}", f"{frames / 1000:.0f} k", *cells, score)
     return table
 
