@@ -187,7 +187,8 @@ def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
 def measured(run: Path, rival: Path, test: Test) -> dict[str, float]:
     """Returns what `measure` says of the latest checkpoints, and keeps it beside the run."""
     trained = "_".join(str(len(read_metrics(each))) for each in (run, rival))
-    kept = run / f"measured_{trained}_{test.games}_{test.simulations}.json"
+    # The rival by name, too: with more seeds, the base of the last one meets another.
+    kept = run / f"measured_{trained}_{rival.name}_{test.games}_{test.simulations}.json"
     if not kept.exists():
         write_atomically(kept, json.dumps(measure(run, rival, test)))
     return json.loads(kept.read_text())
