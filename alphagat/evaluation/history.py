@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from alphagat.evaluation.openings import compile_step, take, to_host
+from alphagat.evaluation.openings import compile_init, compile_step, take, to_host
 from alphagat.games.base import Game
 
 STOP = -1  # in place of an action: the game is over
@@ -35,7 +35,7 @@ def replay(game: Game, actions: np.ndarray) -> list[History]:
     num_games, num_plies = actions.shape
     histories = [History([], []) for _ in range(num_games)]
     step, keys = compile_step(game), jax.random.split(jax.random.key(0), num_games)
-    states = to_host(jax.vmap(game.init)(keys))
+    states = to_host(compile_init(game)(keys))
     for ply in range(num_plies):
         going_on = actions[:, ply] != STOP
         if not going_on.any():

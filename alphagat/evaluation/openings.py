@@ -75,25 +75,30 @@ def openings_after(game: Game, num_plies: int, seed: int, num_openings: int | No
     """
     generator = np.random.default_rng(seed)
     openings = _first_position(game, seed)
-    for _ in range(num_plies):
+    for ply in range(num_plies):
         openings = _next_ply(game, openings, None, generator)
+        if count(openings.states) == 0:
+            raise UserError(
+                f"board {game.name}: every game is over after {ply + 1} plies; take openings of fewer plies"
+            )
     found = count(openings.states)
-    if found < (num_openings or 1):
+    wanted = found if num_openings is None else num_openings
+    if found < wanted:
         raise UserError(
-            f"board {game.name}: it has {found} distinct openings of {num_plies} plies, fewer than the "
-            f"{num_openings or 1} asked for: play at most {2 * found} games, two per opening"
+            f"board {game.name}: it has {found} distinct openings of {num_plies} plies, fewer than the {wanted} asked "
+            f"for: play at most {2 * found} games, two per opening"
         )
-    return _draw(openings, found if num_openings is None else num_openings, generator)
+    return _draw(openings, wanted, generator)
 
 
 def _first_position(game: Game, seed: int) -> Openings:
-    states = to_host(jax.vmap(game.init)(jax.random.key(seed)[None]))
+    states = to_host(compile_init(game)(jax.random.key(seed)[None]))
     return Openings(states, np.zeros((1, 0), np.int32))
 
 
 def _next_ply(game: Game, openings: Openings, limit: int | None, generator: np.random.Generator) -> Openings:
     """Plays every legal move of every opening, or `limit` of them; None refuses more than `MAX_CANDIDATES`."""
-    parents, actions = np.nonzero(openings.states.legal_action_mask)
+    parents, actions = np.nonzero(legal_actions(game, openings.states))
     if limit is None and len(parents) > MAX_CANDIDATES:
         plies = openings.actions.shape[1] + 1
         raise UserError(
@@ -114,7 +119,7 @@ def _draw(openings: Openings, num_openings: int, generator: np.random.Generator)
 
 
 def _to_device(openings: Openings) -> Openings:
-    return openings._replace(states=jax.tree.map(jnp.asarray, openings.states))
+    return openings._replace(states=jax.device_put(openings.states))
 
 
 def random_positions(game: Game, num_positions: int, min_plies: int, max_plies: int, seed: int) -> Any:
@@ -143,7 +148,7 @@ def random_positions(game: Game, num_positions: int, min_plies: int, max_plies: 
             target[filled] = source[first]
         missing = np.setdiff1d(missing, filled)
         if len(missing) == 0:
-            return jax.tree.map(jnp.asarray, found)
+            return jax.device_put(found)
     raise UserError(
         f"board {game.name}: random games hardly ever last {plies[missing].max()} plies: lower max_plies={max_plies}"
     )
@@ -174,6 +179,16 @@ def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarra
     return jax.tree.map(lambda *parts: np.concatenate(parts)[: len(parents)], *chunks)
 
 
+def legal_actions(game: Game, positions: Any) -> np.ndarray:
+    """Returns the masks `[N, A]` of `[N]` positions on the host."""
+    compute, masks = _compile_legal_actions(game), np.zeros((count(positions), game.num_actions), bool)
+    for start in range(0, len(masks), CHUNK):
+        rows = np.arange(start, min(start + CHUNK, len(masks)))
+        padded = take(positions, np.resize(rows, CHUNK))  # one shape, one program
+        masks[rows] = np.asarray(compute(padded))[: len(rows)]
+    return masks
+
+
 def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -> np.ndarray:
     """Returns the rows of `[N]` positions without repetitions, and without those where the game is over.
 
@@ -182,19 +197,24 @@ def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -
       positions: on the host.
       symmetries: under which two positions are the same; None: no image of a position is the same.
     """
-    observe, kept, seen = _compile_observe(game), [], set()
+    describe, kept, seen = _compile_describe(game), [], set()
     everything = [slice(None)]
     images = (symmetries.node_permutations, symmetries.action_permutations) if symmetries else (everything, everything)
     for start in range(0, count(positions), CHUNK):
         rows = np.arange(start, min(start + CHUNK, count(positions)))
         states = take(positions, np.resize(rows, CHUNK))  # one shape, one program
-        described = states.current_player, np.asarray(observe(states).nodes), np.asarray(states.legal_action_mask)
+        described = states.current_player, *to_host(describe(states))
         for row, player, nodes, legal in zip(rows, *described):
             seen_as = min(nodes[vertices].tobytes() + legal[actions].tobytes() for vertices, actions in zip(*images))
             if (int(player), seen_as) not in seen and not positions.terminated[row]:
                 seen.add((int(player), seen_as))
                 kept.append(row)
     return np.asarray(kept, int)
+
+
+@functools.lru_cache(maxsize=64)
+def compile_init(game: Game) -> Callable:
+    return jax.jit(jax.vmap(game.init))
 
 
 @functools.lru_cache(maxsize=64)
@@ -208,8 +228,13 @@ def _compile_random_play(game: Game) -> Callable:
 
 
 @functools.lru_cache(maxsize=64)
-def _compile_observe(game: Game) -> Callable:
-    return jax.jit(jax.vmap(game.observe))
+def _compile_describe(game: Game) -> Callable:
+    return jax.jit(jax.vmap(lambda state: (game.observe(state).nodes, state.legal_action_mask)))
+
+
+@functools.lru_cache(maxsize=64)
+def _compile_legal_actions(game: Game) -> Callable:
+    return jax.jit(jax.vmap(lambda state: state.legal_action_mask))
 
 
 def take(states: Any, rows: Any) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from alphagat.evaluation.connect_four import connect_four_scores
@@ -98,7 +97,7 @@ class OracleTest:
     def __init__(self, oracle: Oracle, evaluate: Evaluator, search: Search):
         self._oracle = oracle
         self._ask = jax.jit(functools.partial(_ask, evaluate, search_player("search", search, None).act))
-        self._states = jax.tree.map(jnp.asarray, oracle.states)
+        self._states = jax.device_put(oracle.states)
 
     def play(self, params: Any, key: jax.Array) -> dict[str, float]:
         """Returns shares in [0, 1], each of all positions and, with `_early`, `_middle`, `_late` behind, by stage.

@@ -7,6 +7,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.oracles import CONNECT_FOUR, make_scorer
 from alphagat.evaluation.positions import Engine, Position
 from alphagat.games.base import Game
+from alphagat.games.states import first_state
 
 SOLVER_BOARDS = ("connect_four", "hex:4", "hex:5")
 
@@ -32,7 +33,7 @@ class SolverEngine(Engine):
         self._random = np.random.default_rng(seed)
         self._score = make_scorer(game)
         if game.name == CONNECT_FOUR:
-            self._score(_batch_of_one(game.init(jax.random.key(0))))  # reads the book
+            self._score(_batch_of_one(first_state(game)))  # reads the book
 
     def choose(self, position: Position) -> int:
         scores = self._score(_batch_of_one(position.state))[0]

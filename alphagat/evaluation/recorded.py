@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.evaluation.openings import compile_step, take, to_host
+from alphagat.evaluation.openings import compile_init, compile_step, take, to_host
 from alphagat.evaluation.records import GameRecord
 from alphagat.games.base import Game
 
@@ -63,7 +63,7 @@ def _play_chunk(
     """Plays all games side by side, `size` of them with those that fill up."""
     lengths = np.array([len(record.moves) for record in records])
     step, keys = compile_step(game), jax.random.split(jax.random.key(0), size)
-    states = to_host(jax.vmap(game.init)(keys))
+    states = to_host(compile_init(game)(keys))
     results = np.full(len(records), np.nan, np.float32)
     kept: list[tuple[Any, np.ndarray, np.ndarray, np.ndarray]] = []
     for ply in range(lengths.max()):

@@ -131,11 +131,11 @@ def reachable_positions(game: Game) -> SolvedPositions:
     solver = solve(game.name)
     if solver.num_cells > MAX_CELLS:
         raise UserError(f"board {game.name}: there is no exact solver by table; take tic_tac_toe, hex:2 or hex:3")
-    layer = openings.to_host(jax.vmap(game.init)(jax.random.key(0)[None]))
+    layer = openings.to_host(openings.compile_init(game)(jax.random.key(0)[None]))
     layers = []
     while openings.count(layer):
         layers.append(layer)
-        parents, actions = np.nonzero(layer.legal_action_mask)
+        parents, actions = np.nonzero(openings.legal_actions(game, layer))
         after = openings.play_all(game, layer, parents, actions)
         layer = openings.take(after, openings.distinct(game, after))
     states = jax.tree.map(lambda *parts: np.concatenate(parts), *layers)
@@ -185,7 +185,7 @@ def count_losing_moves(game: Game, player: Any, key: jax.Array) -> tuple[int, in
     for start in range(0, len(rows), CHUNK):
         chunk = rows[start : start + CHUNK]
         padded = np.resize(chunk, CHUNK)  # one shape, one program
-        states = jax.tree.map(jnp.asarray, openings.take(solved.states, padded))
+        states = jax.device_put(openings.take(solved.states, padded))
         actions = np.asarray(act(player.params, jax.random.fold_in(key, start), states))[: len(chunk)]
         num_blunders += int((solved.action_values[chunk, actions] < 0).sum())
     return len(rows), num_blunders

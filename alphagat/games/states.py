@@ -1,9 +1,26 @@
-"""Batches of states."""
+"""States, one or a batch of them."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+
+from alphagat.games.base import Game
+
+
+def first_state(game: Game) -> Any:
+    """Returns a first state as one program, where `game.init` would compile each of its operations alone.
+
+    Chance, where the board has any, is drawn from key 0.
+    """
+    return _init_of(game)(jax.random.key(0))
+
+
+@functools.lru_cache(maxsize=64)
+def _init_of(game: Game) -> Callable:
+    return jax.jit(game.init)
 
 
 def select(condition: jax.Array, yes: Any, no: Any) -> Any:

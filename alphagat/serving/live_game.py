@@ -10,6 +10,7 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.evaluation.positions import Position
 from alphagat.games.base import Game, StochasticGame
+from alphagat.games.states import first_state
 
 
 class IllegalMoveError(Exception):
@@ -28,7 +29,7 @@ class LiveGame:
         if isinstance(game, StochasticGame):
             raise UserError(f"board {game.name}: chance moves in it; take a game without")
         self.game = game
-        first = game.init(jax.random.key(0)) if state is None else state
+        first = first_state(game) if state is None else state
         self._positions = [Position(game, jax.tree.map(np.asarray, first), (), ())]
 
     @property

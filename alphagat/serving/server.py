@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from alphagat.errors import UserError
+from alphagat.games.states import first_state
 from alphagat.serving.roster import Program, Roster
 from alphagat.serving.service import BatchService
 
@@ -30,7 +31,7 @@ def run_server(options: Any) -> None:
         ) as service,
     ):
         # The program that the first visitor needs is compiled while they open the page.
-        first = roster.table(roster.default).game.init(jax.random.key(0))
+        first = first_state(roster.table(roster.default).game)
         service.submit(Program(roster.default, options.simulations), jax.device_get(first))
         config = uvicorn.Config(
             app.make_app(roster, service, options.simulations), log_level="warning", access_log=False, ws="none"

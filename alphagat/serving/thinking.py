@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from alphagat.games.states import first_state
 from alphagat.search.parallel import Tree, make_growing_search
 from alphagat.serving.analysis import Analysis, make_analysis
 from alphagat.training.agent import Agent
@@ -71,7 +72,7 @@ class Thinker:
             return jax.tree.map(lambda x: x[0], analysis)
 
         self._read = jax.jit(read)
-        first = agent.game.init(jax.random.key(0))
+        first = first_state(agent.game)
         for _ in range(2):  # compiles, then measures
             self.forget()
             for progress in self.think(first, simulations=FIRST_SLICE):

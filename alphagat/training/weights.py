@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors import SafetensorError, safe_open
@@ -77,7 +76,7 @@ def read_params(file: Path, game: Game, network: Network) -> Any:
     expected: dict[str, Any] = flatten_dict(shapes, sep="/")
     if _shapes(flat) != _shapes(expected):
         raise UserError(f"{file} has other arrays than its config tells; export it again")
-    return jax.tree.map(jnp.asarray, unflatten_dict(flat, sep="/"))
+    return jax.device_put(unflatten_dict(flat, sep="/"))
 
 
 def _shapes(arrays: dict[str, Any]) -> dict[str, tuple]:

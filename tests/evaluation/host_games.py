@@ -15,6 +15,7 @@ from alphagat.evaluation.engine_process import GAME_FOLDERS
 from alphagat.evaluation.positions import Engine, Position
 from alphagat.games import make_game
 from alphagat.games.base import Game
+from alphagat.games.states import first_state
 
 FAKE = Path(__file__).parent / "fake_engine.py"
 KEY = jax.random.key(0)
@@ -30,7 +31,7 @@ def is_installed(program: str) -> bool:
 
 
 def begin(game: Game) -> Position:
-    return Position(game, jax.tree.map(np.asarray, game.init(KEY)), (), ())
+    return Position(game, jax.tree.map(np.asarray, first_state(game)), (), ())
 
 
 def play(position: Position, action: int) -> Position:

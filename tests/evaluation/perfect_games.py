@@ -5,7 +5,7 @@ import functools
 import jax
 import numpy as np
 
-from alphagat.evaluation.openings import compile_step, take, to_host
+from alphagat.evaluation.openings import compile_init, compile_step, take, to_host
 from alphagat.evaluation.records import GameRecord
 from alphagat.evaluation.solvers import SolvedPositions, position_code, reachable_positions
 from alphagat.games import make_game
@@ -32,7 +32,7 @@ def perfect_games(number: int, random_plies: int, seed: int = 0) -> list[GameRec
     game, generator, records = make_game(BOARD), np.random.default_rng(seed), []
     step, (positions, _) = compile_step(game), solved()
     for _ in range(number):
-        states, moves = to_host(jax.vmap(game.init)(jax.random.key(0)[None])), []
+        states, moves = to_host(compile_init(game)(jax.random.key(0)[None])), []
         while not states.terminated[0]:
             (row,) = rows_of(states)
             values = positions.action_values[row]

@@ -11,6 +11,7 @@ from alphagat.evaluation.openings import Openings, distinct_openings
 from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.solvers import solve
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 from tests.evaluation.toy import PileGame, piles
 
 KEY = jax.random.key(0)
@@ -133,7 +134,7 @@ def test_the_same_key_gives_the_same_match():
 
 def test_devices_draw_different_games():
     game = make_game("hex:2")
-    opening = jax.tree.map(lambda x: np.repeat(np.asarray(x)[None], 8, axis=0), game.init(KEY))
+    opening = jax.tree.map(lambda x: np.repeat(np.asarray(x)[None], 8, axis=0), first_state(game))
     random, mcts = make_opponent(game, "random"), make_opponent(game, "mcts:8")
     result = play_match(game, random, mcts, _from(opening), KEY, sharding.make_mesh(8))
     assert len(set(zip(*result.plies.tolist(), *result.outcomes.tolist(), strict=True))) > 2

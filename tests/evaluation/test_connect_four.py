@@ -8,8 +8,9 @@ import pytest
 from alphagat.errors import UserError
 from alphagat.evaluation import connect_four
 from alphagat.evaluation.connect_four import ILLEGAL, connect_four_scores, share_of_optimal_moves
-from alphagat.evaluation.openings import random_positions
+from alphagat.evaluation.openings import compile_step, random_positions
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 
 KEY = jax.random.key(0)
 
@@ -19,7 +20,7 @@ def _after(*games):
     step = jax.jit(game.step)
     states = []
     for moves in games:
-        state = game.init(KEY)
+        state = first_state(game)
         for column in moves:
             state = step(state, jnp.int32(column), KEY)
         states.append(state)
@@ -44,7 +45,7 @@ def test_scores_agree_with_the_rules():
     assert ((scores != ILLEGAL) == legal).all()
     rows, columns = np.nonzero(legal)
     before = jax.tree.map(lambda x: x[rows], states)
-    after = jax.vmap(game.step)(before, jnp.asarray(columns), jax.random.split(KEY, len(rows)))
+    after = compile_step(game)(before, jnp.asarray(columns), jax.random.split(KEY, len(rows)))
     paid = np.asarray(after.rewards)[np.arange(len(rows)), np.asarray(before.current_player)]
     wins = paid == 1
     assert wins.any()

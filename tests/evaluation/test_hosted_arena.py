@@ -12,6 +12,7 @@ from alphagat.evaluation.openings import Openings, distinct_openings
 from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.positions import Engine, EngineError
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 from tests.evaluation.toy import PileGame, piles
 
 KEY = jax.random.key(0)
@@ -75,7 +76,7 @@ def test_an_engine_sees_the_whole_game():
     openings = distinct_openings(game, 3, seed=0)
     play_hosted_match(game, engine, FIRST, openings, KEY)
     for position in engine.seen:
-        state = game.init(KEY)
+        state = first_state(game)
         for name, player in zip(position.moves, position.players, strict=True):
             assert state.current_player == player
             names = {game.action_name(state, a): a for a in np.flatnonzero(state.legal_action_mask)}

@@ -8,6 +8,7 @@ import pytest
 from alphagat.evaluation.mcts import ILLEGAL, UNVISITED, make_mcts, most_visited, select_uct
 from alphagat.evaluation.solvers import solve
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 from tests.evaluation.toy import PileGame, pile_values, piles
 from tests.evaluation.uct import Reference
 
@@ -21,7 +22,7 @@ def _search(game, num_simulations):
 
 
 def _state(game, actions):
-    state = game.init(KEY)
+    state = first_state(game)
     for action in actions:
         state = jax.jit(game.step)(state, jnp.int32(action), KEY)
     return state

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
+from alphagat.evaluation.openings import compile_step
 from alphagat.evaluation.oracles import ILLEGAL_SCORE, STAGES, OracleTest, make_oracle
 from alphagat.evaluation.solvers import make_solved_table, position_code
 from alphagat.games import make_game
@@ -27,7 +28,7 @@ def test_positions_have_their_exact_scores(name):
     # A move that ends the game has the value that the rules pay.
     rows, actions = np.nonzero(legal)
     before = jax.tree.map(lambda x: jnp.asarray(x)[rows], oracle.states)
-    after = jax.vmap(game.step)(before, jnp.asarray(actions, jnp.int32), jax.random.split(KEY, len(rows)))
+    after = compile_step(game)(before, jnp.asarray(actions, jnp.int32), jax.random.split(KEY, len(rows)))
     over = np.asarray(after.terminated)
     paid = np.asarray(after.rewards)[np.arange(len(rows)), np.asarray(before.current_player)]
     assert over.sum() > 5

@@ -12,6 +12,7 @@ from alphagat.evaluation.openings import take
 from alphagat.evaluation.recorded import play_again
 from alphagat.evaluation.records import GameRecord, records_of
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 from tests.evaluation.test_records import KEY, random_match
 
 LEGAL = GameRecord("tic_tac_toe", ("A", "B"), ("a1", "b1", "a2", "b2", "a3"), (0, 1, 0, 1, 0), 1)
@@ -28,7 +29,7 @@ def test_positions_are_those_of_the_rules(name, monkeypatch):
     assert np.bincount(played.games).tolist() == [len(record.moves) for record in records]
     step = jax.jit(game.step)
     for number, record in enumerate(records):
-        state, rows = game.init(KEY), np.flatnonzero(played.games == number)
+        state, rows = first_state(game), np.flatnonzero(played.games == number)
         for row, move, player in zip(rows, record.moves, record.players, strict=True):
             assert jax.tree.all(jax.tree.map(np.array_equal, take(played.states, row), state))
             assert game.action_name(state, int(played.actions[row])) == move

@@ -15,6 +15,7 @@ from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import make_opponent
 from alphagat.evaluation.records import GameRecord, read_games, records_of, to_text
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 
 KEY = jax.random.key(3)
 
@@ -27,7 +28,7 @@ def random_match(name: str, num_openings: int):
 
 def last_state(game, moves):
     """Plays moves by name."""
-    step, state = jax.jit(game.step), game.init(KEY)
+    step, state = jax.jit(game.step), first_state(game)
     for move in moves:
         assert not state.terminated
         names = {game.action_name(state, action): action for action in np.flatnonzero(state.legal_action_mask)}

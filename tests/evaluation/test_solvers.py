@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
+from alphagat.evaluation.openings import compile_step
 from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.solvers import (
     ILLEGAL,
@@ -15,6 +16,7 @@ from alphagat.evaluation.solvers import (
     stone_owners,
 )
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 
 KEY = jax.random.key(0)
 
@@ -56,7 +58,7 @@ def test_values_agree_with_the_compiled_rules(board):
     by_code = dict(zip(np.asarray(position_code(game, solved.states)).tolist(), solved.values.tolist(), strict=True))
     parents, actions = np.nonzero(legal)
     before = jax.tree.map(lambda x: jnp.asarray(x[parents]), solved.states)
-    after = jax.jit(jax.vmap(game.step))(before, actions, jax.random.split(KEY, len(actions)))
+    after = compile_step(game)(before, actions, jax.random.split(KEY, len(actions)))
     paid = np.asarray(after.rewards)[np.arange(len(actions)), np.asarray(before.current_player)]
     codes = np.asarray(position_code(game, after)).tolist()
     over = np.asarray(after.terminated)
@@ -66,12 +68,12 @@ def test_values_agree_with_the_compiled_rules(board):
 
 def test_known_values():
     game = make_game("tic_tac_toe")
-    state = game.init(KEY)
+    state = first_state(game)
     assert solve("tic_tac_toe").value(state) == 0
     corner = game.step(state, jnp.int32(0), KEY)
     # Against the corner only the centre draws.
     assert solve("tic_tac_toe").action_values(corner).tolist() == [ILLEGAL, -1, -1, -1, 0, -1, -1, -1, -1]
-    hex_state = make_game("hex:3").init(KEY)
+    hex_state = first_state(make_game("hex:3"))
     assert solve("hex:3").value(hex_state) == 1  # the first player wins Hex of every size (Nash)
     assert solve("hex:3").action_values(hex_state)[4] == 1
     assert set(reachable_positions(make_game("hex:3")).values.tolist()) == {-1, 1}  # there is no draw

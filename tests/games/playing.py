@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 
 
 @functools.cache
@@ -16,7 +17,7 @@ def jitted_step(name):
 def play(name, moves):
     """Plays moves by name, e.g. `b1`, and returns the state."""
     game, step = make_game(name), jitted_step(name)
-    state = game.init(jax.random.key(0))
+    state = first_state(game)
     for move in moves.split():
         action = game.action_names.index(move)
         assert state.legal_action_mask[action]

@@ -10,6 +10,7 @@ import pytest
 
 from alphagat.games import make_game, svg
 from alphagat.games.breakthrough import VOCABULARY
+from alphagat.games.states import first_state
 
 
 @functools.cache
@@ -21,7 +22,7 @@ def jitted_step(name):
 def starts(name, num_games, rows_of_pieces=2):
     """Returns `[num_games]` first positions; OpenSpiel fills one row each on boards of less than six rows."""
     game = make_game(name)
-    first = game.init(jax.random.key(0))
+    first = first_state(game)
     board = np.array(first.board)
     board[rows_of_pieces : game.size - rows_of_pieces] = 0
     first = first.replace(board=jnp.asarray(board))
@@ -143,7 +144,7 @@ def position(text, player=0):
     """Returns the state of a 5 x 5 board drawn upright: `x` is player 0, who moves up."""
     board = np.array([".xo".index(piece) for piece in "".join(text.split())], np.int8).reshape(5, 5)
     board = np.where(board == 2, -1, board).astype(np.int8)
-    state = make_game("breakthrough:5").init(jax.random.key(0))
+    state = first_state(make_game("breakthrough:5"))
     return state.replace(board=jnp.asarray(board if player == 0 else -board[::-1]), current_player=jnp.int8(player))
 
 

@@ -13,6 +13,7 @@ from pgx._src.gardner_chess_utils import TO_MAP
 
 from alphagat.games import chess_rules, make_game
 from alphagat.games.chess_graph import VOCABULARY
+from alphagat.games.states import first_state
 from tests.games import pgx_games
 from tests.games.pgx_games import num_bytes, replay
 
@@ -292,7 +293,7 @@ def test_gardner_chess_is_the_same_in_a_mirror(record):
 
 def play_names(game, moves, state=None):
     """Plays moves in UCI notation; returns all states from the first one on."""
-    state = game.init(jax.random.key(0)) if state is None else state
+    state = first_state(game) if state is None else state
     states = [state]
     for move in moves.split():
         legal = np.flatnonzero(np.asarray(state.legal_action_mask))

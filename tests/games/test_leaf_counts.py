@@ -5,16 +5,16 @@ import numpy as np
 import pyspiel
 import pytest
 
-from alphagat.evaluation.openings import play_all, to_host
+from alphagat.evaluation.openings import compile_init, legal_actions, play_all, to_host
 from alphagat.games import make_game
 
 
 def count_ours(name, depth):
     """Returns how many games last `depth` plies, and how many of them are over by then."""
     game = make_game(name)
-    states = to_host(jax.vmap(game.init)(jax.random.key(0)[None]))
+    states = to_host(compile_init(game)(jax.random.key(0)[None]))
     for _ in range(depth):
-        states = play_all(game, states, *np.nonzero(states.legal_action_mask))
+        states = play_all(game, states, *np.nonzero(legal_actions(game, states)))
     return len(states.terminated), int(states.terminated.sum())
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from alphagat.games import make_game, svg
 from alphagat.games.mnk import VOCABULARY
+from alphagat.games.states import first_state
 from tests.games.open_spiel import assert_plays_alike
 
 
@@ -137,7 +138,7 @@ def parse(text):
 )
 def test_five_or_more_in_a_line_win_and_nothing_else(board, wins):
     game = make_game("mnk:5x6x5")
-    state = game.init(jax.random.key(0)).replace(board=jnp.asarray(parse(board.replace("?", "."))))
+    state = first_state(game).replace(board=jnp.asarray(parse(board.replace("?", "."))))
     after = game.step(state, jnp.int32(board.replace(" ", "").index("?")), jax.random.key(0))
     assert bool(after.terminated) == wins
     assert after.rewards.tolist() == ([1, -1] if wins else [0, 0])
@@ -145,7 +146,7 @@ def test_five_or_more_in_a_line_win_and_nothing_else(board, wins):
 
 def test_drawings_show_stones_and_results():
     game = make_game("mnk:3x4x3")
-    state = game.init(jax.random.key(0)).replace(board=jnp.asarray(parse("x . . .   o x . .   o . . .")))
+    state = first_state(game).replace(board=jnp.asarray(parse("x . . .   o x . .   o . . .")))
     assert game.render(state).split("\n") == ["3 x . . .", "2 o x . .", "1 o . . .", "  a b c d", "x to move"]
     won = game.step(state, jnp.int32(game.action_names.index("c1")), jax.random.key(0))
     assert game.render(won).endswith("x won")
@@ -159,7 +160,7 @@ def test_drawings_show_stones_and_results():
 
 def test_features_see_stones_where_to_play_and_height():
     game = make_game("mnk:3x4x3:gravity")
-    state = game.init(jax.random.key(0)).replace(board=jnp.asarray(parse("x . . .   o . . .   x o . .")))
+    state = first_state(game).replace(board=jnp.asarray(parse("x . . .   o . . .   x o . .")))
     nodes = np.asarray(game.observe(state).nodes)
     own, opponent, empty, playable, parity = nodes[:12, :5].T.reshape(5, 3, 4)
     assert own.tolist() == [[1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]

@@ -11,6 +11,7 @@ import pytest
 
 from alphagat.games import make_game, pgx_adapter
 from alphagat.games.base import State
+from alphagat.games.states import first_state
 from tests.games import pgx_games
 from tests.games.pgx_games import num_bytes, replay
 
@@ -114,7 +115,7 @@ def test_relations_name_the_sender_as_the_receiver_sees_it():
 
 def test_drawings_are_those_of_pgx():
     game = make_game("pgx:tic_tac_toe")
-    step, state = jax.jit(game.step), game.init(jax.random.key(0))
+    step, state = jax.jit(game.step), first_state(game)
     for move in ("a3", "b3", "a2", "b2", "a1"):
         assert "won" not in game.render(state)
         state = step(state, np.int32(game.action_names.index(move)), jax.random.key(0))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 
 BOARDS = ("tic_tac_toe", "mnk:4x5x3:gravity", "hex:4:swap", "othello:4", "breakthrough:5", "go:5", "gardner_chess")
 
@@ -28,7 +29,7 @@ def middles(drawing: str) -> dict[str, tuple[float, float]]:
 @pytest.mark.parametrize("board", BOARDS)
 def test_a_move_changes_the_drawing_at_its_place(board):
     game, random = make_game(board), np.random.default_rng(0)
-    state, step = game.init(jax.random.key(0)), jax.jit(game.step)
+    state, step = first_state(game), jax.jit(game.step)
     for _ in range(12):
         legal = np.flatnonzero(state.legal_action_mask)
         if not len(legal):
@@ -51,7 +52,7 @@ def test_a_move_changes_the_drawing_at_its_place(board):
 
 def test_a_column_holds_the_cell_where_a_stone_lands():
     game = make_game("mnk:4x5x3:gravity")
-    state = game.init(jax.random.key(0))
+    state = first_state(game)
     columns, cells = game.node_places(state)[20:], game.action_places(state)
     assert np.array_equal(columns[:, 0], cells[:, 0])
     assert (abs(columns[:, 1] - cells[:, 1]) + cells[:, 3] / 2 < columns[:, 3] / 2).all()
@@ -59,7 +60,7 @@ def test_a_column_holds_the_cell_where_a_stone_lands():
 
 def test_the_tiles_of_2048_lie_where_their_numbers_are():
     game = make_game("2048:3")
-    state = game.init(jax.random.key(0))
+    state = first_state(game)
     places = game.node_places(state)
     numbers = [at for shape, at in middles(game.render_svg(state)).items() if "font-weight" in shape]
     tiles = places[np.flatnonzero(state.board)]
@@ -71,7 +72,7 @@ def test_the_tiles_of_2048_lie_where_their_numbers_are():
 
 def test_black_sees_the_board_from_the_other_side():
     game = make_game("gardner_chess")
-    state = game.init(jax.random.key(0))
+    state = first_state(game)
     white, black = (game.node_places(state.replace(current_player=jnp.int8(player))) for player in (0, 1))
     assert white[0, 1] < white[-1, 1]
     assert black[0, 1] > black[-1, 1]
@@ -80,4 +81,4 @@ def test_black_sees_the_board_from_the_other_side():
 
 def test_a_game_that_says_nothing_has_no_places():
     game = make_game("pgx:tic_tac_toe")
-    assert np.isnan(game.action_places(game.init(jax.random.key(0)))).all()
+    assert np.isnan(game.action_places(first_state(game))).all()

@@ -11,6 +11,7 @@ import pyspiel
 import pytest
 
 from alphagat.games import make_game, svg_numbers
+from alphagat.games.states import first_state
 from alphagat.games.twenty_forty_eight import DIRECTIONS, VOCABULARY, power_of_two
 
 THEIR_ACTIONS = (3, 0, 1, 2)  # OpenSpiel's numbers of left, up, right, down
@@ -51,7 +52,7 @@ def jitted(name):
     (boards, outcomes) -> (boards, terminated).
     """
     game = make_game(name)
-    first = game.init(jax.random.key(0))
+    first = first_state(game)
 
     @jax.jit
     @jax.vmap
@@ -72,7 +73,7 @@ def jitted(name):
 def state_of(name, rows, terminated=False):
     """Returns a state from its tiles, row by row; 0 for empty."""
     exponents = [tile.bit_length() - 1 if tile else 0 for tile in np.ravel(rows).tolist()]
-    first = make_game(name).init(jax.random.key(0))
+    first = first_state(make_game(name))
     return first.replace(board=jnp.array(exponents, jnp.int8), terminated=jnp.bool_(terminated))
 
 
@@ -235,7 +236,7 @@ def test_symmetries_hold_for_moves_chance_and_features():
     game = make_game("2048:3")
     boards = boards_of(3, 20)
     move, _ = jitted("2048:3")
-    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(boards), *x.shape)), game.init(jax.random.key(0)))
+    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(boards), *x.shape)), first_state(game))
     chance = jax.jit(jax.vmap(game.chance_log_probs))
     observe = jax.jit(jax.vmap(lambda state: game.observe(state).nodes))
     for node, action in zip(game.symmetries.node_permutations, game.symmetries.action_permutations):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from alphagat.evaluation.openings import compile_init
 from alphagat.games import make_game
 from alphagat.networks import make_network
 from alphagat.networks.resnet import Convolution
@@ -19,8 +20,8 @@ def make(name: str):
     network = make_network(
         game.topology, name="resnet", backend="dense", width=8, num_blocks=1, num_heads=1, mlp_ratio=1
     )
-    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 3))
-    nodes = jax.vmap(game.observe)(states).nodes
+    states = compile_init(game)(jax.random.split(jax.random.key(0), 3))
+    nodes = jax.jit(jax.vmap(game.observe))(states).nodes
     generator = np.random.default_rng(0)
     shapes = jax.eval_shape(network.init, jax.random.key(1), nodes)
 
@@ -91,7 +92,8 @@ def test_each_example_is_read_alone():
 def test_a_move_is_read_at_its_first_cell_from_the_plane_of_its_step(name: str, num_planes: int):
     game, network, _, nodes, params = make(name)
     noisy = nodes + jax.random.normal(jax.random.key(2), nodes.shape)
-    (logits, _), seen = network.apply(params, noisy, capture_intermediates=lambda module, _: module.name == "planes")
+    apply = functools.partial(network.apply, capture_intermediates=lambda module, _: module.name == "planes")
+    (logits, _), seen = jax.jit(apply)(params, noisy)
     (planes,) = seen["intermediates"]["policy"]["planes"]["__call__"]
     rows, columns = game.topology.grid_shape
     assert planes.shape == (3, rows, columns, num_planes)

@@ -7,6 +7,7 @@ import numpy as np
 
 import alphagat
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 from alphagat.reporting.gallery import Picture, attention_picture, draw_analysis, draw_game, gallery
 from alphagat.serving.thinking import Thinker
 
@@ -43,7 +44,7 @@ def test_a_game_is_shown_at_equal_steps_to_its_end():
 
 def test_an_analysis_shows_the_network_the_search_and_the_line():
     agent = alphagat.load("hex", board="hex:3")
-    state = jax.device_get(agent.game.init(jax.random.key(0)))
+    state = jax.device_get(first_state(agent.game))
     found = Thinker(agent, 8).analyze(state)
     root = ET.fromstring(draw_analysis(agent.game, state, found))
     captions = [each.text for each in root.findall(f"{SVG}text")]
@@ -55,7 +56,7 @@ def test_an_analysis_shows_the_network_the_search_and_the_line():
 
 def test_attention_is_drawn_where_there_is_any():
     game = make_game("hex:3")
-    state = jax.device_get(game.init(jax.random.key(0)))
+    state = jax.device_get(first_state(game))
     weights = np.zeros(len(game.topology.senders))
     weights[np.flatnonzero(game.topology.senders != game.topology.receivers)[[0, 5, 9]]] = 0.2, 0.3, 0.5
     assert "".join(attention_picture(game, state, weights, "").over).count("<polygon") == 3

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from alphagat.games import make_game, svg
+from alphagat.games.states import first_state
 from alphagat.reporting.overlays import line_shapes, policy_shapes
 from alphagat.serving.live_game import LiveGame
 
@@ -17,7 +18,7 @@ def elements(shapes) -> list[ET.Element]:
 
 def test_discs_of_a_policy_have_its_shares_as_areas():
     game = make_game("hex:3")
-    state, policy = jax.device_get(game.init(jax.random.key(0))), np.zeros(9)
+    state, policy = jax.device_get(first_state(game)), np.zeros(9)
     policy[[2, 4, 7]] = 0.64, 0.357, 0.003
     shapes = elements(policy_shapes(game, state, policy))
     discs = {(float(each.get("cx", 0)), float(each.get("cy", 0))): each for each in shapes if each.tag == "circle"}

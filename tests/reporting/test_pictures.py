@@ -7,6 +7,7 @@ import numpy as np
 
 import alphagat
 from alphagat.games.base import Game
+from alphagat.games.states import first_state
 from alphagat.reporting import pictures
 from alphagat.reporting.samples import Moment
 from alphagat.serving.attention import make_attention
@@ -17,7 +18,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def moment_of(game) -> Moment:
-    return Moment(0, "", jax.device_get(game.init(jax.random.key(0))), 0.0)
+    return Moment(0, "", jax.device_get(first_state(game)), 0.0)
 
 
 def test_wedges_lead_from_who_attends_to_what_it_attends_to(monkeypatch):

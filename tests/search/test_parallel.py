@@ -10,6 +10,7 @@ import pytest
 from alphagat.errors import UserError
 from alphagat.evaluation.solvers import position_code, reachable_positions
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 from alphagat.search import Evaluation
 from alphagat.search.parallel import make_growing_search, make_parallel_search
 from tests.evaluation.toy import PileGame, pile_values, piles
@@ -133,7 +134,7 @@ def test_counts_and_masks(game, num_leaves):
 def test_grows_on_where_it_stopped(num_leaves):
     """A tree that rested is the one that never did; it never holds more than it can."""
     game, evaluate = TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE)
-    state = game.init(KEY)
+    state = first_state(game)
     at_once, _ = grow(game, evaluate, state, num_leaves, NUM_SIMULATIONS)
     in_steps, _ = grow(game, evaluate, state, num_leaves, 0, 7, 7, 30, NUM_SIMULATIONS)
     jax.tree.map(np.testing.assert_array_equal, in_steps, at_once)
@@ -221,7 +222,7 @@ def test_a_position_that_was_not_met_begins_anew():
 
 
 def test_without_simulations_the_prior_decides():
-    state = TIC_TAC_TOE.init(KEY)
+    state = first_state(TIC_TAC_TOE)
     tree, output = grow(TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE), state, 1, 0)
     assert output.action == [tree.prior[0].argmax()]
     np.testing.assert_array_equal(output.policy_target, tree.prior[:1])

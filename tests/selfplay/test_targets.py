@@ -1,5 +1,4 @@
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -72,7 +71,7 @@ def test_targets_are_the_outcome_wherever_a_game_ends_in_sight():
     games = start_games(game, jax.random.key(0), num_games=num_games, num_waiting=0, opening_plies=0)
     play = jax.jit(make_play(game, random_search, num_plies=9, max_plies=9, opening_plies=0))
     _, history = jax.tree.map(np.asarray, play(None, jax.random.key(1), games))
-    targets = np.asarray(value_targets(jax.tree.map(jnp.asarray, history), 1.0))
+    targets = np.asarray(value_targets(jax.device_put(history), 1.0))
     has_won = solve("tic_tac_toe").has_won
     known = np.zeros(targets.shape, bool)
     for column in range(num_games):
@@ -95,13 +94,13 @@ def test_owner_targets_are_the_end_of_the_game_as_each_player_sees_it():
     games = start_games(game, jax.random.key(0), num_games=num_games, num_waiting=0, opening_plies=0, with_owners=True)
     options = {"num_plies": 40, "max_plies": 11, "opening_plies": 0, "with_owners": True}
     _, history = jax.tree.map(np.asarray, jax.jit(make_play(game, random_search, **options))(None, KEY, games))
-    targets = np.asarray(owner_targets(jax.tree.map(jnp.asarray, history)))
-    count, is_odd = 0, False
+    targets = np.asarray(owner_targets(jax.device_put(history)))
+    step, count, is_odd = jax.jit(game.step), 0, False
     for column in range(num_games):
         start = 0
         for end in np.flatnonzero(history.ended[:, column]):
-            last = jax.tree.map(lambda x, at=(end, column): jnp.asarray(x[at]), history.state)
-            after = game.step(last, jnp.asarray(history.action[end, column]), KEY)
+            last = jax.tree.map(lambda x, at=(end, column): x[at], history.state)
+            after = step(last, history.action[end, column], KEY)
             discs = np.array([{".": 0, "x": 1, "o": -1}[cell] for cell in cells_of(game.render(after))])
             for ply in range(start, end + 1):
                 sign = 1 if history.state.current_player[ply, column] == 0 else -1

@@ -11,6 +11,7 @@ import pytest
 from alphagat import gtp, uci
 from alphagat.errors import UserError
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 from alphagat.search.parallel import make_parallel_search
 from alphagat.serving import options as engine_options
 from alphagat.serving import thinking
@@ -39,7 +40,7 @@ def slow(monkeypatch):
 
 @pytest.fixture
 def state():
-    return jax.tree.map(np.asarray, GAME.init(jax.random.key(0)))
+    return jax.tree.map(np.asarray, first_state(GAME))
 
 
 @pytest.mark.parametrize("num_leaves", [1, 8])

@@ -15,6 +15,7 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 from alphagat.search import Evaluation
 from alphagat.training.agent import load, load_weights
 from alphagat.training.checkpoints import Checkpoints
@@ -65,7 +66,7 @@ def test_plays_legal_moves_and_always_the_same(run):
 def test_evaluates_a_single_state(run):
     folder, second = run
     agent = load(folder)
-    state = agent.game.init(jax.random.key(0))
+    state = first_state(agent.game)
     found = agent.evaluate(state)
     assert isinstance(found.prior_logits, np.ndarray)
     assert found.prior_logits.shape == (4,)
@@ -99,7 +100,7 @@ def test_weights_start_a_run_with_and_without_an_owner_head(tmp_path):
 def test_values_weigh_as_evaluation_says_unless_the_search_explores():
     """In the position the prior is sure of a move that does not win, and the search finds one that does."""
     game, config = make_game("tic_tac_toe"), Config(boards=("tic_tac_toe",))
-    state = game.init(jax.random.key(0))
+    state = first_state(game)
     for action in (0, 3, 1, 4):
         state = game.step(state, jnp.int32(action), jax.random.key(0))
     winning, expected = 2, 8

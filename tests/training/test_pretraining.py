@@ -14,6 +14,7 @@ from alphagat import sharding
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.evaluation.records import to_text
+from alphagat.games.states import first_state
 from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.iteration import gradients_of, make_find_gradients
 from alphagat.training.loop import train
@@ -168,7 +169,7 @@ def test_every_update_has_a_batch_of_its_own():
     assert state.boards == ()
     shape = (plan.updates_per_iteration, plan.num_groups, plan.group_batch_size)
     assert shape[0] == 3
-    first = setup.game.init(jax.random.key(0))
+    first = first_state(setup.game)
     ones = np.ones(shape, np.float32)
     block = Positions(
         state=jax.tree.map(lambda x: jnp.broadcast_to(x, (*shape, *x.shape)), first),

@@ -6,6 +6,7 @@ import pytest
 
 from alphagat import sharding
 from alphagat.errors import UserError
+from alphagat.games.states import first_state
 from alphagat.training import loop
 from alphagat.training.agent import load
 from alphagat.training.checkpoints import Checkpoints
@@ -83,7 +84,7 @@ def test_metrics_name_the_board(finished):
 
 def test_weights_play_a_board_that_the_run_never_saw(finished):
     agent = load(finished, board="hex:4")
-    state = agent.game.init(jax.random.key(0))
+    state = first_state(agent.game)
     evaluation = agent.evaluate(state)
     assert evaluation.prior_logits.shape == (16,)
     move = agent.player(2).act(agent.params, jax.random.key(1), jax.tree.map(lambda x: x[None], state))
