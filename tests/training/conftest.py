@@ -1,22 +1,12 @@
 """Traces each program of these tests once: `train` builds its programs anew at every call."""
 
-import gc
 import json
 import os
-import warnings
 
 import pytest
 
 from alphagat.config_validation import to_dict
 from alphagat.training import loop
-
-
-@pytest.fixture(autouse=True)
-def collect_garbage():
-    """Ends the reads that Orbax leaves half done after a failure here, where they cannot disturb the next test."""
-    yield
-    with warnings.catch_warnings(action="ignore"):
-        gc.collect()
 
 
 @pytest.fixture
