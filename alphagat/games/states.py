@@ -11,7 +11,7 @@ from alphagat.games.base import Game
 
 
 def first_state(game: Game) -> Any:
-    """Returns a first state as one program, where `game.init` would compile each of its operations alone.
+    """Returns a first state, computed as one program: `game.init` would compile each of its operations alone.
 
     Chance, where the board has any, is drawn from key 0.
     """
