@@ -1,7 +1,7 @@
 """Positions to start from: distinct openings for matches, and random positions to examine a player on."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -171,21 +171,19 @@ def _play_randomly(game: Game, key: jax.Array, plies: jax.Array, max_plies: jax.
 def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarray) -> Any:
     """Returns the `[M]` states, on the host, after playing `actions` `[M]` from `positions[parents]`."""
     step, chunks = compile_step(game), []
-    for start in range(0, len(parents), CHUNK):
-        rows = np.resize(np.arange(start, min(start + CHUNK, len(parents))), CHUNK)  # one shape, one program
-        states = take(positions, parents[rows])
-        keys = jax.random.split(jax.random.fold_in(jax.random.key(0), start), CHUNK)
-        chunks.append(to_host(step(states, actions[rows].astype(np.int32), keys)))
+    for rows, padded in _chunks(len(parents)):
+        states = take(positions, parents[padded])
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(0), rows[0]), CHUNK)
+        chunks.append(to_host(step(states, actions[padded].astype(np.int32), keys)))
     return jax.tree.map(lambda *parts: np.concatenate(parts)[: len(parents)], *chunks)
 
 
 def legal_actions(game: Game, positions: Any) -> np.ndarray:
     """Returns the masks `[N, A]` of `[N]` positions on the host."""
-    compute, masks = _compile_legal_actions(game), np.zeros((count(positions), game.num_actions), bool)
-    for start in range(0, len(masks), CHUNK):
-        rows = np.arange(start, min(start + CHUNK, len(masks)))
-        padded = take(positions, np.resize(rows, CHUNK))  # one shape, one program
-        masks[rows] = np.asarray(compute(padded))[: len(rows)]
+    describe, masks = _compile_describe(game), np.zeros((count(positions), game.num_actions), bool)
+    for rows, padded in _chunks(len(masks)):
+        _, legal = describe(take(positions, padded))
+        masks[rows] = np.asarray(legal)[: len(rows)]
     return masks
 
 
@@ -200,9 +198,8 @@ def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -
     describe, kept, seen = _compile_describe(game), [], set()
     everything = [slice(None)]
     images = (symmetries.node_permutations, symmetries.action_permutations) if symmetries else (everything, everything)
-    for start in range(0, count(positions), CHUNK):
-        rows = np.arange(start, min(start + CHUNK, count(positions)))
-        states = take(positions, np.resize(rows, CHUNK))  # one shape, one program
+    for rows, padded in _chunks(count(positions)):
+        states = take(positions, padded)
         described = states.current_player, *to_host(describe(states))
         for row, player, nodes, legal in zip(rows, *described):
             seen_as = min(nodes[vertices].tobytes() + legal[actions].tobytes() for vertices, actions in zip(*images))
@@ -210,6 +207,13 @@ def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -
                 seen.add((int(player), seen_as))
                 kept.append(row)
     return np.asarray(kept, int)
+
+
+def _chunks(num: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields the rows of each part of `num`, and the same filled up to `CHUNK`: one shape, one program."""
+    for start in range(0, num, CHUNK):
+        rows = np.arange(start, min(start + CHUNK, num))
+        yield rows, np.resize(rows, CHUNK)
 
 
 @functools.lru_cache(maxsize=64)
@@ -229,12 +233,8 @@ def _compile_random_play(game: Game) -> Callable:
 
 @functools.lru_cache(maxsize=64)
 def _compile_describe(game: Game) -> Callable:
+    """Returns what finds the features and the legal actions of a batch."""
     return jax.jit(jax.vmap(lambda state: (game.observe(state).nodes, state.legal_action_mask)))
-
-
-@functools.lru_cache(maxsize=64)
-def _compile_legal_actions(game: Game) -> Callable:
-    return jax.jit(jax.vmap(lambda state: state.legal_action_mask))
 
 
 def take(states: Any, rows: Any) -> Any:
