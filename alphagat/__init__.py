@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 __all__ = ["load", "train"]
 
 if TYPE_CHECKING:
-    from alphagat.training.agent import load
+    from alphagat.agents.agent import load
     from alphagat.training.loop import train
 
 
@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Any:
 
         return train
     if name == "load":
-        from alphagat.training.agent import load
+        from alphagat.agents.agent import load
 
         return load
     raise AttributeError(f"module 'alphagat' has no attribute {name!r}")

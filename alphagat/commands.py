@@ -17,10 +17,11 @@ from typing import Any, NamedTuple, NoReturn
 from absl import flags, logging
 from ml_collections import config_flags
 
-from alphagat import config_validation, distributed, xla
+from alphagat import config_validation
 from alphagat.config import Config
 from alphagat.errors import AuditError, UserError
-from alphagat.preemption import Preempted
+from alphagat.runtime import distributed, xla
+from alphagat.runtime.preemption import Preempted
 
 BROKEN = 1
 USER_ERROR = 2

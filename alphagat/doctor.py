@@ -31,7 +31,7 @@ def examine(argv: Sequence[str]) -> None:
 
     from rich.console import Console
 
-    from alphagat import sharding
+    from alphagat.runtime import sharding
     from alphagat.training import diagnosis
 
     console = Console(highlight=False)

@@ -33,16 +33,16 @@ def evaluate(argv: Sequence[str]) -> None:
 
 
 def _play(options) -> str:
-    from alphagat import sharding  # JAX is imported only after the flags were found right
+    from alphagat.runtime import sharding  # JAX is imported only after the flags were found right
 
     sharding.configure_cpu_devices(0)
     import jax
 
+    from alphagat.agents.agent import load
     from alphagat.evaluation.arena import play_match
     from alphagat.evaluation.openings import distinct_openings
     from alphagat.evaluation.players import make_opponent
-    from alphagat.evaluation.scores import play_alone
-    from alphagat.training.agent import load
+    from alphagat.evaluation.single_player import play_alone
 
     agent = load(options.workdir, options.iteration, options.board)
     player = agent.player(options.simulations)

@@ -45,27 +45,23 @@ def export(argv: Sequence[str]) -> None:
 
 
 def _write(options, file: Path) -> None:
-    from alphagat.training import (
-        files,
-        model_card,
-        stablehlo,
-        weights,
-    )  # JAX is imported once the flags were found right
-    from alphagat.training.agent import load
-    from alphagat.training.metrics import read_metrics
+    from alphagat.agents import model_card, stablehlo, weight_files
+    from alphagat.agents.agent import load
+    from alphagat.runs import atomic_files  # JAX is imported once the flags were found right
+    from alphagat.runs.metrics import read_metrics
 
-    files.check_new(file, weights.ENDING, stablehlo.ENDING)
-    if file.suffix == weights.ENDING and (options.board or options.batch):
+    atomic_files.check_new(file, weight_files.ENDING, stablehlo.ENDING)
+    if file.suffix == weight_files.ENDING and (options.board or options.batch):
         raise UserError(
             f"--out {file} is for all boards and batches; leave out --board and --batch, or take .stablehlo"
         )
     if options.card:
-        files.check_new(Path(options.card), model_card.ENDING)
+        atomic_files.check_new(Path(options.card), model_card.ENDING)
     agent = load(options.workdir, options.iteration, options.board, options.precision)
     if file.suffix == stablehlo.ENDING:
         stablehlo.write(file, agent, options.batch)
     else:
-        weights.write(file, agent.params, agent.config, agent.iteration)
+        weight_files.write(file, agent.params, agent.config, agent.iteration)
     if options.card:
         model_card.write(Path(options.card), agent, file.name, read_metrics(options.workdir))
     sys.stdout.write(f"{file}: iteration {agent.iteration} of {options.workdir}, {file.stat().st_size / 1e6:.1f} MB\n")

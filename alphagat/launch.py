@@ -16,8 +16,8 @@ examples:
 
 def launch(argv: Sequence[str]) -> int:
     from alphagat.errors import UserError
-    from alphagat.supervisor import Limits, count_gpus, supervise
-    from alphagat.training.metrics import METRICS_FILE
+    from alphagat.runs.metrics import METRICS_FILE
+    from alphagat.runtime.supervisor import Limits, count_gpus, supervise
 
     parser = commands.ArgumentParser(prog="python -m alphagat.launch", description=DESCRIPTION, epilog=EXAMPLES)
     parser.usage = "%(prog)s [--processes N] --config FILE --workdir FOLDER [--config.FIELD=VALUE ...]"

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Sequence
 
 import alphagat
-from alphagat import commands, distributed, preemption, xla
+from alphagat import commands
+from alphagat.runtime import distributed, preemption, xla
 
 DESCRIPTION = "Trains AlphaGAT on a board by self-play. Run the same command again to resume."
 EXAMPLES = """\

@@ -45,10 +45,10 @@ def match(argv: Sequence[str]) -> None:
     """Plays the match that `argv` describes and prints its result."""
     options = make_parser().parse_args(list(argv))
     commands.check_match(games=options.games, seed=options.seed)
-    from alphagat import sharding  # JAX is imported only after the flags were found right
+    from alphagat.runtime import sharding  # JAX is imported only after the flags were found right
 
     sharding.configure_cpu_devices(0)
-    from alphagat.training.match_command import play
+    from alphagat.contests.match import play
 
     play(options)
 

@@ -2,8 +2,8 @@
 
 from absl import logging
 
-from alphagat import xla
 from alphagat.errors import UserError
+from alphagat.runtime import xla
 
 DEVICES = ("auto", "cpu", "gpu")
 
@@ -26,7 +26,7 @@ def use_device(device: str = "auto", num_cpu_devices: int = 0) -> str:
     xla.use_cache()
     import jax  # which reads, when it is imported, where programs are kept
 
-    from alphagat import sharding
+    from alphagat.runtime import sharding
 
     if device == "cpu":
         jax.config.update("jax_platforms", "cpu")

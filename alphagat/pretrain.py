@@ -4,8 +4,9 @@ import sys
 from collections.abc import Sequence
 
 import alphagat
-from alphagat import commands, distributed, preemption, xla
+from alphagat import commands
 from alphagat.errors import UserError
+from alphagat.runtime import distributed, preemption, xla
 
 DESCRIPTION = """\
 Trains AlphaGAT on recorded games in place of self-play. Run the same command again to resume. The weights are then the

@@ -39,14 +39,14 @@ def rate(argv: Sequence[str]) -> None:
 
 
 def _rate(options, iterations: list[int] | None) -> None:
-    from alphagat import sharding  # JAX is imported only after the flags were found right
+    from alphagat.runtime import sharding  # JAX is imported only after the flags were found right
 
     sharding.configure_cpu_devices(0)
     from rich.console import Console
 
-    from alphagat.training import rating_curve
-    from alphagat.training.rating_matches import RATINGS_FILE, Settings, rate_run
-    from alphagat.training.run_folder import read_config
+    from alphagat.contests.rate_run import RATINGS_FILE, Settings, rate_run
+    from alphagat.monitoring import rating_curve
+    from alphagat.runs.folder import read_config
 
     folder, config = Path(options.workdir), read_config(options.workdir)
     simulations = options.simulations or config.evaluation.num_simulations

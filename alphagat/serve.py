@@ -39,7 +39,7 @@ def serve(argv: Sequence[str]) -> None:
     """Serves as `argv` says until it is interrupted."""
     options = make_parser().parse_args(list(argv))
     _check(options)
-    from alphagat import sharding  # JAX is imported only after the flags were found right
+    from alphagat.runtime import sharding  # JAX is imported only after the flags were found right
 
     sharding.configure_cpu_devices(1)
     from alphagat.serving.server import run_server

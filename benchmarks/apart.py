@@ -12,8 +12,9 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from alphagat import commands, sharding
-from alphagat.training.apart import PARAMS_AGE, ApartIterations
+from alphagat import commands
+from alphagat.runtime import sharding
+from alphagat.training.actor_learner import PARAMS_AGE, ApartIterations
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.setup import make_configured_mesh, make_setups
 from alphagat.training.state import init_state

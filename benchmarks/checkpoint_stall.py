@@ -15,8 +15,9 @@ import jax
 from rich.console import Console
 from rich.progress import track
 
-from alphagat import commands, sharding
-from alphagat.training.checkpoints import Checkpoints
+from alphagat import commands
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.setup import make_configured_mesh, make_setups
 from alphagat.training.state import init_state

@@ -20,15 +20,15 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from alphagat.agents import weight_files
 from alphagat.config import Config
-from alphagat.evaluation.gtp import GtpEngine
-from alphagat.evaluation.positions import Engine, EngineError, Position
-from alphagat.evaluation.uci import UciEngine
+from alphagat.contests.contenders import EngineLimits, make_contender
+from alphagat.evaluation.engines.base import Engine, EngineError, Position
+from alphagat.evaluation.engines.gtp import GtpEngine
+from alphagat.evaluation.engines.uci import UciEngine
+from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.serving.live_game import LiveGame
-from alphagat.training import weights
-from alphagat.training.contenders import EngineLimits, make_contender
 from alphagat.training.setup import make_configured_network, make_params
 
 GTP_BOARDS = ("hex:4", "hex:4:swap", "othello:4", "othello:6", "go:5")
@@ -48,13 +48,13 @@ class RandomEngine(Engine):
 def source_for(game: Game, folder: Path) -> str:
     """Returns the network that comes with the package, or writes one that is untrained and small."""
     family = game.name.partition(":")[0]
-    if family in weights.shipped_names():
+    if family in weight_files.shipped_names():
         return family
     config = Config(boards=(game.name,))
     config.network.width, config.network.num_blocks, config.network.num_heads = 16, 1, 2
-    file = folder / f"{game.name.replace(':', '_')}{weights.ENDING}"
+    file = folder / f"{game.name.replace(':', '_')}{weight_files.ENDING}"
     params = make_params(game, make_configured_network(config, game), jax.random.key(0))
-    weights.write(file, params, config, 0)
+    weight_files.write(file, params, config, 0)
     return str(file)
 
 

@@ -31,10 +31,11 @@ import jax
 from rich.console import Console
 from variants import Effort, Test, Variant, compare, end_trainings_as_well
 
-from alphagat import commands, sharding
+from alphagat import commands
 from alphagat.config import Config
 from alphagat.games import make_game
-from alphagat.training.files import write_atomically
+from alphagat.runs.atomic_files import write_atomically
+from alphagat.runtime import sharding
 from alphagat.training.setup import make_configured_network, make_params
 
 WIDTHS = range(16, 193, 4)

@@ -24,10 +24,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from alphagat import sharding
-from alphagat.training.checkpoints import Checkpoints
-from alphagat.training.metrics import read_metrics
-from alphagat.training.run_folder import read_config
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import read_config
+from alphagat.runs.metrics import read_metrics
+from alphagat.runtime import sharding
 from alphagat.training.setup import make_setups
 
 ROOT = Path(__file__).parents[1]

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from variants import end_trainings_as_well, run_training
 
-from alphagat.training.metrics import read_metrics
+from alphagat.runs.metrics import read_metrics
 
 RATES = {"lamb": 5e-3, "adamw": 1e-3}  # at a batch of 1,024
 USUAL_BATCH = 1024

@@ -12,11 +12,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from alphagat import load, sharding
+from alphagat import load
+from alphagat.agents.agent import Agent
 from alphagat.evaluation.openings import Openings, openings_after
 from alphagat.evaluation.oracles import score_positions
 from alphagat.games.base import Game
-from alphagat.training.agent import Agent
+from alphagat.runtime import sharding
 
 # Openings on 7x7 that win for the first player, who joins top and bottom (Hayward et al., Solving 7x7 Hex with
 # domination, fill-in, and virtual connections, 2005).

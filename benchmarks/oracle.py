@@ -12,10 +12,11 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from alphagat import load, sharding
+from alphagat import load
 from alphagat.errors import UserError
 from alphagat.evaluation.oracles import STAGES, OracleTest, make_oracle
 from alphagat.evaluation.solvers import count_losing_moves
+from alphagat.runtime import sharding
 
 MEASURES = {"network": "best_move", "search": "best_move_search", "value": "value_sign"}
 

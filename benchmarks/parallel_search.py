@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat import load
+from alphagat.agents.agent import Agent
+from alphagat.evaluation.engines.base import Engine, Position
 from alphagat.evaluation.hosted_arena import play_hosted_match
 from alphagat.evaluation.openings import distinct_openings, take
 from alphagat.evaluation.oracles import make_oracle
-from alphagat.evaluation.positions import Engine, Position
 from alphagat.search.parallel import make_growing_search
-from alphagat.training.agent import Agent
 
 ROUNDS, TIMED_POSITIONS = 7, 8
 ROOM = 4  # times as many simulations as asked for, at most, for equal time

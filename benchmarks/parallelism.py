@@ -20,8 +20,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from alphagat import sharding
 from alphagat.config import Config
+from alphagat.runtime import sharding
 from alphagat.training.iteration import make_find_gradients, make_iteration, run_iteration
 from alphagat.training.memory import memory_needed
 from alphagat.training.setup import make_configured_mesh, make_setups

@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from rich.console import Console
 
-from alphagat import load, sharding
+from alphagat import load
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
@@ -27,6 +27,7 @@ from alphagat.games import make_game
 from alphagat.games.states import select
 from alphagat.games.transition import transition
 from alphagat.networks import make_network
+from alphagat.runtime import sharding
 from alphagat.search import make_network_evaluator, make_search
 
 SEARCH = {"algorithm": "gumbel", "max_num_considered_actions": 16, "rescale_values": True}

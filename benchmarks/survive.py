@@ -32,12 +32,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from alphagat import sharding
 from alphagat.errors import UserError
-from alphagat.training.checkpoints import Checkpoints
-from alphagat.training.metrics import read_metrics
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import read_config
+from alphagat.runs.metrics import read_metrics
+from alphagat.runtime import sharding
 from alphagat.training.resume import find_start
-from alphagat.training.run_folder import read_config
 from alphagat.training.setup import make_setups
 
 ROOT = Path(__file__).parents[1]

@@ -10,11 +10,11 @@ import dataclasses
 
 import jax
 
-from alphagat import sharding
+from alphagat.agents.agent import load
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import make_opponent
-from alphagat.training.agent import load
+from alphagat.runtime import sharding
 from alphagat.training.setup import make_configured_network, make_params
 
 

@@ -12,11 +12,11 @@ import jax
 import numpy as np
 
 from alphagat import load
+from alphagat.agents.agent import Agent
+from alphagat.evaluation.engines.base import Engine, Position
 from alphagat.evaluation.hosted_arena import play_hosted_match
 from alphagat.evaluation.openings import distinct_openings
-from alphagat.evaluation.positions import Engine, Position
 from alphagat.search.parallel import Tree, make_growing_search
-from alphagat.training.agent import Agent
 
 ROOM = 16  # times as many simulations as are made for a move
 

@@ -33,13 +33,14 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from alphagat import commands, load, sharding
+from alphagat import commands, load
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.statistics import wilson_interval
-from alphagat.training.files import write_atomically
-from alphagat.training.metrics import read_metrics
+from alphagat.runs.atomic_files import write_atomically
+from alphagat.runs.metrics import read_metrics
+from alphagat.runtime import sharding
 from alphagat.training.setup import make_setups
 
 BASE = "base"

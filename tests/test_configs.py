@@ -8,8 +8,8 @@ import pytest
 from alphagat import commands
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import make_opponent
+from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
-from alphagat.training.metrics import read_metrics
 from alphagat.training.setup import make_setups
 from alphagat.training.state import state_shapes
 from tests.training.tiny import tiny_config

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from alphagat import match
-from alphagat.evaluation.records import read_games
+from alphagat.evaluation.game_files import read_games
 from tests.training.tiny import save_tiny_run
 
 FAKE_ENGINE = Path(__file__).parent / "evaluation" / "fake_engine.py"

@@ -11,11 +11,14 @@ import jax
 import numpy as np
 import pytest
 
-from alphagat import rate, sharding
-from alphagat.training import rating_curve, rating_matches, run_folder
-from alphagat.training.checkpoints import Checkpoints
-from alphagat.training.metrics import MetricsWriter
-from alphagat.training.run_folder import open_run_folder
+from alphagat import rate
+from alphagat.contests import rate_run
+from alphagat.monitoring import rating_curve
+from alphagat.runs import folder as run_folder
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import open_run_folder
+from alphagat.runs.metrics import MetricsWriter
+from alphagat.runtime import sharding
 from alphagat.training.state import init_state
 from tests.training.tiny import tiny_config, tiny_setup
 
@@ -35,7 +38,7 @@ def run(tmp_path_factory) -> Path:
 
 
 def read(run: Path) -> dict:
-    return json.loads((run / rating_matches.RATINGS_FILE).read_text())
+    return json.loads((run / rate_run.RATINGS_FILE).read_text())
 
 
 def drawing(run: Path) -> Path:
@@ -53,7 +56,7 @@ def played(monkeypatch) -> Iterator[list[tuple[str, str]]]:
         scores = np.random.default_rng(len(found)).integers(0, 5, len(openings.actions)) / 2
         return types.SimpleNamespace(pair_scores=scores)
 
-    monkeypatch.setattr(rating_matches, "play_match", play)
+    monkeypatch.setattr(rate_run, "play_match", play)
     yield found
     assert {len(each) for each in keys.values()} <= {1}
     assert len(set().union(*keys.values())) == len(keys)  # each pair has a key of its own, in every call
@@ -83,7 +86,7 @@ def test_rates_every_checkpoint_and_anchor(run, capsys):
 
 
 def test_the_same_call_plays_only_what_is_missing(run, capsys, played):
-    (run / rating_matches.RATINGS_FILE).unlink(missing_ok=True)
+    (run / rate_run.RATINGS_FILE).unlink(missing_ok=True)
     assert rate.run(["--workdir", str(run), *FLAGS]) == 0
     before, drawn = read(run), drawing(run).read_bytes()
     first = capsys.readouterr().out
@@ -102,7 +105,7 @@ def test_the_same_call_plays_only_what_is_missing(run, capsys, played):
 
 
 def test_matches_of_another_value_scale_are_not_taken_for_these(run, monkeypatch, played):
-    (run / rating_matches.RATINGS_FILE).unlink(missing_ok=True)
+    (run / rate_run.RATINGS_FILE).unlink(missing_ok=True)
     assert rate.run(["--workdir", str(run), *FLAGS]) == 0
     number, config = len(played), run_folder.read_config(run)
     config.evaluation.value_scale /= 2
@@ -115,8 +118,8 @@ def test_matches_of_another_value_scale_are_not_taken_for_these(run, monkeypatch
 
 
 def test_an_interrupted_call_keeps_the_matches_that_were_played(run, capsys, monkeypatch, played):
-    (run / rating_matches.RATINGS_FILE).unlink(missing_ok=True)
-    play_match = rating_matches.play_match
+    (run / rate_run.RATINGS_FILE).unlink(missing_ok=True)
+    play_match = rate_run.play_match
 
     def play(*arguments):
         if len(played) == 2:
@@ -124,7 +127,7 @@ def test_an_interrupted_call_keeps_the_matches_that_were_played(run, capsys, mon
         return play_match(*arguments)
 
     with monkeypatch.context() as context:
-        context.setattr(rating_matches, "play_match", play)
+        context.setattr(rate_run, "play_match", play)
         assert rate.run(["--workdir", str(run), *FLAGS]) == 130
     assert "interrupted; the same command goes on" in capsys.readouterr().err
     assert len(read(run)["matches"]) == 2
@@ -134,8 +137,8 @@ def test_an_interrupted_call_keeps_the_matches_that_were_played(run, capsys, mon
 
 
 def test_networks_share_one_program(run):
-    settings = rating_matches.Settings("hex:2", 8, 2, 1.0, 0)
-    players = rating_matches._networks(run, [4, 8, 12], settings)
+    settings = rate_run.Settings("hex:2", 8, 2, 1.0, 0)
+    players = rate_run._networks(run, [4, 8, 12], settings)
     assert len({player.act for player in players.values()}) == 1
     sums = {float(sum(abs(leaf).sum() for leaf in jax.tree.leaves(each.params))) for each in players.values()}
     assert len(sums) == 3
@@ -168,19 +171,19 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("flags", "message"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_mistake_gives_one_line_and_exit_2(run, capsys, flags: list[str], message: str):
-    (run / rating_matches.RATINGS_FILE).unlink(missing_ok=True)
+    (run / rate_run.RATINGS_FILE).unlink(missing_ok=True)
     assert rate.run([*flags, *(["--workdir", str(run)] if flags else [])]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("error: ")
     assert printed.err.count("\n") == 1
     assert message in printed.err
-    assert not (run / rating_matches.RATINGS_FILE).exists()
+    assert not (run / rate_run.RATINGS_FILE).exists()
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"matches": []}'])
 def test_a_file_of_ratings_that_is_broken_is_not_overwritten(run, capsys, content):
-    file = run / rating_matches.RATINGS_FILE
+    file = run / rate_run.RATINGS_FILE
     file.write_text(content)
     assert rate.run(["--workdir", str(run), *FLAGS]) == 2
     assert "ratings.json cannot be read" in capsys.readouterr().err

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import pytest
 
 from alphagat import games
+from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
-from alphagat.training.metrics import read_metrics
 from tests.games import test_conformance
 from tests.games.conftest import FIRST_SEED, make_recorder
 from tests.training.tiny import tiny_config

@@ -10,7 +10,7 @@ import pytest
 
 from alphagat import report
 from alphagat.reporting.writer import PageWriter
-from alphagat.training.metrics import METRICS_FILE
+from alphagat.runs.metrics import METRICS_FILE
 from tests.training.tiny import NUM_ITERATIONS, save_tiny_run
 
 LINES = [

@@ -9,7 +9,6 @@ import numpy as np
 import optax
 import pytest
 
-from alphagat import sharding
 from alphagat.config import Config
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
@@ -21,6 +20,7 @@ from alphagat.learner.update import TrainState, make_health
 from alphagat.networks.attention import dense_attention
 from alphagat.networks.heads import ValueHead
 from alphagat.replay import add, make_replay
+from alphagat.runtime import sharding
 from alphagat.search import make_search
 from alphagat.search.tree import make_recurrent_fn
 from alphagat.selfplay.games_in_flight import make_play, start_games

@@ -4,14 +4,15 @@ import jax
 import pytest
 
 import alphagat
-from alphagat import config_validation, match, sharding
+from alphagat import config_validation, match
+from alphagat.agents import weight_files
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import random_player
-from alphagat.training import weights
+from alphagat.runtime import sharding
 
 BOARDS = {"hex": ("hex:4", "hex:6"), "connect_four": ("connect_four",), "othello": ("othello:6", "othello:8")}
-NAMES = weights.shipped_names()
+NAMES = weight_files.shipped_names()
 
 
 def test_every_network_is_tested():
@@ -21,7 +22,7 @@ def test_every_network_is_tested():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_tells_where_it_comes_from(name):
     agent = alphagat.load(name)
-    card = (weights.FOLDER / f"{name}.md").read_text()
+    card = (weight_files.FOLDER / f"{name}.md").read_text()
     assert card.startswith("---\nlicense: apache-2.0\nlibrary_name: alphagat\n")
     assert f"- {agent.game.topology.vocabulary.family}\n---\n" in card
     assert f'alphagat.load("{name}")' in card
@@ -31,8 +32,8 @@ def test_a_card_tells_where_it_comes_from(name):
     assert f"{num_parameters:,} parameters" in card
     for field, _ in config_validation.changes(agent.config):
         assert f"| `{field.path}` | `{field.value}` |" in card
-    assert f"({name}.md)" in (weights.FOLDER / "README.md").read_text()
-    assert (weights.FOLDER / f"{name}{weights.ENDING}").stat().st_size < 2e6
+    assert f"({name}.md)" in (weight_files.FOLDER / "README.md").read_text()
+    assert (weight_files.FOLDER / f"{name}{weight_files.ENDING}").stat().st_size < 2e6
 
 
 @pytest.mark.parametrize("board", [board for name in NAMES for board in BOARDS[name]])

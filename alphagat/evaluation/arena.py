@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from alphagat import sharding
 from alphagat.errors import UserError
 from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
 from alphagat.evaluation.openings import Openings, count
 from alphagat.evaluation.players import Act, Player
 from alphagat.games.base import Game
 from alphagat.games.states import select
+from alphagat.runtime import sharding
 
 
 class Games(NamedTuple):

@@ -8,11 +8,11 @@ import jax
 import numpy as np
 
 from alphagat.evaluation import arena
-from alphagat.evaluation.history import History, replay
+from alphagat.evaluation.engines.base import Engine, EngineError, Position
 from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
+from alphagat.evaluation.move_names import History, replay
 from alphagat.evaluation.openings import Openings, count, take
 from alphagat.evaluation.players import Player
-from alphagat.evaluation.positions import Engine, EngineError, Position
 from alphagat.evaluation.solvers import compile_act
 from alphagat.games.base import Game
 

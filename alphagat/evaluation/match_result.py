@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alphagat.evaluation.positions import FORFEITS
+from alphagat.evaluation.engines.base import FORFEITS
 from alphagat.evaluation.statistics import elo_difference, wilson_interval
 
 FORFEIT_DTYPE = f"<U{max(map(len, FORFEITS))}"

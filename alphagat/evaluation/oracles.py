@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from alphagat.evaluation.connect_four import connect_four_scores
+from alphagat.evaluation.connect_four_solver import connect_four_scores
 from alphagat.evaluation.openings import count, random_positions, take, to_host
 from alphagat.evaluation.players import Act, search_player
 from alphagat.evaluation.solvers import solve, stone_owners

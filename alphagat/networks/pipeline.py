@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec
 
 from alphagat.networks.gat import GraphAttentionNetwork, make_block
 from alphagat.networks.values import Support
-from alphagat.sharding import STAGE
+from alphagat.runtime.sharding import STAGE
 
 _PARTS_PER_STAGE = 4  # of a batch, where it divides: of M parts over S stages, a device waits (S - 1) / (M + S - 1)
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from alphagat.training.display_text import compact
-from alphagat.training.rating_curve import COLOURS
+from alphagat.monitoring.metric_text import compact
+from alphagat.monitoring.rating_curve import COLOURS
 
 WIDTH, HEIGHT = 380, 200
 LEFT, RIGHT, TOP, BOTTOM = 46, 370, 12, 176  # of the plot itself

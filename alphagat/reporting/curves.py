@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from alphagat.monitoring.metric_text import ratings, scores
+from alphagat.monitoring.rating_curve import AXES, COLOURS
 from alphagat.reporting.charts import Curve, draw_chart, percent_text, tick_text
-from alphagat.training.display_text import ratings, scores
-from alphagat.training.rating_curve import AXES, COLOURS
 
 Line = Mapping[str, Any]
 # Title of a chart, and its metrics by what they are called there; with several boards each has its own.

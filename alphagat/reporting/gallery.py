@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from alphagat.agents.analysis import Analysis
+from alphagat.evaluation.live_game import LiveGame, line_names
 from alphagat.games import svg
 from alphagat.games.base import Game
 from alphagat.reporting.overlays import attention_shapes, line_shapes, policy_shapes
-from alphagat.serving.analysis import Analysis
-from alphagat.serving.live_game import LiveGame, line_names
 
 GAP, LINE = 16.0, 19.0  # pixels between drawings, and of a line of text
 FADED = 0.35

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import svg
 from alphagat.games.base import Game
 from alphagat.games.places import MARGIN
-from alphagat.serving.live_game import LiveGame
 
 POLICY = "#7048e8"
 LEAST_SHARE = 0.005  # of a move that is drawn

@@ -11,9 +11,9 @@ from typing import Any
 
 from alphagat import config_validation
 from alphagat.config import Config
+from alphagat.monitoring import results
+from alphagat.monitoring.metric_text import compact, duration
 from alphagat.reporting import curves
-from alphagat.training import results
-from alphagat.training.display_text import compact, duration
 
 FOLDER = Path(__file__).parent
 Line = Mapping[str, Any]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
+from alphagat.agents.agent import Agent
+from alphagat.agents.attention import has_attention, make_attention
 from alphagat.games.base import Game
 from alphagat.reporting.overlays import attention_shapes
 from alphagat.reporting.samples import NUM_SIMULATIONS, Moment, SampleGame, play_samples
-from alphagat.serving.attention import has_attention, make_attention
-from alphagat.training.agent import Agent
 
 NUM_GAMES = 2
 MAX_BOARDS = 30  # of a game; a longer one is shown at equal steps

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from alphagat.agents.agent import Agent
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.games.base import Game
-from alphagat.training.agent import Agent
 
 NUM_SIMULATIONS = 16
 MAX_PLIES = 300  # a longer game is cut

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
+from alphagat.agents.agent import load
 from alphagat.errors import UserError
 from alphagat.games import make_game, svg
 from alphagat.reporting.page import Contents, make_page
 from alphagat.reporting.pictures import NUM_GAMES, draw_checkpoint, draw_none
-from alphagat.training.agent import load
-from alphagat.training.checkpoints import Checkpoints
-from alphagat.training.files import write_atomically
-from alphagat.training.metrics import read_metrics
-from alphagat.training.run_folder import read_config, read_starts
+from alphagat.runs.atomic_files import write_atomically
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import read_config, read_starts
+from alphagat.runs.metrics import read_metrics
 
 
 class PageWriter:

@@ -19,10 +19,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from alphagat.errors import UserError
-from alphagat.evaluation.records import GameRecord, file_ending, to_text
+from alphagat.evaluation.game_files import GameRecord, file_ending, to_text
 from alphagat.serving import messages
-from alphagat.serving.guard import Guard
 from alphagat.serving.messages import AnalysisRequest, GameRequest, RecordRequest
+from alphagat.serving.middleware import Guard
 from alphagat.serving.playthrough import Playthrough
 from alphagat.serving.roster import Program, Roster, Table
 from alphagat.serving.service import BatchService, Busy

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from typing import TextIO
 
 from alphagat.errors import UserError
+from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.go import GoGame
-from alphagat.serving import boards, reports, scores
+from alphagat.serving import gtp_names, gtp_score, move_reports
 from alphagat.serving.clock import Clock
-from alphagat.serving.lines import Lines
-from alphagat.serving.live_game import IllegalMoveError
+from alphagat.serving.line_reader import Lines
 from alphagat.serving.thinking import Progress, Thinker
 from alphagat.serving.turns import Turns
 
@@ -112,7 +112,7 @@ class GtpServer:
 
     def _boardsize(self, size: str) -> None:
         try:
-            self._set_board(boards.resize(self._turns.game, _int(size)))
+            self._set_board(gtp_names.resize(self._turns.game, _int(size)))
         except UserError as error:
             raise CommandError("unacceptable size") from error
 
@@ -120,7 +120,7 @@ class GtpServer:
         game, before = self._turns.game, self._turns
         assert isinstance(game, GoGame)
         try:
-            name = boards.with_komi(game, _float(komi))
+            name = gtp_names.with_komi(game, _float(komi))
         except UserError as error:
             raise CommandError(f"komi {komi} cannot be: take one that ends in .5, from 0.5 to 39.5") from error
         self._set_board(name)
@@ -129,7 +129,7 @@ class GtpServer:
 
     def _play(self, colour: str, vertex: str) -> None:
         try:
-            self._turns.play_for(_player(colour), boards.move_name(self._turns.game, vertex))
+            self._turns.play_for(_player(colour), gtp_names.move_name(self._turns.game, vertex))
         except IllegalMoveError as error:
             raise CommandError(f"illegal move: {error}") from error
 
@@ -148,10 +148,10 @@ class GtpServer:
         turns.play_for(player, name)
         if clock is not None:
             clock.spend(time.monotonic() - begin)
-        return boards.vertex(turns.game, name)
+        return gtp_names.vertex(turns.game, name)
 
     def _final_score(self) -> str:
-        found = scores.score(self._turns)
+        found = gtp_score.score(self._turns)
         if found is None:
             raise CommandError("cannot score: the game is not over")
         return found
@@ -215,8 +215,8 @@ class GtpServer:
 
     def _tell(self, dialect: str, progress: Progress, out: TextIO) -> None:
         position = self._turns.position
-        moves = reports.ranked_moves(position.game, position.state, progress.read())
-        _write(out, " ".join(reports.gtp_info(dialect, position.game, move) for move in moves) + "\n")
+        moves = move_reports.ranked_moves(position.game, position.state, progress.read())
+        _write(out, " ".join(move_reports.gtp_info(dialect, position.game, move) for move in moves) + "\n")
 
     # The game.
 
@@ -227,7 +227,7 @@ class GtpServer:
         for thinker in self._thinkers.values():
             thinker.forget()
         self._thinker = self._thinkers[name]
-        if not boards.has_names(self._thinker.agent.game):
+        if not gtp_names.has_names(self._thinker.agent.game):
             raise UserError(f"board {name}: its moves have names of several words, which GTP cannot tell")
         self._turns = Turns(self._thinker.agent.game)
         self._set_clock(self._setting)

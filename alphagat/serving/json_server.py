@@ -28,15 +28,15 @@ from typing import Any, NamedTuple, TextIO
 import jax
 import numpy as np
 
+from alphagat.agents.agent import Agent
+from alphagat.agents.analysis import Analysis, Analyzer
 from alphagat.errors import UserError
+from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.base import Game
-from alphagat.serving import reports
-from alphagat.serving.analysis import Analysis, Analyzer
-from alphagat.serving.boards import move_name
-from alphagat.serving.lines import Lines
-from alphagat.serving.live_game import IllegalMoveError
+from alphagat.serving import move_reports
+from alphagat.serving.gtp_names import move_name
+from alphagat.serving.line_reader import Lines
 from alphagat.serving.turns import Turns
-from alphagat.training.agent import Agent
 
 FIELDS = ("id", "board", "moves", "analyzeTurns", "maxVisits")
 COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
@@ -168,22 +168,22 @@ class JsonServer:
 
 def describe(task: Task, analysis: Analysis) -> dict[str, Any]:
     """Returns the answer for one position (an `Analysis` without `[B]`)."""
-    moves = reports.ranked_moves(task.game, task.state, analysis)
+    moves = move_reports.ranked_moves(task.game, task.state, analysis)
     return {
         "id": task.query,
         "turnNumber": task.turn,
         "rootInfo": {
             "currentPlayer": "BW"[int(task.state.current_player)],
             "visits": int(analysis.visits.sum()),
-            "winrate": round(reports.winrate(float(analysis.value)), 6),
-            "rawWinrate": round(reports.winrate(float(analysis.network_value)), 6),
+            "winrate": round(move_reports.winrate(float(analysis.value)), 6),
+            "rawWinrate": round(move_reports.winrate(float(analysis.network_value)), 6),
         },
         "moveInfos": [
             {
                 "move": move.name,
                 "order": move.order,
                 "visits": move.visits,
-                "winrate": round(reports.winrate(move.value), 6),
+                "winrate": round(move_reports.winrate(move.value), 6),
                 "prior": round(move.prior, 6),
                 "pv": list(move.line),
             }

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from alphagat.agents.analysis import Analysis
 from alphagat.games.base import Game
-from alphagat.serving.analysis import Analysis
 from alphagat.serving.playthrough import Playthrough, Playthroughs
 
 MAX_MOVES = 4096

@@ -59,7 +59,7 @@ def open_agent(options: argparse.Namespace, board: str | None) -> Any:
     Raises:
       UserError: there is no such player, or it does not play the board.
     """
-    from alphagat.training.contenders import load_agent
+    from alphagat.contests.contenders import load_agent
 
     source = options.source or options.workdir or "shipped"
     agent = load_agent(source, board or options.board)

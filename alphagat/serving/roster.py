@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import jax
 
+from alphagat.agents.agent import Agent, load
+from alphagat.agents.analysis import Analyzer
+from alphagat.agents.attention import has_attention, make_attention
+from alphagat.agents.weight_files import shipped_names
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.serving.analysis import Analyzer
-from alphagat.serving.attention import has_attention, make_attention
 from alphagat.serving.playthrough import Playthroughs
-from alphagat.training.agent import Agent, load
-from alphagat.training.weights import shipped_names
 
 # What is offered besides the boards of the run, by family: a run plays those whose nodes are of kinds that it knows.
 MENU = {

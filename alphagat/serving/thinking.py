@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from alphagat.agents.agent import Agent
+from alphagat.agents.analysis import Analysis, make_analysis
 from alphagat.games.states import first_state
 from alphagat.search.parallel import Tree, make_growing_search
-from alphagat.serving.analysis import Analysis, make_analysis
-from alphagat.training.agent import Agent
 
 SLICE_SECONDS = 0.05  # of thinking, after which time and input are looked at
 FIRST_SLICE = 8  # simulations, while the speed is not known

@@ -7,9 +7,9 @@ image.
 
 import re
 
+from alphagat.evaluation.live_game import IllegalMoveError, LiveGame
 from alphagat.games.base import Game
 from alphagat.games.hex import HexGame
-from alphagat.serving.live_game import IllegalMoveError, LiveGame
 
 NAMES = ("black", "white")
 

@@ -12,12 +12,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from alphagat.agents.analysis import Analysis
 from alphagat.errors import UserError
-from alphagat.serving import fen, reports
-from alphagat.serving.analysis import Analysis
+from alphagat.evaluation.live_game import IllegalMoveError, LiveGame
+from alphagat.serving import fen, move_reports
 from alphagat.serving.clock import less_lag, seconds_with_increment
-from alphagat.serving.lines import Lines
-from alphagat.serving.live_game import IllegalMoveError, LiveGame
+from alphagat.serving.line_reader import Lines
 from alphagat.serving.thinking import Progress, Thinker
 
 INFO_SECONDS = 1.0
@@ -175,11 +175,11 @@ class UciServer:
     def _tell(self, game: LiveGame, progress: Progress) -> tuple[str, ...]:
         """Writes how far the search has come; returns the line that it would play."""
         analysis: Analysis = progress.read()
-        best = reports.ranked_moves(game.game, game.position.state, analysis)[0]
+        best = move_reports.ranked_moves(game.game, game.position.state, analysis)[0]
         spent, speed = max(1, round(1000 * progress.seconds)), round(progress.made / progress.seconds)
-        score = f"cp {reports.centipawns(best.value)}"
+        score = f"cp {move_reports.centipawns(best.value)}"
         if self._shows_wdl:
-            won = round(1000 * reports.winrate(best.value))
+            won = round(1000 * move_reports.winrate(best.value))
             score += f" wdl {won} 0 {1000 - won}"
         counts = f"nodes {progress.simulations} nps {speed} time {spent}"
         self._say(f"info depth {len(best.line)} {counts} score {score} pv {' '.join(best.line)}")

@@ -10,10 +10,10 @@ from jax.sharding import Mesh
 from alphagat.config import Config
 from alphagat.games import make_game
 from alphagat.games.base import Game
+from alphagat.monitoring.display import make_display
 from alphagat.networks.pipeline import PipelinedNetwork
-from alphagat.training.checkpoints import CHECKPOINT_FOLDER
-from alphagat.training.display import make_display
-from alphagat.training.recorded import Recorded
+from alphagat.runs.checkpoints import CHECKPOINT_FOLDER
+from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.resume import Start
 from alphagat.training.setup import Setup
 

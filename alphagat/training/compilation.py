@@ -10,8 +10,8 @@ import jax
 from jax import stages
 from jax.sharding import Mesh
 
-from alphagat import sharding
 from alphagat.errors import UserError
+from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, program_arguments
 from alphagat.training.memory import memory_limit, memory_needed
 from alphagat.training.setup import Setup

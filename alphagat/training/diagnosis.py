@@ -14,18 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from alphagat import sharding
 from alphagat.config import Config
-from alphagat.distributed import detect
-from alphagat.training.apart import ApartIterations
+from alphagat.runs.folder import describe_environment
+from alphagat.runtime import sharding
+from alphagat.runtime.distributed import detect
+from alphagat.runtime.xla import CACHE_VARIABLE
+from alphagat.training.actor_learner import ApartIterations
 from alphagat.training.compilation import compile_iterations
 from alphagat.training.memory import memory_needed
-from alphagat.training.pretraining import PretrainIterations
-from alphagat.training.recorded import read_recorded
-from alphagat.training.run_folder import describe_environment
+from alphagat.training.pretraining.dataset import read_recorded
+from alphagat.training.pretraining.program import PretrainIterations
 from alphagat.training.setup import check_groups, make_configured_mesh, make_setups
 from alphagat.training.state import init_state
-from alphagat.xla import CACHE_VARIABLE
 
 REPEATS = 10
 LOW_DISK = 5e9  # bytes

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jax import stages
 from jax.sharding import Mesh
 
-from alphagat import sharding
 from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState, make_update, mean_gradients
 from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.replay import Replay, add, sample
+from alphagat.runtime import sharding
 from alphagat.selfplay.games_in_flight import GamesInFlight, Ply, draw_full_searches, make_play
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 from alphagat.selfplay.targets import owner_targets, value_targets

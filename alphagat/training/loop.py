@@ -12,23 +12,24 @@ from jax import stages
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
-from alphagat import preemption, sharding
 from alphagat.config import Config
 from alphagat.errors import UserError
-from alphagat.preemption import Preempted
+from alphagat.runs.checkpoints import Checkpoints, set_aside
+from alphagat.runs.folder import check_run_folder, open_run_folder
+from alphagat.runtime import preemption, sharding
+from alphagat.runtime.preemption import Preempted
+from alphagat.runtime.xla import CACHE_VARIABLE
+from alphagat.training.actor_learner import ApartIterations
 from alphagat.training.announcements import closing_lines, opening_lines, say_finished
-from alphagat.training.apart import ApartIterations
-from alphagat.training.checkpoints import Checkpoints, set_aside
 from alphagat.training.compilation import compile_iterations, with_less_memory
-from alphagat.training.holdout import Holdout, MatchesAndHoldout
+from alphagat.training.evaluators import Matches
 from alphagat.training.iteration import run_iteration
-from alphagat.training.matches import Matches
-from alphagat.training.pretraining import PretrainIterations
+from alphagat.training.pretraining.dataset import Recorded, read_recorded
+from alphagat.training.pretraining.holdout import Holdout, MatchesAndHoldout
+from alphagat.training.pretraining.program import PretrainIterations
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
-from alphagat.training.recorded import Recorded, read_recorded
-from alphagat.training.report import Diverged, Report, hours_so_far, open_outlet
+from alphagat.training.reporter import Diverged, Report, hours_so_far, open_outlet
 from alphagat.training.resume import Start, find_start, with_another_key
-from alphagat.training.run_folder import check_run_folder, open_run_folder
 from alphagat.training.setup import (
     Setup,
     boards_by_iteration,
@@ -37,7 +38,6 @@ from alphagat.training.setup import (
     make_setups,
 )
 from alphagat.training.state import RunState
-from alphagat.xla import CACHE_VARIABLE
 
 MAX_ROLLBACKS = 3  # from one checkpoint
 

@@ -9,9 +9,9 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
+from alphagat.agents.agent import load_weights
 from alphagat.errors import UserError
-from alphagat.training.agent import load_weights
-from alphagat.training.checkpoints import Checkpoints
+from alphagat.runs.checkpoints import Checkpoints
 from alphagat.training.setup import Setup
 from alphagat.training.state import RunState, init_state, with_params
 

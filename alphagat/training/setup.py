@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
 
-from alphagat import sharding
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.learner.optimizer import make_optimizer, make_schedule
 from alphagat.networks import Network, make_network
+from alphagat.runtime import sharding
 from alphagat.search import Evaluator, Search, make_network_evaluator, make_search
 from alphagat.training.board_schedule import board_schedule
+from alphagat.training.pipeline_cut import pipeline
 from alphagat.training.plan import Plan, make_plan
-from alphagat.training.stages import pipeline
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,8 +5,8 @@ import functools
 import jax
 import numpy as np
 
+from alphagat.evaluation.game_files import GameRecord
 from alphagat.evaluation.openings import compile_init, compile_step, take, to_host
-from alphagat.evaluation.records import GameRecord
 from alphagat.evaluation.solvers import SolvedPositions, position_code, reachable_positions
 from alphagat.games import make_game
 

@@ -3,7 +3,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagat import sharding
 from alphagat.errors import UserError
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.match_result import MatchResult
@@ -12,6 +11,7 @@ from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.solvers import solve
 from alphagat.games import make_game
 from alphagat.games.states import first_state
+from alphagat.runtime import sharding
 from tests.evaluation.toy import PileGame, piles
 
 KEY = jax.random.key(0)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from alphagat.evaluation.arena import play_match
+from alphagat.evaluation.engines.base import Engine, EngineError
 from alphagat.evaluation.hosted_arena import play_hosted_match
 from alphagat.evaluation.match_result import FIELDS, join
 from alphagat.evaluation.openings import Openings, distinct_openings
 from alphagat.evaluation.players import Player, make_opponent
-from alphagat.evaluation.positions import Engine, EngineError
 from alphagat.games import make_game
 from alphagat.games.states import first_state
 from tests.evaluation.toy import PileGame, piles

@@ -6,9 +6,9 @@ import numpy as np
 import optax
 import pytest
 
-from alphagat import sharding
 from alphagat.learner import update
 from alphagat.learner.loss import alphazero_loss
+from alphagat.runtime import sharding
 from tests.learner.networks import TinyNetwork, random_batch
 
 NETWORK = TinyNetwork()

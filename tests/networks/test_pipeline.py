@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
-from alphagat import sharding
 from alphagat.networks import make_network
 from alphagat.networks.pipeline import PipelinedNetwork, StagedParams, count_parts, cut_blocks
+from alphagat.runtime import sharding
 from tests.networks.boards import ring_topology
 
 BATCH, FEATURES = 6, 3

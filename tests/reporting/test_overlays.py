@@ -6,10 +6,10 @@ import xml.etree.ElementTree as ET
 import jax
 import numpy as np
 
+from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import make_game, svg
 from alphagat.games.states import first_state
 from alphagat.reporting.overlays import line_shapes, policy_shapes
-from alphagat.serving.live_game import LiveGame
 
 
 def elements(shapes) -> list[ET.Element]:

@@ -6,12 +6,12 @@ import jax
 import numpy as np
 
 import alphagat
+from alphagat.agents.agent import load
+from alphagat.agents.attention import make_attention
 from alphagat.games.base import Game
 from alphagat.games.states import first_state
 from alphagat.reporting import pictures
 from alphagat.reporting.samples import Moment
-from alphagat.serving.attention import make_attention
-from alphagat.training.agent import load
 from tests.serving.untrained import save_untrained
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from alphagat import sharding
 from alphagat.reporting.placement import draw_placement
+from alphagat.runtime import sharding
 
 WAYS = {
     "everywhere": (PartitionSpec(), ["0-7"]),

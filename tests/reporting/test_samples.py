@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import alphagat
+from alphagat.agents.agent import load
 from alphagat.reporting import samples
-from alphagat.training.agent import load
 from tests.serving.untrained import save_untrained
 
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagat import sharding
 from alphagat.games import make_game
+from alphagat.runtime import sharding
 from alphagat.search import SearchOutput, make_search
 from alphagat.selfplay.games_in_flight import (
     draw_full_searches,

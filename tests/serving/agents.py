@@ -2,9 +2,9 @@
 
 import functools
 
+from alphagat.agents.agent import Agent
 from alphagat.config import Config
 from alphagat.games import make_game
-from alphagat.training.agent import Agent
 
 
 @functools.cache

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
+from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import make_game
 from alphagat.serving.fen import START, state_from_fen
-from alphagat.serving.live_game import LiveGame
 
 CHESS = make_game("chess")
 KNOWN = (

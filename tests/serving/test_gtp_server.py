@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation.gtp import GtpEngine
+from alphagat.evaluation.engines.gtp import GtpEngine
 from alphagat.games import make_game
 from alphagat.serving.gtp_server import GtpServer
 from alphagat.serving.thinking import Thinker

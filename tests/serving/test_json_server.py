@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from alphagat import analyze
+from alphagat.agents.analysis import Analyzer
 from alphagat.errors import UserError
 from alphagat.games import make_game
-from alphagat.serving.analysis import Analyzer
 from alphagat.serving.json_server import JsonServer
 from tests.evaluation.host_games import position_after
 from tests.search.evaluators import make_table_evaluator, uniform_evaluator

@@ -11,10 +11,10 @@ import pytest
 pytest.importorskip("fastapi", reason="pip install 'alphagat[serve]'")
 from starlette.testclient import TestClient
 
-from alphagat.evaluation.records import read_games
+from alphagat.evaluation.game_files import read_games
 from alphagat.serving import app as app_module
 from alphagat.serving.app import PAGE, make_app
-from alphagat.serving.guard import HEADERS, MAX_BODY
+from alphagat.serving.middleware import HEADERS, MAX_BODY
 from alphagat.serving.roster import Roster
 from alphagat.serving.service import BatchService, Busy
 from tests.serving.untrained import save_untrained

@@ -11,12 +11,12 @@ import chess
 import jax
 import pytest
 
+from alphagat.agents import weight_files
 from alphagat.errors import UserError
-from alphagat.evaluation.uci import UciEngine
+from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.games import make_game
 from alphagat.serving.thinking import Thinker
 from alphagat.serving.uci_server import UciServer
-from alphagat.training import weights
 from alphagat.training.setup import make_configured_network, make_params
 from tests.evaluation.host_games import play_against_random
 from tests.search.evaluators import uniform_evaluator
@@ -161,7 +161,7 @@ def test_our_own_controller_plays_a_game(tmp_path):
     config, game = tiny_config(), make_game("chess")
     config.boards = ("chess",)
     params = make_params(game, make_configured_network(config, game), jax.random.key(0))
-    weights.write(tmp_path / "chess.safetensors", params, config, 0)
+    weight_files.write(tmp_path / "chess.safetensors", params, config, 0)
     command = f"{sys.executable} -m alphagat.uci {tmp_path / 'chess.safetensors'} --max_simulations 16"
     with UciEngine(game, command, nodes=2, options={"Simulations": "2"}) as engine:
         last = play_against_random(engine, game, 0)[-1]

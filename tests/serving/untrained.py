@@ -4,9 +4,9 @@ from pathlib import Path
 
 import jax
 
+from alphagat.agents import weight_files
 from alphagat.config import Config
 from alphagat.games import make_game
-from alphagat.training import weights
 from alphagat.training.setup import make_configured_network, make_params
 
 
@@ -18,5 +18,5 @@ def save_untrained(folder: Path, *boards: str, name: str = "gat") -> str:
     game = make_game(boards[0])
     params = make_params(game, make_configured_network(config, game), jax.random.key(0))
     file = folder / f"{boards[0].replace(':', '-')}-{name}.safetensors"
-    weights.write(file, params, config, 0)
+    weight_files.write(file, params, config, 0)
     return str(file)

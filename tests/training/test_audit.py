@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from alphagat import sharding
 from alphagat.errors import AuditError
+from alphagat.runtime import sharding
 from alphagat.training.audit import Auditor
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.setup import make_setups

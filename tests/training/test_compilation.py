@@ -5,12 +5,12 @@ import dataclasses
 import jax
 import pytest
 
-from alphagat import sharding
 from alphagat.errors import UserError
+from alphagat.runs.metrics import read_metrics
+from alphagat.runtime import sharding
 from alphagat.training import compilation, loop
 from alphagat.training.compilation import compile_iterations, with_less_memory
 from alphagat.training.memory import memory_needed
-from alphagat.training.metrics import read_metrics
 from alphagat.training.setup import make_setups
 from alphagat.training.state import init_state
 from tests.training.tiny import tiny_config

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
 
-from alphagat import sharding
+from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, program_arguments, run_iteration
 from alphagat.training.state import init_state, state_shardings
 from tests.training.tiny import tiny_setup

@@ -14,18 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagat import sharding
 from alphagat.config import Config
 from alphagat.config_validation import to_dict
 from alphagat.errors import UserError
-from alphagat.preemption import Preempted
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import read_config
+from alphagat.runs.metrics import read_metrics
+from alphagat.runtime import sharding
+from alphagat.runtime.preemption import Preempted
 from alphagat.training import iteration, loop, resume
-from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.compilation import compile_iterations
+from alphagat.training.evaluators import Matches
 from alphagat.training.loop import is_due, train
-from alphagat.training.matches import Matches
-from alphagat.training.metrics import read_metrics
-from alphagat.training.run_folder import read_config
 from alphagat.training.setup import make_setups
 from alphagat.training.state import RunState
 from tests.training.tiny import NUM_ITERATIONS, tiny_config

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagat import sharding
 from alphagat.networks import partition
+from alphagat.runtime import sharding
 from alphagat.training.iteration import make_find_gradients, make_iteration, run_iteration
 from alphagat.training.setup import Setup, make_setups
 from alphagat.training.state import init_state, state_shardings

@@ -4,14 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from alphagat import sharding
+from alphagat.agents.agent import load
 from alphagat.errors import UserError
 from alphagat.games.states import first_state
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.metrics import read_metrics
+from alphagat.runtime import sharding
 from alphagat.training import loop
-from alphagat.training.agent import load
-from alphagat.training.checkpoints import Checkpoints
 from alphagat.training.loop import train
-from alphagat.training.metrics import read_metrics
 from alphagat.training.setup import boards_by_iteration, make_setups
 from tests.training.tiny import tiny_config
 

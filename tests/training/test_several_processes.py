@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from alphagat.config_validation import to_dict
+from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
-from alphagat.training.metrics import read_metrics
 from tests.training.tiny import NUM_ITERATIONS, tiny_config
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
-from alphagat import sharding
+from alphagat.runtime import sharding
 from alphagat.training.state import init_state, state_shapes, state_shardings
 from tests.training.tiny import tiny_setup
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from alphagat import sharding
 from alphagat.config import Config
-from alphagat.training.checkpoints import Checkpoints
-from alphagat.training.run_folder import open_run_folder
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import open_run_folder
+from alphagat.runtime import sharding
 from alphagat.training.setup import Setup, make_setups
 from alphagat.training.state import init_state
 

@@ -1,0 +1,50 @@
+"""What a graph attention network attends to."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+
+from alphagat.agents.agent import Agent
+from alphagat.errors import UserError
+from alphagat.networks import GraphAttentionNetwork
+from alphagat.networks.attention import attention_weights, split_heads
+from alphagat.training.setup import make_configured_network
+
+PROJECTION = "query_key_value"  # the layer of a block whose outputs attend to each other
+
+
+def has_attention(agent: Agent) -> bool:
+    return isinstance(make_configured_network(agent.config, agent.game), GraphAttentionNetwork)
+
+
+def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
+    """Returns `attend(states [B])`: `[B, blocks, heads, E]` float32 weights, in [0, 1], of the topology's edges.
+
+    The weights of the edges that lead to a node sum to 1, in each block and head (`networks.attention`).
+
+    Raises:
+      UserError: the network has no attention.
+    """
+    network, topology = make_configured_network(agent.config, agent.game), agent.game.topology
+    if not isinstance(network, GraphAttentionNetwork):
+        raise UserError(f"network {agent.config.network.name}: it has no attention to show; take one that is a gat")
+
+    @jax.jit
+    def attend(params: Any, states: Any) -> jax.Array:
+        nodes = jax.vmap(agent.game.observe)(states).nodes
+        _, captured = cast(
+            tuple[Any, Any],
+            network.apply(params, nodes, capture_intermediates=lambda layer, _: layer.name == PROJECTION),
+        )
+        blocks = []
+        for block in range(network.num_blocks):
+            (projected,) = captured["intermediates"][f"block_{block}"][PROJECTION]["__call__"]
+            query, key, _ = split_heads(projected, network.num_heads)
+            bias = params["params"][f"block_{block}"]["relation_bias"]
+            weights = attention_weights(query, key, bias, topology)
+            blocks.append(weights[..., topology.receivers, topology.senders])
+        return jnp.stack(blocks, axis=1)
+
+    return lambda states: attend(agent.params, states)

@@ -1,0 +1,88 @@
+"""A card for an exported network, in the form that Hugging Face reads: YAML between rules, then Markdown."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from alphagat import config_validation
+from alphagat.agents import stablehlo
+from alphagat.agents.agent import Agent
+from alphagat.monitoring import results
+
+ENDING = ".md"
+FRONT_MATTER = """\
+---
+license: apache-2.0
+library_name: alphagat
+pipeline_tag: reinforcement-learning
+tags:
+- alphazero
+- graph-attention
+- jax
+- board-games
+- {family}
+---
+"""
+LOAD = """\
+    import alphagat
+
+    agent = alphagat.load("{file}")
+    player = agent.player(num_simulations=64)
+"""
+DESERIALIZE = """\
+    import jax
+
+    network = jax.export.deserialize(bytearray(open("{file}", "rb").read()))
+    prior_logits, values = network.call(features)  # features [B, {nodes}, {features}], float32, of the board {board}
+"""
+
+
+def write(file: Path, agent: Agent, exported: str, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Writes the card of the file `exported`; `lines` are those of `metrics.jsonl`, none where there is no run.
+
+    The file is new, and ends in .md (`files.check_new`).
+    """
+    file.write_text("\n\n".join(part.strip("\n") for part in _parts(agent, exported, lines)) + "\n")
+
+
+def _parts(agent: Agent, exported: str, lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    config, game = agent.config, agent.game
+    family, boards = game.topology.vocabulary.family, ", ".join(config.boards)
+    size = sum(leaf.size for leaf in jax.tree.leaves(agent.params))
+    here = next((each for each in lines if each["iteration"] == agent.iteration), {})
+    reached = [f"iteration {agent.iteration}"]
+    reached += [f"{here['frames']:,.0f} frames"] if "frames" in here else []
+    reached += [f"{here['hours']:.2f} hours"] if "hours" in here else []
+    network = config.network
+    parts = [
+        FRONT_MATTER.format(family=family),
+        f"# {Path(exported).stem}",
+        f"A network of AlphaGAT for {boards}: {network.name}, {size:,} parameters "
+        f"(width {network.width}, {network.num_blocks} blocks), after {', '.join(reached)}.",
+        "## Use",
+        _use(agent, exported),
+    ]
+    evaluation = results.last_evaluation(lines, agent.iteration)
+    if rows := results.describe(evaluation):
+        measured = f"Measured after iteration {evaluation['iteration']}, with {config.evaluation.num_simulations}"
+        parts += [
+            "## Results",
+            f"{measured} simulations per move; 95 % intervals in brackets.",
+            _table(("", ""), rows),
+        ]
+    changed = [(f"`{field.path}`", f"`{field.value}`") for field, _ in config_validation.changes(config)]
+    return [*parts, "## Config", "What differs from the defaults:", _table(("field", "value"), changed)]
+
+
+def _use(agent: Agent, exported: str) -> str:
+    if not exported.endswith(stablehlo.ENDING):
+        return LOAD.format(file=exported)
+    game = agent.game
+    sizes = {"nodes": game.topology.num_nodes, "features": game.num_features, "board": game.name}
+    return DESERIALIZE.format(file=exported, **sizes)
+
+
+def _table(head: tuple[str, str], rows: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ("---", "---"), *rows))

@@ -1,0 +1,1 @@
+"""Contests: players by name, and what `alphagat.match`, `alphagat.evaluate` and `alphagat.rate` do with them."""

@@ -1,0 +1,171 @@
+"""Rates the checkpoints of a run by matches between them and with fixed players: what `alphagat.rate` does."""
+
+import dataclasses
+import itertools
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from alphagat.agents.agent import load
+from alphagat.errors import UserError
+from alphagat.evaluation.arena import play_match
+from alphagat.evaluation.openings import distinct_openings
+from alphagat.evaluation.players import Player, make_opponent
+from alphagat.evaluation.ratings import Meeting, rate
+from alphagat.games import make_game
+from alphagat.monitoring.rating_curve import Rated, player_name, rated_players
+from alphagat.runs.atomic_files import write_atomically
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import read_config
+from alphagat.runs.metrics import read_metrics
+from alphagat.runtime import sharding
+
+RATINGS_FILE = "ratings.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What the results of a match depend on, beside its players."""
+
+    board: str
+    games: int
+    simulations: int
+    value_scale: float
+    seed: int
+
+
+class Matches(NamedTuple):
+    """What `ratings.json` keeps.
+
+    Attributes:
+      played: the pair scores of the matches with these settings, by their players.
+      others: those with other settings, as they stand in the file.
+    """
+
+    played: dict[tuple[str, str], np.ndarray]
+    others: list[Any]
+
+
+def rate_run(
+    folder: Path,
+    iterations: Sequence[int] | None,
+    anchors: Sequence[str],
+    settings: Settings,
+    console: Console,
+) -> list[Rated]:
+    """Lets each checkpoint play the next one and each anchor, and each anchor the next, and rates them all.
+
+    `random` is rated 0, else the first anchor, or without anchors the first checkpoint. `ratings.json` keeps the
+    matches: after each one, so that an interrupted call loses one at most, and those of an earlier call with the same
+    settings are not played again; those with other settings stay in it.
+
+    Args:
+      folder: of the run.
+      iterations: which checkpoints; None: all there are.
+      anchors: players as `make_opponent` names them, weakest first.
+      console: where progress is shown.
+
+    Raises:
+      UserError: there is no run, no such checkpoint or player, too few of them, or the board is not for two; nothing
+        was changed.
+    """
+    game = make_game(settings.board)
+    if game.num_players != 2:
+        raise UserError(f"board {game.name}: ratings need a game for two; see python -m alphagat.evaluate")
+    steps = _choose_steps(folder, iterations)
+    opponents = [make_opponent(game, name) for name in dict.fromkeys(anchors)]
+    names = [each.name for each in opponents]
+    anchor = "random" if "random" in names else [*names, player_name(steps[0])][0]
+    pairings = [*itertools.pairwise(names), *_pairings([player_name(step) for step in steps], names)]
+    if not pairings:
+        raise UserError(f"{folder}: one player alone has no rating; name an anchor, such as --anchors random")
+    openings = distinct_openings(game, settings.games // 2, settings.seed)
+    players = {each.name: each for each in opponents} | _networks(folder, steps, settings)
+    file, mesh = folder / RATINGS_FILE, sharding.make_mesh(0)
+    matches = _read_matches(file, settings)
+    played = matches.played
+    missing = [pair for pair in pairings if pair not in played]
+    if len(missing) < len(pairings):
+        known = f"{len(pairings) - len(missing)} of {len(pairings)} matches were played before, see {file}"
+        console.print(known, markup=False, soft_wrap=True)
+    for pair in track(missing, "matches", console=console, transient=True, disable=not console.is_terminal):
+        one, other = (players[name] for name in pair)
+        played[pair] = play_match(game, one, other, openings, _match_key(settings.seed, pair), mesh).pair_scores
+        _write(file, settings, anchor, [], matches)
+    meetings = [Meeting(*pair, played[pair]) for pair in pairings]
+    rated = rated_players(rate(meetings, anchor), read_metrics(folder))
+    _write(file, settings, anchor, rated, matches)
+    return rated
+
+
+def _match_key(seed: int, pair: tuple[str, str]) -> jax.Array:
+    """Returns a key of this pair's own, whichever others play."""
+    return jax.random.fold_in(jax.random.key(seed), zlib.crc32(" ".join(pair).encode()))
+
+
+def _choose_steps(folder: Path, iterations: Sequence[int] | None) -> list[int]:
+    read_config(folder)  # a folder that holds no run is refused as such
+    with Checkpoints(folder, read_only=True) as checkpoints:
+        steps = checkpoints.steps()
+    if not steps:
+        raise UserError(f"{folder} has no complete checkpoint yet: let the run reach its first one")
+    for iteration in iterations or ():
+        if iteration not in steps:
+            raise UserError(
+                f"--iterations: {folder} has no checkpoint of iteration {iteration}, only of "
+                f"{', '.join(map(str, steps))}; config.checkpoint.keep_every keeps more"
+            )
+    return sorted(set(iterations or steps))
+
+
+def _pairings(networks: Sequence[str], anchors: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for number, network in enumerate(networks):
+        yield from ((network, anchor) for anchor in anchors)
+        yield from ((later, network) for later in networks[number + 1 : number + 2])
+
+
+def _networks(folder: Path, steps: Sequence[int], settings: Settings) -> dict[str, Player]:
+    """Returns the networks' players, whose programs are one: only the parameters differ."""
+    agents = [load(folder, step, settings.board) for step in steps]
+    first = agents[0].player(settings.simulations)
+    names = map(player_name, steps)
+    return {name: Player(name, first.act, agent.params) for name, agent in zip(names, agents)}
+
+
+def _read_matches(file: Path, settings: Settings) -> Matches:
+    try:
+        kept = json.loads(file.read_text())
+        groups = [{"settings": kept["settings"], "matches": kept["matches"]}, *kept["others"]]
+        ours = [group for group in groups if group["settings"] == dataclasses.asdict(settings)]
+        others = [group for group in groups if group not in ours]
+        lines = [line for group in ours for line in group["matches"]]
+        return Matches(
+            {(line["player"], line["opponent"]): np.array(line["pair_scores"], float) for line in lines}, others
+        )
+    except FileNotFoundError:
+        return Matches({}, [])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{file} cannot be read ({type(error).__name__}: {error}): move it away") from error
+
+
+def _write(
+    file: Path,
+    settings: Settings,
+    anchor: str,
+    players: Sequence[Rated],
+    matches: Matches,
+) -> None:
+    lines = [
+        {"player": player, "opponent": opponent, "score": float(scores.mean() / 2), "pair_scores": scores.tolist()}
+        for (player, opponent), scores in matches.played.items()
+    ]
+    content: dict[str, Any] = {"settings": dataclasses.asdict(settings), "anchor": anchor}
+    content |= {"players": [each._asdict() for each in players], "matches": lines, "others": matches.others}
+    write_atomically(file, json.dumps(content) + "\n")

@@ -1,0 +1,176 @@
+"""Programs that are spoken to by lines: started, read without blocking, and surely ended."""
+
+import collections
+import contextlib
+import functools
+import os
+import queue
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from alphagat.errors import UserError
+from alphagat.evaluation.engines.base import EngineError, last_lines
+
+GAME_FOLDERS = ("/usr/games", "/usr/local/games")  # Debian's engines are there, and PATH often lacks them
+NUM_KEPT_LINES = 20
+MAX_WAITING_LINES = 10_000  # more is no answer, and would fill the memory
+EXIT_SECONDS = 1.0  # for a program that was asked to end, and for its last words
+
+
+def split_command(command: str) -> list[str]:
+    """Returns the words of a command as a shell would split it, the first as the path of an installed program.
+
+    Raises:
+      UserError: there is no such program, or the quotes don't match.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UserError(f"engine {command!r}: {error}; write it as in a shell") from error
+    if not words:
+        raise UserError("the engine's command is empty; name a program, such as gnugo --mode gtp")
+    folders = os.pathsep.join((os.environ.get("PATH", os.defpath), *GAME_FOLDERS))
+    program = shutil.which(words[0], path=folders)
+    if program is None:
+        raise UserError(
+            f"engine {words[0]!r} is not installed: it is neither a program's path nor in PATH or {GAME_FOLDERS[0]}; "
+            "install it, or give its path"
+        )
+    return [str(Path(program).absolute()), *words[1:]]
+
+
+class EngineProcess:
+    """One running program.
+
+    It leads a process group of its own, so that what it starts ends with it and Ctrl-C reaches this process only. Its
+    stdin is a pipe: when this process dies, even by SIGKILL, it reads the end of file.
+    """
+
+    def __init__(self, words: list[str]):
+        """Starts the program. Raises EngineError, "died", where the system refuses that."""
+        try:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise EngineError("died", f"{words[0]} does not start: {error.strerror}") from error
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()  # None: end of file
+        self._said: collections.deque[str] = collections.deque(maxlen=NUM_KEPT_LINES)
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        # The threads hold no reference to this object: else it would never be collected, nor its program end.
+        self._readers = (
+            _read_in_background(self._process.stdout, self._said, functools.partial(_deliver, self._lines)),
+            _read_in_background(self._process.stderr, self._said, lambda line: None),
+        )
+        self._end = weakref.finalize(self, _end, self._process, self._readers)
+
+    def send(self, line: str) -> None:
+        """Raises EngineError, "died", where the program reads no more."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{line}\n".encode())
+            self._process.stdin.flush()
+        except OSError as error:
+            raise self._death() from error
+
+    def read_line(self, deadline: float) -> str:
+        """Returns the next line of its stdout without the end of line.
+
+        Args:
+          deadline: by `time.monotonic()`.
+
+        Raises:
+          EngineError: "timed out" or "died".
+        """
+        seconds = deadline - time.monotonic()
+        try:
+            if seconds <= 0:  # even where a line waits: a program that never stops printing has always one
+                raise queue.Empty
+            line = self._lines.get(timeout=seconds)
+        except queue.Empty:
+            raise EngineError("timed out", f"no answer in time; it said last: {self.last_said()}") from None
+        if line is None:
+            self._lines.put(None)
+            raise self._death()
+        return line
+
+    def last_said(self) -> str:
+        """Returns the last lines of its stdout and stderr in one."""
+        return last_lines(tuple(self._said))
+
+    def close(self, goodbye: str | None = None) -> None:
+        """Ends the program, by killing it where `goodbye` does not end it within a second; harmless when repeated."""
+        if self._end.alive and goodbye is not None:
+            with contextlib.suppress(EngineError, subprocess.TimeoutExpired):
+                self.send(goodbye)
+                self._process.wait(EXIT_SECONDS)
+        self._end()
+
+    def _death(self) -> EngineError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(EXIT_SECONDS)
+            for reader in self._readers:
+                reader.join(EXIT_SECONDS)
+        return EngineError("died", f"it {describe_exit(self._process.poll())}; it said last: {self.last_said()}")
+
+
+def describe_exit(status: int | None) -> str:
+    """Says how a process ended by its exit status: negative for a signal, None where it is still there."""
+    if status is None:
+        return "closed its output"
+    return f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
+
+
+def kill_group(process_id: int) -> None:
+    """Kills a process that leads a group, and all of the group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process_id, signal.SIGKILL)
+
+
+def _deliver(lines: queue.SimpleQueue[str | None], line: str | None) -> None:
+    if line is None or lines.qsize() < MAX_WAITING_LINES:
+        lines.put(line)
+
+
+def _read_in_background(
+    stream: IO[bytes], said: collections.deque[str], deliver: Callable[[str | None], None]
+) -> threading.Thread:
+    """Keeps the lines of a stream in `said` and hands them on; None after the last."""
+
+    def read() -> None:
+        for raw in stream:
+            line = raw.decode(errors="replace").rstrip("\r\n")
+            said.append(line)
+            deliver(line)
+        deliver(None)
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    return thread
+
+
+def _end(process: subprocess.Popen, readers: tuple[threading.Thread, ...]) -> None:
+    """Kills the process and frees its pipes."""
+    if process.poll() is None:  # else its id may be another's by now
+        kill_group(process.pid)
+        process.wait()
+    for reader, stream in zip(readers, (process.stdout, process.stderr)):
+        reader.join(EXIT_SECONDS)
+        if not reader.is_alive() and stream is not None:
+            stream.close()
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()

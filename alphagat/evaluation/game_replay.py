@@ -1,0 +1,112 @@
+"""Recorded games, played again by the rules."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from alphagat.errors import UserError
+from alphagat.evaluation.game_files import GameRecord
+from alphagat.evaluation.openings import compile_init, compile_step, take, to_host
+from alphagat.games.base import Game
+
+CHUNK = 512  # games that are played at once
+
+
+class Replayed(NamedTuple):
+    """The positions of `[G]` games in which somebody moved, N in all.
+
+    Attributes:
+      states: `[N]`.
+      actions: `[N]` int32, what was played there.
+      to_go: `[N]` int32, how many moves of the record follow that one.
+      games: `[N]` int32, the row of the game.
+      results: `[G]` float32, what the rules paid to player 0 at the end; NaN where the game was not over.
+    """
+
+    states: Any
+    actions: np.ndarray
+    to_go: np.ndarray
+    games: np.ndarray
+    results: np.ndarray
+
+
+def play_again(game: Game, records: Sequence[GameRecord], labels: Sequence[str]) -> Replayed:
+    """Plays the records of a board without chance, and returns their positions on the host.
+
+    Args:
+      labels: what to call each record where it is wrong.
+
+    Raises:
+      UserError: a move is not legal, or is not the turn of who made it.
+    """
+    book = _Names(game)
+    parts = []
+    for start in range(0, len(records), CHUNK):
+        rows = range(start, min(start + CHUNK, len(records)))
+        size = CHUNK if len(records) > CHUNK else len(records)  # one shape, one program
+        parts.append(_play_chunk(game, book, [records[row] for row in rows], [labels[row] for row in rows], size))
+    starts = np.cumsum([0, *(len(part.results) for part in parts)])
+    return Replayed(
+        states=jax.tree.map(lambda *leaves: np.concatenate(leaves), *(part.states for part in parts)),
+        actions=np.concatenate([part.actions for part in parts]),
+        to_go=np.concatenate([part.to_go for part in parts]),
+        games=np.concatenate([part.games + start for part, start in zip(parts, starts)]).astype(np.int32),
+        results=np.concatenate([part.results for part in parts]),
+    )
+
+
+def _play_chunk(
+    game: Game, book: "_Names", records: Sequence[GameRecord], labels: Sequence[str], size: int
+) -> Replayed:
+    """Plays all games side by side, `size` of them with those that fill up."""
+    lengths = np.array([len(record.moves) for record in records])
+    step, keys = compile_step(game), jax.random.split(jax.random.key(0), size)
+    states = to_host(compile_init(game)(keys))
+    results = np.full(len(records), np.nan, np.float32)
+    kept: list[tuple[Any, np.ndarray, np.ndarray, np.ndarray]] = []
+    for ply in range(lengths.max()):
+        rows, legal, movers = np.flatnonzero(lengths > ply).tolist(), states.legal_action_mask, states.current_player
+        actions = np.zeros(size, np.int32)
+        for row in rows:
+            record, player = records[row], int(movers[row])
+            actions[row] = book.find(states, row, player, legal[row], record.moves[ply])
+            if actions[row] < 0 or record.players[ply] != player:
+                said = _describe_mistake(record, ply, player, bool(states.terminated[row]))
+                raise UserError(f"{labels[row]}, move {ply + 1}: {said}")
+        kept.append((take(states, rows), actions[rows], (lengths[rows] - 1 - ply).astype(np.int32), np.array(rows)))
+        states = to_host(step(states, actions, keys))
+        ended = np.flatnonzero((lengths == ply + 1) & states.terminated[: len(records)])
+        results[ended] = states.rewards[ended, 0]
+    positions, moves, to_go, games = zip(*kept)
+    together = jax.tree.map(lambda *leaves: np.concatenate(leaves), *positions)
+    return Replayed(together, np.concatenate(moves), np.concatenate(to_go), np.concatenate(games), results)
+
+
+def _describe_mistake(record: GameRecord, ply: int, player: int, is_over: bool) -> str:
+    move = record.moves[ply]
+    if is_over:
+        return f"{move!r}, but on {record.board} the game is over before it"
+    if record.players[ply] != player:
+        return f"player {record.players[ply]} plays {move!r}, but it is the turn of player {player}"
+    return f"{move!r} is not legal on {record.board}"
+
+
+class _Names:
+    """Finds actions by their names, which may depend on the player to move."""
+
+    def __init__(self, game: Game):
+        self._game, self._known = game, {}
+        if type(game).action_name is Game.action_name:
+            names = [(name, action) for action, name in enumerate(game.action_names)]
+            self._known = {(player, name): action for player in (0, 1) for name, action in names}
+
+    def find(self, states: Any, row: int, player: int, legal: np.ndarray, name: str) -> int:
+        """Returns the legal action of that name in state `row`, or -1."""
+        if (player, name) not in self._known:
+            actions = np.flatnonzero(legal)
+            names = self._game.names_of(take(states, row), actions) if len(actions) else []
+            self._known |= {(player, each): int(action) for each, action in zip(names, actions)}
+        action = self._known.get((player, name), -1)
+        return action if action >= 0 and legal[action] else -1

@@ -1,0 +1,84 @@
+"""Games of one player: what a player scores."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from alphagat.evaluation.players import Act, Player
+from alphagat.evaluation.statistics import mean_interval
+from alphagat.games.base import Game
+from alphagat.games.states import select
+from alphagat.runtime import sharding
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scores:
+    """What a player scored alone.
+
+    Attributes:
+      scores: `[N]` float32, the sum of the rewards of each game.
+      plies: `[N]` int32.
+    """
+
+    scores: np.ndarray
+    plies: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        return float(self.scores.mean(dtype=np.float64))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of the mean."""
+        return mean_interval(self.scores)
+
+
+def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh: Mesh | None = None) -> Scores:
+    """Plays `num_games` games from the start, all at once; on a mesh the devices share them, whole or in part.
+
+    Games end by the rules: a player that never ends one never returns.
+    """
+    num_devices = 1 if mesh is None else mesh.shape[sharding.DATA]
+    padded = -(-num_games // num_devices) * num_devices
+    params, keys = player.params, jax.random.split(key, padded)
+    if mesh is not None:
+        params = sharding.place(params, sharding.replicated(mesh))
+        keys = sharding.place(keys, sharding.sharded(mesh))
+    scores, plies = _compile_play(game, player.act, mesh)(params, keys)
+    return Scores(sharding.fetch(scores)[:num_games], sharding.fetch(plies)[:num_games])
+
+
+@functools.lru_cache(maxsize=16)
+def _compile_play(game: Game, act: Act, mesh: Mesh | None):
+    play = functools.partial(_play, game, act)
+    if mesh is None:
+        return jax.jit(play)
+    specs = (sharding.REPLICATED, sharding.SHARDED)
+    return jax.jit(sharding.over_data(play, mesh, specs, sharding.SHARDED))
+
+
+def _play(game: Game, act: Act, params: Any, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Plays one game per key of one device: their scores and plies."""
+    num_games = len(keys)
+
+    def play_ply(carry):
+        states, scores, plies, ply = carry
+        ply_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, ply)
+        act_key, step_keys = ply_keys[0], jax.vmap(jax.random.fold_in, in_axes=(0, None))(ply_keys, 1)
+        after = jax.vmap(game.step)(states, act(params, act_key, states), step_keys)
+        running = ~states.terminated
+        return (
+            select(running, after, states),
+            scores + jnp.where(running, after.rewards[:, 0], 0.0),
+            plies + running,
+            ply + 1,
+        )
+
+    start = jax.vmap(game.init)(keys), jnp.zeros(num_games), jnp.zeros(num_games, jnp.int32), jnp.int32(0)
+    _, scores, plies, _ = jax.lax.while_loop(lambda carry: ~carry[0].terminated.all(), play_ply, start)
+    return scores, plies

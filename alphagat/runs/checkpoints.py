@@ -1,0 +1,200 @@
+"""Checkpoints of the whole run state, written by Orbax while training goes on."""
+
+import functools
+import inspect
+import itertools
+import logging
+import pathlib
+import shutil
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from jax.sharding import Mesh, SingleDeviceSharding
+
+from alphagat.errors import UserError
+from alphagat.games.base import Game
+from alphagat.networks import Network
+from alphagat.runs.manifest import find_damage, write_manifest
+from alphagat.training.setup import Setup, make_params
+from alphagat.training.state import RunState, configured_shardings, state_shapes
+
+CHECKPOINT_FOLDER = "checkpoints"
+DAMAGED_FOLDER = "damaged"
+_ITEMS = _RUN, _PARAMS = "run", "params"  # of a checkpoint; the parameters also stand alone, for evaluation
+_REPLACED = ".replaced"  # ends the name of a step that another takes the place of
+_UNFINISHED = ".orbax-checkpoint-tmp"  # ends the name of a step that is still being written
+
+
+class Checkpoints:
+    """The folder `checkpoints/` of a run. A step is the number of iterations done; it appears once it is complete.
+
+    Each holds a manifest of its files, and nothing is read that differs from it.
+    """
+
+    def __init__(self, workdir: pathlib.Path, *, keep: int = 3, keep_every: int = 0, read_only: bool = False):
+        """Opens the folder, creating it unless `read_only`; keeps the latest `keep` and every multiple of
+        `keep_every`.
+        """
+        self.directory = (workdir / CHECKPOINT_FOLDER).absolute()
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=None if read_only else keep,
+            keep_period=keep_every or None,
+            create=not read_only,
+            async_options=ocp.AsyncOptions(post_finalization_callback=self._seal),
+        )
+        self._manager = ocp.CheckpointManager(self.directory, options=options, item_names=_ITEMS)
+        self._saving = 0
+
+    def __enter__(self) -> "Checkpoints":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._manager.close()
+
+    def steps(self) -> list[int]:
+        """Returns the complete steps on disk, ascending."""
+        self._manager.reload()  # what is on disk, and not what this process believes to have written
+        return sorted(self._manager.all_steps())
+
+    def save(self, state: RunState, step: int) -> None:
+        """Starts to write `state`; it may be donated right afterwards.
+
+        Raises:
+          FloatingPointError: a parameter is not finite; nothing is written.
+        """
+        copied = _copy(state)
+        if not _is_finite((state.train.params, state.train.average)):
+            raise FloatingPointError(f"a parameter is not finite after iteration {step}; no checkpoint was written")
+        self._manager.wait_until_finished()
+        self._saving = step
+        items = {_RUN: copied, _PARAMS: copied.train.acting}
+        args = {name: ocp.args.StandardSave(item) for name, item in items.items()}
+        if not self._manager.save(step, args=ocp.args.Composite(**args)):
+            raise RuntimeError(f"Orbax did not save step {step} into {self.directory}")
+
+    def _seal(self) -> None:
+        """Writes the manifest: called in the background, once the files are written and before they get their name."""
+        write_manifest(self.directory / f"{self._saving}{_UNFINISHED}", _ITEMS)
+
+    def replace(self, state: RunState, step: int) -> None:
+        """Writes `state` in the place of the `step` that is there, which stays until that is done."""
+        before = self.directory / f"{step}{_REPLACED}"
+        shutil.rmtree(before, ignore_errors=True)
+        (self.directory / str(step)).rename(before)
+        self._manager.reload()
+        self.save(state, step)
+        self.wait()
+        shutil.rmtree(before)
+
+    def wait(self) -> None:
+        """Returns once everything started is on disk."""
+        self._manager.wait_until_finished()
+
+    def find_damage(self, step: int) -> str | None:
+        """Says in what `step` is not what was written, or returns None where it is."""
+        return find_damage(self.directory / str(step), _ITEMS)
+
+    def restore(self, setups: Sequence[Setup], mesh: Mesh, step: int, *, verify: bool = True) -> RunState:
+        """Reads the run state of `step` onto the devices of `mesh`, of which there may be more or fewer than at the
+        save. `verify=False` where `find_damage` was asked before.
+
+        Raises:
+          UserError: it is not what was written, or is another run's.
+        """
+        shapes = state_shapes(setups)
+        target = jax.tree.map(
+            lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+            shapes,
+            configured_shardings(setups, mesh, shapes),
+        )
+        return self._read(step, _RUN, target, verify)
+
+    def read(self, setups: Sequence[Setup], step: int) -> RunState:
+        """Reads the run state of `step` onto the host, whole on every process. Raises UserError as `restore` does."""
+        target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), state_shapes(setups))
+        return self._read(step, _RUN, target, verify=True)
+
+    def restore_params(self, game: Game, network: Network, step: int) -> Any:
+        """Reads only the parameters of `step`, for `network` on `game`, onto the first device.
+
+        Raises:
+          UserError: they are not what was written, or are another network's.
+        """
+        shapes = jax.eval_shape(lambda: make_params(game, network, jax.random.key(0)))
+        sharding = SingleDeviceSharding(jax.devices()[0])
+        target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shapes)
+        return self._read(step, _PARAMS, target, verify=True)
+
+    def _read(self, step: int, item: str, target: Any, verify: bool) -> Any:
+        folder = self.directory / str(step)
+        if verify and (damage := find_damage(folder, [item])):
+            raise UserError(f"checkpoint {folder} is damaged: {damage}; take another iteration")
+        _hide_late_reads()
+        args = ocp.args.Composite(**{item: ocp.args.StandardRestore(target)})
+        # Orbax raises many things for what it cannot read, a bare Exception among them.
+        try:
+            return self._manager.restore(step, args=args)[item]
+        except Exception as error:
+            reason = str(error).strip().split("\n")[0][:200]
+            raise UserError(
+                f"checkpoint {folder} cannot be read ({type(error).__name__}: {reason}); move that folder away to go "
+                "on from the one before it, or take another --workdir"
+            ) from error
+
+
+def set_aside(workdir: pathlib.Path, step: int) -> pathlib.Path:
+    """Moves a damaged checkpoint to where no run looks for it, and returns the place. `Checkpoints` that are open do
+    not notice.
+    """
+    directory = (workdir / CHECKPOINT_FOLDER).absolute()
+    folder = directory / DAMAGED_FOLDER
+    folder.mkdir(exist_ok=True)
+    names = (f"{step}{suffix}" for suffix in itertools.chain([""], (f".{n}" for n in itertools.count(1))))
+    place = next(folder / name for name in names if not (folder / name).exists())
+    (directory / str(step)).rename(place)
+    return place
+
+
+def _copy(state: RunState) -> RunState:
+    """Returns a copy, because the next iteration donates the state's buffers while a background thread still writes
+    them: on the host, since Orbax writes what lies on many devices piece by piece, which takes several times as long.
+    Where this process does not have it all, the copy is on the devices.
+    """
+    if jax.process_count() == 1:
+        return jax.tree.map(np.array, jax.device_get(state))  # what `device_get` gives may be the buffer itself
+    return _copy_on_devices(state)
+
+
+@jax.jit
+def _copy_on_devices(state: RunState) -> RunState:
+    return jax.tree.map(jnp.copy, state)
+
+
+@jax.jit
+def _is_finite(tree: Any) -> jax.Array:
+    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
+
+
+def _hide_late_reads() -> None:
+    """Keeps quiet about reads of a damaged checkpoint that end, in their own threads, after the first has failed."""
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+    _filter_late_reads()
+
+
+@functools.cache
+def _filter_late_reads() -> None:
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        is_late = inspect.iscoroutine(unraisable.object) or str(unraisable.exc_value) == "Event loop is closed"
+        if not is_late:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    logging.getLogger("asyncio").addFilter(lambda record: "exception was never retrieved" not in record.getMessage())

@@ -1,0 +1,140 @@
+"""The folder of a run: which config it holds, on what it ran, and whether a config may go on in it."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from alphagat import config_validation
+from alphagat.config import Config
+from alphagat.errors import UserError
+from alphagat.runs.atomic_files import write_atomically
+
+CONFIG_FILE = "config.json"
+ENVIRONMENT_FILE = "env.json"
+# What may change when a run is resumed: it alters how long, how watched and on what, but no array's shape or meaning.
+CHANGEABLE = ("num_iterations", "mesh.", "selfplay.audit_every", "evaluation.", "checkpoint.")
+PACKAGES = ("alphagat", "jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax-checkpoint", "chex", "numpy")
+
+
+def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
+    """Checks that `workdir` is new, empty, or the folder of this run; changes nothing.
+
+    Raises:
+      UserError: `workdir` is a file, holds something else, or holds a run that differs in a field that may not change.
+    """
+    folder = Path(workdir)
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"--workdir {folder} is a file; name a folder")
+    if (folder / CONFIG_FILE).exists():
+        _check_same_run(folder, read_config(folder), config)
+    elif folder.exists() and any(folder.iterdir()):
+        raise UserError(
+            f"--workdir {folder} has files but no {CONFIG_FILE}, so it is no run; name an empty or new folder"
+        )
+    return folder
+
+
+def open_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
+    """Makes `workdir` the folder of this run, or checks that it is, and writes `config.json` and `env.json`.
+
+    A resumed run keeps everything but the fields that may change; those are written as they are now. `env.json` gets
+    one entry per start, the latest last. Call it after the devices are configured.
+
+    Raises:
+      UserError: as `check_run_folder`, or the folder cannot be written.
+    """
+    folder = check_run_folder(workdir, config)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / CONFIG_FILE, _json(config_validation.to_dict(config)))
+        starts = read_starts(folder)
+        write_atomically(folder / ENVIRONMENT_FILE, _json([*starts, describe_environment()]))
+    except OSError as error:
+        raise UserError(f"--workdir {folder} cannot be written: {error.strerror}; name another folder") from error
+    return folder
+
+
+def read_config(workdir: str | os.PathLike) -> Config:
+    """Returns the config of the run in `workdir`.
+
+    Raises:
+      UserError: there is no run, or its `config.json` cannot be read.
+    """
+    file = Path(workdir) / CONFIG_FILE
+    try:
+        values = json.loads(file.read_text())
+    except FileNotFoundError:
+        raise UserError(f"{file} does not exist, so {workdir} holds no run; name the --workdir of a run") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} cannot be read: {error}; restore it, or name another --workdir") from error
+    try:
+        return config_validation.from_dict(values)
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from error
+
+
+def describe_environment() -> dict[str, Any]:
+    """Returns what a run depends on beside its config: versions, devices, flags of XLA, and the command."""
+    return {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "argv": sys.argv,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: version for name in PACKAGES if (version := _version(name))},
+        "devices": [str(device.device_kind) for device in jax.devices()],
+        "backend": jax.default_backend(),
+        "num_processes": jax.process_count(),
+        "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith(("XLA_", "JAX_"))},
+    }
+
+
+def _check_same_run(folder: Path, before: Config, now: Config) -> None:
+    if bool(before.pretrain.games) != bool(now.pretrain.games):
+        command = "pretrain" if before.pretrain.games else "main"
+        kind = "learns from recorded games" if before.pretrain.games else "plays by itself"
+        raise UserError(
+            f"--workdir {folder}: the run there {kind}; resume it by python -m alphagat.{command}, or name another "
+            "folder, and set config.init_from to go on from its weights"
+        )
+    if bool(before.mesh.actors) != bool(now.mesh.actors):
+        raise UserError(
+            f"config.mesh.actors={now.mesh.actors}, but the run in {folder} has {before.mesh.actors}: it may change, "
+            "but not from or to 0; set that, or name another --workdir"
+        )
+    fields_before = {field.path: field.value for field in config_validation.fields(before)}
+    for field in config_validation.fields(now):
+        if field.value != fields_before[field.path] and not field.path.startswith(CHANGEABLE):
+            raise UserError(
+                f"config.{field.path}={field.value!r}, but the run in {folder} has {fields_before[field.path]!r}: "
+                f"set that to resume it, or name another --workdir"
+            )
+
+
+def read_starts(workdir: str | os.PathLike) -> list[Any]:
+    """Returns the entries of `env.json`, the earliest start first.
+
+    A file that cannot be read counts as none, since nothing depends on it.
+    """
+    try:
+        starts = json.loads((Path(workdir) / ENVIRONMENT_FILE).read_text())
+    except (OSError, ValueError):
+        return []
+    return starts if isinstance(starts, list) else []
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2) + "\n"

@@ -1,0 +1,69 @@
+"""What an analysis says of each move, in the words of other programs."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphagat.agents.analysis import Analysis
+from alphagat.evaluation.live_game import line_names
+from alphagat.games.base import Game
+from alphagat.serving.gtp_names import vertex
+
+
+class MoveReport(NamedTuple):
+    """One move that the search has visited.
+
+    Attributes:
+      name: of the move.
+      visits: simulations through it.
+      value: in [-1, 1], for the player to move.
+      prior: of the network, in [0, 1].
+      order: 0 for the move to play, then by visits.
+      line: names of the moves from it on.
+    """
+
+    name: str
+    visits: int
+    value: float
+    prior: float
+    order: int
+    line: tuple[str, ...]
+
+
+def ranked_moves(game: Game, state: Any, analysis: Analysis) -> list[MoveReport]:
+    """Returns the visited moves of one position (an `Analysis` without `[B]`), the one to play first.
+
+    Without any simulation that is the one to play alone, with the network's value.
+    """
+    visited = np.flatnonzero(analysis.visits)
+    values = np.nan_to_num(analysis.action_values, nan=float(analysis.value))
+    actions = sorted(visited.tolist() or [int(analysis.action)], key=lambda a: (-analysis.visits[a], -values[a], a))
+    actions.remove(int(analysis.action))
+    reports = []
+    for order, action in enumerate([int(analysis.action), *actions]):
+        line = tuple(line_names(game, state, analysis.variations[action]))
+        visits, prior = int(analysis.visits[action]), float(analysis.prior[action])
+        reports.append(MoveReport(line[0], visits, float(values[action]), prior, order, line))
+    return reports
+
+
+def winrate(value: float) -> float:
+    """Returns the share of the points of a game, 0 to 1, that a value in [-1, 1] stands for; a draw is half of them."""
+    return min(max((1 + value) / 2, 0.0), 1.0)
+
+
+def gtp_info(dialect: str, game: Game, move: MoveReport) -> str:
+    """Returns the words of one move after `lz-analyze` (winrate and prior in 1/10,000) or `kata-analyze`."""
+    line = " ".join(vertex(game, name) for name in move.line)
+    rate, prior = winrate(move.value), move.prior
+    if dialect == "lz":
+        numbers = f"winrate {round(10000 * rate)} prior {round(10000 * prior)}"
+    else:
+        numbers = f"utility {move.value:.6f} winrate {rate:.6f} prior {prior:.6f}"
+    return f"info move {vertex(game, move.name)} visits {move.visits} {numbers} order {move.order} pv {line}"
+
+
+def centipawns(value: float) -> int:
+    """Returns the score of UCI for a value in [-1, 1]: 100 tan(pi / 2 value), so 100 for 0.5; at most 12,800."""
+    return round(max(-12800.0, min(12800.0, 100 * math.tan(math.pi / 2 * max(-0.9999, min(0.9999, value))))))

@@ -1,0 +1,154 @@
+"""Reads what `config.pretrain.games` names: files of games, folders of them, and replays of runs."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from alphagat.config import MeshConfig
+from alphagat.errors import UserError
+from alphagat.evaluation.game_files import GameRecord, read_games
+from alphagat.evaluation.game_replay import play_again
+from alphagat.games.base import Game, StochasticGame
+from alphagat.replay import Replay
+from alphagat.runs.checkpoints import CHECKPOINT_FOLDER, Checkpoints
+from alphagat.runs.folder import CONFIG_FILE, read_config
+from alphagat.training.pretraining.positions import Positions
+from alphagat.training.setup import make_setups
+
+ENDINGS = (".sgf", ".pgn")
+FAIR_ENDS = ("", "resigned")  # forfeits after which the result says something of the positions
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What a file or a run gives one board, and the lines that tell of it."""
+
+    board: str
+    positions: Positions
+    lines: list[str]
+
+
+def read_sources(names: Iterable[str], games: Sequence[Game], discount: float) -> Iterator[Source]:
+    """Reads each name, in this order. The result of a game counts `discount` times as much one move earlier; what a run
+    learned has that of the run.
+
+    Raises:
+      UserError: one cannot be read, is of no board of `games`, or breaks the rules.
+    """
+    for name in names:
+        if (run := run_of(Path(name))) is not None:
+            yield from _read_run(*run, games)
+        else:
+            for file in game_files(Path(name)):
+                yield from _read_file(file, games, discount)
+
+
+def run_of(path: Path) -> tuple[Path, int | None] | None:
+    """Returns the folder of a run and the iteration, if named, of one of its checkpoints; None: it is no run."""
+    if path.is_dir() and path.parent.name == CHECKPOINT_FOLDER and path.name.isdigit():
+        return path.parent.parent, int(path.name)
+    return (path, None) if (path / CONFIG_FILE).is_file() else None
+
+
+def game_files(path: Path) -> list[Path]:
+    """Returns the file, or those in and below a folder, by name. Raises UserError where there are none."""
+    if path.is_dir():
+        if files := sorted(each for each in path.rglob("*") if each.suffix.lower() in ENDINGS):
+            return files
+        raise UserError(f"--games {path}: it holds no run, and no file that ends in {' or '.join(ENDINGS)}")
+    if not path.is_file():
+        raise UserError(f"--games {path}: there is no such file or folder")
+    return [path]
+
+
+def _read_file(file: Path, games: Sequence[Game], discount: float) -> Iterator[Source]:
+    try:
+        records = read_games(file.read_text(errors="replace"), games[0].name if len(games) == 1 else "")
+    except (UserError, OSError) as error:
+        raise UserError(f"--games {file}: {error}") from error
+    known = {game.name: game for game in games}
+    by_board: dict[str, dict[str, GameRecord]] = {}
+    for number, record in enumerate(records, 1):
+        label = f"--games {file}: game {number}"
+        if record.board not in known:
+            raise UserError(f"{label} is of {record.board}, and config.boards has {', '.join(known)}; take it out")
+        if record.moves:
+            by_board.setdefault(record.board, {})[label] = record
+    for board, labelled in by_board.items():
+        yield positions_of(known[board], file, labelled, discount)
+
+
+def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discount: float) -> Source:
+    """Plays games again: each move is a policy target, and the result the value target of each position, unless there
+    is none, or a game was lost in a way that says nothing of its positions.
+    """
+    if game.num_players != 2 or isinstance(game, StochasticGame):
+        raise UserError(f"--games {file}: only games of two players without chance are recorded in files; name a run")
+    records = list(labelled.values())
+    played = play_again(game, records, list(labelled))
+    told = np.array([np.nan if record.outcome is None else record.outcome for record in records], np.float32)
+    is_fair = np.array([record.forfeit in FAIR_ENDS for record in records])
+    outcomes = np.where(is_fair, np.where(np.isnan(told), played.results, told), np.nan)
+    outcome = outcomes[played.games] * discount**played.to_go
+    target = np.where(played.states.current_player == 0, outcome, -outcome)
+    is_known = ~np.isnan(target)
+    lines = [f"{file}: {len(records):,} games of {game.name}, {len(target):,} positions"]
+    if unknown := int(np.isnan(outcomes).sum()):
+        lines.append(f"{file}: {unknown:,} of them, without a result or forfeited, teach the policy only")
+    differs = is_fair & ~np.isnan(told + played.results) & (np.sign(played.results) != told)
+    if differs.any():
+        lines.append(f"{file}: {differs.sum():,} of them end otherwise by our rules; what the file says counts")
+    positions = Positions(
+        state=played.states,
+        policy=played.actions,
+        policy_weight=np.ones(len(target), np.float32),
+        value_target=np.where(is_known, target, 0).astype(np.float32),
+        value_known=is_known.astype(np.float32),
+        game=played.games,
+    )
+    return Source(game.name, positions, lines)
+
+
+def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator[Source]:
+    config = read_config(folder)
+    if config.pretrain.games:
+        raise UserError(f"--games {folder}: this run learned from recorded games, and has no replay; name its games")
+    shared = [game for game in games if game.name in config.boards]
+    if not shared:
+        raise UserError(f"--games {folder}: it is of {', '.join(config.boards)}; take it out, or set config.boards")
+    config.mesh = MeshConfig(actors=config.mesh.actors)  # on which devices it ran does not matter
+    setups = make_setups(config)
+    with Checkpoints(folder, read_only=True) as checkpoints:
+        steps = checkpoints.steps()
+        if not steps or step not in (None, *steps):
+            raise UserError(f"--games {folder}: it has no such checkpoint; it has {steps}")
+        step = steps[-1] if step is None else step
+        boards = checkpoints.read(setups, step).boards
+    for game in shared:
+        number = config.boards.index(game.name)
+        positions = replayed_positions(boards[number].replay, setups[number].plan.group_games)
+        if not positions.size:
+            raise UserError(f"--games {folder}: the replay of {game.name} is empty; let that run go on")
+        label = f"{folder}, iteration {step}"
+        yield Source(game.name, positions, [f"{label}: {positions.size:,} positions of {game.name} in its replay"])
+
+
+def replayed_positions(replay: Replay, group_games: int) -> Positions:
+    """Returns what a replay on the host holds, `[G, C]` before each shape. A game in flight and those that followed in
+    its place count as one game.
+    """
+    capacity = replay.samples.value_target.shape[1]
+    groups, places = np.nonzero(np.arange(capacity) < np.asarray(replay.size)[:, None])
+    samples = jax.tree.map(lambda x: np.asarray(x)[groups, places], replay.samples)
+    return Positions(
+        state=samples.state,
+        policy=samples.policy_target,
+        policy_weight=samples.policy_weight,
+        value_target=samples.value_target,
+        value_known=np.ones(len(groups), np.float32),
+        # A block of plies lies ply by ply, each with all games of the group.
+        game=(groups * group_games + places % group_games).astype(np.int32),
+    )

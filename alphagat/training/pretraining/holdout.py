@@ -1,0 +1,118 @@
+"""What a network says of recorded positions that it did not learn from."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from alphagat.monitoring.metric_text import holdout_rows
+from alphagat.networks.pipeline import PipelinedNetwork
+from alphagat.runtime import sharding
+from alphagat.search.tree import mask_illegal
+from alphagat.training.evaluators import Matches
+from alphagat.training.pretraining.dataset import Recorded
+from alphagat.training.pretraining.positions import Positions
+from alphagat.training.pretraining.program import policy_targets
+from alphagat.training.setup import Setup
+from alphagat.training.state import RunState
+
+
+class Holdout:
+    """The positions that are held out, on every board that has some."""
+
+    def __init__(self, setups: Sequence[Setup], mesh: Mesh, recorded: Recorded):
+        self._mesh, self._several = mesh, len(setups) > 1
+        self._boards = [
+            (setup.game.name, _chunks(found.held_out, setup.config.learner.batch_size), make_examination(setup, mesh))
+            for setup, found in zip(setups, recorded.boards)
+            if found.held_out is not None
+        ]
+
+    def measure(self, params: Any) -> dict[str, float]:
+        """Returns the metrics of parameters; with several boards the name of each stands in them."""
+        metrics: dict[str, float] = {}
+        for name, chunks, examine in self._boards:
+            placed = (sharding.place(each, sharding.sharded(self._mesh)) for each in chunks)
+            sums = [jax.device_get(examine(params, each)) for each in placed]
+            prefix = f"holdout/{name}/" if self._several else "holdout/"
+            found = describe({key: float(np.sum([each[key] for each in sums], dtype=np.float64)) for key in sums[0]})
+            metrics |= {prefix + key: value for key, value in found.items()}
+        return metrics
+
+
+class MatchesAndHoldout:
+    """The evaluation of a run that learns from recorded games: its matches, and what is held out."""
+
+    def __init__(self, matches: Matches, holdout: Holdout):
+        self._matches, self._holdout = matches, holdout
+
+    def before(self, state: RunState) -> str:
+        """Says what parameters that have learned nothing here make of what is held out."""
+        rows = holdout_rows(self._holdout.measure(state.train.acting))
+        return "before the first update: " + (", ".join(map(" ".join, rows)) or "nothing is held out")
+
+    def play(self, state: RunState, iteration: int) -> tuple[RunState, dict[str, float]]:
+        """Does as `Matches.play`, and adds what is held out."""
+        metrics = self._holdout.measure(state.train.acting)
+        state, scores = self._matches.play(state, iteration)
+        return state, scores | metrics
+
+
+def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dict[str, jax.Array]]:
+    """Returns the jitted `examine(params, positions)`, which sums over `[N]` positions, N a multiple of the devices."""
+
+    def examine(params: Any, positions: Positions) -> dict[str, jax.Array]:
+        if isinstance(setup.network, PipelinedNetwork):
+            params = setup.network.place(params)
+        found = setup.evaluate(params, positions.state)
+        legal = positions.state.legal_action_mask
+        logits = mask_illegal(found.prior_logits, positions.state)
+        target = policy_targets(positions.policy, setup.game.num_actions)
+        cross_entropy = -(target * jnp.where(legal, jax.nn.log_softmax(logits), 0.0)).sum(-1)
+        is_taught = (positions.policy_weight > 0).astype(jnp.float32)
+        is_decided = positions.value_known * (positions.value_target != 0)
+        agrees = jnp.sign(found.value) == jnp.sign(positions.value_target)
+        sums = {
+            "positions": is_taught,
+            "named_first": is_taught * (logits.argmax(-1) == target.argmax(-1)),
+            "cross_entropy": is_taught * cross_entropy,
+            "known": positions.value_known,
+            "squared_error": positions.value_known * jnp.square(found.value - positions.value_target),
+            "decided": is_decided,
+            "agrees": is_decided * agrees,
+        }
+        return jax.lax.psum(jax.tree.map(jnp.sum, sums), sharding.DATA)
+
+    return jax.jit(sharding.over_data(examine, mesh, (sharding.REPLICATED, sharding.SHARDED), sharding.REPLICATED))
+
+
+def describe(sums: dict[str, float]) -> dict[str, float]:
+    """Makes means of sums; NaN where nothing was counted.
+
+    `policy_accuracy`: share of moves that the network names first. `policy_loss`: cross-entropy. `value_error`: mean
+    squared error. `value_sign`: share of decided games in which the value is on the side of who won.
+    """
+
+    def mean(total: str, count: str) -> float:
+        return sums[total] / sums[count] if sums[count] else float("nan")
+
+    return {
+        "policy_accuracy": mean("named_first", "positions"),
+        "value_sign": mean("agrees", "decided"),
+        "policy_loss": mean("cross_entropy", "positions"),
+        "value_error": mean("squared_error", "known"),
+    }
+
+
+def _chunks(positions: Positions, size: int) -> list[Positions]:
+    """Returns parts of one size, the last filled up with what counts nothing."""
+    chunks = []
+    for start in range(0, positions.size, size):
+        rows = np.arange(start, start + size)
+        chunk = positions.take(rows % positions.size)
+        counts = (rows < positions.size).astype(np.float32)
+        chunks.append(chunk.replace(policy_weight=chunk.policy_weight * counts, value_known=chunk.value_known * counts))
+    return chunks

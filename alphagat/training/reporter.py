@@ -1,0 +1,173 @@
+"""What people read of a run while it goes on: metrics, ratings, the display."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import jax
+
+from alphagat.monitoring.display import Display, make_display
+from alphagat.monitoring.live_ratings import LiveRatings
+from alphagat.runs.metrics import MetricsWriter, read_metrics
+from alphagat.training.audit import Audit, Auditor
+from alphagat.training.iteration import TRAIN, Metrics
+from alphagat.training.pretraining.program import EPOCHS, POSITIONS
+from alphagat.training.setup import Setup
+
+SECTIONS = ("train", "selfplay", "pretrain")  # of metrics that belong to one board
+
+
+class Diverged(Exception):
+    """So many updates in a row were not finite that the run has to go back."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outlet:
+    """Where a report goes to; one process of a run has it."""
+
+    writer: MetricsWriter
+    display: Display
+    ratings: LiveRatings
+
+
+@contextlib.contextmanager
+def open_outlet(setups: Sequence[Setup], folder: Path, start: int) -> Iterator[Outlet]:
+    """Opens everything for a run that goes on after iteration `start`."""
+    config = setups[0].config
+    with (
+        MetricsWriter(folder, restored_iteration=start) as writer,
+        make_display(config.num_iterations, ", ".join(config.boards)) as display,
+    ):
+        yield Outlet(writer, display, LiveRatings(folder, config))
+
+
+class Report:
+    """Turns device metrics into what people read, one iteration late, so that the host never holds up the devices.
+
+    A thread waits for each iteration, whose time ends when the devices are done with it: whoever starts the next one
+    may be held up until that one is almost over, as XLA does on GPUs.
+    """
+
+    def __init__(self, setups: Sequence[Setup], outlet: Outlet | None, hours: float):
+        """Without an outlet it only watches the updates. `hours`: that the run took before."""
+        self._plan, self._max_skipped = setups[0].plan, setups[0].config.learner.max_skipped
+        selfplay, discount = setups[0].config.selfplay, setups[0].config.search.discount
+        self._audit_every = selfplay.audit_every
+        self._auditors = [Auditor(setup.game, setup.plan, selfplay.value_lambda, discount) for setup in setups]
+        self._boards = [setup.game.name for setup in setups]
+        self._outlet = outlet
+        self._seconds = hours * 3600
+        self.start_clock()
+        self._waiter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="report")
+        self._pending: tuple[int, int, Future[tuple[dict[str, float], float]], Audit | None] | None = None
+        self._measured: dict[str, float] = {}
+        self._scores: dict[str, float] = {}
+
+    def add(self, iteration: int, board: int, metrics: Metrics, audit: Audit | None) -> None:
+        """Takes what an iteration gives that may still be running, and reports the one before. Without self-play there
+        is no audit.
+
+        Raises:
+          Diverged: after that one, too many updates in a row were not finite.
+          AuditError: its self-play broke the rules.
+        """
+        self.flush()
+        self._pending = iteration, board, self._waiter.submit(_fetch, metrics), audit
+
+    def start_clock(self) -> None:
+        """Counts time from now on: what came before, as compilation does, is not training."""
+        self._ready = time.perf_counter()
+
+    def say(self, *lines: str) -> None:
+        """Shows lines to who watches the run."""
+        if self._outlet is not None:
+            for line in lines:
+                self._outlet.display.message(line)
+
+    def wait(self) -> None:
+        """Waits for the iteration that was added last, so that what follows is not counted as its time."""
+        if self._pending and not self._measured:
+            iteration, _, fetched, _ = self._pending
+            values, ready = fetched.result()
+            self._measured = self._describe(iteration, values, ready - self._ready)
+            self._ready = ready
+
+    def add_scores(self, scores: dict[str, float]) -> None:
+        """Takes the evaluation of the iteration that was added last, which was waited for, and rates it."""
+        self._scores = scores
+        if self._outlet is not None:
+            self._scores = scores | self._outlet.ratings.add(self._measured | scores)
+        self.start_clock()
+
+    def add_late_scores(self, iteration: int, scores: dict[str, float]) -> None:
+        """Takes the evaluation of an iteration that was written before the run was interrupted."""
+        if self._outlet is not None:
+            rated = self._outlet.ratings.add({"iteration": float(iteration)} | scores)
+            self._outlet.writer.amend(iteration, scores | rated)
+
+    def flush(self) -> None:
+        """Writes and shows the iteration that was added last. Raises as `add` does."""
+        if self._pending is None:
+            return
+        self.wait()
+        iteration, board, _, audit = self._pending
+        if audit is not None and self._audit_every and iteration % self._audit_every == 0:
+            self._auditors[board].check(audit)
+        line = self._measured | self._scores
+        if self._outlet is not None:
+            several = len(self._boards) > 1
+            self._outlet.writer.write(iteration, _name_board(line, self._boards[board]) if several else line)
+            self._outlet.display.update(line)
+        self._pending, self._measured, self._scores = None, {}, {}
+        skipped = int(line[f"{TRAIN}skipped_in_a_row"])
+        if skipped >= self._max_skipped:
+            raise Diverged(f"the last {skipped} updates up to iteration {iteration} were not finite")
+
+    def _describe(self, iteration: int, sums: dict[str, float], seconds: float) -> dict[str, float]:
+        self._seconds += seconds
+        common = {
+            "iteration": float(iteration),
+            "hours": self._seconds / 3600,
+            **{name: value for name, value in sums.items() if name.startswith(TRAIN)},
+        }
+        if POSITIONS in sums:
+            speed = sums[POSITIONS] / seconds
+            return common | {"pretrain/epochs": sums[EPOCHS], "pretrain/positions_per_s": speed}
+        return common | self._describe_selfplay(iteration, sums, seconds)
+
+    def _describe_selfplay(self, iteration: int, sums: dict[str, float], seconds: float) -> dict[str, float]:
+        plies, games = sums["plies"], sums["games"]
+        per_game = 1 / games if games else float("nan")
+        return {
+            "frames": float(iteration * self._plan.frames_per_iteration),
+            "selfplay/game_length": sums["game_plies"] * per_game,
+            "selfplay/draws": sums["drawn"] * per_game,
+            "selfplay/truncated": sums["truncated"] * per_game,
+            "selfplay/target_entropy": sums["target_entropy"] / plies,
+            "selfplay/games_per_s": games / seconds,
+            "selfplay/simulations_per_s": plies * self._plan.simulations_per_ply / seconds,
+        }
+
+
+def _fetch(metrics: Metrics) -> tuple[dict[str, float], float]:
+    """Waits for metrics; returns their values, and when they were there."""
+    values = {name: float(value) for name, value in jax.device_get(metrics).items()}
+    return values, time.perf_counter()
+
+
+def hours_so_far(folder: Path) -> float:
+    """Returns how long the run in `folder` has trained."""
+    lines = read_metrics(folder)
+    return float(lines[-1].get("hours") or 0.0) if lines else 0.0
+
+
+def _name_board(line: dict[str, float], board: str) -> dict[str, float]:
+    """Puts the board into the names of what belongs to one of several: `selfplay/hex:7/game_length`."""
+    return {
+        f"{section}/{board}/{rest}" if (section := name.partition("/")[0]) in SECTIONS else name: value
+        for name, value in line.items()
+        for rest in (name.partition("/")[2],)
+    }

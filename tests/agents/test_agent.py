@@ -1,0 +1,155 @@
+"""A player from a run: its moves are legal, its network is the run's, and what is missing is said in one line."""
+
+import itertools
+import shutil
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import alphagat
+from alphagat import evaluate
+from alphagat.agents.agent import load, load_weights
+from alphagat.config import Config
+from alphagat.errors import UserError
+from alphagat.evaluation.openings import random_positions
+from alphagat.games import make_game
+from alphagat.games.states import first_state
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import open_run_folder
+from alphagat.runtime import sharding
+from alphagat.search import Evaluation
+from alphagat.training.setup import make_configured_search, make_setups
+from alphagat.training.state import RunState, init_state
+from tests.training.tiny import tiny_config, tiny_setup
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> tuple[Path, RunState]:
+    """Returns a run's folder with checkpoints 1 and 2, whose parameters differ, and the state of the second."""
+    folder = open_run_folder(tmp_path_factory.mktemp("agent") / "run", tiny_config())
+    first = init_state([tiny_setup()], sharding.make_mesh(1))
+    params = jax.tree.map(lambda x: x + 0.1, first.train.params)
+    second = first.replace(train=first.train.replace(params=params))
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(first, 1)
+        checkpoints.save(second, 2)
+    return folder, second
+
+
+def test_loads_the_latest_or_the_one_asked_for(run):
+    folder, second = run
+    assert alphagat.load is load
+    agent = load(str(folder))
+    assert (agent.iteration, agent.game.name, agent.config) == (2, "hex:2", tiny_config())
+    for one, other in zip(jax.tree.leaves(agent.params), jax.tree.leaves(second.train.params), strict=True):
+        np.testing.assert_array_equal(one, other)
+    earlier = load(folder, 1)
+    assert earlier.iteration == 1
+    assert not np.array_equal(jax.tree.leaves(earlier.params)[0], jax.tree.leaves(agent.params)[0])
+
+
+def test_plays_legal_moves_and_always_the_same(run):
+    agent = load(run[0])
+    player = agent.player(3)
+    assert player.name == "iteration 2, 3 simulations"
+    assert agent.player().name == "iteration 2, 2 simulations"
+    states = random_positions(agent.game, 16, 0, 2, seed=0)
+    act = jax.jit(player.act)
+    actions = act(player.params, jax.random.key(0), states)
+    assert actions.shape == (16,)
+    assert jnp.take_along_axis(states.legal_action_mask, actions[:, None], axis=1).all()
+    np.testing.assert_array_equal(act(player.params, jax.random.key(1), states), actions)
+
+
+def test_evaluates_a_single_state(run):
+    folder, second = run
+    agent = load(folder)
+    state = first_state(agent.game)
+    found = agent.evaluate(state)
+    assert isinstance(found.prior_logits, np.ndarray)
+    assert found.prior_logits.shape == (4,)
+    assert found.value.shape == ()
+    logits, value = tiny_setup().network.apply(second.train.params, agent.game.observe(state).nodes[None])
+    np.testing.assert_allclose(found.prior_logits, logits[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.value, value[0], rtol=1e-5, atol=1e-6)
+
+
+def test_weights_start_a_run_with_and_without_an_owner_head(tmp_path):
+    """What both have is kept; a head that is new starts as in any new run."""
+    saved, setups = {}, {}
+    for name in ("with", "without"):
+        config = tiny_config()
+        config.boards, config.network.owner_head, config.mesh.data = ("othello:4",), name == "with", 1
+        (setups[name],) = make_setups(config)
+        state = init_state([setups[name]], sharding.make_mesh(1))
+        with Checkpoints(open_run_folder(tmp_path / name, config)) as checkpoints:
+            checkpoints.save(state, 1)
+        saved[name] = state.train.params["params"]
+    assert saved["with"].keys() - saved["without"].keys() == {"owner"}
+    for start, then in itertools.product(saved, saved):
+        found = load_weights(str(tmp_path / start), setups[then])["params"]
+        assert found.keys() == saved[then].keys()
+        for part in found.keys() & saved[start].keys():
+            jax.tree.map(np.testing.assert_array_equal, found[part], saved[start][part])
+    shapes = jax.tree.map(jnp.shape, saved["with"]["owner"])
+    assert jax.tree.map(jnp.shape, load_weights(str(tmp_path / "without"), setups["with"])["params"]["owner"]) == shapes
+
+
+def test_values_weigh_as_evaluation_says_unless_the_search_explores():
+    """In the position the prior is sure of a move that does not win, and the search finds one that does."""
+    game, config = make_game("tic_tac_toe"), Config(boards=("tic_tac_toe",))
+    state = first_state(game)
+    for action in (0, 3, 1, 4):
+        state = game.step(state, jnp.int32(action), jax.random.key(0))
+    winning, expected = 2, 8
+
+    def evaluate(params, states):
+        return Evaluation(10.0 * jnp.eye(9)[expected][None], jnp.zeros(1))
+
+    def policy_target(explore: bool) -> jax.Array:
+        search = make_configured_search(game, evaluate, config, explore=explore, num_simulations=32)
+        return search(None, jax.random.key(0), jax.tree.map(lambda x: x[None], state), jnp.zeros(1)).policy_target[0]
+
+    config.search.value_scale, config.evaluation.value_scale = 1e-6, 1.0
+    assert policy_target(explore=False).argmax() == winning
+    assert policy_target(explore=True).argmax() == expected
+    config.search.value_scale, config.evaluation.value_scale = 1.0, 1e-6
+    assert policy_target(explore=False).argmax() == expected
+    assert policy_target(explore=True).argmax() == winning
+
+
+@pytest.fixture(params=["no folder", "no config", "no checkpoint", "no such checkpoint", "damaged"])
+def broken(request, run, tmp_path) -> tuple[list[str], str]:
+    """Returns flags of `evaluate`, and what the line must say."""
+    folder = tmp_path / "run"
+    if request.param != "no folder":
+        shutil.copytree(run[0], folder)
+    if request.param == "no folder":
+        return [str(folder)], "config.json does not exist"
+    if request.param == "no config":
+        (folder / "config.json").unlink()
+        return [str(folder)], "holds no run"
+    if request.param == "no checkpoint":
+        shutil.rmtree(folder / "checkpoints")
+        return [str(folder)], "has no complete checkpoint yet"
+    if request.param == "no such checkpoint":
+        return [str(folder), "--iteration=7"], "has no checkpoint of iteration 7: it has [1, 2]"
+    (folder / "checkpoints" / "2" / "params" / "manifest.ocdbt").write_bytes(b"")
+    return [str(folder)], "checkpoints/2 is damaged: params/manifest.ocdbt has changed since it was written"
+
+
+def test_what_is_missing_or_broken_gives_one_line(broken, capsys):
+    (folder, *more), message = broken
+    iteration = int(more[0].partition("=")[2]) if more else None
+    with pytest.raises(UserError) as refusal:
+        load(folder, iteration)
+    assert message in str(refusal.value)
+    assert evaluate.run(["--workdir", folder, *more]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert printed.err.startswith(f"error: {str(refusal.value)[:50]}")
+    assert message in printed.err

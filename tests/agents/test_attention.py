@@ -1,0 +1,48 @@
+"""Attention weights: they are those that the network's blocks mix values by."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import alphagat
+from alphagat.agents.attention import has_attention, make_attention
+from alphagat.errors import UserError
+from alphagat.evaluation.openings import random_positions
+from alphagat.training.setup import make_configured_network
+
+
+@pytest.fixture(scope="module")
+def agent():
+    return alphagat.load("hex", board="hex:3")
+
+
+def test_the_weights_mix_the_values_of_each_block(agent):
+    states = random_positions(agent.game, 4, 0, 5, seed=0)
+    weights = make_attention(agent)(states)  # [B, blocks, heads, E]
+    topology, config = agent.game.topology, agent.config.network
+    assert weights.shape == (4, config.num_blocks, config.num_heads, topology.num_edges)
+
+    network = make_configured_network(agent.config, agent.game)
+    nodes = jax.vmap(agent.game.observe)(states).nodes
+    _, captured = network.apply(agent.params, nodes, capture_intermediates=True)
+    for block in range(config.num_blocks):
+        inside = captured["intermediates"][f"block_{block}"]
+        params = jax.device_get(agent.params["params"][f"block_{block}"]["attention_out"])
+        (projected,), (mixed,) = (inside[name]["__call__"] for name in ("query_key_value", "attention_out"))
+        value = np.asarray(projected).reshape(*nodes.shape[:2], config.num_heads, 3, -1)[..., 2, :]  # head by head
+        expected = np.zeros(value.shape, np.float32)
+        for edge, (sender, receiver) in enumerate(zip(topology.senders, topology.receivers)):
+            expected[:, receiver] += weights[:, block, :, edge, None] * value[:, sender]
+        expected = expected.reshape(*nodes.shape[:2], -1) @ params["kernel"] + params["bias"]
+        np.testing.assert_allclose(mixed, expected, atol=1e-4)
+
+
+def test_a_network_without_attention_is_told_so(agent):
+    config = dataclasses.replace(agent.config, network=dataclasses.replace(agent.config.network, name="resnet"))
+    other = dataclasses.replace(agent, config=config)
+    assert has_attention(agent)
+    assert not has_attention(other)
+    with pytest.raises(UserError, match="network resnet: it has no attention"):
+        make_attention(other)

@@ -1,0 +1,135 @@
+"""Networks in single files: what is written reads back and plays alike, and what is damaged is refused."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import alphagat
+from alphagat import export
+from alphagat.agents import weight_files
+from alphagat.agents.agent import load, load_weights
+from alphagat.errors import UserError
+from alphagat.evaluation.openings import random_positions
+from alphagat.training.setup import make_setups
+from tests.training.tiny import save_tiny_run, tiny_config
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    return save_tiny_run(tmp_path_factory.mktemp("weights") / "run", 7)
+
+
+@pytest.fixture(scope="module")
+def file(run, tmp_path_factory) -> Path:
+    file = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
+    assert export.run(["--workdir", str(run), "--out", str(file)]) == 0
+    return file
+
+
+def test_the_file_plays_as_the_run_does(run, file, capsys):
+    from_run, from_file = load(run), load(file)
+    assert (from_file.iteration, from_file.config, from_file.game.name) == (7, tiny_config(), "hex:2")
+    assert jax.tree.structure(from_run.params) == jax.tree.structure(from_file.params)
+    for one, other in zip(jax.tree.leaves(from_run.params), jax.tree.leaves(from_file.params), strict=True):
+        np.testing.assert_array_equal(one, other)
+    larger = load(file, board="hex:4")
+    states = random_positions(larger.game, 8, 0, 5, seed=0)
+    expected = load(run, board="hex:4").evaluator(from_run.params, states)
+    np.testing.assert_array_equal(larger.evaluator(larger.params, states).prior_logits, expected.prior_logits)
+
+
+def test_a_file_may_compute_in_another_precision_than_its_run(run, file, tmp_path, capsys):
+    half = tmp_path / "half.safetensors"
+    assert export.run(["--workdir", str(run), "--out", str(half), "--precision", "bfloat16"]) == 0
+    found, expected = load(half), load(file)
+    assert (found.config.network.precision, expected.config.network.precision) == ("bfloat16", "float32")
+    jax.tree.map(np.testing.assert_array_equal, found.params, expected.params)
+    states = random_positions(found.game, 8, 0, 3, seed=0)
+    in_half, in_full = (each.evaluator(each.params, states).prior_logits for each in (found, expected))
+    assert not np.array_equal(in_half, in_full)
+    again = load(half, precision="float32")
+    np.testing.assert_array_equal(again.evaluator(again.params, states).prior_logits, in_full)
+    assert export.run(["--workdir", str(run), "--out", str(tmp_path / "x.safetensors"), "--precision", "int8"]) == 2
+    assert "config.network.precision='int8'" in capsys.readouterr().err
+
+
+def test_a_run_starts_from_a_file(run, file):
+    config = tiny_config()
+    config.boards = ("hex:3",)
+    (setup,) = make_setups(config)
+    found = load_weights(str(file), setup)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(load(run).params), strict=True):
+        np.testing.assert_array_equal(one, other)
+    config.network.width = 16
+    with pytest.raises(UserError, match=r"config\.network\.width=16, but the weights of config.init_from=.* have 8"):
+        load_weights(str(file), make_setups(config)[0])
+
+
+def test_a_name_of_the_package_is_a_file_of_it(file, monkeypatch, tmp_path):
+    monkeypatch.setattr(weight_files, "FOLDER", file.parent)
+    assert weight_files.shipped_names() == ["tiny"]
+    assert alphagat.load("tiny").iteration == 7
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny").mkdir()  # a folder of that name comes first
+    with pytest.raises(UserError, match="holds no run"):
+        alphagat.load("tiny")
+
+
+def changed(file: Path, tmp_path: Path, change: str) -> Path:
+    found, arrays = tmp_path / "other.safetensors", load_file(file)
+    config, iteration = weight_files.read_header(file)
+    if change == "missing":
+        return found
+    if change == "cut short":
+        found.write_bytes(file.read_bytes()[:-1])
+    elif change == "no network":
+        save_file({"x": np.zeros(3)}, found)
+    elif change == "an array less":
+        save_file(dict(list(arrays.items())[1:]), found, {"config": "{}", "iteration": "1"})
+    elif change == "not ours":
+        save_file(arrays, found, {"config": '{"colour": 1}', "iteration": "1"})
+    elif change == "another shape":
+        config.network.width = 16
+        weight_files.write(found, load(file).params, config, iteration)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("missing", "does not exist; take a run folder"),
+        ("cut short", "cannot be read"),
+        ("no network", "is no network of AlphaGAT: its metadata lack 'config'"),
+        ("an array less", "has other arrays than its config tells"),
+        ("not ours", "config.colour is not a field"),
+        ("another shape", "has other arrays than its config tells"),
+    ],
+)
+def test_what_is_damaged_is_refused(file, tmp_path, change, message):
+    with pytest.raises(UserError, match=message):
+        load(changed(file, tmp_path, change))
+
+
+def test_another_iteration_is_refused(file):
+    with pytest.raises(UserError, match="is of iteration 7, not 3"):
+        load(file, 3)
+
+
+MISTAKES = {
+    "exists": ("tiny.safetensors", "exists, and nothing is overwritten"),
+    "ending": ("tiny.npz", "end the name with .safetensors"),
+    "folder": ("no/tiny.safetensors", "there is no folder"),
+}
+
+
+@pytest.mark.parametrize(("name", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistake_gives_one_line_and_exit_2(run, file, capsys, name, message):
+    before = file.read_bytes()
+    assert export.run(["--workdir", str(run), "--out", str(file.parent / name)]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert message in printed.err
+    assert file.read_bytes() == before

@@ -1,0 +1,144 @@
+"""Chess engines that speak UCI: how they are spoken to, how they fail, and whole games with one that is installed."""
+
+import os
+import sys
+import time
+
+import chess
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.evaluation.engines import uci
+from alphagat.evaluation.engines.base import EngineError
+from alphagat.evaluation.engines.process import EngineProcess, split_command
+from alphagat.evaluation.engines.uci import UciEngine
+from alphagat.games import make_game
+from tests.evaluation.host_games import begin, fake, is_installed, play_against_random, position_after, read_log
+
+CHESS = make_game("chess")
+needs_stockfish = pytest.mark.skipif(not is_installed("stockfish"), reason="stockfish is not installed")
+
+
+def test_an_engine_gets_limits_options_and_positions(tmp_path):
+    log = tmp_path / "log"
+    command = fake("uci", "e2e4", "g1f3", "d7d5", "--log", log)
+    with UciEngine(CHESS, command, seconds=0.25, options={"Skill": "3"}) as engine:
+        positions = [position_after("chess", *moves) for moves in ((), ("e2e4", "e7e5"), ("d2d4",))]
+        names = [CHESS.action_name(position.state, engine.choose(position)) for position in positions]
+    assert names == ["e2e4", "g1f3", "d7d5"]
+    assert read_log(log) == [
+        *("uci", "setoption name Skill value 3", "isready", "ucinewgame", "isready"),
+        *("position startpos", "go movetime 250", "position startpos moves e2e4 e7e5", "go movetime 250"),
+        *("ucinewgame", "isready", "position startpos moves d2d4", "go movetime 250", "quit", "end of file"),
+    ]
+
+
+def test_nodes_replace_seconds(tmp_path):
+    log = tmp_path / "log"
+    with UciEngine(CHESS, fake("uci", "e2e4", "--log", log), nodes=70) as engine:
+        engine.choose(begin(CHESS))
+    assert "go nodes 70" in read_log(log)
+
+
+def test_castling_and_promotion_have_our_names():
+    promotes = ("a2a4", "b7b5", "a4b5", "a7a6", "b5a6", "b8c6", "a6a7", "c8b7")
+    castles = ("e2e4", "e7e5", "g1f3", "b8c6", "f1c4", "f8c5")
+    with UciEngine(CHESS, fake("uci", "a7b8q", "e1g1")) as engine:
+        with pytest.raises(EngineError, match="illegal uci: 'a7b8q'"):
+            engine.choose(position_after("chess", *promotes))
+        position = position_after("chess", *castles)
+        assert CHESS.action_name(position.state, engine.choose(position)) == "e1g1"
+    with UciEngine(CHESS, fake("uci", "a7a8n")) as engine:
+        position = position_after("chess", *promotes[:-2], "a6a7", "a8b8")
+        assert CHESS.action_name(position.state, engine.choose(position)) == "a7a8n"
+
+
+FAILURES = {
+    "die": ("died", "it ended with exit status 3; it said last: readyok | readyok | my last words"),
+    "kill": ("died", "it was killed by signal 9"),
+    "hang": ("timed out", "no answer in time; it said last: uciok"),
+    "e2e5": ("illegal move", "illegal uci: 'e2e5'"),
+    "(none)": ("illegal move", "it plays no move; it said last: info string thinking"),
+    "what?": ("illegal move", "'what?'"),
+}
+
+
+@pytest.mark.parametrize(("answer", "end", "message"), [(key, *value) for key, value in FAILURES.items()])
+def test_failures_are_named_and_the_next_call_starts_afresh(tmp_path, answer, end, message):
+    log = tmp_path / "log"
+    with UciEngine(CHESS, fake("uci", answer, "e2e4", "--log", log), seconds=0.1, grace=0.4) as engine:
+        with pytest.raises(EngineError) as caught:
+            engine.choose(begin(CHESS))
+        assert caught.value.end == end
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert CHESS.action_name(begin(CHESS).state, engine.choose(begin(CHESS))) == "e2e4"
+        is_new = log.read_text().count("pid ") == 2
+        assert is_new == (end in ("died", "timed out"))
+
+
+MISTAKES = {
+    "another board": ("gardner_chess", "stockfish", {}, "board gardner_chess: UCI engines play chess only"),
+    "not installed": ("chess", "no-such-engine", {}, "engine 'no-such-engine' is not installed"),
+    "no UCI": ("chess", "true", {}, "engine 'true' does not play chess: it ended with exit status 0"),
+    "no such option": ("chess", fake("uci"), {"Skil": "3"}, "does not support option Skil (available options: Skill)"),
+    "no number": ("chess", fake("uci"), {"Skill": "high"}, "expected integer for spin option 'Skill', got: 'high'"),
+    "range": ("chess", fake("uci"), {"Skill": "30"}, "'Skill' to be at most 20, got: 30"),
+    "managed": ("chess", fake("uci"), {"MultiPV": "3"}, "cannot set MultiPV which is automatically managed"),
+}
+
+
+@pytest.mark.parametrize(("board", "command", "options", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistakes_are_found_before_the_match(board, command, options, message):
+    with pytest.raises(UserError) as caught:
+        UciEngine(make_game(board), command, options=options)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    uci._import_chess.cache_clear()
+    monkeypatch.setitem(sys.modules, "chess.engine", None)
+    with pytest.raises(UserError, match=r"pip install 'alphagat\[engines\]'"):
+        UciEngine(CHESS, fake("uci"))
+
+
+def test_a_stubborn_engine_is_killed(tmp_path):
+    log = tmp_path / "log"
+    engine = UciEngine(CHESS, fake("uci", "--stubborn", "--log", log))
+    process_id = int(log.read_text().split()[1])
+    os.kill(process_id, 0)
+    engine.close()
+    engine.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process_id, 0)
+
+
+@needs_stockfish
+def test_stockfish_plays_whole_games_by_our_rules():
+    """Every position of ours has the legal moves that Stockfish itself counts, and python-chess, and ends as theirs."""
+    theirs = EngineProcess(split_command("stockfish"))
+    with UciEngine(CHESS, "stockfish", nodes=50, options={"Hash": "1"}) as engine:
+        for seed in range(2):
+            positions = play_against_random(engine, CHESS, seed)
+            for position in positions[:-1:8]:
+                assert set(position.legal_actions()) == _legal_moves(theirs, position.moves)
+            last, board = positions[-1], chess.Board()
+            for move in last.moves:
+                assert chess.Move.from_uci(move) in board.legal_moves
+                board.push_uci(move)
+            assert board.is_checkmate()  # random play does not survive
+            assert _legal_moves(theirs, last.moves) == set()
+            assert last.state.rewards[seed % 2] == 1
+            assert last.state.rewards[0] == (-1 if board.turn == chess.WHITE else 1)
+    theirs.close("quit")
+
+
+def _legal_moves(process, moves):
+    process.send(f"position startpos moves {' '.join(moves)}")
+    process.send("go perft 1")
+    found = set()
+    while not (line := process.read_line(time.monotonic() + 60)).startswith("Nodes searched"):
+        if line.endswith(": 1"):
+            found.add(line.split(":")[0])
+    return found

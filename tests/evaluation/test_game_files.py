@@ -1,0 +1,131 @@
+"""Files of games: what is written reads back, and other programs read it."""
+
+import io
+
+import chess.pgn
+import jax
+import numpy as np
+import pytest
+import sgfmill.boards
+import sgfmill.sgf
+
+from alphagat.errors import UserError
+from alphagat.evaluation.arena import play_match
+from alphagat.evaluation.game_files import GameRecord, read_games, records_of, to_text
+from alphagat.evaluation.openings import distinct_openings
+from alphagat.evaluation.players import make_opponent
+from alphagat.games import make_game
+from alphagat.games.states import first_state
+
+KEY = jax.random.key(3)
+
+
+def random_match(name: str, num_openings: int):
+    game = make_game(name)
+    random, openings = make_opponent(game, "random"), distinct_openings(game, num_openings, seed=0)
+    return game, openings, play_match(game, random, random, openings, KEY)
+
+
+def last_state(game, moves):
+    """Plays moves by name."""
+    step, state = jax.jit(game.step), first_state(game)
+    for move in moves:
+        assert not state.terminated
+        names = {game.action_name(state, action): action for action in np.flatnonzero(state.legal_action_mask)}
+        state = step(state, np.int32(names[move]), KEY)
+    return state
+
+
+@pytest.mark.parametrize(
+    "name", ["go:5", "go:9:6.5", "hex:3:swap", "othello:4", "connect_four", "breakthrough:5", "gomoku:5", "chess"]
+)
+def test_a_match_reads_back_from_its_file(name):
+    game, openings, result = random_match(name, 2)
+    records = records_of(game, ("A \\ [x]", "B: y"), openings, result)
+    assert [record.names for record in records] == [("A \\ [x]", "B: y"), ("B: y", "A \\ [x]")] * 2
+    assert read_games("".join(to_text(record) for record in records)) == records
+    for number, record in enumerate(records):
+        row, colour = divmod(number, 2)
+        assert len(record.moves) == openings.actions.shape[1] + result.plies[colour, row]
+        state = last_state(game, record.moves)
+        outcome = int(state.rewards[0])
+        assert state.terminated or outcome == 0
+        assert record.outcome == outcome == result.outcomes[colour, row] * (1, -1)[colour]
+
+
+def test_go_is_the_same_game_to_another_reader():
+    game, openings, result = random_match("go:9", 1)
+    record = records_of(game, ("A", "B"), openings, result)[0]
+    theirs = sgfmill.sgf.Sgf_game.from_string(to_text(record))
+    assert (theirs.get_size(), theirs.get_komi(), theirs.get_winner()) == (9, 7.5, "b" if record.outcome > 0 else "w")
+    board = sgfmill.boards.Board(9)
+    for node in theirs.get_main_sequence()[1:]:
+        colour, point = node.get_move()
+        if point is not None:
+            board.play(*point, colour)
+    state = last_state(game, record.moves)
+    ours = {cell: " bw"[owner] for cell, owner in zip(game.action_names, np.sign(state.chains).tolist()) if owner}
+    columns = "abcdefghj"
+    assert ours == {f"{columns[column]}{row + 1}": colour for colour, (row, column) in board.list_occupied_points()}
+
+
+def test_chess_is_the_same_game_to_another_reader():
+    game, openings, result = random_match("chess", 1)
+    record = records_of(game, ("A", "B"), openings, result)[1]
+    theirs = chess.pgn.read_game(io.StringIO(to_text(record)))
+    assert theirs is not None
+    assert not theirs.errors
+    assert (theirs.headers["White"], theirs.headers["Black"]) == ("B", "A")
+    assert [move.uci() for move in theirs.mainline_moves()] == list(record.moves)
+
+
+def test_a_forfeit_is_named():
+    record = GameRecord("hex:3", ("A", "B"), ("a1", "b2"), (0, 1), -1, "timed out")
+    assert "RE[W+T]" in to_text(record)
+    assert read_games(to_text(record)) == [record]
+    pgn = to_text(GameRecord("chess", ("A", "B"), ("e2e4",), (0,), 1, "died"))
+    assert '[Termination "died"]' in pgn
+    assert read_games(pgn)[0].forfeit == "died"
+
+
+def test_a_game_without_a_result_is_no_draw():
+    for board, move in (("hex:3", "a1"), ("chess", "e2e4")):
+        records = [GameRecord(board, ("A", "B"), (move,), (0,), outcome) for outcome in (None, 0, 1, -1)]
+        assert read_games("".join(to_text(record) for record in records)) == records
+
+
+def test_files_of_other_programs():
+    """One that names no board is of the board that is asked for; a comment is no forfeit."""
+    (record,) = read_games("(;FF[4]GM[1]SZ[5]GN[Round 3]GC[A fine game]RE[W+3.5];B[ae];W[tt])", "go:5")
+    assert record == GameRecord("go:5", ("", ""), ("a1", "pass"), (0, 1), -1)
+    (record,) = read_games("(;GM[1]SZ[5]RE[B+Resign];B[zz])", "go:5")
+    assert (record.moves, record.outcome, record.forfeit) == (("zz",), 1, "resigned")
+    (record,) = read_games("(;GN[hex:3]RE[Void];B[a1])", "go:5")  # it says what it is
+    assert (record.board, record.outcome) == ("hex:3", None)
+    pgn = '[Termination "Normal"]\n[Result "1/2-1/2"]\n\n1. e4 1/2-1/2\n'
+    assert read_games(pgn) == [GameRecord("chess", ("?", "?"), ("e2e4",), (0,), 0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(;GM[1]SZ[9];B[aa])", "game 1: it is of another board"),
+        ("(;GM[11]SZ[5];B[aa])", "game 1: it is of another board"),
+        ("(;GN[go:5];B[aa])(;AB[aa];W[bb])", "game 2: it starts from stones that were placed"),
+        ('[FEN "8/8/8/8/8/8/k7/7K w - - 0 1"]\n[SetUp "1"]\n\n1. Kg1 *\n', "game 1: it starts from another position"),
+    ],
+)
+def test_games_that_are_others_are_refused(text, expected):
+    with pytest.raises(UserError, match=expected):
+        read_games(text, "go:5")
+
+
+def test_a_game_of_no_board_is_refused():
+    with pytest.raises(UserError, match="it names no board"):
+        read_games("(;B[aa])")
+
+
+@pytest.mark.parametrize("text", ["", "hello", "(;B[aa"])
+def test_what_is_no_game_is_refused(text):
+    with pytest.raises(UserError, match="neither PGN nor SGF"):
+        read_games(text)

@@ -1,0 +1,58 @@
+"""Recorded games lead through the positions that the rules give, and what breaks the rules is named."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from tests.evaluation.test_records import KEY, random_match
+
+from alphagat.errors import UserError
+from alphagat.evaluation import game_replay
+from alphagat.evaluation.game_files import GameRecord, records_of
+from alphagat.evaluation.game_replay import play_again
+from alphagat.evaluation.openings import take
+from alphagat.games import make_game
+from alphagat.games.states import first_state
+
+LEGAL = GameRecord("tic_tac_toe", ("A", "B"), ("a1", "b1", "a2", "b2", "a3"), (0, 1, 0, 1, 0), 1)
+
+
+# A turned board, passes, a swap.
+@pytest.mark.parametrize("name", ["breakthrough:5", "othello:4", "hex:3:swap"])
+def test_positions_are_those_of_the_rules(name, monkeypatch):
+    monkeypatch.setattr(game_replay, "CHUNK", 3)  # of four games
+    game, openings, result = random_match(name, 2)
+    records = records_of(game, ("A", "B"), openings, result)
+    played = play_again(game, records, ["game"] * len(records))
+    assert played.results.tolist() == [record.outcome for record in records]
+    assert np.bincount(played.games).tolist() == [len(record.moves) for record in records]
+    step = jax.jit(game.step)
+    for number, record in enumerate(records):
+        state, rows = first_state(game), np.flatnonzero(played.games == number)
+        for row, move, player in zip(rows, record.moves, record.players, strict=True):
+            assert jax.tree.all(jax.tree.map(np.array_equal, take(played.states, row), state))
+            assert game.action_name(state, int(played.actions[row])) == move
+            assert state.current_player == player
+            state = step(state, played.actions[row], KEY)
+
+
+def test_a_game_that_was_not_played_to_its_end_has_no_result():
+    record = dataclasses.replace(LEGAL, moves=LEGAL.moves[:3], players=LEGAL.players[:3])
+    played = play_again(make_game("tic_tac_toe"), [record, LEGAL], ["one", "two"])
+    np.testing.assert_array_equal(played.results, [np.nan, 1])
+
+
+@pytest.mark.parametrize(
+    ("moves", "players", "expected"),
+    [
+        (("a1", "b1", "a1"), (0, 1, 0), "games, game 2, move 3: 'a1' is not legal"),
+        (("a1", "z9"), (0, 1), "move 2: 'z9' is not legal"),
+        (("a1", "b1"), (0, 0), "move 2: player 0 plays 'b1', but it is the turn of player 1"),
+        ((*LEGAL.moves, "b3"), (0, 1, 0, 1, 0, 1), "move 6: 'b3', but on tic_tac_toe the game is over"),
+    ],
+)
+def test_what_breaks_the_rules_is_named(moves, players, expected):
+    wrong = dataclasses.replace(LEGAL, moves=moves, players=players)
+    with pytest.raises(UserError, match=expected):
+        play_again(make_game("tic_tac_toe"), [LEGAL, wrong], ["games, game 1", "games, game 2"])

@@ -1,0 +1,86 @@
+"""Games of one player: the sum of what each game pays, over whole games, whatever the number of devices."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.evaluation.players import Player, mcts_player, random_player
+from alphagat.evaluation.single_player import play_alone
+from alphagat.games import make_game
+from alphagat.runtime import sharding
+
+GAME = make_game("2048:2")
+KEY = jax.random.key(0)
+
+
+def first_legal(params, key, states):
+    """Plays the first legal direction: deterministic, so that only chance makes games differ."""
+    return states.legal_action_mask.argmax(-1).astype(jnp.int32)
+
+
+@functools.cache
+def scores(num_games: int, num_devices: int):
+    mesh = sharding.make_mesh(num_devices) if num_devices else None
+    return play_alone(GAME, Player("first", first_legal), num_games, KEY, mesh)
+
+
+def test_a_score_is_what_the_games_pay():
+    """Plays the same games by hand, one after the other."""
+    found = scores(12, 0)
+    step = jax.jit(GAME.step)
+    for number, key in enumerate(jax.random.split(KEY, 12)):
+        state, score, ply = GAME.init(key), 0.0, 0
+        while not state.terminated:
+            step_key = jax.random.fold_in(jax.random.fold_in(key, ply), 1)
+            action = jnp.int32(np.argmax(np.asarray(state.legal_action_mask)))
+            state = step(state, action, step_key)
+            score, ply = score + float(state.rewards[0]), ply + 1
+        assert (found.scores[number], found.plies[number]) == (score, ply)
+    assert len(set(found.scores.tolist())) > 3
+
+
+def test_the_number_of_devices_changes_nothing():
+    np.testing.assert_array_equal(scores(16, 0).scores, scores(16, 8).scores)
+
+
+def test_parameters_may_lie_on_one_device():
+    """As those of a checkpoint do, which is restored for one."""
+
+    def act(params, key, states):
+        return jnp.where(states.legal_action_mask, params[None], -1).argmax(-1).astype(jnp.int32)
+
+    params = jax.device_put(jnp.arange(4.0), jax.devices()[0])
+    player = Player("last", act, params)
+    found = [play_alone(GAME, player, 16, KEY, mesh).scores for mesh in (None, sharding.make_mesh(8))]
+    np.testing.assert_array_equal(*found)
+
+
+def test_games_that_do_not_divide_by_the_devices_are_all_counted():
+    found = scores(13, 8)
+    assert found.scores.shape == found.plies.shape == (13,)
+    assert (found.plies > 0).all()
+
+
+def test_the_interval_holds_the_mean():
+    found = scores(16, 0)
+    low, high = found.interval
+    assert low < found.mean < high
+    half = 1.959964 * found.scores.std(ddof=1) / 4
+    assert (low, high) == pytest.approx((found.mean - half, found.mean + half), rel=1e-5)
+
+
+def test_random_games_of_the_usual_size_score_as_random_games_do():
+    """Two implementations average 1,094 to 1,097 points over 3,000 games."""
+    game = make_game("2048")
+    found = play_alone(game, random_player(game), 400, KEY, sharding.make_mesh(8))
+    low, high = found.interval
+    assert low - 30 < 1095 < high + 30
+
+
+def test_plain_mcts_has_no_nodes_for_chance():
+    with pytest.raises(UserError, match=r"mcts:10: board 2048:2 has chance moves"):
+        mcts_player(GAME, 10)

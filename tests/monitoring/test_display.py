@@ -1,0 +1,245 @@
+"""What a person sees, on a terminal and without one."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from alphagat.monitoring.display import PLAIN_SECONDS, LiveDisplay, PlainDisplay, make_display
+from alphagat.monitoring.metric_text import compact, duration, holdout_rows, ratings, score_scale, scores, sparkline
+
+EVALUATION = {
+    "eval/elo": 312.0,
+    "eval/elo_low": 250.0,
+    "eval/elo_high": 371.0,
+    "eval/vs_random/win_rate": 0.99,
+    "eval/vs_random/win_rate_low": 0.96,
+    "eval/vs_random/win_rate_high": 1.0,
+    "eval/vs_mcts:100/win_rate": 0.4,
+}
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def metrics(iteration: int) -> dict[str, float]:
+    return {
+        "iteration": iteration,
+        "frames": 2_048.0 * iteration,
+        "selfplay/simulations_per_s": 12_345.0,
+        "train/policy_loss": 2.0 / iteration,
+        "train/value_loss": 0.5,
+    }
+
+
+def console(**options) -> Console:
+    return Console(file=io.StringIO(), _environ={}, **options)
+
+
+def drawn(display: LiveDisplay) -> str:
+    with display.console.capture() as capture:
+        display.console.print(display.render())
+    return capture.get()
+
+
+def live(width: int, total: int = 10) -> tuple[LiveDisplay, Clock]:
+    clock = Clock()
+    return LiveDisplay(total, "hex:5", console(width=width, color_system=None), clock), clock
+
+
+def test_kind_follows_the_console():
+    assert isinstance(make_display(3, "hex:5", console(force_terminal=True)), LiveDisplay)
+    assert isinstance(make_display(3, "hex:5", console(force_terminal=False)), PlainDisplay)
+    dumb = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})
+    assert isinstance(make_display(3, "hex:5", dumb), PlainDisplay)
+
+
+def test_live_shows_progress_numbers_and_scores():
+    display, clock = live(100)
+    assert "compiling" in drawn(display)
+    for iteration in range(1, 5):
+        clock.now += 30.0
+        display.update(metrics(iteration) | (EVALUATION if iteration == 2 else {}))
+    text = drawn(display)
+    for expected in (
+        "hex:5",
+        "4 / 10",
+        "2 min 00 s elapsed",
+        "3 min 00 s left",
+        "12.3 k",
+        "0.500",
+        "312  [250, 371]",
+        "99%  [96%, 100%]",
+        "against mcts:100  40%",
+        "█▃▂▁",
+    ):
+        assert expected in text
+
+
+@pytest.mark.parametrize("width", [30, 44, 64, 80, 110, 200])
+def test_no_line_is_wider_than_the_terminal_or_wraps(width: int):
+    display, clock = live(width)
+    heights = []
+    for iteration in (1, 2, 10):
+        clock.now += 4_000.0
+        display.update(metrics(iteration) | EVALUATION)
+        lines = drawn(display).splitlines()
+        assert max(map(len, lines)) <= width
+        assert width < 40 or "…" not in "".join(lines)
+        heights.append(len(lines))
+    assert len(set(heights)) == 1
+
+
+def test_live_waits_for_the_replay_before_it_shows_losses():
+    display, _ = live(100)
+    display.update({"iteration": 1, "frames": 64.0, "train/policy_loss": float("nan")})
+    assert "waiting for the replay to fill" in drawn(display)
+
+
+def test_live_runs_on_a_terminal_and_ends_with_the_closing_lines():
+    terminal = console(force_terminal=True, width=100)
+    with make_display(2, "hex:5", terminal) as display:
+        display.update(metrics(1))
+        display.message("checkpoint 1 [saved]")
+        display.update(metrics(2))
+        display.finish(["the end"])
+    text = terminal.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    assert "checkpoint 1 [saved]" in text
+    assert "2 / 2" in text
+    assert text.endswith("the end\n")
+    assert "\x1b[?25h" in text.rpartition("\x1b[?25l")[2]  # the cursor is shown again
+
+
+def plain(total: int) -> tuple[PlainDisplay, Clock, io.StringIO]:
+    clock, stream = Clock(), io.StringIO()
+    return PlainDisplay(total, "hex:5", Console(file=stream, width=80), clock), clock, stream
+
+
+def test_plain_prints_first_and_last_and_then_by_time():
+    display, clock, stream = plain(total=41)
+    for iteration in range(1, 42):
+        clock.now += PLAIN_SECONDS / 10
+        display.update(metrics(iteration))
+    iterations = [line.split()[2].split("/")[0] for line in stream.getvalue().splitlines()]
+    assert iterations == ["1", "11", "21", "31", "41"]
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_plain_prints_each_evaluation_once_on_lines_of_its_own():
+    display, clock, stream = plain(total=100)
+    for iteration in range(1, 4):
+        clock.now += 1.0
+        display.update(metrics(iteration) | (EVALUATION if iteration == 2 else {}))
+    lines = stream.getvalue().splitlines()
+    assert [line.split(",")[0] for line in lines[:2]] == ["hex:5: iteration 1/100", "hex:5: iteration 2/100"]
+    assert lines[2:] == ["  evaluation: Elo 312  [250, 371], random 99%  [96%, 100%], mcts:100 40%"]
+
+
+def test_time_left_follows_the_pace_without_the_first_iteration():
+    display, clock, _ = plain(total=12)
+    clock.now = 100.0  # compiling
+    display.update(metrics(1))
+    assert display.seconds_left is None
+    clock.now = 102.0
+    display.update(metrics(2))
+    assert display.seconds_left == 20.0
+    clock.now = 103.0
+    assert display.seconds_left == 19.0
+
+
+def test_time_left_after_a_resume_counts_this_sessions_iterations():
+    display, clock, _ = plain(total=100)
+    for iteration in (91, 92):
+        clock.now += 3.0
+        display.update(metrics(iteration))
+    assert display.seconds_left == 24.0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (41.27, "41.3"),
+        (950.4, "950"),
+        (9_500, "9,500"),
+        (12_345, "12.3 k"),
+        (9.5e6, "9.50 M"),
+        (2e10, "20.0 G"),
+    ],
+)
+def test_compact(value: float, text: str):
+    assert compact(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (59.9, "59 s"), (185, "3 min 05 s"), (7_620, "2 h 07 min")]
+)
+def test_duration(seconds: float, text: str):
+    assert duration(seconds) == text
+
+
+def test_sparkline():
+    assert sparkline([1.0], 5) == ""
+    assert sparkline([3.0, 3.0], 5) == "▁▁"
+    assert sparkline([0.0, 7.0, 3.0], 5) == "▁█▄"
+    assert sparkline([float(i) for i in range(1_000)], 8) == "▁▂▃▄▅▆▇█"
+
+
+def test_score_scale_marks_score_and_interval():
+    assert score_scale(0.5, 0.5, 0.5).plain == "─" * 12 + "●" + "─" * 12
+    assert score_scale(0.75, 0.625, 0.875).plain == "─" * 12 + "┼──" + "━━━●━━━" + "───"
+    assert score_scale(1.0, 0.9, 1.2).plain.endswith("━━●")
+
+
+def shown(evaluation: dict[str, float]) -> str:
+    """Returns the plain lines of an evaluation; the live display must tell the same."""
+    display, _, stream = plain(10)
+    display.update(metrics(1) | evaluation)
+    picture, _ = live(100)
+    picture.update(metrics(1) | evaluation)
+    for word in ("score", "Elo"):
+        assert (word in stream.getvalue()) == (word in drawn(picture))
+    return stream.getvalue()
+
+
+def test_scores_name_their_board_where_there_are_several():
+    metrics = {"eval/hex:5/vs_mcts:100/win_rate": 0.5, "eval/hex:7/vs_mcts:100/win_rate": 0.25, "eval/hex:7/elo": 31.0}
+    assert list(scores(metrics)) == ["hex:5 mcts:100", "hex:7 mcts:100"]
+    assert list(ratings(metrics)) == ["hex:7 Elo"]
+    text = shown(metrics)
+    assert "hex:7 Elo 31" in text
+    assert "hex:7 mcts:100 25%" in text
+
+
+def test_a_game_for_one_player_shows_its_score():
+    metrics = {
+        "eval/score": 5432.1,
+        "eval/score_low": 5000.0,
+        "eval/score_high": 6000.0,
+        "eval/vs_random/score_ratio": 4.94,
+    }
+    text = shown(metrics)
+    assert "score 5,432  [5,000, 6,000]" in text
+    assert "random 4.9 times its score" in text
+
+
+def test_held_out_games_are_shown_with_their_board():
+    metrics = {"holdout/policy_accuracy": 0.5, "holdout/hex:7/value_sign": 0.25, "holdout/value_error": 0.5}
+    rows = [
+        ("held-out moves named", "50.0%"),
+        ("hex:7 held-out winners named", "25.0%"),
+        ("held-out value error", "0.500"),
+    ]
+    assert holdout_rows(metrics) == rows
+    text = "evaluation: held-out moves named 50.0%, hex:7 held-out winners named 25.0%"
+    console = Console(file=io.StringIO(), width=200)
+    with PlainDisplay(10, "hex:7", console) as display:
+        display.update({"iteration": 1.0, **metrics})
+    assert text in console.file.getvalue()  # type: ignore[attr-defined]

@@ -1,0 +1,131 @@
+"""Ratings of a running run: what each line of the metrics says about whom, and that a resumed run has the same."""
+
+import json
+
+import numpy as np
+import pytest
+
+from alphagat.config import Config
+from alphagat.evaluation.ratings import Meeting, rate
+from alphagat.evaluation.statistics import elo_difference
+from alphagat.monitoring import live_ratings, rating_curve
+from alphagat.monitoring.live_ratings import NUM_GAMES, NUM_RESAMPLES, LiveRatings, rate_evaluations
+from alphagat.runs.metrics import MetricsWriter
+
+
+def line(iteration: int, num_games: int = 100, prefix: str = "eval/", **scores: float) -> dict[str, float]:
+    """Returns the line of an iteration; `mcts` stands for `mcts:100`."""
+    names = {f"{prefix}vs_{name.replace('mcts', 'mcts:100')}/win_rate": score for name, score in scores.items()}
+    return {"iteration": iteration, "frames": 64.0 * iteration, "hours": iteration / 10, NUM_GAMES: num_games} | names
+
+
+LINES = [
+    line(4, random=0.8, mcts=0.3, previous=0.75),
+    line(8, random=0.95, mcts=0.4, previous=0.6),
+    line(12, 40, random=1.0, mcts=0.55, previous=0.625),
+]
+
+
+@pytest.fixture(autouse=True)
+def drawn(monkeypatch) -> list[dict]:
+    """Records what would be drawn."""
+    found = []
+    monkeypatch.setattr(rating_curve, "draw", lambda folder, curves, title: found.append(curves))
+    return found
+
+
+def test_each_line_is_matches_of_its_network():
+    meetings = []
+    for number, each in enumerate(LINES):
+        player, before = f"iteration {each['iteration']}", f"iteration {4 * number}"
+        for name, opponent in (("random", "random"), ("mcts:100", "mcts:100"), ("previous", before)):
+            score, games = each[f"eval/vs_{name}/win_rate"], int(each[NUM_GAMES])
+            meetings.append(Meeting.of_score(player, opponent, score, games))
+    expected = rate(meetings, "random", NUM_RESAMPLES)
+    found = rate_evaluations(LINES, None)
+    assert {each.name: (each.elo, each.low, each.high) for each in found} == {
+        name: (rating.elo, rating.low, rating.high) for name, rating in expected.items()
+    }
+    assert [each.iteration for each in found] == [None, None, 0, 4, 8, 12]
+    assert [each.frames for each in found] == [None, None, 0, 256, 512, 768]
+
+
+def test_one_opponent_has_the_closed_form(tmp_path):
+    found = LiveRatings(tmp_path, Config()).add(line(4, random=0.8))
+    assert found["eval/elo"] == pytest.approx(elo_difference(80.5 / 101), abs=1e-6)
+    assert found["eval/elo_low"] < found["eval/elo"] < found["eval/elo_high"]
+
+
+def test_later_evaluations_rate_earlier_networks_anew(tmp_path, drawn):
+    ratings = LiveRatings(tmp_path, Config())
+    metrics = [ratings.add(each) for each in LINES]
+    last = {each.iteration: each for each in drawn[-1]["hex:5"]}
+    assert len(drawn) == 3
+    assert last[12].elo == metrics[2]["eval/elo"]
+    assert last[4].elo != metrics[0]["eval/elo"]
+
+
+@pytest.mark.parametrize("done", [1, 2])
+def test_a_resumed_run_rates_as_one_never_interrupted(tmp_path, done):
+    whole = LiveRatings(tmp_path, Config())
+    expected = [whole.add(each) for each in LINES]
+    with MetricsWriter(tmp_path) as writer:
+        for each in LINES[:done]:
+            writer.write(each["iteration"] - 1, {"frames": 1.0})
+            writer.write(each["iteration"], each)
+        writer.write(13, {"frames": 1.0})
+    resumed = LiveRatings(tmp_path, Config())
+    assert [json.loads(json.dumps(resumed.add(each))) for each in LINES[done:]] == expected[done:]
+
+
+def test_boards_are_rated_apart(tmp_path, drawn):
+    ratings = LiveRatings(tmp_path, Config(boards=("hex:3", "hex:4")))
+    one, other = (line(4, prefix=f"eval/hex:{n}/", random=score) for n, score in ((3, 0.5), (4, 0.75)))
+    found = ratings.add(one | other)
+    assert set(found) == {f"eval/hex:{n}/elo{end}" for n in (3, 4) for end in ("", "_low", "_high")}
+    assert found["eval/hex:3/elo"] == pytest.approx(0, abs=1e-6)
+    assert found["eval/hex:4/elo"] == pytest.approx(elo_difference(75.5 / 101), abs=1e-6)
+    assert list(drawn[0]) == ["hex:3", "hex:4"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "anchor"),
+    [
+        ({"random": 0.9, "previous": 0.5}, "random"),
+        ({"previous": 0.7, "mcts": 0.5}, "iteration 0"),
+        ({"mcts": 0.5}, "mcts:100"),
+    ],
+)
+def test_who_is_rated_0(scores, anchor):
+    found = {each.name: each for each in rate_evaluations([line(4, **scores)], None)}
+    assert (found[anchor].elo, found[anchor].low, found[anchor].high) == (0, 0, 0)
+
+
+def test_a_network_that_nothing_links_to_the_anchor_has_no_rating(tmp_path):
+    """The opponents of a run may change when it is resumed."""
+    ratings = LiveRatings(tmp_path, Config())
+    assert "eval/elo" in ratings.add(line(4, random=0.5))
+    assert ratings.add(line(8, mcts=0.5)) == {}
+    assert "eval/elo" in ratings.add(line(12, mcts=0.5, random=0.6))
+    assert {each.iteration for each in rate_evaluations([line(4, random=0.5), line(8, mcts=0.5)], None)} == {None, 4}
+
+
+def test_a_game_for_one_player_has_no_rating(tmp_path, drawn):
+    scores = {"eval/score": 1000.0, "eval/vs_random/score_ratio": 2.0, "eval/vs_previous/score_ratio": 1.5}
+    assert LiveRatings(tmp_path, Config(boards=("2048",))).add(line(4) | scores) == {}
+    assert drawn == []
+
+
+def test_a_long_run_is_rated():
+    """The matches contradict each other, and networks are thousands of Elo apart: ratings stay finite."""
+    lines = [line(4 * n, random=1.0, mcts=0.99, previous=0.9) for n in range(1, 101)]
+    found = rate_evaluations(lines, None)
+    assert len(found) == 103
+    assert np.isfinite([(each.elo, each.low, each.high) for each in found]).all()
+    elo = [each.elo for each in found if each.iteration is not None]
+    assert elo == sorted(elo)
+
+
+def test_an_evaluation_is_known_by_its_metrics():
+    assert live_ratings.is_evaluation(LINES[0])
+    assert not live_ratings.is_evaluation({"iteration": 3, "train/policy_loss": 1.0})

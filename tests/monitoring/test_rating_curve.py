@@ -1,0 +1,74 @@
+"""The curve of ratings: whose places are known, and an SVG that reads on any page and does not change by itself."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+from rich.console import Console
+
+from alphagat.evaluation.ratings import Rating
+from alphagat.monitoring.rating_curve import CURVE_FILE, draw, player_name, rated_players, table
+
+RATINGS = {
+    "iteration 12": Rating(500, 420, 610),
+    "mcts:100": Rating(300, 250, 360),
+    "iteration 4": Rating(200, 120, 310),
+    "iteration 0": Rating(-20, -80, 40),
+    "random": Rating(0, 0, 0),
+}
+LINES = [{"iteration": n, "frames": 64.0 * n, "hours": n / 10} for n in range(1, 9)]
+
+
+def draw_text(folder: Path, curves, title="hex:5") -> str:
+    draw(folder, curves, title)
+    return (folder / CURVE_FILE).read_text()
+
+
+def test_players_have_their_place_and_order():
+    players = rated_players(RATINGS, LINES)
+    assert [each.name for each in players] == ["random", "mcts:100", "iteration 0", "iteration 4", "iteration 12"]
+    assert [each.iteration for each in players] == [None, None, 0, 4, 12]
+    assert [each.frames for each in players] == [None, None, 0, 256, None]
+    assert [each.hours for each in players] == [None, None, 0, 0.4, None]
+    assert players[3][4:] == (200, 120, 310)
+    assert player_name(12.0) == "iteration 12"
+
+
+def test_table_has_a_row_for_each():
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(table("hex:5", rated_players(RATINGS, LINES)))
+    rows = [re.split(r"\s*│\s*", row)[1:-1] for row in capture.get().splitlines() if "│" in row]
+    assert rows[1] == ["mcts:100", "", "", "300", "250 to 360"]
+    assert rows[3] == ["iteration 4", "256", "0.40", "200", "120 to 310"]
+    assert rows[4] == ["iteration 12", "", "", "500", "420 to 610"]
+
+
+def test_three_panels_on_no_background(tmp_path):
+    text = draw_text(tmp_path, {"hex:5": rated_players(RATINGS, LINES)})
+    root = ElementTree.fromstring(text)
+    words = [each.strip() for each in root.itertext() if each.strip()]
+    assert [words.count(name) for name in ("iterations", "frames", "hours of training")] == [1, 1, 1]
+    assert words.count("random") == words.count("mcts:100") == 3
+    # Nothing white or black: it has to read on both.
+    assert not re.search(r"#(000000|ffffff)\b|fill: (black|white)", re.sub(r"clip-path.*", "", text).lower())
+
+
+def test_what_is_not_known_has_no_panel(tmp_path):
+    text = draw_text(tmp_path, {"hex:5": rated_players({"iteration 4": RATINGS["iteration 4"]}, [])})
+    assert "iterations" in text
+    assert "hours of training" not in text
+
+
+def test_boards_have_a_curve_each(tmp_path):
+    players = rated_players(RATINGS, LINES)
+    text = draw_text(tmp_path, {"hex:5": players, "hex:7": players}, "both")
+    assert {"hex:5", "hex:7"} <= set(ElementTree.fromstring(text).itertext())
+    assert "#2a8fd8" in text
+    assert "#d9792b" in text
+
+
+def test_the_same_ratings_give_the_same_file(tmp_path):
+    curves = {"hex:5": rated_players(RATINGS, LINES)}
+    assert draw_text(tmp_path, curves) == draw_text(tmp_path, curves)
+    assert [path.name for path in tmp_path.iterdir()] == [CURVE_FILE]

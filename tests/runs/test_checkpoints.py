@@ -1,0 +1,234 @@
+"""What is saved comes back leaf by leaf on any number of devices, or not at all."""
+
+import shutil
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.runtime import sharding
+from alphagat.errors import UserError
+from alphagat.runs.checkpoints import Checkpoints, set_aside
+from alphagat.training.setup import make_setups
+from alphagat.training.state import RunState, state_shapes, state_shardings
+from tests.training.tiny import tiny_config, tiny_setup
+
+STEP = 3
+DEVICES = (1, 2, 4, 8)
+
+
+@pytest.fixture(scope="module")
+def setup():
+    return tiny_setup()
+
+
+@pytest.fixture(scope="module")
+def content(setup) -> RunState:
+    """Returns a run state on the host in which every leaf is random."""
+    generator = np.random.default_rng(0)
+
+    def draw(leaf):
+        if leaf.dtype == np.bool_:
+            return generator.integers(0, 2, leaf.shape).astype(bool)
+        if leaf.dtype == np.float32:
+            return generator.normal(size=leaf.shape).astype(np.float32)
+        return generator.integers(0, 100, leaf.shape).astype(leaf.dtype)
+
+    return jax.tree.map(draw, state_shapes([setup]))
+
+
+def on_devices(content: RunState, num_devices: int) -> RunState:
+    mesh = sharding.make_mesh(num_devices)
+    return jax.device_put(content, state_shardings(mesh, content))
+
+
+@pytest.fixture(scope="module")
+def saved(content, tmp_path_factory) -> dict[int, Path]:
+    """Returns folders with `content` as step 3, by the number of devices that saved it."""
+    folders = {}
+    for num_devices in DEVICES:
+        folders[num_devices] = tmp_path_factory.mktemp(f"saved_on_{num_devices}")
+        with Checkpoints(folders[num_devices]) as checkpoints:
+            checkpoints.save(on_devices(content, num_devices), STEP)
+    return folders
+
+
+def contents_of(folder: Path) -> dict[str, bytes | None]:
+    """Returns every file and folder below, and what the files hold."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def assert_equal(one, other):
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    for path, (left, right) in zip(
+        [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(one)],
+        zip(jax.tree.leaves(one), jax.tree.leaves(other)),
+        strict=True,
+    ):
+        assert left.dtype == right.dtype, path
+        np.testing.assert_array_equal(np.asarray(left), np.asarray(right), err_msg=path)
+
+
+@pytest.mark.parametrize("devices_before", DEVICES)
+@pytest.mark.parametrize("devices_after", DEVICES)
+def test_restores_exactly_on_other_devices(setup, content, saved, devices_before: int, devices_after: int):
+    mesh = sharding.make_mesh(devices_after)
+    with Checkpoints(saved[devices_before], read_only=True) as checkpoints:
+        assert checkpoints.steps() == [STEP]
+        state = checkpoints.restore([setup], mesh, STEP)
+    assert_equal(state, content)
+    assert jax.tree.map(lambda x: x.sharding, state) == state_shardings(mesh, state)
+
+
+def test_parameters_alone_are_those_of_the_run(setup, content, saved):
+    with Checkpoints(saved[8], read_only=True) as checkpoints:
+        params = checkpoints.restore_params(setup.game, setup.network, STEP)
+    assert_equal(params, content.train.params)
+
+
+def test_a_saved_state_may_be_donated_at_once(setup, content, tmp_path):
+    state = on_devices(content, 8)
+    overwrite = jax.jit(lambda x: jax.tree.map(jnp.zeros_like, x), donate_argnums=0, keep_unused=True)
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(state, STEP)
+        overwrite(state)
+        checkpoints.wait()
+        assert_equal(checkpoints.restore([setup], sharding.make_mesh(8), STEP), content)
+
+
+def test_keeps_the_latest_three_and_every_fourth(content, tmp_path):
+    state = on_devices(content, 1)
+    with Checkpoints(tmp_path, keep=3, keep_every=4) as checkpoints:
+        for step in range(1, 11):
+            checkpoints.save(state, step)
+        checkpoints.wait()
+        assert checkpoints.steps() == [4, 8, 9, 10]
+    with Checkpoints(tmp_path, read_only=True) as checkpoints:
+        assert checkpoints.steps() == [4, 8, 9, 10]
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"4", "8", "9", "10"}
+
+
+def test_what_is_not_complete_is_not_a_step(setup, content, saved, tmp_path):
+    """Leftovers of a killed save, and strangers, are no checkpoints and are left alone by a reader."""
+    folder = tmp_path / "checkpoints"
+    shutil.copytree(saved[8] / "checkpoints", folder)
+    shutil.copytree(folder / str(STEP), folder / "4.orbax-checkpoint-tmp-1700000000")
+    shutil.rmtree(folder / "4.orbax-checkpoint-tmp-1700000000" / "run")
+    (folder / "5.orbax-checkpoint-tmp").mkdir()
+    (folder / "notes.txt").write_text("mine")
+    before = contents_of(tmp_path)
+    with Checkpoints(tmp_path, read_only=True) as checkpoints:
+        assert checkpoints.steps() == [STEP]
+        assert_equal(checkpoints.restore([setup], sharding.make_mesh(8), STEP), content)
+    assert contents_of(tmp_path) == before
+
+
+def test_reading_where_nothing_was_saved_makes_no_folder(tmp_path):
+    with Checkpoints(tmp_path / "run", read_only=True) as checkpoints:
+        assert checkpoints.steps() == []
+    assert not (tmp_path / "run").exists()
+
+
+FILES = ("manifest.json", "run/_METADATA", "run/manifest.ocdbt", "run/d/*", "run/ocdbt.process_0/d/*", "params/d/*")
+HOWS = ("gone", "cut", "emptied", "flipped", "noise")
+
+
+def damage(step: Path, pattern: str, how: str) -> None:
+    """Damages the largest file of a pattern."""
+    path = max(step.glob(pattern), key=lambda path: path.stat().st_size)
+    data = bytearray(path.read_bytes())
+    if how == "gone":
+        path.unlink()
+        return
+    if how == "flipped":
+        data[len(data) // 2] ^= 16
+    elif how == "noise":
+        data = bytearray(np.random.default_rng(0).bytes(len(data)))
+    path.write_bytes(data[: {"cut": len(data) // 2, "emptied": 0}.get(how, len(data))])
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("pattern", FILES)
+def test_damage_is_found_and_changes_nothing(setup, saved, tmp_path, pattern: str, how: str):
+    shutil.copytree(saved[8] / "checkpoints", tmp_path / "checkpoints")
+    step = tmp_path / "checkpoints" / str(STEP)
+    damage(step, pattern, how)
+    before = contents_of(tmp_path)
+    with Checkpoints(tmp_path, read_only=True) as checkpoints:
+        assert checkpoints.steps() == [STEP]
+        assert checkpoints.find_damage(STEP)
+        reads = {
+            "run": lambda: checkpoints.restore([setup], sharding.make_mesh(8), STEP),
+            "params": lambda: checkpoints.restore_params(setup.game, setup.network, STEP),
+        }
+        for item, read in reads.items():
+            if pattern == "manifest.json" and how == "flipped":
+                continue  # the hash of one file, in one of the two
+            if pattern.split("/")[0] in (item, "manifest.json"):
+                with pytest.raises(UserError) as refusal:
+                    read()
+                assert f"checkpoint {step} is damaged: " in str(refusal.value)
+                assert "\n" not in str(refusal.value)
+            else:
+                read()  # whole
+    assert contents_of(tmp_path) == before
+
+
+def test_whole_checkpoints_are_whole(saved):
+    for folder in saved.values():
+        with Checkpoints(folder, read_only=True) as checkpoints:
+            assert checkpoints.find_damage(STEP) is None
+
+
+def test_a_file_that_nobody_wrote_is_damage(saved, tmp_path):
+    shutil.copytree(saved[8] / "checkpoints", tmp_path / "checkpoints")
+    (tmp_path / "checkpoints" / str(STEP) / "run" / "d" / "more").write_bytes(b"1")
+    with Checkpoints(tmp_path, read_only=True) as checkpoints:
+        assert checkpoints.find_damage(STEP) == "run/d/more was not there when it was written"
+
+
+def test_damaged_ones_are_set_aside_one_beside_the_other(content, tmp_path):
+    for number in range(2):
+        with Checkpoints(tmp_path) as checkpoints:
+            checkpoints.save(on_devices(content, 1), STEP)
+            checkpoints.wait()
+            before = contents_of(tmp_path / "checkpoints" / str(STEP))
+            place = set_aside(tmp_path, STEP)
+            assert place == tmp_path / "checkpoints" / "damaged" / ("3", "3.1")[number]
+            assert contents_of(place) == before
+            assert checkpoints.steps() == []
+
+
+def test_a_step_is_replaced(setup, content, tmp_path):
+    other = content.replace(iteration=np.int32(77))
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(on_devices(content, 1), STEP)
+        checkpoints.wait()
+        checkpoints.replace(on_devices(other, 1), STEP)
+        assert_equal(checkpoints.restore([setup], sharding.make_mesh(1), STEP), other)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [str(STEP)]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_is_not_saved(content, tmp_path, bad: float):
+    leaves, structure = jax.tree.flatten(content.train.params)
+    leaves[-1] = leaves[-1].copy()
+    leaves[-1].flat[0] = bad
+    broken = content.replace(train=content.train.replace(params=jax.tree.unflatten(structure, leaves)))
+    with Checkpoints(tmp_path) as checkpoints:
+        with pytest.raises(FloatingPointError, match="after iteration 3"):
+            checkpoints.save(on_devices(broken, 8), STEP)
+        assert checkpoints.steps() == []
+
+
+def test_another_networks_checkpoint_is_refused(saved):
+    config = tiny_config()
+    config.network.width = 12
+    (other,) = make_setups(config)
+    with Checkpoints(saved[8], read_only=True) as checkpoints:
+        with pytest.raises(UserError, match="cannot be read"):
+            checkpoints.restore([other], sharding.make_mesh(8), STEP)
+        with pytest.raises(UserError, match="cannot be read"):
+            checkpoints.restore_params(other.game, other.network, STEP)

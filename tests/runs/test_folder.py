@@ -1,0 +1,104 @@
+"""A folder holds one run: the same config goes on in it, another is refused with the field that differs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from alphagat.config import Config, EvaluationConfig, NetworkConfig
+from alphagat.errors import UserError
+from alphagat.runs.folder import open_run_folder, read_config
+
+
+@pytest.fixture
+def config() -> Config:
+    return Config(boards=("hex:3",), network=NetworkConfig(width=16))
+
+
+def test_new_folder_gets_both_files(tmp_path: Path, config: Config):
+    folder = open_run_folder(tmp_path / "runs" / "a", config)
+    assert read_config(folder) == config
+    (start,) = json.loads((folder / "env.json").read_text())
+    assert start["devices"] == ["cpu"] * 8
+    assert {"jax", "jaxlib", "flax", "optax", "mctx", "numpy"} <= start["packages"].keys()
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "env.json"]
+
+
+def test_resume_keeps_earlier_starts_and_takes_what_may_change(tmp_path: Path, config: Config):
+    open_run_folder(tmp_path, config)
+    config.num_iterations = 500
+    config.mesh.data = 4
+    config.evaluation = EvaluationConfig(every=5, opponents=("random",))
+    config.checkpoint.keep = 9
+    open_run_folder(tmp_path, config)
+    assert read_config(tmp_path) == config
+    assert len(json.loads((tmp_path / "env.json").read_text())) == 2
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value", "message"),
+    [
+        (None, "boards", ("hex:4",), "config.boards=('hex:4',), but the run in {} has ('hex:3',)"),
+        (None, "seed", 1, "config.seed=1, but the run in {} has 0"),
+        ("network", "width", 32, "config.network.width=32, but the run in {} has 16"),
+        ("search", "num_simulations", 64, "config.search.num_simulations=64, but the run in {} has 32"),
+        ("selfplay", "num_groups", 16, "config.selfplay.num_groups=16, but the run in {} has 8"),
+        ("learner", "learning_rate", 0.1, "config.learner.learning_rate=0.1, but the run in {} has 0.005"),
+    ],
+)
+def test_another_run_is_refused_and_left_alone(tmp_path: Path, config: Config, section, name, value, message):
+    open_run_folder(tmp_path, config)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    setattr(getattr(config, section) if section else config, name, value)
+    with pytest.raises(UserError) as refusal:
+        open_run_folder(tmp_path, config)
+    assert message.format(tmp_path) in str(refusal.value)
+    assert "another --workdir" in str(refusal.value)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path, config: Config):
+    (tmp_path / "thesis.tex").write_text("words")
+    with pytest.raises(UserError, match="name an empty or new folder"):
+        open_run_folder(tmp_path, config)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_an_empty_folder_is_taken(tmp_path: Path, config: Config):
+    open_run_folder(tmp_path, config)
+    assert read_config(tmp_path) == config
+
+
+def test_a_file_is_refused(tmp_path: Path, config: Config):
+    (tmp_path / "w").write_text("")
+    with pytest.raises(UserError, match="is a file"):
+        open_run_folder(tmp_path / "w", config)
+    with pytest.raises(UserError, match="cannot be written"):
+        open_run_folder(tmp_path / "w" / "below", config)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "cannot be read"),
+        ('{"bord": "hex:5"}', "config.bord is not a field"),
+        ('{"seed": -1}', "config.seed=-1"),
+    ],
+)
+def test_a_broken_config_file_is_refused_and_kept(tmp_path: Path, config: Config, text: str, message: str):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(UserError, match=message):
+        open_run_folder(tmp_path, config)
+    assert (tmp_path / "config.json").read_text() == text
+
+
+def test_reading_where_no_run_is(tmp_path: Path):
+    with pytest.raises(UserError, match="holds no run"):
+        read_config(tmp_path)
+
+
+def test_a_broken_environment_file_does_not_stop_a_run(tmp_path: Path, config: Config):
+    open_run_folder(tmp_path, config)
+    (tmp_path / "env.json").write_text("[{")
+    open_run_folder(tmp_path, config)
+    assert len(json.loads((tmp_path / "env.json").read_text())) == 1

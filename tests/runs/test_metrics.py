@@ -1,0 +1,92 @@
+"""One line per iteration, also after a crash and a resume, in the JSON file and for TensorBoard."""
+
+import json
+import struct
+from pathlib import Path
+
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+from alphagat.runs import metrics
+from alphagat.runs.metrics import METRICS_FILE, TENSORBOARD_FOLDER, MetricsWriter, read_metrics
+
+
+def events(folder: Path) -> list[Event]:
+    """Reads TensorBoard's records: length, checksum, event, checksum."""
+    found = []
+    for file in sorted((folder / TENSORBOARD_FOLDER).iterdir()):
+        data, at = file.read_bytes(), 0
+        while at < len(data):
+            (length,) = struct.unpack_from("<Q", data, at)
+            found.append(Event.FromString(data[at + 12 : at + 12 + length]))
+            at += 16 + length
+    return found
+
+
+def scalars(folder: Path) -> list[tuple[int, str, float]]:
+    return [(event.step, value.tag, value.simple_value) for event in events(folder) for value in event.summary.value]
+
+
+def write(folder: Path, first: int, last: int, **options: int) -> None:
+    with MetricsWriter(folder, **options) as writer:
+        for iteration in range(first, last + 1):
+            writer.write(iteration, {"iteration": iteration, "train/policy_loss": 1 / iteration})
+
+
+def test_both_files_hold_every_iteration(tmp_path: Path):
+    write(tmp_path, 1, 4)
+    assert read_metrics(tmp_path) == [{"iteration": i, "train/policy_loss": 1 / i} for i in (1, 2, 3, 4)]
+    assert [(step, tag) for step, tag, _ in scalars(tmp_path)] == [(i, "train/policy_loss") for i in (1, 2, 3, 4)]
+    assert scalars(tmp_path)[3][2] == 0.25
+
+
+def test_a_line_is_on_disk_when_write_returns(tmp_path: Path):
+    with MetricsWriter(tmp_path) as writer:
+        writer.write(1, {"frames": 64})
+        assert read_metrics(tmp_path) == [{"iteration": 1, "frames": 64.0}]
+
+
+def test_resume_drops_what_came_after_the_checkpoint(tmp_path: Path):
+    write(tmp_path, 1, 5)
+    with (tmp_path / METRICS_FILE).open("a") as stream:
+        stream.write('{"iteration": 6, "train/pol')  # the process was killed here
+    write(tmp_path, 4, 6, restored_iteration=3)
+    assert [line["iteration"] for line in read_metrics(tmp_path)] == [1, 2, 3, 4, 5, 6]
+    assert all(json.loads(line) for line in (tmp_path / METRICS_FILE).read_text().splitlines())
+    starts = [event.step for event in events(tmp_path) if event.session_log.status == SessionLog.START]
+    assert starts == [1, 4]
+    assert len(list((tmp_path / TENSORBOARD_FOLDER).iterdir())) == 2
+
+
+def test_a_fresh_start_in_an_old_folder_drops_everything(tmp_path: Path):
+    write(tmp_path, 1, 2)
+    write(tmp_path, 1, 1)
+    assert [line["iteration"] for line in read_metrics(tmp_path)] == [1]
+
+
+def test_truncation_is_atomic(tmp_path: Path, monkeypatch):
+    """A crash while the new file is written leaves the old one."""
+    write(tmp_path, 1, 5)
+    before = (tmp_path / METRICS_FILE).read_text()
+
+    def crash(self: Path, target: Path) -> None:
+        raise OSError
+
+    monkeypatch.setattr(Path, "replace", crash)
+    try:
+        metrics.truncate_after(tmp_path / METRICS_FILE, 3)
+    except OSError:
+        assert (tmp_path / METRICS_FILE).read_text() == before
+        assert [path.name for path in tmp_path.glob(".*")] == []
+    else:
+        raise AssertionError("the file was not replaced by a rename")
+
+
+def test_values_that_are_not_finite_become_null(tmp_path: Path):
+    with MetricsWriter(tmp_path) as writer:
+        writer.write(1, {"a": float("nan"), "b": float("inf"), "c": 1})
+    assert read_metrics(tmp_path) == [{"iteration": 1, "a": None, "b": None, "c": 1.0}]
+    assert scalars(tmp_path) == [(1, "c", 1.0)]
+
+
+def test_reading_a_folder_without_metrics(tmp_path: Path):
+    assert read_metrics(tmp_path) == []

@@ -1,0 +1,95 @@
+"""Who is who among several processes: flags, environments, and addresses where nobody answers."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.runtime import distributed
+
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "2"}
+KUBERNETES = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JOB_COMPLETION_INDEX": "3"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "method"),
+    [
+        ({}, None),
+        (SLURM, "slurm"),
+        (SLURM | {"SLURM_NTASKS": "1"}, None),
+        ({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"}, None),  # the batch script, and no step of it
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, "ompi"),
+        ({"OMPI_COMM_WORLD_SIZE": "1"}, None),
+    ],
+)
+def test_detects_what_has_started_several_processes(environment, method):
+    assert distributed.detect(environment) == method
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_kubernetes_needs_its_package(monkeypatch, installed):
+    monkeypatch.setattr(distributed.importlib.util, "find_spec", lambda name: name if installed else None)
+    assert distributed.detect(KUBERNETES) == ("k8s" if installed else None)
+
+
+def test_flags_name_a_cluster():
+    assert distributed._named(2, 1, "host:1234", {}) == distributed.Cluster(2, 1, "host:1234")
+    assert distributed._named(4, None, "host:1234", KUBERNETES) == distributed.Cluster(4, 3, "host:1234")
+    assert distributed._named(None, None, None, SLURM) is None
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rank", "coordinator", "message"),
+    [
+        (2, 0, None, "--coordinator missing; several processes need all of --nodes, --node_rank, --coordinator"),
+        (None, 0, None, "--nodes and --coordinator missing"),
+        (0, 0, "a:1", "--nodes 0: take at least 1"),
+        (2, 2, "a:1", "--node_rank 2: take 0 to 1, since --nodes is 2"),
+        (2, -1, "a:1", "--node_rank -1: take 0 to 1"),
+        (2, 1, "a", "--coordinator a: write HOST:PORT"),
+        (2, 1, "a:0", "--coordinator a:0: write HOST:PORT"),
+        (2, 1, "a:99999", "--coordinator a:99999: write HOST:PORT"),
+        (2, 1, ":12", "--coordinator :12: write HOST:PORT"),
+    ],
+)
+def test_wrong_flags_are_refused(nodes, rank, coordinator, message):
+    with pytest.raises(UserError) as refusal:
+        distributed.connect(nodes, rank, coordinator)
+    assert message in str(refusal.value)
+
+
+def test_a_coordinator_that_does_not_answer_is_an_error_in_time():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(UserError, match=f"--coordinator {address}: nobody answers there after 1 s"):
+            distributed.connect(2, 1, address, seconds=1)
+
+
+def test_the_first_process_does_not_wait_for_ever():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = f"from alphagat import distributed; distributed.connect(2, 0, {address!r}, seconds=2)"
+    ended = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    error = f"error: --coordinator {address}: not all processes came within 2 s; start the others, too"
+    assert ended.stderr.splitlines()[-1] == error
+
+
+def test_a_port_that_is_taken_is_an_error(capsys):
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(UserError, match=f"--coordinator {address}: the port is taken"):
+            distributed.connect(2, 0, address, seconds=1)
+    assert f"waiting at {address} for 1 other process(es)" in capsys.readouterr().err
+
+
+def test_alone_there_is_nothing_to_join(monkeypatch):
+    monkeypatch.setattr(distributed.os, "environ", {})
+    distributed.connect(None, None, None)
+    assert distributed.num_processes() == 1

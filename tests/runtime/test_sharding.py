@@ -1,0 +1,46 @@
+"""The mesh: as many devices as asked, and one line where there are fewer."""
+
+import jax
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.runtime import sharding
+
+
+@pytest.mark.parametrize(("asked", "found"), [(0, 8), (1, 1), (3, 3), (8, 8)])
+def test_mesh_has_the_devices_asked_for(asked: int, found: int):
+    mesh = sharding.make_mesh(asked)
+    assert mesh.size == found
+    assert dict(mesh.shape) == {"data": found, "stage": 1, "model": 1}
+    assert list(mesh.devices.flat) == jax.devices()[:found]
+
+
+def test_more_devices_than_there_are():
+    with pytest.raises(UserError, match=r"^config\.mesh\.data=9, but there are 8 cpu device\(s\): set config"):
+        sharding.make_mesh(9)
+
+
+def test_devices_are_shared_with_the_model_axis():
+    assert dict(sharding.make_mesh(0, 2).shape) == {"data": 4, "stage": 1, "model": 2}
+    assert dict(sharding.make_mesh(2, 4).shape) == {"data": 2, "stage": 1, "model": 4}
+    assert [device.id for device in sharding.make_mesh(2, 2).devices[0, 0]] == [0, 1]
+    assert dict(sharding.make_mesh(0, 2, 2).shape) == {"data": 2, "stage": 2, "model": 2}
+    with pytest.raises(UserError, match=r"config\.mesh\.data=3 times config\.mesh\.model=4, but there are 8 cpu"):
+        sharding.make_mesh(3, 4)
+    with pytest.raises(UserError, match=r"config\.mesh\.model=3 does not divide the 8 cpu"):
+        sharding.make_mesh(0, 3)
+    with pytest.raises(UserError, match=r"config\.mesh\.stage=2 times config\.mesh\.model=8, but there are 8 cpu"):
+        sharding.make_mesh(0, 8, 2)
+
+
+def test_devices_that_are_in_use_stay_as_they_are():
+    jax.devices()
+    sharding.configure_cpu_devices(3)
+    assert len(jax.devices()) == 8
+
+
+def test_shardings():
+    mesh = sharding.make_mesh(4)
+    numbers = jax.numpy.arange(8)
+    assert [len(x.data) for x in jax.device_put(numbers, sharding.sharded(mesh)).addressable_shards] == [2] * 4
+    assert [len(x.data) for x in jax.device_put(numbers, sharding.replicated(mesh)).addressable_shards] == [8] * 4

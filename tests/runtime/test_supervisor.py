@@ -1,0 +1,118 @@
+"""Processes that die, hang or end, as small programs that stand for a run."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.runtime import supervisor
+from alphagat.runtime.supervisor import Limits, supervise
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Returns a function that makes a module of a few lines; it has `rank`, `start` (its number) and `progress()`."""
+
+    def make(lines: str) -> list[str]:
+        head = f"""
+            import os, pathlib, sys, time
+            folder = pathlib.Path({str(tmp_path)!r})
+            rank = int(sys.argv[sys.argv.index("--node_rank") + 1])
+            starts = folder / f"starts_{{rank}}"
+            start = len(starts.read_text()) if starts.exists() else 0
+            starts.write_text("x" * (start + 1))
+            def progress():
+                with (folder / "progress").open("a") as stream:
+                    stream.write("x")
+        """
+        (tmp_path / "stand_in.py").write_text(textwrap.dedent(head) + textwrap.dedent(lines))
+        return ["stand_in"]
+
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 0.01)
+    return make
+
+
+def run(command, folder, *, restarts=2, hang_seconds=60.0, processes=2):
+    said: list[str] = []
+    limits = Limits(restarts=restarts, hang_seconds=hang_seconds)
+    return lambda: (supervise(command, processes, 0, folder / "progress", limits, said.append), said)
+
+
+def starts(folder: Path) -> int:
+    """Returns how often all were started: one that is ended at once, with another, may not have noted it."""
+    return max(len(file.read_text()) for file in folder.glob("starts_*"))
+
+
+def test_all_start_together_and_end(program, tmp_path):
+    command = program("(folder / f'args_{rank}').write_text(' '.join(sys.argv[1:]))")
+    assert run(command, tmp_path, processes=3)() == (0, [])
+    lines = [(tmp_path / f"args_{rank}").read_text() for rank in range(3)]
+    address = lines[0].split()[-1]
+    assert lines == [f"--nodes 3 --node_rank {rank} --coordinator {address}" for rank in range(3)]
+
+
+def test_one_death_restarts_all(program, tmp_path):
+    """The other would wait for a minute."""
+    command = program("""
+        if start == 0:
+            os.kill(os.getpid(), 9) if rank == 1 else time.sleep(60)
+    """)
+    status, said = run(command, tmp_path)()
+    assert (status, starts(tmp_path)) == (0, 2)
+    assert said[0] == "process 1 ended with status -9"
+
+
+def test_gives_up_after_deaths_without_progress(program, tmp_path):
+    with pytest.raises(UserError, match="ended 3 times without progress, last with status 7"):
+        run(program("sys.exit(7)"), tmp_path, processes=1)()
+    assert starts(tmp_path) == 3
+
+
+def test_progress_counts_anew(program, tmp_path):
+    status, _ = run(program("progress(); sys.exit(7 if start < 6 else 0)"), tmp_path, processes=1, restarts=1)()
+    assert (status, starts(tmp_path)) == (0, 7)
+
+
+def test_a_hang_is_ended(program, tmp_path):
+    status, said = run(program("progress(); time.sleep(0 if start else 60)"), tmp_path, hang_seconds=1.0)()
+    assert (status, starts(tmp_path)) == (0, 2)
+    assert said[0] == "no progress for 1 s"
+
+
+@pytest.mark.parametrize("status", [2, 75])
+def test_what_would_come_again_is_not_started_again(program, tmp_path, status):
+    assert run(program(f"sys.exit({status})"), tmp_path)()[0] == status
+    assert starts(tmp_path) == 1
+
+
+def test_sigterm_reaches_all_and_they_may_save(program, tmp_path):
+    command = program("""
+        import signal
+        def save(*_):
+            (folder / f"saved_{rank}").touch()
+            sys.exit(75)
+        signal.signal(signal.SIGTERM, save)
+        (folder / f"ready_{rank}").touch()
+        time.sleep(60)
+    """)
+    code = (
+        "import pathlib; from alphagat.supervisor import *; "
+        f"sys.exit(supervise({command!r}, 2, 0, pathlib.Path('none'), Limits(restarts=0, hang_seconds=60), print))"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment) as process:
+        while len(list(tmp_path.glob("ready_*"))) < 2:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 75
+    assert len(list(tmp_path.glob("saved_*"))) == 2

@@ -1,0 +1,33 @@
+"""Flags by name, and a place for compiled programs, before JAX is loaded."""
+
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.runtime import xla
+
+
+def test_flags_are_added(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_mine=1")
+    xla.use_flags("deterministic")
+    assert xla.os.environ["XLA_FLAGS"] == "--xla_mine=1 --xla_gpu_deterministic_ops=true"
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(UserError, match="--xla fast: choose one of default, deterministic"):
+        xla.use_flags("fast")
+
+
+def test_the_cache_is_of_one_processor_and_may_be_elsewhere(monkeypatch, tmp_path):
+    monkeypatch.delenv(xla.CACHE_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folders = []
+    for processor in ("one", "another", "one"):
+        monkeypatch.delenv(xla.CACHE_VARIABLE, raising=False)
+        monkeypatch.setattr(xla, "_describe_processor", lambda processor=processor: processor)
+        xla.use_cache()
+        folders.append(xla.os.environ[xla.CACHE_VARIABLE])
+    assert folders[0] == folders[2] != folders[1]
+    assert all(folder.startswith(str(tmp_path / "alphagat")) for folder in folders)
+    monkeypatch.setenv(xla.CACHE_VARIABLE, "elsewhere")
+    xla.use_cache()
+    assert xla.os.environ[xla.CACHE_VARIABLE] == "elsewhere"

@@ -1,0 +1,177 @@
+"""What files and runs teach is what the rules, an exact table and the replay say."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.evaluation.game_files import GameRecord, to_text
+from alphagat.evaluation.openings import take
+from alphagat.games import make_game
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import open_run_folder
+from alphagat.runtime import sharding
+from alphagat.training.pretraining.game_sources import positions_of, read_sources
+from alphagat.training.state import init_state
+from tests.evaluation.perfect_games import BOARD, perfect_games, rows_of, solved
+from tests.training.tiny import save_tiny_run, tiny_config, tiny_setup
+
+GAME = make_game(BOARD)
+WON = GameRecord(BOARD, ("A", "B"), ("a1", "b1", "a2", "b2", "a3"), (0, 1, 0, 1, 0), 1)
+
+
+def write(path, *records: GameRecord) -> str:
+    path.write_text("".join(to_text(record) for record in records))
+    return str(path)
+
+
+def read(*names: str, games=(GAME,), discount=1.0):
+    return list(read_sources(names, games, discount))
+
+
+def test_targets_of_perfect_games_are_the_exact_ones(tmp_path):
+    """From the fourth ply on, where both play perfectly; values as the player to move sees them."""
+    (source,) = read(write(tmp_path / "games.sgf", *perfect_games(60, random_plies=3)))
+    found = source.positions
+    ply = (found.state.board > 0).sum(axis=1)
+    perfect = ply >= 3
+    positions, rows = solved()[0], rows_of(found.state)
+    np.testing.assert_array_equal(found.value_target[perfect], positions.values[rows][perfect])
+    best = positions.action_values[rows, found.policy] == positions.values[rows]
+    assert best[perfect].all()
+    assert not best.all()
+    for player in (0, 1):
+        assert {-1.0, 1.0} <= set(found.value_target[perfect & (ply % 2 == player)].tolist())
+    assert (found.value_known == 1).all()
+    assert source.lines == [f"{tmp_path / 'games.sgf'}: 60 games of tic_tac_toe, {found.size} positions"]
+
+
+def test_a_result_counts_less_the_further_it_is(tmp_path):
+    file = write(
+        tmp_path / "games.sgf", WON, dataclasses.replace(WON, outcome=-1, moves=WON.moves[:3], players=(0, 1, 0))
+    )
+    (source,) = read(file, discount=0.5)
+    found = source.positions
+    assert found.value_target[found.game == 0].tolist() == [1 / 16, -1 / 8, 1 / 4, -1 / 2, 1]
+    assert found.value_target[found.game == 1].tolist() == [-1 / 4, 1 / 2, -1]
+
+
+@pytest.mark.parametrize(
+    ("record", "known", "targets"),
+    [
+        (WON, 1, [1, -1, 1, -1, 1]),
+        (dataclasses.replace(WON, outcome=None), 1, [1, -1, 1, -1, 1]),  # the rules know
+        (dataclasses.replace(WON, outcome=None, moves=WON.moves[:2], players=(0, 1)), 0, [0, 0]),
+        (
+            dataclasses.replace(WON, outcome=-1, moves=WON.moves[:3], players=(0, 1, 0), forfeit="resigned"),
+            1,
+            [-1, 1, -1],
+        ),
+        (dataclasses.replace(WON, outcome=-1, moves=WON.moves[:3], players=(0, 1, 0), forfeit="timed out"), 0, [0] * 3),
+    ],
+    ids=["won", "no result, but over", "no result", "resigned", "timed out"],
+)
+def test_results_count_where_they_say_something_of_the_positions(tmp_path, record, known, targets):
+    (source,) = read(write(tmp_path / "games.sgf", record))
+    assert source.positions.value_target.tolist() == targets
+    assert source.positions.value_known.tolist() == [known] * len(targets)
+    assert source.positions.policy_weight.tolist() == [1] * len(targets)
+    assert any("teach the policy only" in line for line in source.lines) == (not known)
+
+
+def test_a_result_against_the_rules_is_told(tmp_path):
+    (source,) = read(write(tmp_path / "games.sgf", dataclasses.replace(WON, outcome=-1), WON))
+    assert "1 of them end otherwise by our rules" in source.lines[-1]
+    assert source.positions.value_target[:2].tolist() == [-1, 1]  # of the first game, and of the second
+
+
+def test_folders_and_boards(tmp_path):
+    (tmp_path / "more").mkdir()
+    names = [write(tmp_path / "b.sgf", WON), write(tmp_path / "more" / "a.SGF", WON, WON)]
+    hexes = write(tmp_path / "a.sgf", GameRecord("hex:3", ("A", "B"), ("a1", "b1"), (0, 1), 1))
+    sources = read(str(tmp_path), games=(GAME, make_game("hex:3")))
+    assert [source.board for source in sources] == ["hex:3", BOARD, BOARD]
+    assert [source.lines[0].split(":")[0] for source in sources] == [hexes, *names]
+
+
+MISTAKES = {
+    "nothing": (None, "there is no such file or folder"),
+    "no game": ("hello", "neither PGN nor SGF"),
+    "another board": (
+        to_text(GameRecord("hex:3", ("A", "B"), ("a1",), (0,), 1)),
+        "game 1 is of hex:3, and config.boards",
+    ),
+    "illegal": (
+        to_text(WON) + to_text(dataclasses.replace(WON, moves=("a1", "a1"))),
+        "game 2, move 2: 'a1' is not legal",
+    ),
+    "a diagram": ("(;FF[4]GN[tic_tac_toe]AB[a1];W[a2])", "game 1: it starts from stones that were placed"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistakes_name_the_file_and_the_game(tmp_path, text, expected):
+    file = tmp_path / "games.sgf"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(UserError) as caught:
+        read(str(file))
+    assert str(caught.value).startswith(f"--games {file}: ")
+    assert expected in str(caught.value)
+
+
+def test_an_empty_folder_is_a_mistake(tmp_path):
+    with pytest.raises(UserError, match="holds no run, and no file"):
+        read(str(tmp_path))
+
+
+def test_games_of_chance_or_for_one_are_not_in_files(tmp_path):
+    with pytest.raises(UserError, match="without chance"):
+        positions_of(make_game("2048"), tmp_path / "x.sgf", {"x": WON}, 1.0)
+
+
+def test_the_replay_of_a_run(tmp_path):
+    """What is valid of it, and which positions may be of one game."""
+    setup = tiny_setup()  # eight groups of two games, blocks of four plies
+    state = init_state([setup], sharding.make_mesh(0))
+    (board,) = state.boards
+    samples = board.replay.samples
+    value = jnp.arange(samples.value_target.size, dtype=jnp.float32).reshape(samples.value_target.shape)
+    policy = jnp.broadcast_to(value[..., None], samples.policy_target.shape)
+    filled = board.replay.replace(
+        samples=samples.replace(value_target=value, policy_target=policy), size=jnp.full(8, 8, jnp.int32)
+    )
+    open_run_folder(tmp_path, tiny_config())
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(state, 2)
+        checkpoints.save(state.replace(boards=(board.replace(replay=filled),)), 3)
+    (source,) = read(str(tmp_path), games=[make_game("hex:2")])
+    found = source.positions
+    expected = np.asarray(value[:, :8]).reshape(-1)
+    np.testing.assert_array_equal(found.value_target, expected)
+    np.testing.assert_array_equal(found.policy, np.repeat(expected[:, None], found.policy.shape[1], axis=1))
+    assert found.game.reshape(8, 8).tolist() == [[2 * group, 2 * group + 1] * 4 for group in range(8)]
+    assert source.lines == [f"{tmp_path}, iteration 3: 64 positions of hex:2 in its replay"]
+    with pytest.raises(UserError, match="replay of hex:2 is empty"):
+        read(str(tmp_path / "checkpoints" / "2"), games=[make_game("hex:2")])
+
+
+def test_runs_that_teach_nothing(tmp_path):
+    save_tiny_run(tmp_path / "other", 1)
+    with pytest.raises(UserError, match="it is of hex:2"):
+        read(str(tmp_path / "other"))
+    config = tiny_config()
+    config.pretrain.games = ("x.sgf",)
+    open_run_folder(tmp_path / "learned", config)
+    with pytest.raises(UserError, match="name its games"):
+        read(str(tmp_path / "learned"), games=[make_game("hex:2")])
+
+
+def test_positions_take_no_part_after_the_end(tmp_path):
+    (source,) = read(write(tmp_path / "games.sgf", WON))
+    assert not source.positions.state.terminated.any()
+    assert take(source.positions.state, 0).board.sum() == 0
+    assert jax.tree.leaves(source.positions)[0].shape[0] == len(WON.moves)

@@ -1,0 +1,52 @@
+"""What is held out is measured as by hand."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.games import make_game
+from alphagat.runtime import sharding
+from alphagat.search import Evaluation
+from alphagat.training.pretraining.holdout import _chunks, describe, make_examination
+from alphagat.training.pretraining.positions import Positions
+from alphagat.training.setup import Setup
+from tests.evaluation.perfect_games import BOARD, solved
+
+GAME = make_game(BOARD)
+
+
+def test_by_hand():
+    """A table that names the first legal action first, twice as likely as each other one."""
+    positions, _ = solved()
+    rows = np.flatnonzero(~positions.states.terminated)[:21]
+    states = Positions(positions.states, *[np.zeros(len(positions.values))] * 5).take(rows).state
+    generator = np.random.default_rng(1)
+    legal = states.legal_action_mask
+    moves = np.array([generator.choice(np.flatnonzero(row)) for row in legal], np.int32)
+    values = generator.choice([-1.0, 0.0, 1.0], len(rows)).astype(np.float32)
+    known = generator.choice([0.0, 1.0], len(rows)).astype(np.float32)
+    weight = generator.choice([0.0, 2.0], len(rows)).astype(np.float32)
+    known[0] = weight[0] = 1  # the last chunk is filled up with the first positions, which count once
+    held_out = Positions(states, moves, weight, values, known, np.zeros(len(rows), np.int32))
+
+    def evaluate(params, states):
+        first = states.legal_action_mask.argmax(-1)
+        logits = jnp.where(jnp.arange(9)[None] == first[:, None], params, 0.0)
+        return Evaluation(logits, jnp.full(len(first), 0.25))
+
+    setup = Setup(None, GAME, None, None, evaluate, None, None)  # type: ignore[arg-type]
+    examine = make_examination(setup, sharding.make_mesh(2))
+    sums = [examine(jnp.float32(np.log(2)), chunk) for chunk in _chunks(held_out, 8)]
+    found = describe({name: float(sum(each[name] for each in sums)) for name in sums[0]})
+    taught, first = weight > 0, legal.argmax(-1)
+    chance = np.where(moves == first, 2, 1) / (legal.sum(-1) + 1)
+    assert found["policy_accuracy"] == pytest.approx((moves == first)[taught].mean())
+    assert found["policy_loss"] == pytest.approx(-np.log(chance[taught]).mean(), rel=1e-5)
+    assert found["value_error"] == pytest.approx(np.square(0.25 - values[known > 0]).mean(), rel=1e-5)
+    assert found["value_sign"] == pytest.approx((values > 0)[(known > 0) & (values != 0)].mean())
+    assert 0 < found["policy_accuracy"] < 1
+
+
+def test_nothing_counted_is_no_number():
+    names = ("positions", "named_first", "cross_entropy", "known", "squared_error", "decided", "agrees")
+    assert all(np.isnan(value) for value in describe(dict.fromkeys(names, 0.0)).values())

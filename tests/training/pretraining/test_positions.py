@@ -1,0 +1,42 @@
+"""Positions of several sources go together, and are split by game."""
+
+import numpy as np
+import pytest
+
+from alphagat.training.pretraining.positions import Positions, digest, join, split
+
+
+def positions(games, policy=None) -> Positions:
+    size = len(games)
+    moves = np.arange(size, dtype=np.int32) % 3 if policy is None else policy
+    ones = np.ones(size, np.float32)
+    return Positions(np.arange(size), moves, ones, ones / 2, ones, np.asarray(games, np.int32))
+
+
+def test_games_of_different_sources_stay_different():
+    joined = join([positions([0, 0, 1]), positions([0, 1])], num_actions=3)
+    assert joined.game.tolist() == [0, 0, 1, 2, 3]
+    assert joined.policy.tolist() == [0, 1, 2, 0, 1]
+
+
+def test_moves_become_policies_beside_policies():
+    policy = np.array([[0.5, 0.5, 0], [0, 0, 1]], np.float32)
+    joined = join([positions([0, 0, 0]), positions([0, 1], policy)], num_actions=3)
+    np.testing.assert_array_equal(joined.policy, np.concatenate([np.eye(3), policy]))
+
+
+@pytest.mark.parametrize(("holdout", "held"), [(0.25, 5), (0.01, 1), (0.99, 19)])
+def test_whole_games_are_held_out(holdout, held):
+    games = np.repeat(np.arange(20), 7)
+    taught, held_out = split(positions(games), holdout, seed=3)
+    assert held_out is not None
+    assert len(set(held_out.game.tolist())) == held
+    assert not set(held_out.game.tolist()) & set(taught.game.tolist())
+    assert sorted([*taught.state, *held_out.state]) == [*range(140)]
+    again, other = split(positions(games), holdout, seed=3), split(positions(games), holdout, seed=4)
+    assert digest(again.taught) == digest(taught) != digest(other.taught)
+
+
+def test_nothing_is_held_out_of_one_game_or_where_none_is_asked_for():
+    assert split(positions([0, 0, 0]), 0.5, seed=0).held_out is None
+    assert split(positions([0, 1, 2]), 0.0, seed=0).held_out is None

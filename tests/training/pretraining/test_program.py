@@ -1,0 +1,197 @@
+"""A run on recorded games: the learner of self-play, exact resumes, and a network that everything else can use."""
+
+import dataclasses
+import functools
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import alphagat
+from alphagat.config import Config
+from alphagat.errors import UserError
+from alphagat.evaluation.game_files import to_text
+from alphagat.games.states import first_state
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import check_run_folder
+from alphagat.runs.metrics import read_metrics
+from alphagat.runtime import sharding
+from alphagat.training.iteration import gradients_of, make_find_gradients
+from alphagat.training.loop import train
+from alphagat.training.pretraining.positions import Positions
+from alphagat.training.pretraining.program import make_pretrain_program, policy_targets, recorded_batch
+from alphagat.training.resume import find_start
+from alphagat.training.setup import make_setups
+from alphagat.training.state import init_state
+from tests.evaluation.perfect_games import BOARD, perfect_games
+from tests.training.tiny import tiny_config
+
+TIMES = ("hours", "pretrain/positions_per_s")
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory) -> Config:
+    """Returns six iterations of eight updates on games of perfect play, with an evaluation after each second one."""
+    file = tmp_path_factory.mktemp("games") / "games.sgf"
+    file.write_text("".join(to_text(record) for record in perfect_games(80, random_plies=1)))
+    config = tiny_config()
+    config.boards, config.num_iterations = (BOARD,), 6
+    config.pretrain.games, config.pretrain.holdout = (str(file),), 0.25
+    config.network.width = 16
+    config.learner.batch_size, config.learner.sample_reuse, config.learner.learning_rate = 64, 8.0, 0.02
+    config.learner.warmup_steps = 4
+    config.evaluation.every, config.evaluation.opponents = 2, ("random",)
+    return config
+
+
+@pytest.fixture(scope="module")
+def finished(config, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    train(config, folder)
+    return folder
+
+
+def without_times(folder) -> list[dict]:
+    return [{name: value for name, value in line.items() if name not in TIMES} for line in read_metrics(folder)]
+
+
+def test_it_learns_what_it_is_shown(finished):
+    lines = read_metrics(finished)
+    assert [line["iteration"] for line in lines] == [*range(1, 7)]
+    assert [("holdout/policy_accuracy" in line, "eval/elo" in line) for line in lines] == [
+        (False,) * 2,
+        (True,) * 2,
+    ] * 3
+    first, last = lines[1], lines[-1]
+    assert last["holdout/policy_accuracy"] > first["holdout/policy_accuracy"]
+    assert last["holdout/policy_loss"] < first["holdout/policy_loss"]
+    assert last["train/policy_loss"] < lines[0]["train/policy_loss"]
+    assert last["pretrain/epochs"] == pytest.approx(2 * lines[2]["pretrain/epochs"])
+    assert all(line["train/skipped"] == 0 for line in lines)
+
+
+def test_what_resumes_is_bit_identical(config, finished, tmp_path, monkeypatch, capsys):
+    class Stopped(BaseException):
+        """Stands for whatever ends a process."""
+
+    save = Checkpoints.save
+
+    def stop(self, state, step):
+        if step == 4:  # after its evaluation, before it is saved
+            raise Stopped
+        save(self, state, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", stop)
+        with pytest.raises(Stopped):
+            train(config, tmp_path / "run")
+    train(config, tmp_path / "run")
+    assert "resumed after iteration 3" in capsys.readouterr().out
+    states = []
+    for folder in (finished, tmp_path / "run"):
+        with Checkpoints(folder, read_only=True) as checkpoints:
+            states.append(checkpoints.read(make_setups(config), 6))
+    for one, other in zip(*map(jax.tree.leaves, states), strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+    assert without_times(finished) == without_times(tmp_path / "run")
+
+
+def test_its_network_plays_and_starts_other_runs(config, finished):
+    agent = alphagat.load(finished)
+    assert (agent.iteration, agent.game.name) == (6, BOARD)
+    selfplay = dataclasses.replace(config, pretrain=type(config.pretrain)(), init_from=str(finished), num_iterations=40)
+    setups = make_setups(selfplay)
+    start = find_start(setups, sharding.make_mesh(1), finished.parent / "nothing")
+    for one, other in zip(jax.tree.leaves(start.state.train.params), jax.tree.leaves(agent.params), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(UserError, match=r"learns from recorded games; resume it by python -m alphagat\.pretrain"):
+        check_run_folder(finished, selfplay)
+
+
+def test_other_games_are_not_learned_from_in_the_same_folder(config, finished):
+    file = Path(*config.pretrain.games)
+    text = file.read_text()
+    try:
+        file.write_text("".join(to_text(record) for record in perfect_games(80, random_plies=1, seed=1)))
+        with pytest.raises(UserError, match=r"not those that the run in .* began with"):
+            train(config, finished)
+    finally:
+        file.write_text(text)
+
+
+def test_gradients_are_those_of_self_play():
+    """Of the same positions, in the same symmetries."""
+    (setup,) = make_setups(tiny_config())
+    mesh, plan = sharding.make_mesh(2), setup.plan
+    state = init_state([setup], mesh)
+    (board,) = state.boards
+    generator = np.random.default_rng(0)
+    size, num_actions = (plan.num_groups, plan.group_capacity), setup.game.num_actions
+    moves = generator.integers(0, num_actions, size).astype(np.int32)
+    samples = board.replay.samples.replace(
+        policy_target=jax.nn.one_hot(moves, num_actions),
+        policy_weight=jnp.ones(size),
+        value_target=jnp.asarray(generator.uniform(-1, 1, size), jnp.float32),
+    )
+    board = board.replace(replay=board.replay.replace(samples=samples, size=jnp.full(plan.num_groups, size[1])))
+    keys = jax.random.split(jax.random.key(4), plan.num_groups)
+    both = jax.vmap(jax.random.split)(keys)
+    rows = jax.vmap(lambda key: jax.random.randint(key, (plan.group_batch_size,), 0, size[1]))(both[:, 0])
+    groups = np.arange(plan.num_groups)[:, None]
+    drawn = jax.tree.map(lambda x: x[groups, rows], samples)
+    shape = (plan.num_groups, plan.group_batch_size)
+    positions = Positions(
+        drawn.state,
+        moves[groups, rows],
+        drawn.policy_weight,
+        drawn.value_target,
+        np.ones(shape, np.float32),
+        groups + 0 * rows,
+    )
+    scale, specs = jnp.float32(1), (sharding.SHARDED, sharding.SHARDED)
+    expected = jax.jit(make_find_gradients(setup, mesh))(state.train.params, scale, board, keys)
+    find = gradients_of(setup, mesh, functools.partial(recorded_batch, setup), specs)
+    found = jax.jit(find)(state.train.params, scale, positions, both[:, 1])
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+    assert float(found[1]["value_loss"]) > 0
+
+
+def test_every_update_has_a_batch_of_its_own():
+    """Another move anywhere in a block leads to other parameters."""
+    config = tiny_config()
+    config.pretrain.games, config.learner.sample_reuse = ("x.sgf",), 0.75
+    (setup,) = make_setups(config)
+    plan, mesh = setup.plan, sharding.make_mesh(2)
+    state = init_state([setup], mesh)
+    assert state.boards == ()
+    shape = (plan.updates_per_iteration, plan.num_groups, plan.group_batch_size)
+    assert shape[0] == 3
+    first = first_state(setup.game)
+    ones = np.ones(shape, np.float32)
+    block = Positions(
+        state=jax.tree.map(lambda x: jnp.broadcast_to(x, (*shape, *x.shape)), first),
+        policy=np.zeros(shape, np.int32),
+        policy_weight=ones,
+        value_target=ones,
+        value_known=ones,
+        game=np.zeros(shape, np.int32),
+    )
+    program = make_pretrain_program(setup, mesh)
+    ends = []
+    for place in (None, (0, 0, 0), (1, 7, 1), (2, 3, 0)):
+        policy = block.policy.copy()
+        if place:
+            policy[place] = 1
+        train, iteration = jax.tree.map(jnp.copy, (state.train, state.iteration))
+        train, _, metrics = program(train, block.replace(policy=policy), state.key, iteration)
+        assert (int(train.step), float(metrics["train/skipped"])) == (3, 0)
+        ends.append(np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(train.params)]))
+    assert len({end.tobytes() for end in ends}) == 4
+
+
+def test_moves_are_policies():
+    assert policy_targets(jnp.array([2, 0]), 3).tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert policy_targets(jnp.full((1, 2), 0.5), 2).tolist() == [[0.5, 0.5]]

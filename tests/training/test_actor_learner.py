@@ -1,0 +1,163 @@
+"""Devices that only play beside devices that only learn: the same games and updates, an iteration apart."""
+
+import jax
+import numpy as np
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.metrics import read_metrics
+from alphagat.runtime import sharding
+from alphagat.training import loop
+from alphagat.training.actor_learner import PARAMS_AGE, ApartIterations
+from alphagat.training.iteration import make_iteration, run_iteration
+from alphagat.training.loop import train
+from alphagat.training.setup import make_setups
+from alphagat.training.state import RunState, init_state, with_params
+from tests.training.tiny import tiny_config
+
+ITERATIONS = 5
+NEVER = 10**6
+
+
+def config_of(actors: int = 2, *, boards: tuple[str, ...] = ("hex:2",), hand_over_every: int = 1):
+    config = tiny_config()
+    config.boards, config.mesh.data, config.mesh.actors = boards, 4 if actors else 1, actors
+    config.learner.hand_over_every = hand_over_every
+    config.evaluation.every = 0
+    return config
+
+
+def start(config) -> tuple[ApartIterations, RunState]:
+    setups, mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
+    state = init_state(setups, mesh)
+    return ApartIterations(setups, mesh, state, pytest.fail), state
+
+
+def assert_equal(one, other):
+    jax.tree.map(np.testing.assert_array_equal, jax.device_get(one), jax.device_get(other))
+
+
+def devices_of(tree) -> set[int]:
+    return {device.id for leaf in jax.tree.leaves(tree) for device in leaf.sharding.device_set}
+
+
+def test_without_news_all_is_as_on_one_device_but_learned_later():
+    """Parameters that hardly move: the games of every iteration, and replay and losses of the one before."""
+    configs = config_of(hand_over_every=NEVER), config_of(0)
+    for config in configs:
+        config.learner.learning_rate = 1e-30
+    iterations, state = start(configs[0])
+    (setup,), mesh = make_setups(configs[1]), sharding.make_mesh(1)
+    together, program = init_state([setup], mesh), make_iteration(setup, mesh)
+    late = losses = None
+    for iteration in range(1, ITERATIONS + 1):
+        state, metrics, audit = iterations.run(state, iteration)
+        together, expected, _ = run_iteration(program, together)
+        assert_equal(state.boards[0].games, together.boards[0].games)
+        assert int(state.iteration) == int(together.iteration) == iteration
+        assert {name: float(metrics[name]) for name in ("plies", "games")} == {
+            name: float(expected[name]) for name in ("plies", "games")
+        }
+        assert int(np.asarray(audit.iteration)[0]) == iteration - 1
+        if late is not None:
+            assert_equal(state.boards[0].replay, late)
+            for name in ("train/policy_loss", "train/value_loss"):
+                np.testing.assert_allclose(metrics[name], losses[name], rtol=1e-5)
+        late, losses = jax.device_get((together.boards[0].replay, expected))
+    assert np.isfinite(losses["train/policy_loss"])
+
+
+def test_the_actors_parameters_play():
+    iterations, state = start(config_of(hand_over_every=NEVER))
+    other = jax.tree.map(lambda x: 3 * np.asarray(x), state.train.params)
+    games = []
+    for actors in (state.actors, with_params(state, other).actors):
+        copied = jax.tree.map(lambda x: x.copy(), state).replace(actors=actors)
+        for iteration in (1, 2):
+            copied, *_ = iterations.run(copied, iteration)
+        games.append(jax.device_get(copied.boards[0].games.waiting.policy_target))
+    assert np.abs(games[0] - games[1]).max() > 0.01
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_parameters_are_handed_over_and_their_age_is_told(every: int):
+    """Two updates an iteration, from the second on. A block is learned from in the iteration after it was played."""
+    iterations, state = start(config_of(hand_over_every=every))
+    assert [int(state.train.step), int(state.actors.step)] == [0, 0]
+    handed, ages, expected = 0, [], []
+    played_with = [0]  # updates behind the parameters that play in each iteration
+    for iteration in range(1, 8):
+        before = int(state.train.step)
+        state, metrics, _ = iterations.run(state, iteration)
+        after = int(state.train.step)
+        ages.append(float(metrics[PARAMS_AGE]))
+        expected.append(before - played_with[iteration - 2] if iteration > 1 else np.nan)
+        if after // every > before // every:
+            handed = after
+            assert_equal(state.actors.params, state.train.params)
+        played_with.append(handed)
+        assert int(state.actors.step) == handed
+    assert after == 2 * 5
+    np.testing.assert_array_equal(ages, expected)
+    assert max(ages[1:]) == {1: 2, 3: 4}[every]
+
+
+def test_each_part_lies_where_it_is_used():
+    _, state = start(config_of())
+    board = state.boards[0]
+    assert devices_of((board.games, board.groups, state.actors.params)) == {0, 1}
+    assert devices_of((state.train, board.replay, board.block, state.key, state.previous_params)) == {2, 3}
+
+
+def test_an_interrupted_run_is_never_interrupted(tmp_path, monkeypatch):
+    """With several boards, and with matches, which take all devices."""
+    config = config_of(boards=("hex:2", "hex:3"), hand_over_every=3)
+    config.num_iterations = config.evaluation.every = 8
+    config.evaluation.opponents = ("previous",)
+    train(config, tmp_path / "alone")
+    run = ApartIterations.run
+
+    def stop(self, state, iteration):
+        if iteration == 5:
+            raise KeyboardInterrupt
+        return run(self, state, iteration)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ApartIterations, "run", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, tmp_path / "resumed")
+    train(config, tmp_path / "resumed")
+    states = []
+    for name in ("alone", "resumed"):
+        with Checkpoints(tmp_path / name, read_only=True) as checkpoints:
+            states.append(checkpoints.restore(make_setups(config), sharding.make_mesh(4), 8))
+    assert_equal(*states)
+    (before, *_, last) = read_metrics(tmp_path / "resumed")
+    assert before[next(name for name in before if name.endswith("params_age"))] is None
+    assert any(name.endswith("params_age") and value >= 0 for name, value in last.items())
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"actors": 4}, r"config\.mesh\.actors=4: it must leave some of the 4 devices"),
+        ({"actors": 8, "data": 0}, r"config\.mesh\.actors=8 leaves none of 8 device\(s\) to learn: set it to 4"),
+        ({"actors": 3}, r"config\.selfplay\.num_groups=8 does not divide by the 3 of 4 devices that play or learn"),
+        ({"model": 2}, r"config\.mesh\.model=2: config\.mesh\.actors=2 needs whole networks; set it to 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes, reason, tmp_path):
+    config = config_of()
+    for name, value in changes.items():
+        setattr(config.mesh, name, value)
+    with pytest.raises(UserError, match=reason):
+        train(config, tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_run_stays_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop._Run, "iterate", lambda *_: None)
+    train(config_of(), tmp_path)
+    with pytest.raises(UserError, match=r"config\.mesh\.actors=0, but the run in .* has 2: it may change, but not"):
+        train(config_of(0), tmp_path)

@@ -1,0 +1,90 @@
+"""Matches during training: they move the earlier parameters, and spare the rest of the run."""
+
+import jax
+import numpy as np
+import pytest
+
+from alphagat.evaluation.match_result import MatchResult
+from alphagat.evaluation.oracles import make_oracle
+from alphagat.runtime import sharding
+from alphagat.search.tree import mask_illegal
+from alphagat.training import evaluators
+from alphagat.training.evaluators import Matches, match_metrics
+from alphagat.training.state import init_state
+from tests.training.tiny import tiny_setup
+
+
+def result_of(wins: int, losses: int) -> MatchResult:
+    outcomes = np.array([1.0] * wins + [-1.0] * losses, np.float32).reshape(2, -1)
+    plies = np.ones(outcomes.shape, np.int32)
+    return MatchResult(outcomes, plies, np.zeros((*outcomes.shape, 1), np.int32), np.full(outcomes.shape, ""))
+
+
+@pytest.fixture
+def calls(monkeypatch) -> list[dict]:
+    """Records each match, and gives 3 of 4 games to the player of now."""
+    found = []
+
+    def play(game, player, opponent, openings, key, mesh):
+        found.append({"opponent": opponent, "player": player, "openings": openings, "key": jax.random.key_data(key)})
+        return result_of(3, 1)
+
+    monkeypatch.setattr(evaluators, "play_match", play)
+    return found
+
+
+def test_every_opponent_is_played_and_previous_is_the_network_of_the_last_evaluation(calls):
+    setup, mesh = tiny_setup(), sharding.make_mesh(1)
+    setup.config.evaluation.opponents = ("random", "previous", "mcts:3")
+    state = init_state([setup], mesh)
+    trained = jax.tree.map(lambda x: x + 1, state.train.params)
+    state = state.replace(train=state.train.replace(params=trained))
+    before = jax.device_get(state)
+    played = Matches([setup], mesh)
+    state, first = played.play(state, 4)
+    again, _ = played.play(state, 8)
+
+    assert [call["opponent"].name for call in calls[:3]] == ["random", "previous", "mcts:3"]
+    names = [name for opponent in ("random", "previous", "mcts:3") for name in first_names(opponent)]
+    assert list(first) == ["eval/num_games", *names]
+    assert first["eval/num_games"] == setup.config.evaluation.num_games
+    assert len({call["key"].tobytes() for call in calls}) == 6
+    for one, other in zip(jax.tree.leaves(calls[0]["openings"]), jax.tree.leaves(calls[5]["openings"])):
+        np.testing.assert_array_equal(one, other)
+
+    def kernel(params):
+        return np.asarray(params["params"]["features"]["kernel"])
+
+    np.testing.assert_array_equal(kernel(calls[1]["opponent"].params), kernel(before.previous_params))
+    np.testing.assert_array_equal(kernel(calls[4]["opponent"].params), kernel(trained))
+    kept = again.replace(previous_params=None)
+    for one, other in zip(jax.tree.leaves(kept), jax.tree.leaves(before.replace(previous_params=None))):
+        np.testing.assert_array_equal(one, other)
+    # The next iteration donates the parameters: what is kept must not be the same buffer.
+    for one, other in zip(jax.tree.leaves(state.previous_params), jax.tree.leaves(state.train.params)):
+        assert one.unsafe_buffer_pointer() != other.unsafe_buffer_pointer()
+
+
+def first_names(opponent: str) -> list[str]:
+    return [f"eval/vs_{opponent}/win_rate{end}" for end in ("", "_low", "_high")]
+
+
+def test_metrics_of_a_match():
+    found = match_metrics("mcts:100", result_of(90, 10))
+    assert found["eval/vs_mcts:100/win_rate"] == 0.9
+    assert 0.8 < found["eval/vs_mcts:100/win_rate_low"] < 0.9 < found["eval/vs_mcts:100/win_rate_high"] < 0.96
+
+
+def test_the_network_is_compared_with_perfect_play():
+    setup, mesh = tiny_setup(), sharding.make_mesh(1)
+    setup.config.evaluation.opponents, setup.config.evaluation.oracle_positions = (), 40
+    state = init_state([setup], mesh)
+    _, metrics = Matches([setup], mesh).play(state, 4)
+    shares = {name: value for name, value in metrics.items() if name.startswith("eval/oracle/")}
+    measures = ("best_move", "best_move_search", "value_sign")
+    assert {f"eval/oracle/{name}" for name in measures} <= set(shares)
+    assert all(0 <= value <= 1 for value in shares.values())
+    oracle = make_oracle(setup.game, 40, setup.config.seed)
+    evaluation = setup.evaluate(state.train.params, oracle.states)
+    best = oracle.scores[np.arange(40), np.asarray(mask_illegal(evaluation.prior_logits, oracle.states)).argmax(axis=1)]
+    assert shares["eval/oracle/best_move"] == pytest.approx((best == oracle.scores.max(axis=1)).mean())

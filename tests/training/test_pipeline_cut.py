@@ -1,0 +1,49 @@
+"""The cut of a network into stages, as the compiler counts its parts."""
+
+import pytest
+
+from alphagat.games import make_game
+from alphagat.training import pipeline_cut
+from alphagat.training.pipeline_cut import Cost, measure_parts, pipeline
+from alphagat.training.setup import make_configured_network, make_setups
+from tests.training.tiny import tiny_config
+
+
+def staged_config(num_blocks: int, num_stages: int, memory_gb: float = 0.0):
+    config = tiny_config()
+    config.network.num_blocks, config.mesh.stage, config.mesh.memory_gb = num_blocks, num_stages, memory_gb
+    return config, make_game("hex:2"), make_configured_network(config, make_game("hex:2"))
+
+
+def test_a_blocks_work_is_that_of_its_products():
+    """Six operations, forward and backward, for each weight and node, the most of a wide block's work."""
+    config, game, _ = staged_config(2, 2)
+    config.network.width = 64
+    first, block, last = measure_parts(config, game, make_configured_network(config, game))
+    batch = config.learner.batch_size // config.selfplay.num_groups  # 2 positions, in 2 parts
+    weights = (3 + 1 + 2) * 64**2
+    assert block.flops == pytest.approx(6 * weights * game.topology.num_nodes * batch / 2, rel=0.25)
+    assert 0 < first.flops < block.flops
+    assert 0 < last.flops < block.flops
+    assert block.memory > 4 * 2 * weights  # parameters and gradients
+
+
+@pytest.mark.parametrize(
+    ("costs", "memory_gb", "cut"),
+    [
+        ((Cost(0, 0), Cost(1, 0), Cost(0, 0)), 0, (2, 2)),
+        ((Cost(0, 0), Cost(1, 0), Cost(2, 0)), 0, (3, 1)),  # costly heads
+        ((Cost(2, 0), Cost(1, 0), Cost(0, 0)), 0, (1, 3)),  # a costly embedding
+        ((Cost(0, 0), Cost(1, 1e9), Cost(2, 0)), 2.5, (2, 2)),  # three blocks do not fit
+        ((Cost(0, 5e9), Cost(1, 1e9), Cost(0, 0)), 2.5, (1, 3)),  # nothing does
+    ],
+)
+def test_the_slowest_stage_has_least_to_do_of_those_that_fit(monkeypatch, costs, memory_gb, cut):
+    monkeypatch.setattr(pipeline_cut, "measure_parts", lambda *_: costs)
+    assert pipeline(*staged_config(4, 2, memory_gb)).blocks_per_stage == cut
+
+
+def test_a_run_takes_the_cut():
+    config, _, _ = staged_config(3, 3)
+    (setup,) = make_setups(config)
+    assert setup.network.blocks_per_stage == (1, 1, 1)

@@ -1,0 +1,46 @@
+"""What a run tells about its time: that of each iteration ends when the devices are done with it."""
+
+import itertools
+import threading
+
+import jax.numpy as jnp
+import pytest
+
+from alphagat.runs.metrics import read_metrics
+from alphagat.training import reporter as report_module
+from alphagat.training.reporter import Report, open_outlet
+from alphagat.training.setup import make_setups
+from tests.training.tiny import tiny_config
+
+SUMS = {"plies": 64, "games": 4, "game_plies": 12, "drawn": 0, "truncated": 0, "target_entropy": 32}
+
+
+class Clock:
+    """Stands where it is set, and notes who reads it."""
+
+    def __init__(self):
+        self.seconds, self.was_read = 0.0, threading.Event()
+
+    def perf_counter(self) -> float:
+        self.was_read.set()
+        return self.seconds
+
+
+def test_time_that_the_next_iteration_takes_to_start_is_not_of_the_one_before(tmp_path, monkeypatch):
+    """On a GPU the start of an iteration returns when the iteration is almost over."""
+    clock = Clock()
+    monkeypatch.setattr(report_module, "time", clock)
+    metrics = {name: jnp.float32(value) for name, value in (SUMS | {"train/skipped_in_a_row": 0}).items()}
+    durations = [2.0, 5.0, 3.0]
+    with open_outlet(setups := make_setups(tiny_config()), tmp_path, 0) as outlet:
+        report = Report(setups, outlet, hours=1.0)
+        for iteration, ends in enumerate(itertools.accumulate(durations), start=1):
+            clock.seconds = ends  # of this one, whose start held up the host until now
+            clock.was_read.clear()
+            report.add(iteration, 0, metrics, None)
+            assert clock.was_read.wait(60)
+        report.flush()
+    lines = read_metrics(tmp_path)
+    passed = itertools.accumulate(durations)
+    assert [line["hours"] for line in lines] == pytest.approx([1 + seconds / 3600 for seconds in passed])
+    assert [line["selfplay/games_per_s"] for line in lines] == pytest.approx([4 / seconds for seconds in durations])
