@@ -30,7 +30,9 @@ class NetworkConfig:
     num_blocks: int = 4
     num_heads: int = 4  # gat only; divides width
     mlp_ratio: int = 2  # gat only; hidden width of a block's MLP over width
-    owner_head: bool = False  # gat only; also predicts who holds each node in the end, where a game tells (Go, Othello)
+    ownership_head: bool = (
+        False  # gat only; also predicts who holds each node in the end, where a game tells (Go, Othello)
+    )
     precision: str = "float32"  # what blocks compute in: float32, bfloat16 or float16; parameters stay float32
     remat: bool = False  # the backward pass computes blocks again instead of keeping what is inside them
 
@@ -89,7 +91,7 @@ class LearnerConfig:
     """How parameters are updated."""
 
     batch_size: int = 512  # positions per update, over all devices; a multiple of selfplay.num_groups
-    sample_reuse: float = 4.0  # times that a position is trained on, on average; sets the updates per iteration
+    replay_ratio: float = 4.0  # times that a position is trained on, on average; sets the updates per iteration
     num_micro_batches: int = 1  # parts in which a device computes its share of a batch, to save memory; 0: as it takes
     optimizer: str = "lamb"  # lamb, lars, adamw or sgd
     learning_rate: float = 5e-3
@@ -98,10 +100,10 @@ class LearnerConfig:
     weight_decay: float = 1e-4
     clip_norm: float = 1.0
     value_weight: float = 1.0  # of the value loss against the policy loss
-    owner_weight: float = 0.5  # of the owner loss against the policy loss, with network.owner_head
-    hand_over_every: int = 1  # updates after which the actors, where some devices only play, get new parameters
+    ownership_weight: float = 0.5  # of the ownership loss against the policy loss, with network.ownership_head
+    actor_sync_every: int = 1  # updates after which the actors, where some devices only play, get new parameters
     max_skipped: int = 20  # updates in a row that are not finite, before the run goes back to its last checkpoint
-    average_decay: float = 0.0  # above 0: a moving average of the parameters plays; its own weight per update
+    ema_decay: float = 0.0  # above 0: a moving average of the parameters plays; its own weight per update
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)

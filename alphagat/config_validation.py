@@ -48,12 +48,12 @@ MINIMA = {
     "replay.min_size": 1,
     "learner.batch_size": 1,
     "learner.num_micro_batches": 0,
-    "learner.hand_over_every": 1,
+    "learner.actor_sync_every": 1,
     "learner.max_skipped": 1,
     "learner.warmup_steps": 0,
     "learner.weight_decay": 0,
     "learner.value_weight": 0,
-    "learner.owner_weight": 0,
+    "learner.ownership_weight": 0,
     "evaluation.every": 0,
     "evaluation.num_games": 2,
     "evaluation.num_simulations": 1,
@@ -65,7 +65,7 @@ POSITIVE = (
     "search.value_scale",
     "evaluation.value_scale",
     "search.dirichlet_alpha",
-    "learner.sample_reuse",
+    "learner.replay_ratio",
     "learner.learning_rate",
     "learner.clip_norm",
 )
@@ -76,7 +76,7 @@ FRACTIONS = (
     "selfplay.surprise_fraction",
     "selfplay.value_lambda",
     "learner.final_learning_rate_fraction",
-    "learner.average_decay",
+    "learner.ema_decay",
     "pretrain.holdout",
 )
 OPPONENT = re.compile(r"random|previous|solver|mcts:[1-9][0-9]*")
@@ -177,13 +177,13 @@ def _check_together(config: Config) -> None:
     for axis, size in (("model", config.mesh.model), ("stage", config.mesh.stage)):
         if network.name == "resnet" and size > 1:
             raise _refusal(f"mesh.{axis}", size, "only config.network.name='gat' is split; set it to 1")
-    if network.owner_head:
+    if network.ownership_head:
         if network.name == "resnet":
-            raise _refusal("network.owner_head", True, "only config.network.name='gat' has it; set it to False")
+            raise _refusal("network.ownership_head", True, "only config.network.name='gat' has it; set it to False")
         if config.mesh.stage > 1:
-            raise _refusal("mesh.stage", config.mesh.stage, "config.network.owner_head=True needs it to be 1")
+            raise _refusal("mesh.stage", config.mesh.stage, "config.network.ownership_head=True needs it to be 1")
         if selfplay.horizon:
-            fix = "config.network.owner_head=True learns from how games end; set it to 0"
+            fix = "config.network.ownership_head=True learns from how games end; set it to 0"
             raise _refusal("selfplay.horizon", selfplay.horizon, fix)
     if network.num_heads % config.mesh.model:
         near = _nearest_divisor(network.num_heads, config.mesh.model)
@@ -206,8 +206,8 @@ def _check_together(config: Config) -> None:
         raise _refusal("learner.batch_size", batch_size, fix)
     if selfplay.full_search_fraction == 0:
         raise _refusal("selfplay.full_search_fraction", 0.0, "it must be above 0, or no policy is taught; take 0.25")
-    if config.learner.average_decay == 1:
-        raise _refusal("learner.average_decay", 1.0, "it must be below 1, or the average would never move; take 0.99")
+    if config.learner.ema_decay == 1:
+        raise _refusal("learner.ema_decay", 1.0, "it must be below 1, or the average would never move; take 0.99")
     if replay.min_size < batch_size:
         fix = f"it must be at least config.learner.batch_size={batch_size}, so that an update has its positions"
         raise _refusal("replay.min_size", replay.min_size, fix)
@@ -240,9 +240,9 @@ def _check_pretrain(config: Config) -> None:
         raise _refusal("pretrain.holdout", 1.0, "it must be below 1, or no game would teach; take 0.05")
     if games and config.mesh.actors:
         raise _refusal("mesh.actors", config.mesh.actors, "with recorded games no device plays; set it to 0")
-    if games and config.network.owner_head:
+    if games and config.network.ownership_head:
         fix = "recorded games do not teach it; set it to False: a run that starts from the weights may have it"
-        raise _refusal("network.owner_head", True, fix)
+        raise _refusal("network.ownership_head", True, fix)
 
 
 def _check_boards(config: Config) -> None:

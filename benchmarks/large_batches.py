@@ -32,12 +32,12 @@ def train(options: argparse.Namespace, optimizer: str, batch_size: int, rate: fl
     fields = {
         "network.width": options.width,
         "learner.optimizer": optimizer,
-        "learner.average_decay": 0.0,  # 30 updates of a large batch would leave an average most of its start
+        "learner.ema_decay": 0.0,  # 30 updates of a large batch would leave an average most of its start
         "learner.batch_size": batch_size,
         "learner.learning_rate": rate,
         "learner.warmup_steps": max(options.examples // batch_size // 10, 1),
         # An iteration is as many examples as the largest batch.
-        "learner.sample_reuse": largest / USUAL_BATCH,
+        "learner.replay_ratio": largest / USUAL_BATCH,
         "learner.num_micro_batches": max(batch_size // USUAL_BATCH, 1),
         "selfplay.num_games": 128,
         "selfplay.plies_per_iteration": USUAL_BATCH // 128,

@@ -46,14 +46,14 @@ from alphagat.training.setup import make_setups
 BASE = "base"
 VARIANTS = {
     BASE: [],
-    "no_average": ["learner.average_decay=0"],
+    "no_average": ["learner.ema_decay=0"],
     "playout_cap": ["selfplay.full_search_fraction=0.25", "search.num_simulations=48", "selfplay.fast_simulations=8"],
     "surprise": ["selfplay.surprise_fraction=0.5"],
     "lambda": ["selfplay.value_lambda=0.9"],
     "no_opening": ["selfplay.opening_plies=0"],
     "puct": ["search.algorithm=puct"],
     "adamw": ["learner.optimizer=adamw", "learner.learning_rate=1e-3"],
-    "no_owners": ["network.owner_head=False"],
+    "no_ownershiphip": ["network.ownership_head=False"],
 }
 SOLVED = "connect_four", "hex:3", "hex:4", "hex:5", "tic_tac_toe"  # boards whose positions are solved fast enough
 NUM_POSITIONS = 2000

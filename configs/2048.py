@@ -19,7 +19,7 @@ def get_config() -> Config:
     config.selfplay.num_games = 256
     config.selfplay.plies_per_iteration = 16
     config.learner.batch_size = 1024
-    config.learner.sample_reuse = 2.0
+    config.learner.replay_ratio = 2.0
     config.learner.value_weight = 0.25  # a cross-entropy over many returns is larger than a squared error
     config.evaluation.every = 80
     config.evaluation.num_simulations = 16

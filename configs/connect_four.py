@@ -37,7 +37,7 @@ def get_config() -> Config:
     config.replay.capacity = 131_072
     config.learner.batch_size = 256
     config.learner.learning_rate = 5e-3  # at 1e-2 the value collapsed to a constant within the warm-up
-    config.learner.average_decay = 0.99
+    config.learner.ema_decay = 0.99
     config.evaluation.every = 170
     config.evaluation.num_simulations = 64
     config.checkpoint.keep_every = 100

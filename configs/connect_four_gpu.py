@@ -25,7 +25,7 @@ def get_config() -> Config:
     config.learner.batch_size = 2048
     config.learner.learning_rate = 6e-3
     config.learner.warmup_steps = 300
-    config.learner.average_decay = 0.995
+    config.learner.ema_decay = 0.995
     config.evaluation.every = 0
     config.checkpoint.every = 44
     config.checkpoint.keep_every = 44

@@ -17,7 +17,7 @@ def get_config() -> Config:
     config.selfplay.plies_per_iteration = 8
     config.selfplay.opening_plies = 2
     config.learner.batch_size = 256
-    config.learner.average_decay = 0.99
+    config.learner.ema_decay = 0.99
     config.evaluation.every = 200
     config.evaluation.num_simulations = 64
     config.evaluation.opponents = ("random", "mcts:100")

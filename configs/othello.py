@@ -15,13 +15,13 @@ def get_config() -> Config:
     config.board_weights = (3.0, 1.0)
     config.final_board_weights = (0.0, 1.0)
     config.network.width = 48
-    config.network.owner_head = True
+    config.network.ownership_head = True
     config.search.num_simulations = 16
     config.selfplay.opening_plies = 12
     config.selfplay.plies_per_iteration = 8
     config.selfplay.max_plies = 66
     config.learner.batch_size = 256
-    config.learner.average_decay = 0.99
+    config.learner.ema_decay = 0.99
     config.evaluation.every = 75
     config.evaluation.num_simulations = 64
     config.evaluation.opponents = ("random", "mcts:100")

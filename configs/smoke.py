@@ -19,7 +19,7 @@ def get_config() -> Config:
     config.replay.capacity = 4096
     config.replay.min_size = 256
     config.learner.batch_size = 128
-    config.learner.sample_reuse = 2.0
+    config.learner.replay_ratio = 2.0
     config.evaluation.every = 6
     config.evaluation.num_games = 40
     config.evaluation.num_simulations = 8

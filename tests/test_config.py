@@ -46,7 +46,7 @@ REFUSED = [
     ("pretrain.holdout", 1.5, "[0, 1]"),
     ("pretrain.holdout", 1.0, "below 1"),
     ("learner.batch_size", 508, "the nearest are 504 and 512"),
-    ("learner.sample_reuse", 0.0, "above 0"),
+    ("learner.replay_ratio", 0.0, "above 0"),
     ("learner.optimizer", "adam", "lamb, lars, adamw, sgd"),
     ("learner.learning_rate", float("nan"), "finite"),
     ("evaluation.num_games", 0, "at least 2"),
@@ -111,8 +111,8 @@ OWNERLESS = {"network.name": "resnet", "mesh.stage": 2, "selfplay.horizon": 16, 
 def test_an_owner_head_needs_what_can_teach_it(path: str, value: object):
     config = changed(path, value)
     config.validate()
-    config.network.owner_head = True
-    with pytest.raises(UserError, match="owner_head"):
+    config.network.ownership_head = True
+    with pytest.raises(UserError, match="ownership_head"):
         config.validate()
 
 

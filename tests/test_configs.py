@@ -65,10 +65,10 @@ def test_every_family_trains(board: str, tmp_path):
     config.selfplay.max_plies = config.selfplay.plies_per_iteration
     config.selfplay.num_games = config.replay.min_size = config.learner.batch_size = 16
     config.evaluation.every = 0
-    config.network.owner_head = board in ("othello:4", "go:5")
+    config.network.ownership_head = board in ("othello:4", "go:5")
     train(config, tmp_path)
     line = read_metrics(tmp_path)[-1]
     assert line["train/policy_loss"] > 0
     assert line["train/value_loss"] >= 0
-    assert ("train/owner_loss" in line) == config.network.owner_head
+    assert ("train/ownership_loss" in line) == config.network.ownership_head
     assert line["selfplay/truncated"] <= 1

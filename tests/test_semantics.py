@@ -218,7 +218,7 @@ def make_toy_run(num_iterations, num_groups=2):
     config.search.num_simulations = 1
     config.selfplay.num_games, config.selfplay.num_groups, config.selfplay.plies_per_iteration = 400, num_groups, 5
     config.replay.capacity, config.replay.min_size = 20_000, 3_000
-    config.learner.batch_size, config.learner.sample_reuse = 500, 2.0
+    config.learner.batch_size, config.learner.replay_ratio = 500, 2.0
     game, network, optimizer = MarkedGame(), TwoLayers(), optax.sgd(0.0)
     plan = make_plan(config, game, num_iterations)
     setup = Setup(config, game, plan, network, uniform_evaluator, lambda step: 0.0 * step, optimizer)
@@ -350,7 +350,7 @@ def test_symmetry():
     rows = rows[np.asarray(position_code(game, drawn))]
     assert (rows >= 0).all()
     assert (batch.legal_action_mask == (boards == 0)).all()
-    assert (batch.owner_target == own.astype(int) - theirs).all()
+    assert (batch.ownership_target == own.astype(int) - theirs).all()
     assert (batch.policy_target == best[rows]).all()
     assert (batch.value_target == solved.values[rows]).all()
 

@@ -115,16 +115,18 @@ def load_weights(source: str, setup: Setup) -> Any:
         check_one_family(config, [game, setup.game])
     for field in dataclasses.fields(config.network):
         theirs, ours = getattr(config.network, field.name), getattr(setup.config.network, field.name)
-        if theirs != ours and field.name not in ("backend", "precision", "remat", "owner_head"):
+        if theirs != ours and field.name not in ("backend", "precision", "remat", "ownership_head"):
             raise UserError(
                 f"config.network.{field.name}={ours!r}, but the weights of config.init_from={source!r} have "
                 f"{theirs!r}: set that"
             )
     found = trained.read(setup.game, make_configured_network(config, setup.game))["params"]
-    if setup.config.network.owner_head and not config.network.owner_head:
-        found["owner"] = make_params(setup.game, setup.network, jax.random.key(setup.config.seed))["params"]["owner"]
-    if config.network.owner_head and not setup.config.network.owner_head:
-        del found["owner"]
+    if setup.config.network.ownership_head and not config.network.ownership_head:
+        found["ownership"] = make_params(setup.game, setup.network, jax.random.key(setup.config.seed))["params"][
+            "ownership"
+        ]
+    if config.network.ownership_head and not setup.config.network.ownership_head:
+        del found["ownership"]
     return {"params": found}
 
 

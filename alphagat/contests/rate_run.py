@@ -18,7 +18,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import Player, make_opponent
-from alphagat.evaluation.ratings import Meeting, rate
+from alphagat.evaluation.ratings import PairResult, rate
 from alphagat.games import make_game
 from alphagat.monitoring.rating_curve import Rated, player_name, rated_players
 from alphagat.runs.atomic_files import write_atomically
@@ -99,8 +99,8 @@ def rate_run(
         one, other = (players[name] for name in pair)
         played[pair] = play_match(game, one, other, openings, _match_key(settings.seed, pair), mesh).pair_scores
         _write(file, settings, anchor, [], matches)
-    meetings = [Meeting(*pair, played[pair]) for pair in pairings]
-    rated = rated_players(rate(meetings, anchor), read_metrics(folder))
+    pair_results = [PairResult(*pair, played[pair]) for pair in pairings]
+    rated = rated_players(rate(pair_results, anchor), read_metrics(folder))
     _write(file, settings, anchor, rated, matches)
     return rated
 

@@ -81,10 +81,10 @@ def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> Cal
 
     if mesh is None:
         return jax.jit(play)
-    everywhere, split = sharding.REPLICATED, sharding.SHARDED
+    replicated, sharded = sharding.REPLICATED, sharding.SHARDED
     # No collective inside: no device waits for another's games.
-    specs = (everywhere, everywhere, everywhere, split, split)
-    return jax.jit(sharding.over_data(play, mesh, specs, (split, split, split)))
+    specs = (replicated, replicated, replicated, sharded, sharded)
+    return jax.jit(sharding.over_data(play, mesh, specs, sharded))
 
 
 def set_up(game: Game, states: Any) -> Games:

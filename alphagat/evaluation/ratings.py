@@ -21,7 +21,7 @@ QUANTILES = (0.025, 0.975)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Meeting:
+class PairResult:
     """What a player scored against another.
 
     Attributes:
@@ -47,7 +47,7 @@ class Meeting:
         return float(np.sum(self.points)) / self.num_games
 
     @classmethod
-    def of_score(cls, player: str, opponent: str, score: float, num_games: int) -> "Meeting":
+    def of_score(cls, player: str, opponent: str, score: float, num_games: int) -> "PairResult":
         """Returns the meeting of which only the score is known: as many wins as it allows, at most one draw, and
         losses. Where there were more draws, results vary less than this supposes: intervals are on the safe side.
         """
@@ -66,9 +66,9 @@ class Rating:
 
 
 def rate(
-    meetings: Sequence[Meeting], anchor: str, num_resamples: int = NUM_RESAMPLES, seed: int = 0
+    pair_results: Sequence[PairResult], anchor: str, num_resamples: int = NUM_RESAMPLES, seed: int = 0
 ) -> dict[str, Rating]:
-    """Rates all players of the meetings; does not depend on the order of meetings, or of the units in one.
+    """Rates all players of the pair_results; does not depend on the order of pair_results, or of the units in one.
 
     The ratings are those of maximum likelihood, where each pair that met is taken to have drawn `PRIOR_GAMES` more.
     The intervals are quantiles of a Bayesian bootstrap (Rubin 1981): the units of each pair are weighted at random, and
@@ -76,9 +76,9 @@ def rate(
     interval; its far end, about which the games say nothing, is at most `MAX_ELO` from the opponent.
 
     Raises:
-      UserError: the anchor has no games, a player is not linked to it by any chain of meetings, or plays itself.
+      UserError: the anchor has no games, a player is not linked to it by any chain of pair_results, or plays itself.
     """
-    pairs = _pairs(meetings)
+    pairs = _pairs(pair_results)
     names = sorted({name for pair in pairs for name in pair})
     _check_linked(names, pairs, anchor)
     players = np.array([[names.index(a), names.index(b)] for a, b in pairs])  # [P, 2]
@@ -97,11 +97,11 @@ def rate(
     }
 
 
-def linked(meetings: Iterable[Meeting], anchor: str) -> list[Meeting]:
-    """Returns the meetings of those players that a chain of meetings links to the anchor."""
-    meetings = [each for each in meetings if len(each.points)]
-    reached = _reach([(each.player, each.opponent) for each in meetings], anchor)
-    return [each for each in meetings if each.player in reached]
+def linked(pair_results: Iterable[PairResult], anchor: str) -> list[PairResult]:
+    """Returns the pair_results of those players that a chain of pair_results links to the anchor."""
+    pair_results = [each for each in pair_results if len(each.points)]
+    reached = _reach([(each.player, each.opponent) for each in pair_results], anchor)
+    return [each for each in pair_results if each.player in reached]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,10 +136,10 @@ class _Units:
         return np.clip(points / games, limit, 1 - limit)
 
 
-def _pairs(meetings: Sequence[Meeting]) -> dict[tuple[str, str], dict[int, list[np.ndarray]]]:
+def _pairs(pair_results: Sequence[PairResult]) -> dict[tuple[str, str], dict[int, list[np.ndarray]]]:
     """Collects the points of each pair, those of the alphabetically first, by the games per unit; sorted."""
     pairs: dict[tuple[str, str], dict[int, list[np.ndarray]]] = {}
-    for each in meetings:
+    for each in pair_results:
         if each.player == each.opponent:
             raise UserError(f"player {each.player!r} met itself, which says nothing: give the two players two names")
         if not len(each.points):

@@ -144,7 +144,7 @@ class Game(abc.ABC):
         """Returns `[num_players]` rewards for a game cut at a ply cap: a draw, unless the game names another result."""
         return jax.numpy.zeros_like(state.rewards)
 
-    def owners(self, state: Any, needed: jax.Array) -> jax.Array | None:
+    def ownership(self, state: Any, needed: jax.Array) -> jax.Array | None:
         """Returns `[V]` int8, who holds each node of a game that is over: 1 player 0, -1 player 1, 0 neither.
 
         None of a game in which that means nothing, as in any that does not say otherwise. Anything where not `needed`

@@ -119,7 +119,7 @@ class GoGame(base.Game):
         """Scores the stones as they stand."""
         return _pay(go_rules.area_lead(state.chains, jnp.bool_(True)) > self.komi)
 
-    def owners(self, state: GoState, needed: jax.Array) -> jax.Array:
+    def ownership(self, state: GoState, needed: jax.Array) -> jax.Array:
         return jnp.pad(go_rules.area_owners(state.chains, needed), (0, 1))  # nobody holds the pass
 
     def render(self, state: GoState) -> str:

@@ -138,7 +138,7 @@ class OthelloGame(base.Game):
         passing = jnp.stack([no, no, no, must_pass, no, is_odd, no, no]).astype(jnp.float32)
         return base.Features(nodes=jnp.concatenate([cells, passing[None]]))
 
-    def owners(self, state: OthelloState, needed: jax.Array) -> jax.Array:
+    def ownership(self, state: OthelloState, needed: jax.Array) -> jax.Array:
         del needed
         first, second = unpack(state.discs).astype(jnp.int8)
         return jnp.pad(first - second, (0, 1))  # nobody holds the pass

@@ -19,8 +19,8 @@ class Batch(NamedTuple):
       policy_target: `[B, A]` float32, sums to 1, 0 where illegal.
       policy_weight: `[B]` float32, of each example in the policy loss; 1 on average.
       value_target: `[B]` float32.
-      value_known: `[B]` float32, 1 where the value target counts, else 0; None: it counts everywhere.
-      owner_target: `[B, V]` float32, 1 for nodes that this player holds in the end, -1 for the other's; None: not
+      value_mask: `[B]` float32, 1 where the value target counts, else 0; None: it counts everywhere.
+      ownership_target: `[B, V]` float32, 1 for nodes that this player holds in the end, -1 for the other's; None: not
         learned.
     """
 
@@ -29,12 +29,12 @@ class Batch(NamedTuple):
     policy_target: jax.Array
     policy_weight: jax.Array
     value_target: jax.Array
-    value_known: jax.Array | None = None
-    owner_target: jax.Array | None = None
+    value_mask: jax.Array | None = None
+    ownership_target: jax.Array | None = None
 
 
 def alphazero_loss(
-    params: Any, network: Network, batch: Batch, value_weight: float, owner_weight: float
+    params: Any, network: Network, batch: Batch, value_weight: float, ownership_weight: float
 ) -> tuple[jax.Array, dict]:
     """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the decay is the
     optimizer's).
@@ -42,18 +42,18 @@ def alphazero_loss(
     Policy: cross-entropy of the legal prior against the target. Value: as `networks.values.value_loss` says. Owners,
     where there are targets: the mean squared error over the nodes.
     """
-    apply = network.apply if batch.owner_target is None else functools.partial(network.apply, with_owners=True)
-    prior_logits, output, *owners = cast(tuple[jax.Array, ...], apply(params, batch.nodes))
+    apply = network.apply if batch.ownership_target is None else functools.partial(network.apply, with_ownership=True)
+    prior_logits, output, *ownership = cast(tuple[jax.Array, ...], apply(params, batch.nodes))
     legal_logits = jnp.where(batch.legal_action_mask, prior_logits, jnp.finfo(prior_logits.dtype).min)
     log_prior = jax.nn.log_softmax(legal_logits)
     cross_entropy = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1)
     policy_loss = (batch.policy_weight * cross_entropy).mean()
     errors = value_loss(output, batch.value_target, network.value_support)
-    error = (errors if batch.value_known is None else batch.value_known * errors).mean()
+    error = (errors if batch.value_mask is None else batch.value_mask * errors).mean()
     entropy = -(jnp.exp(log_prior) * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()
     parts = {"policy_loss": policy_loss, "value_loss": error, "policy_entropy": entropy}
     loss = policy_loss + value_weight * error
-    if batch.owner_target is not None:
-        parts["owner_loss"] = jnp.square(owners[0] - batch.owner_target).mean()
-        loss += owner_weight * parts["owner_loss"]
+    if batch.ownership_target is not None:
+        parts["ownership_loss"] = jnp.square(ownership[0] - batch.ownership_target).mean()
+        loss += ownership_weight * parts["ownership_loss"]
     return loss, parts

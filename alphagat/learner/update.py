@@ -71,7 +71,7 @@ def mean_gradients(
     *,
     network: Network,
     value_weight: float,
-    owner_weight: float,
+    ownership_weight: float,
     axis_name: str | None = None,
     num_micro_batches: int = 1,
     as_one_vector: bool = True,
@@ -90,7 +90,7 @@ def mean_gradients(
     """
 
     def scaled_loss(params: Any, batch: Batch) -> tuple[jax.Array, dict]:
-        loss, parts = alphazero_loss(params, network, batch, value_weight, owner_weight)
+        loss, parts = alphazero_loss(params, network, batch, value_weight, ownership_weight)
         return loss * loss_scale, parts
 
     gradient = jax.grad(scaled_loss, has_aux=True)
@@ -120,7 +120,7 @@ def make_update(
     find_gradients: Callable[..., tuple[Any, dict]],
     optimizer: optax.GradientTransformation,
     *,
-    average_decay: float = 0.0,
+    ema_decay: float = 0.0,
     scale_loss: bool = False,
 ) -> Callable[..., tuple[TrainState, dict]]:
     """Returns `update(train_state, *batch) -> (train_state, metrics)`.
@@ -130,7 +130,7 @@ def make_update(
 
     Args:
       find_gradients: `find_gradients(params, loss_scale, *batch)` gives what `mean_gradients` gives, of a global batch.
-      average_decay: the weight of the old average in the new one (Polyak and Juditsky 1992, exponentially weighted).
+      ema_decay: the weight of the old average in the new one (Polyak and Juditsky 1992, exponentially weighted).
       scale_loss: the loss scale adapts, as float16 needs it; else it stays at 1.
     """
 
@@ -140,7 +140,7 @@ def make_update(
         params = optax.apply_updates(train.params, updates)
         average = train.average
         if average is not None:
-            average = optax.incremental_update(params, average, 1 - average_decay)
+            average = optax.incremental_update(params, average, 1 - ema_decay)
         metrics |= gradient_norms(gradients)
         is_finite = jnp.isfinite(metrics["grad_norm"]) & jnp.isfinite(optax.tree.norm(params))
         health = next_health(train.health, is_finite, scale_loss=scale_loss)

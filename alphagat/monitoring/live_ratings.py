@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from alphagat.config import Config
-from alphagat.evaluation.ratings import Meeting, linked, rate
+from alphagat.evaluation.ratings import PairResult, linked, rate
 from alphagat.monitoring import rating_curve
 from alphagat.monitoring.rating_curve import Rated, player_name, rated_players
 from alphagat.runs.metrics import read_metrics
@@ -60,16 +60,16 @@ def rate_evaluations(lines: Sequence[Line], board: str | None) -> list[Rated]:
       lines: those of `metrics.jsonl` with an evaluation, oldest first.
       board: whose matches count; None: of the only one.
     """
-    meetings = list(_meetings(lines, board))
-    names = {name for each in meetings for name in (each.player, each.opponent)}
+    pair_results = list(_pair_results(lines, board))
+    names = {name for each in pair_results for name in (each.player, each.opponent)}
     if not names:
         return []
-    fixed = sorted(names - {each.player for each in meetings} - {player_name(0)})
+    fixed = sorted(names - {each.player for each in pair_results} - {player_name(0)})
     anchor = next(name for name in ("random", player_name(0), *fixed) if name in names)
-    return rated_players(rate(linked(meetings, anchor), anchor, NUM_RESAMPLES), lines)
+    return rated_players(rate(linked(pair_results, anchor), anchor, NUM_RESAMPLES), lines)
 
 
-def _meetings(lines: Sequence[Line], board: str | None) -> Iterable[Meeting]:
+def _pair_results(lines: Sequence[Line], board: str | None) -> Iterable[PairResult]:
     prefix = "eval/" if board is None else f"eval/{board}/"
     pattern = re.compile(re.escape(prefix) + r"vs_(.+)/win_rate")
     before = 0
@@ -78,5 +78,5 @@ def _meetings(lines: Sequence[Line], board: str | None) -> Iterable[Meeting]:
             match = pattern.fullmatch(name)
             if match and score is not None:
                 opponent = player_name(before) if match[1] == PREVIOUS else match[1]
-                yield Meeting.of_score(player_name(line["iteration"]), opponent, score, int(line[NUM_GAMES]))
+                yield PairResult.of_score(player_name(line["iteration"]), opponent, score, int(line[NUM_GAMES]))
         before = line["iteration"]

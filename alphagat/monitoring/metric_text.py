@@ -22,7 +22,7 @@ PRETRAINING = {
 LEARNING = {
     "policy loss": "train/policy_loss",
     "value loss": "train/value_loss",
-    "owner loss": "train/owner_loss",
+    "ownership loss": "train/ownership_loss",
     "policy entropy": "train/policy_entropy",
     "gradient norm": "train/grad_norm",
 }

@@ -3,8 +3,8 @@
 A network is a flax module whose only variables are parameters. `network.init(key, nodes)` makes them and
 `network.apply(params, nodes)` maps node features `[B, V, F]` to prior logits `[B, A]`, illegal actions included, and
 the output of the value head, which `values.expected_value` turns into values `[B]` from the view of the player to move.
-A network with an `owner_head` returns a third result, `[B, V]`, where it is asked for it: `apply(params, nodes,
-with_owners=True)`.
+A network with an `ownership_head` returns a third result, `[B, V]`, where it is asked for it: `apply(params, nodes,
+with_ownership=True)`.
 """
 
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ def make_network(
     mlp_ratio: int,
     precision: str = "float32",
     remat: bool = False,
-    owner_head: bool = False,
+    ownership_head: bool = False,
     value_support: Support | None = None,
 ) -> Network:
     """Returns the network called `name`: `gat` or `resnet`.
@@ -38,11 +38,11 @@ def make_network(
       precision: what blocks compute in: float32, bfloat16 or float16. Parameters, softmaxes and what the heads give
         are float32 in any case.
       remat: the backward pass computes each block again instead of keeping what is inside it.
-      owner_head: of `gat`, which then also predicts who holds each node in the end.
+      ownership_head: of `gat`, which then also predicts who holds each node in the end.
     """
     dtype = jnp.dtype(precision)
     if name == "resnet":
         return ResidualNetwork(topology, width, num_blocks, value_support, dtype, remat)
     return GraphAttentionNetwork(
-        topology, width, num_blocks, num_heads, mlp_ratio, backend, value_support, dtype, remat, owner_head
+        topology, width, num_blocks, num_heads, mlp_ratio, backend, value_support, dtype, remat, ownership_head
     )

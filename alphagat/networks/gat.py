@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from alphagat.graphs.topology import Topology
 from alphagat.networks.attention import ATTENTION_BACKENDS, split_heads
 from alphagat.networks.dense import Dense
-from alphagat.networks.heads import OwnerHead, PolicyHead, ValueHead, scaled_init
+from alphagat.networks.heads import OwnershipHead, PolicyHead, ValueHead, scaled_init
 from alphagat.networks.values import Support
 
 
@@ -17,7 +17,7 @@ class GraphAttentionNetwork(nn.Module):
     Blocks are pre-norm residual (Xiong et al. 2020): attention along typed edges beside a global path, then an MLP.
 
     Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head, for the player to
-    move: see `networks.values`). With an `owner_head`, a call `with_owners` returns the owners `[B, V]` as well.
+    move: see `networks.values`). With an `ownership_head`, `with_ownership=True` also returns the ownership `[B, V]`.
     """
 
     topology: Topology
@@ -29,7 +29,7 @@ class GraphAttentionNetwork(nn.Module):
     value_support: Support | None = None
     dtype: jnp.dtype = jnp.dtype("float32")
     remat: bool = False
-    owner_head: bool = False
+    ownership_head: bool = False
 
     def setup(self) -> None:
         self.features = Dense(self.width, dtype=self.dtype)
@@ -38,16 +38,16 @@ class GraphAttentionNetwork(nn.Module):
         self.norm = nn.RMSNorm(dtype=self.dtype)
         self.policy = PolicyHead(self.topology, self.dtype)
         self.value = ValueHead(self.num_heads, self.value_support, self.dtype)
-        if self.owner_head:
-            self.owner = OwnerHead(self.dtype)
+        if self.ownership_head:
+            self.ownership = OwnershipHead(self.dtype)
 
-    def __call__(self, nodes: jax.Array, with_owners: bool = False) -> tuple[jax.Array, ...]:
+    def __call__(self, nodes: jax.Array, with_ownership: bool = False) -> tuple[jax.Array, ...]:
         hidden = self.embed(nodes)
         for block in self.block:
             hidden = block(hidden)
         outputs = self.read_out(hidden)
-        if with_owners or (self.owner_head and self.is_initializing()):
-            outputs += (self.owner(self.norm(hidden)),)
+        if with_ownership or (self.ownership_head and self.is_initializing()):
+            outputs += (self.ownership(self.norm(hidden)),)
         return outputs
 
     def embed(self, nodes: jax.Array) -> jax.Array:

@@ -77,7 +77,7 @@ class ValueHead(nn.Module):
         return value_output(hidden, self.support)
 
 
-class OwnerHead(nn.Module):
+class OwnershipHead(nn.Module):
     """Predicts who will hold each node in the end (Wu 2019, section 4.1, "Ownership").
 
     Call: nodes `[B, V, D]` -> `[B, V]` float32 in (-1, 1), 1 for the player to move.
@@ -88,7 +88,7 @@ class OwnerHead(nn.Module):
     @nn.compact
     def __call__(self, nodes: jax.Array) -> jax.Array:
         hidden = Dense(nodes.shape[-1], dtype=self.dtype, name="hidden")(nodes)
-        return jnp.tanh(at_least_float32(Dense(1, dtype=self.dtype, name="owner")(nn.silu(hidden))[..., 0]))
+        return jnp.tanh(at_least_float32(Dense(1, dtype=self.dtype, name="ownership")(nn.silu(hidden))[..., 0]))
 
 
 def value_output(hidden: jax.Array, support: Support | None) -> jax.Array:

@@ -58,11 +58,11 @@ class PipelinedNetwork:
         if not _has_stages():
             return self.network.apply(params, nodes)
         staged = params if isinstance(params, StagedParams) else self.place(params)
-        everywhere = PartitionSpec()
+        replicated = PartitionSpec()
         run = jax.shard_map(
             self._run_stage,
-            in_specs=(PartitionSpec(STAGE), everywhere, everywhere),
-            out_specs=everywhere,
+            in_specs=(PartitionSpec(STAGE), replicated, replicated),
+            out_specs=replicated,
             axis_names={STAGE},
             check_vma=False,
         )

@@ -15,7 +15,7 @@ Line = Mapping[str, Any]
 LEARNING = (
     ("Policy loss", {"": "train/policy_loss"}),
     ("Value loss", {"": "train/value_loss"}),
-    ("Owner loss", {"": "train/owner_loss"}),
+    ("Ownership loss", {"": "train/ownership_loss"}),
     ("Entropy of the policy", {"network": "train/policy_entropy", "search": "selfplay/target_entropy"}),
     ("Gradient norm", {"": "train/grad_norm"}),
     ("Plies per game", {"": "selfplay/game_length"}),

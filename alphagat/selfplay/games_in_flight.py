@@ -28,7 +28,7 @@ class Ply(struct.PyTreeNode):
       ended: `[]` bool, the game ended here, by the rules or by the cap.
       truncated: `[]` bool, it was the cap.
       length: `[]` int32, plies that the game has, this one and its random opening included.
-      owners: `[V]` int8, `Game.owners` where the game ended, anything elsewhere; None where nobody asks.
+      ownership: `[V]` int8, `Game.ownership` where the game ended, anything elsewhere; None where nobody asks.
     """
 
     state: Any
@@ -41,7 +41,7 @@ class Ply(struct.PyTreeNode):
     ended: jax.Array
     truncated: jax.Array
     length: jax.Array
-    owners: jax.Array | None = None
+    ownership: jax.Array | None = None
 
 
 class GamesInFlight(struct.PyTreeNode):
@@ -100,7 +100,7 @@ def make_opener(game: Game, opening_plies: int) -> Callable[[jax.Array], OpenedG
 
 
 def start_games(
-    game: Game, key: jax.Array, *, num_games: int, num_waiting: int, opening_plies: int, with_owners: bool = False
+    game: Game, key: jax.Array, *, num_games: int, num_waiting: int, opening_plies: int, with_ownership: bool = False
 ) -> GamesInFlight:
     """Starts `num_games` games; what waits is blank until `num_waiting` plies have been played."""
     opened = jax.vmap(make_opener(game, opening_plies))(jax.random.split(key, num_games))
@@ -115,7 +115,7 @@ def start_games(
         ended=jnp.zeros(num_games, bool),
         truncated=jnp.zeros(num_games, bool),
         length=jnp.zeros(num_games, jnp.int32),
-        owners=jnp.zeros((num_games, game.topology.num_nodes), jnp.int8) if with_owners else None,
+        ownership=jnp.zeros((num_games, game.topology.num_nodes), jnp.int8) if with_ownership else None,
     )
     waiting = jax.tree.map(lambda x: jnp.broadcast_to(x[None], (num_waiting, *x.shape)), blank)
     return GamesInFlight(opened.state, opened.plies, waiting)
@@ -148,14 +148,14 @@ def make_play(
     full_fraction: float = 1.0,
     surprise_fraction: float = 0.0,
     discount: float = 1.0,
-    with_owners: bool = False,
+    with_ownership: bool = False,
 ) -> Callable[..., tuple[GamesInFlight, Ply]]:
     """Returns `play(params, key, games, is_full=None) -> (games, history)`: `num_plies` searched moves in every game.
 
     With a `fast_search`, plies where not `is_full` (`[num_plies]` bool, `draw_full_searches`) are played by it and
     teach the value only: playout cap randomization (Wu 2019, section 3.1), but for all games at once, so that each
     ply runs one of two searches. A `surprise_fraction` of the weights in the policy loss goes by `weigh_by_surprise`.
-    `discount` is that of the search. `with_owners` each ply has `Ply.owners`.
+    `discount` is that of the search. `with_ownership` each ply has `Ply.ownership`.
 
     `history` is `Ply` with `[P + T, N]` before each shape: what waited, then what was played. Its first T plies are
     older than the horizon, and the returned games no longer hold them. A game that ends is replaced by a new one
@@ -194,7 +194,7 @@ def make_play(
             ended=ended,
             truncated=truncated,
             length=plies + 1,
-            owners=jax.vmap(game.owners)(after, ended) if with_owners else None,
+            ownership=jax.vmap(game.ownership)(after, ended) if with_ownership else None,
         )
         opened = open_games(jax.random.split(open_key, num_games))
         state, plies = select(ended, (opened.state, opened.plies), (after, plies + 1))

@@ -1,4 +1,4 @@
-"""Targets of values and owners: what became of a position."""
+"""Targets of values and ownership: what became of a position."""
 
 import jax
 import jax.numpy as jnp
@@ -6,19 +6,21 @@ import jax.numpy as jnp
 from alphagat.selfplay.games_in_flight import Ply
 
 
-def owner_targets(history: Ply) -> jax.Array:
+def ownership_targets(history: Ply) -> jax.Array:
     """Returns `[T, N, V]` int8, who holds each node at the end of a ply's game: 1 the player to move, -1 the other.
 
     Zeros where the game does not end within `history`.
     """
-    assert history.owners is not None
+    assert history.ownership is not None
 
     def backward(later: jax.Array, ply: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        ended, owners = ply
-        found = jnp.where(ended[:, None], owners, later)
+        ended, ownership = ply
+        found = jnp.where(ended[:, None], ownership, later)
         return found, found
 
-    _, found = jax.lax.scan(backward, jnp.zeros_like(history.owners[0]), (history.ended, history.owners), reverse=True)
+    _, found = jax.lax.scan(
+        backward, jnp.zeros_like(history.ownership[0]), (history.ended, history.ownership), reverse=True
+    )
     return jnp.where(history.state.current_player[..., None] == 0, found, -found)
 
 

@@ -22,9 +22,9 @@ from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord, file_ending, to_text
 from alphagat.serving import messages
 from alphagat.serving.messages import AnalysisRequest, GameRequest, RecordRequest
-from alphagat.serving.middleware import Guard
+from alphagat.serving.middleware import Middleware
 from alphagat.serving.playthrough import Playthrough
-from alphagat.serving.roster import Program, Roster, Table
+from alphagat.serving.roster import BoardSession, Program, Roster
 from alphagat.serving.service import BatchService, Busy
 
 PAGE = Path(__file__).parents[1] / "web"
@@ -65,7 +65,7 @@ def make_app(roster: Roster, service: BatchService, simulations: int) -> FastAPI
         return service.metrics()
 
     app.mount("/", StaticFiles(directory=PAGE, html=True))
-    app.add_middleware(Guard)
+    app.add_middleware(Middleware)
     return app
 
 
@@ -77,46 +77,47 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
     @app.get("/api/boards/{board}")
     def board(board: str) -> dict[str, Any]:
         """Describes a board: who plays, and what its network can show."""
-        table = roster.table(board)
-        config = table.agent.config.network
+        session = roster.session(board)
+        config = session.agent.config.network
         return {
             "board": board,
-            "family": table.game.topology.vocabulary.family,
-            "goal": table.game.goal,
+            "family": session.game.topology.vocabulary.family,
+            "goal": session.game.goal,
             "players": [
-                {"name": name, "colour": colour} for name, colour in table.game.player_colours[: table.game.num_players]
+                {"name": name, "colour": colour}
+                for name, colour in session.game.player_colours[: session.game.num_players]
             ],
-            "attention": [config.num_blocks, config.num_heads] if table.has_attention else None,
-            "record": file_ending(table.game) if table.game.num_players == 2 else None,
+            "attention": [config.num_blocks, config.num_heads] if session.has_attention else None,
+            "record": file_ending(session.game) if session.game.num_players == 2 else None,
         }
 
     @app.post("/api/position")
     def position(request: GameRequest) -> dict[str, Any]:
         """Describes the position that the moves lead to."""
-        table, so_far = _replay(roster, request)
+        session, so_far = _replay(roster, request)
         last = None
         if so_far.steps:
-            before = table.games.replay(request.seed, request.moves[:-1])
-            last = messages.describe_move(table.game, before.state, so_far.steps[-1].action)
-        return messages.describe_position(table.game, so_far, last)
+            before = session.games.replay(request.seed, request.moves[:-1])
+            last = messages.describe_move(session.game, before.state, so_far.steps[-1].action)
+        return messages.describe_position(session.game, so_far, last)
 
     @app.post("/api/record")
     def record(request: RecordRequest) -> PlainTextResponse:
         """Writes the game as SGF, or as PGN for chess."""
-        table, so_far = _replay(roster, request)
-        if table.game.num_players != 2:
+        session, so_far = _replay(roster, request)
+        if session.game.num_players != 2:
             raise UserError(f"board {request.board}: files of games are for two players")
         moves = tuple(step.name for step in so_far.steps)
         players = tuple(step.player for step in so_far.steps)
         outcome = int(np.sign(so_far.returns[0]))
-        return PlainTextResponse(to_text(GameRecord(table.game.name, request.names, moves, players, outcome)))
+        return PlainTextResponse(to_text(GameRecord(session.game.name, request.names, moves, players, outcome)))
 
 
 def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, strengths: list[int]) -> None:
-    async def evaluate(request: Request, table: Table, so_far: Playthrough, simulations: int | None) -> Any:
+    async def evaluate(request: Request, session: BoardSession, so_far: Playthrough, simulations: int | None) -> Any:
         if so_far.state.terminated:
             raise UserError("the game is over; ask about an earlier position")
-        answer = service.submit(Program(table.game.name, simulations), so_far.state)
+        answer = service.submit(Program(session.game.name, simulations), so_far.state)
         return await _answer_while_connected(request, asyncio.wrap_future(answer))
 
     @app.post("/api/analysis")
@@ -124,28 +125,28 @@ def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, streng
         """Analyses the position that the moves lead to; `action` is the move to play."""
         if wanted.simulations not in strengths:
             raise UserError(f"simulations {wanted.simulations}: take one of {', '.join(map(str, strengths))}")
-        table, so_far = await run_in_threadpool(_replay, roster, wanted)
-        found = await evaluate(request, table, so_far, wanted.simulations)
-        return await run_in_threadpool(_describe, table, wanted, so_far, found)
+        session, so_far = await run_in_threadpool(_replay, roster, wanted)
+        found = await evaluate(request, session, so_far, wanted.simulations)
+        return await run_in_threadpool(_describe, session, wanted, so_far, found)
 
     @app.post("/api/attention")
     async def attention(request: Request, wanted: GameRequest) -> dict[str, Any]:
         """Tells what each head of each block attends to, in the position that the moves lead to."""
-        table, so_far = await run_in_threadpool(_replay, roster, wanted)
-        if not table.has_attention:
+        session, so_far = await run_in_threadpool(_replay, roster, wanted)
+        if not session.has_attention:
             raise UserError(f"board {wanted.board}: its network has no attention to show")
-        weights = await evaluate(request, table, so_far, None)
-        return messages.describe_attention(table.game, weights)
+        weights = await evaluate(request, session, so_far, None)
+        return messages.describe_attention(session.game, weights)
 
 
-def _replay(roster: Roster, request: GameRequest) -> tuple[Table, Playthrough]:
-    table = roster.table(request.board)
-    return table, table.games.replay(request.seed, request.moves)
+def _replay(roster: Roster, request: GameRequest) -> tuple[BoardSession, Playthrough]:
+    session = roster.session(request.board)
+    return session, session.games.replay(request.seed, request.moves)
 
 
-def _describe(table: Table, wanted: AnalysisRequest, so_far: Playthrough, found: Any) -> dict[str, Any]:
-    line = messages.describe_line(table.games, table.game, wanted, found.variation)
-    return messages.describe_analysis(table.game, so_far, found, line)
+def _describe(session: BoardSession, wanted: AnalysisRequest, so_far: Playthrough, found: Any) -> dict[str, Any]:
+    line = messages.describe_line(session.games, session.game, wanted, found.variation)
+    return messages.describe_analysis(session.game, so_far, found, line)
 
 
 async def _answer_while_connected(request: Request, answer: asyncio.Future) -> Any:

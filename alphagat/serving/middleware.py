@@ -16,7 +16,7 @@ HEADERS = {
 }
 
 
-class Guard:
+class Middleware:
     """Wraps an ASGI app: reads no more than `MAX_BODY` bytes of a request, and adds `HEADERS` to each response."""
 
     def __init__(self, app: Any):

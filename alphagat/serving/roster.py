@@ -37,7 +37,7 @@ class Program(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Table:
+class BoardSession:
     """One board, and who plays it.
 
     Attributes:
@@ -82,22 +82,22 @@ class Roster:
             self._sources[board] = source or _shipped_for(board)
             load(self._sources[board], board=board)  # refuses a board of another family
         self.boards = tuple(self._sources)
-        self._lock, self._tables = threading.Lock(), {}
+        self._lock, self._sessions = threading.Lock(), {}
 
-    def table(self, board: str) -> Table:
+    def session(self, board: str) -> BoardSession:
         """Opens a board. Raises UserError for one that is not offered."""
         if board not in self._sources:
             raise UserError(f"board {board[:40]}: it is not played here; take one of {', '.join(self.boards)}")
         with self._lock:
-            if board not in self._tables:
+            if board not in self._sessions:
                 agent = load(self._sources[board], board=board)
-                self._tables[board] = Table(agent, Playthroughs(agent.game))
-            return self._tables[board]
+                self._sessions[board] = BoardSession(agent, Playthroughs(agent.game))
+            return self._sessions[board]
 
     @functools.lru_cache(maxsize=256)  # noqa: B019 (a roster lives as long as its server)
     def prepare(self, program: Program) -> Callable[[Any], Any]:
         """Returns the evaluation of `[B]` states that a program stands for: an `Analysis`, or attention weights."""
-        agent = self.table(program.board).agent
+        agent = self.session(program.board).agent
         if program.num_simulations is None:
             return make_attention(agent)
         analyze = Analyzer(agent, program.num_simulations)

@@ -31,7 +31,7 @@ def run_server(options: Any) -> None:
         ) as service,
     ):
         # The program that the first visitor needs is compiled while they open the page.
-        first = first_state(roster.table(roster.default).game)
+        first = first_state(roster.session(roster.default).game)
         service.submit(Program(roster.default, options.simulations), jax.device_get(first))
         config = uvicorn.Config(
             app.make_app(roster, service, options.simulations), log_level="warning", access_log=False, ws="none"

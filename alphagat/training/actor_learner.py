@@ -33,11 +33,11 @@ from alphagat.training.state import Actors, Block, BoardState, RunState
 PARAMS_AGE = f"{TRAIN}params_age"  # updates that were made since the parameters that played were the newest
 
 
-class ApartIterations:
+class ActorLearnerIterations:
     """Runs the iterations of a run on two meshes; the programs of both run side by side.
 
     In iteration t the actors play, while the learners add the block of iteration t - 1 to the replay and make the
-    updates of that iteration. Then the block of t goes to the learners, and, every `learner.hand_over_every` updates,
+    updates of that iteration. Then the block of t goes to the learners, and, every `learner.actor_sync_every` updates,
     the parameters to the actors.
     """
 
@@ -88,8 +88,8 @@ class ApartIterations:
         return self._order[: iteration - 1].count(number)
 
     def _is_handed_over(self, iteration: int) -> bool:
-        """Returns whether the updates of an iteration complete another `hand_over_every`."""
-        every = self._setups[0].config.learner.hand_over_every
+        """Returns whether the updates of an iteration complete another `actor_sync_every`."""
+        every = self._setups[0].config.learner.actor_sync_every
         return self._updates[iteration] // every > self._updates[iteration - 1] // every
 
     def _hand_over(self, train: TrainState) -> Actors:
@@ -133,12 +133,12 @@ def make_play_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
     samples, metrics and an audit, and consumes the games. `board_iteration` counts those in which this board was
     played.
     """
-    everywhere, grouped = sharding.REPLICATED, sharding.SHARDED
+    replicated, sharded = sharding.REPLICATED, sharding.SHARDED
     play_here = sharding.over_data(
         functools.partial(play_iteration, setup),
         mesh,
-        (everywhere, grouped, everywhere, grouped, everywhere),
-        (grouped, grouped, everywhere, grouped),
+        (replicated, sharded, replicated, sharded, replicated),
+        (sharded, sharded, replicated, sharded),
     )
 
     def play(
@@ -159,8 +159,8 @@ def make_learn_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
     """Returns the jitted `learn(train, board, block, groups, root_key, iteration)` for the block of `iteration`, which
     gives what it changes (`train`, the replay, the board's iteration) and metrics; it consumes the first two.
     """
-    everywhere, grouped = sharding.REPLICATED, sharding.SHARDED
-    store_here = sharding.over_data(store, mesh, (grouped, grouped, everywhere), grouped)
+    replicated, sharded = sharding.REPLICATED, sharding.SHARDED
+    store_here = sharding.over_data(store, mesh, (sharded, sharded, replicated), sharded)
 
     def learn(
         train: TrainState,

@@ -25,13 +25,13 @@ class Audit(struct.PyTreeNode):
     Attributes:
       history: `Ply`, `[P + T]` before each shape: what waited for targets, then what was played.
       value_targets: `[T]` float32, of the first T plies, as the replay has them.
-      owner_targets: `[T, V]` int8, of the same plies; None of a network without `owner_head`.
+      ownership_target: `[T, V]` int8, of the same plies; None of a network without `ownership_head`.
       iteration: `[]` int32, of this board, before this one.
     """
 
     history: Ply
     value_targets: jax.Array
-    owner_targets: jax.Array | None
+    ownership_target: jax.Array | None
     iteration: jax.Array
 
 
@@ -52,16 +52,16 @@ class Auditor:
         # What waited at the start of a run is blank.
         blank = max(self._plan.num_waiting - int(here.iteration) * self._plan.plies_per_iteration, 0)
         history: Ply = jax.tree.map(lambda x: x[blank:], here.history)
-        has_owners = np.asarray(history.ended) & (history.owners is not None)  # elsewhere nobody asks
-        replayed = jax.tree.map(np.asarray, self._replay(history.state, np.asarray(history.action), has_owners))
+        has_ownership = np.asarray(history.ended) & (history.ownership is not None)  # elsewhere nobody asks
+        replayed = jax.tree.map(np.asarray, self._replay(history.state, np.asarray(history.action), has_ownership))
         for ply in range(len(history.action)):
             error = self._find_error(history, replayed, ply)
             if error:
                 raise AuditError(f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: {error}")
         if not blank:
             self._check_targets(history, here.value_targets)
-            if here.owner_targets is not None:
-                self._check_owner_targets(history, here.owner_targets)
+            if here.ownership_target is not None:
+                self._check_ownership_targets(history, here.ownership_target)
 
     def _find_error(self, history: Ply, replayed: Any, ply: int) -> str | None:
         """Says what is wrong with a ply, by the rules alone, or returns None."""
@@ -71,7 +71,7 @@ class Auditor:
             return f"action {action} is not legal"
         if (target < 0).any() or target[~legal].any() or abs(target.sum() - 1) > TOLERANCE:
             return f"the policy target sums to {target.sum():.6f}, {target[~legal].sum():.6f} of it on illegal moves"
-        after, rewards, is_over, owners = (jax.tree.map(lambda x: x[ply], each) for each in replayed)
+        after, rewards, is_over, ownership = (jax.tree.map(lambda x: x[ply], each) for each in replayed)
         mover = int(state.current_player)
         is_chance = isinstance(self._game, StochasticGame)  # what chance did there is not known
         if not is_chance and bool(is_over) != bool(history.ended[ply] & ~history.truncated[ply]):
@@ -80,7 +80,11 @@ class Auditor:
         expected = rewards[mover] + (self._game.truncation_rewards(after)[mover] if truncated else 0)
         if abs(history.reward[ply] - expected) > TOLERANCE:
             return f"the reward is {history.reward[ply]:g}, not {expected:g}"
-        if history.owners is not None and history.ended[ply] and not np.array_equal(owners, history.owners[ply]):
+        if (
+            history.ownership is not None
+            and history.ended[ply]
+            and not np.array_equal(ownership, history.ownership[ply])
+        ):
             return "who holds what in the end is not what the rules say"
         if history.ended[ply] or ply + 1 == len(history.action) or is_chance:
             return None
@@ -100,13 +104,13 @@ class Auditor:
                     f"not {expected[ply]:g}"
                 )
 
-    def _check_owner_targets(self, history: Ply, targets: np.ndarray) -> None:
+    def _check_ownership_targets(self, history: Ply, targets: np.ndarray) -> None:
         """Looks for the end of each ply's game, and compares."""
-        assert history.owners is not None
+        assert history.ownership is not None
         for ply, target in enumerate(targets):
             end = ply + int(np.argmax(history.ended[ply:]))
             sign = 1 if history.state.current_player[ply] == 0 else -1
-            if not history.ended[end] or not np.array_equal(sign * history.owners[end], target):
+            if not history.ended[end] or not np.array_equal(sign * history.ownership[end], target):
                 raise AuditError(
                     f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: the owner targets are not who "
                     "holds what in the end"
@@ -134,8 +138,9 @@ def lambda_returns(history: Ply, value_lambda: float, discount: float) -> np.nda
 
 
 def _make_replay(game: Game) -> Callable[[Any, np.ndarray, np.ndarray], tuple[Any, Any, Any, Any]]:
-    """Returns a function of `[N]` states, actions, and whether owners are needed, to what the rules lead to, what they
-    pay, whether it is over, and `Game.owners` then, on a CPU.
+    """Returns a compiled function of `[N]` states, actions and `has_ownership`, which replays them on a CPU.
+
+    It returns the states after the moves, their rewards, whether they are terminal, and `Game.ownership`.
     """
 
     def step(state: Any, action: jax.Array) -> Any:
@@ -143,14 +148,14 @@ def _make_replay(game: Game) -> Callable[[Any, np.ndarray, np.ndarray], tuple[An
             return game.move(state, action)
         return game.step(state, action, jax.random.key(0))
 
-    def replay(states: Any, actions: jax.Array, has_owners: jax.Array) -> tuple[Any, Any, Any, Any]:
+    def replay(states: Any, actions: jax.Array, has_ownership: jax.Array) -> tuple[Any, Any, Any, Any]:
         after = jax.vmap(step)(states, actions)
-        return after, after.rewards, after.terminated, jax.vmap(game.owners)(after, has_owners)
+        return after, after.rewards, after.terminated, jax.vmap(game.ownership)(after, has_ownership)
 
     compiled = jax.jit(replay)
 
-    def on_cpu(states: Any, actions: np.ndarray, has_owners: np.ndarray) -> tuple[Any, Any, Any, Any]:
+    def on_cpu(states: Any, actions: np.ndarray, has_ownership: np.ndarray) -> tuple[Any, Any, Any, Any]:
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
-            return compiled(states, actions, has_owners)
+            return compiled(states, actions, has_ownership)
 
     return on_cpu

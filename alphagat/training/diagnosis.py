@@ -19,7 +19,7 @@ from alphagat.runs.folder import describe_environment
 from alphagat.runtime import sharding
 from alphagat.runtime.distributed import detect
 from alphagat.runtime.xla import CACHE_VARIABLE
-from alphagat.training.actor_learner import ApartIterations
+from alphagat.training.actor_learner import ActorLearnerIterations
 from alphagat.training.compilation import compile_iterations
 from alphagat.training.memory import memory_needed
 from alphagat.training.pretraining.dataset import read_recorded
@@ -104,7 +104,7 @@ def examine(config: Config) -> Iterator[str]:
         recorded = read_recorded(setups, None)
         programs = {"an iteration": PretrainIterations(setups, mesh, state, said.append, recorded).programs}
     elif config.mesh.actors:
-        programs = ApartIterations(setups, mesh, state, said.append).programs
+        programs = ActorLearnerIterations(setups, mesh, state, said.append).programs
     else:
         programs = {"an iteration": compile_iterations(setups, mesh, state, said.append)}
     yield from said

@@ -16,7 +16,7 @@ from alphagat.replay import Replay, add, sample
 from alphagat.runtime import sharding
 from alphagat.selfplay.games_in_flight import GamesInFlight, Ply, draw_full_searches, make_play
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
-from alphagat.selfplay.targets import owner_targets, value_targets
+from alphagat.selfplay.targets import ownership_targets, value_targets
 from alphagat.training.audit import Audit
 from alphagat.training.plan import Plan
 from alphagat.training.setup import Setup, make_configured_search, scales_loss
@@ -34,13 +34,13 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
     Self-play uses no collective over the devices but for the sums at its end, so that none waits for another's trees;
     of the updates only the gradients cross them.
     """
-    grouped, everywhere = sharding.SHARDED, sharding.REPLICATED
-    board_specs = over_board(grouped, everywhere)
+    sharded, replicated = sharding.SHARDED, sharding.REPLICATED
+    board_specs = over_board(sharded, replicated)
     play = sharding.over_data(
         functools.partial(play_and_store, setup),
         mesh,
-        (everywhere, board_specs, grouped, everywhere),
-        (board_specs, everywhere, grouped),
+        (replicated, board_specs, sharded, replicated),
+        (board_specs, replicated, sharded),
     )
 
     def iterate(train: TrainState, board: BoardState, root_key: jax.Array, iteration: jax.Array):
@@ -125,18 +125,18 @@ def play_iteration(
         full_fraction=selfplay.full_search_fraction,
         surprise_fraction=selfplay.surprise_fraction,
         discount=setup.config.search.discount,
-        with_owners=setup.config.network.owner_head,
+        with_ownership=setup.config.network.ownership_head,
     )
     # One draw for all groups: a choice per group would run both searches.
     games, history = jax.vmap(play, in_axes=(None, 0, 0, None))(params, keys, games, is_full)
     samples = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda))(history)
     played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
     slot = iteration % plan.group_games
-    values, owners = jax.tree.map(
+    values, ownership = jax.tree.map(
         lambda x: x[0].reshape(plan.plies_per_iteration, plan.group_games, *x.shape[2:])[:, slot],
-        (samples.value_target, samples.owner_target),
+        (samples.value_target, samples.ownership_target),
     )
-    audit = Audit(jax.tree.map(lambda x: x[0, :, slot], history), values, owners, iteration)
+    audit = Audit(jax.tree.map(lambda x: x[0, :, slot], history), values, ownership, iteration)
     sums = jax.lax.psum(selfplay_sums(played), sharding.DATA)
     return games, samples, sums, jax.tree.map(lambda x: x[None], audit)
 
@@ -144,8 +144,8 @@ def play_iteration(
 def final_samples(history: Ply, num_plies: int, value_lambda: float) -> Sample:
     """Returns the samples of the oldest `num_plies` plies, `[num_plies * N]` before each shape."""
     targets = value_targets(history, value_lambda)
-    owners = None if history.owners is None else owner_targets(history)
-    samples = Sample(history.state, history.policy_target, history.policy_weight, targets, owners)
+    ownership = None if history.ownership is None else ownership_targets(history)
+    samples = Sample(history.state, history.policy_target, history.policy_weight, targets, ownership)
     return jax.tree.map(lambda x: x[:num_plies].reshape(-1, *x.shape[2:]), samples)
 
 
@@ -194,7 +194,7 @@ def make_updates(
     update = make_update(
         find_gradients,
         setup.optimizer,
-        average_decay=setup.config.learner.average_decay,
+        ema_decay=setup.config.learner.ema_decay,
         scale_loss=scales_loss(setup.config),
     )
 
@@ -242,7 +242,7 @@ def gradients_of(
         mean_gradients,
         network=setup.network,
         value_weight=learner.value_weight,
-        owner_weight=learner.owner_weight,
+        ownership_weight=learner.ownership_weight,
         axis_name=sharding.DATA,
         num_micro_batches=learner.num_micro_batches,
         as_one_vector=mesh.shape[sharding.MODEL] == mesh.shape[sharding.STAGE] == 1,
@@ -251,8 +251,8 @@ def gradients_of(
     def find_gradients(params: Any, loss_scale: jax.Array, *source: Any):
         return gradients(params, loss_scale, batch_of(*source))
 
-    everywhere = sharding.REPLICATED
-    return sharding.over_data(find_gradients, mesh, (everywhere, everywhere, *specs), everywhere)
+    replicated = sharding.REPLICATED
+    return sharding.over_data(find_gradients, mesh, (replicated, replicated, *specs), replicated)
 
 
 def draw_batch(setup: Setup, board: BoardState, keys: jax.Array) -> Batch:
@@ -270,14 +270,14 @@ def make_batch(setup: Setup, samples: Sample, keys: jax.Array) -> Batch:
     game = setup.game
     symmetry = jax.vmap(lambda key: random_symmetries(key, setup.plan.group_batch_size, game.symmetries))(keys)
     samples, symmetry = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (samples, symmetry))
-    owners = samples.owner_target
-    if owners is not None:
-        owners = permute_nodes(owners[..., None].astype(jnp.float32), symmetry, game.symmetries)[..., 0]
+    ownership = samples.ownership_target
+    if ownership is not None:
+        ownership = permute_nodes(ownership[..., None].astype(jnp.float32), symmetry, game.symmetries)[..., 0]
     return Batch(
         nodes=permute_nodes(jax.vmap(game.observe)(samples.state).nodes, symmetry, game.symmetries),
         legal_action_mask=permute_actions(samples.state.legal_action_mask, symmetry, game.symmetries),
         policy_target=permute_actions(samples.policy_target, symmetry, game.symmetries),
         policy_weight=samples.policy_weight,
         value_target=samples.value_target,
-        owner_target=owners,
+        ownership_target=ownership,
     )

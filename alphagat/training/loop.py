@@ -19,7 +19,7 @@ from alphagat.runs.folder import check_run_folder, open_run_folder
 from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
-from alphagat.training.actor_learner import ApartIterations
+from alphagat.training.actor_learner import ActorLearnerIterations
 from alphagat.training.announcements import closing_lines, opening_lines, say_finished
 from alphagat.training.compilation import compile_iterations, with_less_memory
 from alphagat.training.evaluators import Matches
@@ -28,7 +28,7 @@ from alphagat.training.pretraining.dataset import Recorded, read_recorded
 from alphagat.training.pretraining.holdout import Holdout, MatchesAndHoldout
 from alphagat.training.pretraining.program import PretrainIterations
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
-from alphagat.training.reporter import Diverged, Report, hours_so_far, open_outlet
+from alphagat.training.reporter import Diverged, Report, hours_so_far, open_sinks
 from alphagat.training.resume import Start, find_start, with_another_key
 from alphagat.training.setup import (
     Setup,
@@ -111,9 +111,9 @@ def _train(
         ]
     with (
         Checkpoints(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints,
-        open_outlet(setups, folder, start.iteration) if is_first else contextlib.nullcontext() as outlet,
+        open_sinks(setups, folder, start.iteration) if is_first else contextlib.nullcontext() as sinks,
     ):
-        report = Report(setups, outlet, hours_so_far(folder))
+        report = Report(setups, sinks, hours_so_far(folder))
         if rollback:
             report.say(f"updates were not finite: the run goes back, by another way ({rollback})")
         report.say(*moved, *opening_lines(setups, mesh, start, recorded))
@@ -124,8 +124,8 @@ def _train(
         state = run.evaluate_late(start.state, start.iteration) if owed else start.state
         report.start_clock()
         run.iterate(state, start.iteration)
-        if outlet:
-            outlet.display.finish(closing_lines(setups[0].game, folder, config.num_iterations))
+        if sinks:
+            sinks.display.finish(closing_lines(setups[0].game, folder, config.num_iterations))
 
 
 def is_due(step: int, every: int, last: int) -> bool:
@@ -139,7 +139,7 @@ class _Run:
     def __init__(
         self,
         config: Config,
-        programs: Sequence[Callable] | ApartIterations | PretrainIterations,
+        programs: Sequence[Callable] | ActorLearnerIterations | PretrainIterations,
         matches: Matches | MatchesAndHoldout | None,
         checkpoints: Checkpoints,
         report: Report,
@@ -155,7 +155,7 @@ class _Run:
         for iteration in range(start + 1, last + 1):
             board = order[iteration - 1]
             self._profiler.before(iteration)
-            if isinstance(self._programs, ApartIterations | PretrainIterations):
+            if isinstance(self._programs, ActorLearnerIterations | PretrainIterations):
                 state, metrics, audit = self._programs.run(state, iteration)
             else:
                 state, metrics, audit = run_iteration(self._programs[board], state, board)
@@ -206,10 +206,10 @@ def _make_matches(setups: Sequence[Setup], mesh: Mesh, recorded: Recorded | None
 
 def _compile(
     setups: Sequence[Setup], mesh: Mesh, state: RunState, report: Report, recorded: Recorded | None
-) -> list[stages.Compiled] | ApartIterations | PretrainIterations:
+) -> list[stages.Compiled] | ActorLearnerIterations | PretrainIterations:
     """Compiles the programs of all boards, and tells how long it took. Raises Preempted."""
     before, start = dict(cache_counts()), time.perf_counter()
-    prepare = ApartIterations if setups[0].config.mesh.actors else compile_iterations
+    prepare = ActorLearnerIterations if setups[0].config.mesh.actors else compile_iterations
     if recorded is not None:
         prepare = functools.partial(PretrainIterations, recorded=recorded)
     programs = preemption.run(lambda: prepare(setups, mesh, state, report.say))

@@ -63,7 +63,7 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
     max_plies = min(selfplay.max_plies or game.max_plies, game.max_plies)
     group_games = max(selfplay.num_games // selfplay.num_groups, 1)
     frames = selfplay.num_groups * group_games * selfplay.plies_per_iteration
-    updates = max(round(learner.sample_reuse * frames / learner.batch_size), 1)
+    updates = max(round(learner.replay_ratio * frames / learner.batch_size), 1)
     num_waiting, first_update = 0, 0
     if not config.pretrain.games:
         num_waiting = _num_waiting(config, game, max_plies)

@@ -25,7 +25,7 @@ class Diverged(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Outlet:
+class Sinks:
     """Where a report goes to; one process of a run has it."""
 
     writer: MetricsWriter
@@ -34,14 +34,14 @@ class Outlet:
 
 
 @contextlib.contextmanager
-def open_outlet(setups: Sequence[Setup], folder: Path, start: int) -> Iterator[Outlet]:
+def open_sinks(setups: Sequence[Setup], folder: Path, start: int) -> Iterator[Sinks]:
     """Opens everything for a run that goes on after iteration `start`."""
     config = setups[0].config
     with (
         MetricsWriter(folder, restored_iteration=start) as writer,
         make_display(config.num_iterations, ", ".join(config.boards)) as display,
     ):
-        yield Outlet(writer, display, LiveRatings(folder, config))
+        yield Sinks(writer, display, LiveRatings(folder, config))
 
 
 class Report:
@@ -51,14 +51,14 @@ class Report:
     may be held up until that one is almost over, as XLA does on GPUs.
     """
 
-    def __init__(self, setups: Sequence[Setup], outlet: Outlet | None, hours: float):
-        """Without an outlet it only watches the updates. `hours`: that the run took before."""
+    def __init__(self, setups: Sequence[Setup], sinks: Sinks | None, hours: float):
+        """Without an sinks it only watches the updates. `hours`: that the run took before."""
         self._plan, self._max_skipped = setups[0].plan, setups[0].config.learner.max_skipped
         selfplay, discount = setups[0].config.selfplay, setups[0].config.search.discount
         self._audit_every = selfplay.audit_every
         self._auditors = [Auditor(setup.game, setup.plan, selfplay.value_lambda, discount) for setup in setups]
         self._boards = [setup.game.name for setup in setups]
-        self._outlet = outlet
+        self._sinks = sinks
         self._seconds = hours * 3600
         self.start_clock()
         self._waiter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="report")
@@ -83,9 +83,9 @@ class Report:
 
     def say(self, *lines: str) -> None:
         """Shows lines to who watches the run."""
-        if self._outlet is not None:
+        if self._sinks is not None:
             for line in lines:
-                self._outlet.display.message(line)
+                self._sinks.display.message(line)
 
     def wait(self) -> None:
         """Waits for the iteration that was added last, so that what follows is not counted as its time."""
@@ -98,15 +98,15 @@ class Report:
     def add_scores(self, scores: dict[str, float]) -> None:
         """Takes the evaluation of the iteration that was added last, which was waited for, and rates it."""
         self._scores = scores
-        if self._outlet is not None:
-            self._scores = scores | self._outlet.ratings.add(self._measured | scores)
+        if self._sinks is not None:
+            self._scores = scores | self._sinks.ratings.add(self._measured | scores)
         self.start_clock()
 
     def add_late_scores(self, iteration: int, scores: dict[str, float]) -> None:
         """Takes the evaluation of an iteration that was written before the run was interrupted."""
-        if self._outlet is not None:
-            rated = self._outlet.ratings.add({"iteration": float(iteration)} | scores)
-            self._outlet.writer.amend(iteration, scores | rated)
+        if self._sinks is not None:
+            rated = self._sinks.ratings.add({"iteration": float(iteration)} | scores)
+            self._sinks.writer.amend(iteration, scores | rated)
 
     def flush(self) -> None:
         """Writes and shows the iteration that was added last. Raises as `add` does."""
@@ -117,10 +117,10 @@ class Report:
         if audit is not None and self._audit_every and iteration % self._audit_every == 0:
             self._auditors[board].check(audit)
         line = self._measured | self._scores
-        if self._outlet is not None:
+        if self._sinks is not None:
             several = len(self._boards) > 1
-            self._outlet.writer.write(iteration, _name_board(line, self._boards[board]) if several else line)
-            self._outlet.display.update(line)
+            self._sinks.writer.write(iteration, _name_board(line, self._boards[board]) if several else line)
+            self._sinks.display.update(line)
         self._pending, self._measured, self._scores = None, {}, {}
         skipped = int(line[f"{TRAIN}skipped_in_a_row"])
         if skipped >= self._max_skipped:

@@ -44,13 +44,13 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
 
     Raises:
       UserError: a board is unknown or of another family, the run too short for one, or the network has an
-        `owner_head` that the board cannot teach.
+        `ownership_head` that the board cannot teach.
     """
     games = [make_game(name) for name in config.boards]
     check_one_family(config, games)
-    if config.network.owner_head and type(games[0]).owners is Game.owners:
+    if config.network.ownership_head and type(games[0]).ownership is Game.ownership:
         raise UserError(
-            f"config.network.owner_head=True: board {games[0].name} does not tell who holds what in the end; "
+            f"config.network.ownership_head=True: board {games[0].name} does not tell who holds what in the end; "
             "set it to False"
         )
     order = boards_by_iteration(config)

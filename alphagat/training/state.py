@@ -26,14 +26,14 @@ class Sample(struct.PyTreeNode):
       policy_target: `[A]` float32.
       policy_weight: `[]` float32, of the example in the policy loss.
       value_target: `[]` float32, from the view of the player to move.
-      owner_target: `[V]` int8, of the `owner_head`, from the same view; None where the network has none.
+      ownership_target: `[V]` int8, of the `ownership_head`, from the same view; None where the network has none.
     """
 
     state: Any
     policy_target: jax.Array
     policy_weight: jax.Array
     value_target: jax.Array
-    owner_target: jax.Array | None = None
+    ownership_target: jax.Array | None = None
 
 
 class Block(struct.PyTreeNode):
@@ -107,9 +107,9 @@ class RunState(struct.PyTreeNode):
     actors: Actors | None = None
 
 
-def over_board(grouped: Any, replicated: Any) -> BoardState:
-    """Returns a `BoardState` of one value per field: `grouped` where groups are sharded, else `replicated`."""
-    return BoardState(games=grouped, replay=grouped, groups=grouped, iteration=replicated)
+def over_board(sharded: Any, replicated: Any) -> BoardState:
+    """Returns a `BoardState` of one value per field: `sharded` where groups are sharded, else `replicated`."""
+    return BoardState(games=sharded, replay=sharded, groups=sharded, iteration=replicated)
 
 
 def state_shardings(mesh: Mesh, shapes: RunState, *, fsdp: bool = False, num_actors: int = 0) -> RunState:
@@ -117,26 +117,26 @@ def state_shardings(mesh: Mesh, shapes: RunState, *, fsdp: bool = False, num_act
     actors, learners = sharding.split_mesh(mesh, num_actors)
     sharded, replicated = sharding.sharded(learners), sharding.replicated(learners)
 
-    def everywhere(tree: Any, where: NamedSharding) -> Any:
+    def assign(tree: Any, where: NamedSharding) -> Any:
         return jax.tree.map(lambda _: where, tree)
 
     def place(board: BoardState) -> BoardState:
-        block = everywhere(board.block, replicated)
+        block = assign(board.block, replicated)
         return BoardState(
-            games=everywhere(board.games, sharding.sharded(actors)),
-            replay=everywhere(board.replay, sharded),
-            groups=everywhere(board.groups, sharding.sharded(actors)),
-            iteration=everywhere(board.iteration, replicated),
-            block=block and block.replace(samples=everywhere(block.samples, sharded)),
+            games=assign(board.games, sharding.sharded(actors)),
+            replay=assign(board.replay, sharded),
+            groups=assign(board.groups, sharding.sharded(actors)),
+            iteration=assign(board.iteration, replicated),
+            block=block and block.replace(samples=assign(block.samples, sharded)),
         )
 
-    placed = everywhere(shapes, replicated).replace(
+    placed = assign(shapes, replicated).replace(
         train=params_shardings(learners, shapes.train, fsdp=fsdp),
         boards=tuple(place(board) for board in shapes.boards),
         previous_params=params_shardings(learners, shapes.previous_params, fsdp=fsdp),
     )
     if shapes.actors is not None:
-        params = everywhere(shapes.actors.params, sharding.replicated(actors))
+        params = assign(shapes.actors.params, sharding.replicated(actors))
         placed = placed.replace(actors=placed.actors.replace(params=params))
     return placed
 
@@ -165,7 +165,7 @@ def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
 
 def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
     plan, game = setup.plan, setup.game
-    has_owners = setup.config.network.owner_head
+    has_ownership = setup.config.network.ownership_head
     groups = number * plan.num_groups + jnp.arange(plan.num_groups, dtype=jnp.int32)
 
     def start_group(group):
@@ -175,11 +175,11 @@ def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
             num_games=plan.group_games,
             num_waiting=plan.num_waiting,
             opening_plies=setup.config.selfplay.opening_plies,
-            with_owners=has_owners,
+            with_ownership=has_ownership,
         )
 
-    owners = jnp.zeros(game.topology.num_nodes, jnp.int8) if has_owners else None
-    example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()), owners)
+    ownership = jnp.zeros(game.topology.num_nodes, jnp.int8) if has_ownership else None
+    example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()), ownership)
     block = None
     if setup.config.mesh.actors:
         shape = plan.num_groups, plan.plies_per_iteration * plan.group_games
@@ -199,7 +199,7 @@ def _initial_state(setups: Sequence[Setup]) -> RunState:
     params_key, games_key, run_key = jax.random.split(jax.random.key(first.config.seed), 3)
     params = make_params(first.game, first.network, params_key)
     zero = jnp.zeros((), jnp.int32)
-    average = jax.tree.map(jnp.copy, params) if first.config.learner.average_decay else None
+    average = jax.tree.map(jnp.copy, params) if first.config.learner.ema_decay else None
     playing = () if first.config.pretrain.games else setups
     return RunState(
         train=TrainState(

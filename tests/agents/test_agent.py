@@ -82,20 +82,23 @@ def test_weights_start_a_run_with_and_without_an_owner_head(tmp_path):
     saved, setups = {}, {}
     for name in ("with", "without"):
         config = tiny_config()
-        config.boards, config.network.owner_head, config.mesh.data = ("othello:4",), name == "with", 1
+        config.boards, config.network.ownership_head, config.mesh.data = ("othello:4",), name == "with", 1
         (setups[name],) = make_setups(config)
         state = init_state([setups[name]], sharding.make_mesh(1))
         with Checkpoints(open_run_folder(tmp_path / name, config)) as checkpoints:
             checkpoints.save(state, 1)
         saved[name] = state.train.params["params"]
-    assert saved["with"].keys() - saved["without"].keys() == {"owner"}
+    assert saved["with"].keys() - saved["without"].keys() == {"ownership"}
     for start, then in itertools.product(saved, saved):
         found = load_weights(str(tmp_path / start), setups[then])["params"]
         assert found.keys() == saved[then].keys()
         for part in found.keys() & saved[start].keys():
             jax.tree.map(np.testing.assert_array_equal, found[part], saved[start][part])
-    shapes = jax.tree.map(jnp.shape, saved["with"]["owner"])
-    assert jax.tree.map(jnp.shape, load_weights(str(tmp_path / "without"), setups["with"])["params"]["owner"]) == shapes
+    shapes = jax.tree.map(jnp.shape, saved["with"]["ownership"])
+    assert (
+        jax.tree.map(jnp.shape, load_weights(str(tmp_path / "without"), setups["with"])["params"]["ownership"])
+        == shapes
+    )
 
 
 def test_values_weigh_as_evaluation_says_unless_the_search_explores():

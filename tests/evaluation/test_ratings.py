@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from alphagat.errors import UserError
 from alphagat.evaluation import bradley_terry
-from alphagat.evaluation.ratings import PRIOR_GAMES, Meeting, Rating, linked, rate
+from alphagat.evaluation.ratings import PRIOR_GAMES, PairResult, Rating, linked, rate
 from alphagat.evaluation.statistics import MAX_ELO, elo_difference
 
 NAMES = ("random", "weak", "middling", "good", "best")
@@ -18,40 +18,40 @@ OTHERS = ("random", "middling", "good", "best")
 TRUE = np.array([0.0, 120, 300, 340, 600])
 
 
-def simulate(generator: np.random.Generator, num_pairs: int, names=NAMES, true=TRUE, spread=0.0) -> list[Meeting]:
+def simulate(generator: np.random.Generator, num_pairs: int, names=NAMES, true=TRUE, spread=0.0) -> list[PairResult]:
     """Lets all players of known ratings play; openings favour one side at random by `spread` Elo, and a third of the
     games that would be won by less than a coin's toss is drawn.
     """
-    meetings = []
+    pair_results = []
     for a, b in itertools.combinations(range(len(names)), 2):
         expected = 1 / (1 + 10 ** (-(true[a] - true[b] + spread * generator.normal(size=(num_pairs, 1))) / 400))
         draws = np.minimum(expected, 1 - expected) * 2 / 3
         tosses = generator.random((num_pairs, 2))
         points = (tosses < expected - draws / 2) * 0.5 + (tosses < expected + draws / 2) * 0.5
-        meetings.append(Meeting(names[a], names[b], points.sum(axis=1)))
-    return meetings
+        pair_results.append(PairResult(names[a], names[b], points.sum(axis=1)))
+    return pair_results
 
 
 def test_two_players_have_the_closed_form():
-    ratings = rate([Meeting.of_score("a", "b", 0.75, 200)], anchor="b")
+    ratings = rate([PairResult.of_score("a", "b", 0.75, 200)], anchor="b")
     shrunk = (150 + PRIOR_GAMES / 2) / (200 + PRIOR_GAMES)
     assert ratings["a"].elo == pytest.approx(elo_difference(shrunk), abs=1e-6)
     assert ratings["b"] == Rating(0, 0, 0)
 
 
 def test_many_games_are_rated_by_their_score():
-    ratings = rate([Meeting.of_score("a", "b", 0.3, 10_000_000)], anchor="a", num_resamples=10)
+    ratings = rate([PairResult.of_score("a", "b", 0.3, 10_000_000)], anchor="a", num_resamples=10)
     assert ratings["b"].elo == pytest.approx(-elo_difference(0.3), abs=1e-3)
 
 
 def test_fit_is_the_maximum_of_the_likelihood():
-    meetings = simulate(np.random.default_rng(0), 20)
-    ratings = rate(meetings, anchor="weak", num_resamples=2)
+    pair_results = simulate(np.random.default_rng(0), 20)
+    ratings = rate(pair_results, anchor="weak", num_resamples=2)
 
     def loss(strengths: np.ndarray) -> float:
         value = dict(zip(OTHERS, strengths), weak=0.0)
         lost = 0.0
-        for each in meetings:
+        for each in pair_results:
             difference = value[each.player] - value[each.opponent]
             won = each.points.sum() + PRIOR_GAMES / 2
             lost += won * np.logaddexp(0, -difference)
@@ -98,9 +98,9 @@ def test_players_who_contradict_each_other_are_fitted_as_well():
 @pytest.mark.parametrize("score", [0.5, 0.97, 1.0])
 def test_a_long_chain_adds_up(score):
     """No pair contradicts another, so differences add up, however far apart the ends are: here up to 41,000 Elo."""
-    meetings = [Meeting.of_score(f"{n + 1:02}", f"{n:02}", score, 200) for n in range(40)]
-    link = rate(meetings[:1], anchor="00", num_resamples=2)["01"].elo
-    assert rate(meetings, anchor="00", num_resamples=2)["40"].elo == pytest.approx(40 * link, rel=1e-9, abs=1e-6)
+    pair_results = [PairResult.of_score(f"{n + 1:02}", f"{n:02}", score, 200) for n in range(40)]
+    link = rate(pair_results[:1], anchor="00", num_resamples=2)["01"].elo
+    assert rate(pair_results, anchor="00", num_resamples=2)["40"].elo == pytest.approx(40 * link, rel=1e-9, abs=1e-6)
 
 
 @pytest.mark.parametrize("spread", [0, 300])
@@ -119,15 +119,15 @@ def test_intervals_cover_known_ratings_as_often_as_they_say(spread):
 
 def test_equal_pairs_narrow_the_interval():
     """Openings that decide every game, one to each side, say that two players are alike; single games cannot."""
-    pairs = rate([Meeting("a", "b", np.ones(100))], "b")["a"]
-    games = rate([Meeting.of_score("a", "b", 0.5, 200)], "b")["a"]
+    pairs = rate([PairResult("a", "b", np.ones(100))], "b")["a"]
+    games = rate([PairResult.of_score("a", "b", 0.5, 200)], "b")["a"]
     assert pairs.elo == games.elo == 0
     assert pairs.high - pairs.low < 0.2 * (games.high - games.low)
 
 
 @pytest.mark.parametrize("won", [True, False])
 def test_who_wins_or_loses_everything_has_a_rating_and_an_interval(won):
-    rating = rate([Meeting("a", "b", np.full(100, 2.0 * won))], "b")["a"]
+    rating = rate([PairResult("a", "b", np.full(100, 2.0 * won))], "b")["a"]
     near, far = (rating.low, rating.high) if won else (rating.high, rating.low)
     sign = 1 if won else -1
     assert rating.elo == pytest.approx(sign * elo_difference(200.5 / 201), abs=1e-6)
@@ -136,26 +136,28 @@ def test_who_wins_or_loses_everything_has_a_rating_and_an_interval(won):
 
 
 def test_more_games_narrow_the_interval():
-    few, many = (rate([Meeting.of_score("a", "b", 0.6, games)], "b")["a"] for games in (100, 1600))
+    few, many = (rate([PairResult.of_score("a", "b", 0.6, games)], "b")["a"] for games in (100, 1600))
     assert (few.high - few.low) / (many.high - many.low) == pytest.approx(4, rel=0.15)
 
 
 def test_order_and_point_of_view_change_nothing():
-    meetings = simulate(np.random.default_rng(2), 15)
-    expected = rate(meetings, "random", num_resamples=50)
+    pair_results = simulate(np.random.default_rng(2), 15)
+    expected = rate(pair_results, "random", num_resamples=50)
     generator = np.random.default_rng(3)
-    turned = [Meeting(each.opponent, each.player, generator.permutation(2 - each.points)) for each in meetings[::-1]]
+    turned = [
+        PairResult(each.opponent, each.player, generator.permutation(2 - each.points)) for each in pair_results[::-1]
+    ]
     assert rate(turned, "random", num_resamples=50) == expected
-    halves = [Meeting(each.player, each.opponent, each.points[part]) for each in meetings for part in HALVES]
+    halves = [PairResult(each.player, each.opponent, each.points[part]) for each in pair_results for part in HALVES]
     assert rate(halves, "random", num_resamples=50) == expected
-    assert rate(meetings, "random", num_resamples=50, seed=1) != expected
+    assert rate(pair_results, "random", num_resamples=50, seed=1) != expected
 
 
 HALVES = (slice(None, None, 2), slice(1, None, 2))
 
 
 def test_pairs_and_single_games_of_two_players_count_alike():
-    together = [Meeting("a", "b", np.array([2.0, 1.5])), Meeting.of_score("b", "a", 0.25, 6)]
+    together = [PairResult("a", "b", np.array([2.0, 1.5])), PairResult.of_score("b", "a", 0.25, 6)]
     assert rate(together, "b")["a"].elo == pytest.approx(elo_difference((3.5 + 4.5 + 0.5) / 11), abs=1e-6)
 
 
@@ -164,23 +166,27 @@ def test_pairs_and_single_games_of_two_players_count_alike():
     [(0.5, 3, [1, 0.5, 0]), (1.0, 2, [1, 1]), (0.0, 2, [0, 0]), (0.625, 4, [1, 1, 0.5, 0])],
 )
 def test_games_of_a_score(score, num_games, points):
-    meeting = Meeting.of_score("a", "b", score, num_games)
+    meeting = PairResult.of_score("a", "b", score, num_games)
     assert list(meeting.points) == points
     assert (meeting.num_games, meeting.score) == (num_games, score)
 
 
 def test_what_is_not_linked_to_the_anchor_is_named():
-    meetings = [Meeting("a", "b", np.ones(4)), Meeting("c", "d", np.ones(4)), Meeting("b", "c", np.ones(0))]
+    pair_results = [
+        PairResult("a", "b", np.ones(4)),
+        PairResult("c", "d", np.ones(4)),
+        PairResult("b", "c", np.ones(0)),
+    ]
     with pytest.raises(UserError, match="no chain of matches links c, d to the anchor 'a'"):
-        rate(meetings, "a")
-    assert linked(meetings, "b") == meetings[:1]
-    assert set(rate(linked(meetings, "d"), "d")) == {"c", "d"}
+        rate(pair_results, "a")
+    assert linked(pair_results, "b") == pair_results[:1]
+    assert set(rate(linked(pair_results, "d"), "d")) == {"c", "d"}
 
 
 def test_an_anchor_without_games_and_a_match_with_oneself_are_refused():
     with pytest.raises(UserError, match="anchor 'x' has no games: take one of a, b"):
-        rate([Meeting("a", "b", np.ones(4))], "x")
+        rate([PairResult("a", "b", np.ones(4))], "x")
     with pytest.raises(UserError, match="anchor 'x' has no games: take one of the players of a match"):
         rate([], "x")
     with pytest.raises(UserError, match="player 'a' met itself"):
-        rate([Meeting("a", "a", np.ones(4))], "a")
+        rate([PairResult("a", "a", np.ones(4))], "a")

@@ -71,8 +71,8 @@ class SlowGame:
             self.discs |= dict.fromkeys([*self.flipped(cell, player), cell], player)
 
     def result(self):
-        owners = list(self.discs.values())
-        return np.sign(owners.count(0) - owners.count(1))
+        ownership = list(self.discs.values())
+        return np.sign(ownership.count(0) - ownership.count(1))
 
 
 @pytest.mark.parametrize(("size", "num_games"), [(4, 200), (6, 50), (10, 6), (12, 4)])

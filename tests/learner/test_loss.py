@@ -57,7 +57,7 @@ def test_a_value_that_is_not_known_teaches_none():
     _, expected = alphazero_loss(
         params := make_params(batch), NETWORK, jax.tree.map(lambda x: x[1::2], batch), 1.0, 0.0
     )
-    _, parts = alphazero_loss(params, NETWORK, batch._replace(value_known=known), 1.0, 0.0)
+    _, parts = alphazero_loss(params, NETWORK, batch._replace(value_mask=known), 1.0, 0.0)
     np.testing.assert_allclose(parts["value_loss"], expected["value_loss"] / 2, rtol=1e-6)
 
 
@@ -90,25 +90,28 @@ def test_gradients_are_the_slope_of_the_loss():
         assert abs(np.asarray(gradients)).min() > 1e-6
 
 
-@pytest.mark.parametrize("owner_weight", [0.0, 0.5])
-def test_owners_add_their_mean_square_and_teach_the_trunk(owner_weight):
+@pytest.mark.parametrize("ownership_weight", [0.0, 0.5])
+def test_owners_add_their_mean_square_and_teach_the_trunk(ownership_weight):
     game = make_game("othello:4")
     options = {"backend": "dense", "width": 8, "num_blocks": 1, "num_heads": 2, "mlp_ratio": 1}
-    network = make_network(game.topology, name="gat", owner_head=True, **options)
+    network = make_network(game.topology, name="gat", ownership_head=True, **options)
     generator = np.random.default_rng(0)
     nodes = generator.normal(size=(5, 17, game.num_features)).astype(np.float32)
     params = network.init(jax.random.key(0), nodes)
-    owners = generator.integers(-1, 2, (5, 17)).astype(np.float32)
+    ownership = generator.integers(-1, 2, (5, 17)).astype(np.float32)
     without = Batch(nodes, np.ones((5, 17), bool), np.full((5, 17), 1 / 17), np.ones(5), np.zeros(5))
     found = jax.value_and_grad(alphazero_loss, has_aux=True)
-    (expected, _), gradients = found(params, network, without, 1.0, owner_weight)
-    assert not any(leaf.any() for leaf in jax.tree.leaves(gradients["params"]["owner"]))
-    (loss, parts), with_owners = found(params, network, without._replace(owner_target=owners), 1.0, owner_weight)
-    logits, _, predicted = network.apply(params, nodes, with_owners=True)
-    np.testing.assert_allclose(parts["owner_loss"], ((np.asarray(predicted) - owners) ** 2).mean(), rtol=1e-5)
-    np.testing.assert_allclose(loss, expected + owner_weight * parts["owner_loss"], rtol=1e-5)
+    (expected, _), gradients = found(params, network, without, 1.0, ownership_weight)
+    assert not any(leaf.any() for leaf in jax.tree.leaves(gradients["params"]["ownership"]))
+    (loss, parts), with_ownership = found(
+        params, network, without._replace(ownership_target=ownership), 1.0, ownership_weight
+    )
+    logits, _, predicted = network.apply(params, nodes, with_ownership=True)
+    np.testing.assert_allclose(parts["ownership_loss"], ((np.asarray(predicted) - ownership) ** 2).mean(), rtol=1e-5)
+    np.testing.assert_allclose(loss, expected + ownership_weight * parts["ownership_loss"], rtol=1e-5)
     np.testing.assert_array_equal(network.apply(params, nodes)[0], logits)
     changed = [
-        not np.array_equal(one, other) for one, other in zip(jax.tree.leaves(gradients), jax.tree.leaves(with_owners))
+        not np.array_equal(one, other)
+        for one, other in zip(jax.tree.leaves(gradients), jax.tree.leaves(with_ownership))
     ]
-    assert sum(changed) > 10 if owner_weight else not any(changed)
+    assert sum(changed) > 10 if ownership_weight else not any(changed)

@@ -14,7 +14,7 @@ from tests.learner.networks import TinyNetwork, random_batch
 NETWORK = TinyNetwork()
 BATCH = random_batch(32)
 PARAMS = NETWORK.init(jax.random.key(0), jnp.asarray(BATCH.nodes))
-FIND_GRADIENTS = functools.partial(update.mean_gradients, network=NETWORK, value_weight=0.5, owner_weight=0.0)
+FIND_GRADIENTS = functools.partial(update.mean_gradients, network=NETWORK, value_weight=0.5, ownership_weight=0.0)
 
 
 def start(optimizer, step=0, scale_loss=False):
@@ -82,7 +82,7 @@ def test_an_update_goes_down_the_gradient():
 def test_the_average_follows_the_parameters(decay):
     batch = jax.tree.map(jnp.asarray, BATCH)
     optimizer = optax.sgd(0.125)
-    step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer, average_decay=decay))
+    step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer, ema_decay=decay))
     train = start(optimizer).replace(average=PARAMS)
     plain = start(optimizer)
     expected = jax.tree.map(np.asarray, PARAMS)
@@ -117,7 +117,7 @@ def test_the_loss_scale_does_not_show_in_the_gradients():
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_an_update_that_is_not_finite_changes_nothing_but_its_count(bad):
     optimizer = optax.adam(0.1)
-    step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer, average_decay=0.5))
+    step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer, ema_decay=0.5))
     good = jax.tree.map(jnp.asarray, BATCH)
     broken = good._replace(value_target=good.value_target.at[3].set(bad))
     before, _ = step(start(optimizer).replace(average=PARAMS), good)

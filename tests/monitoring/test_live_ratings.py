@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alphagat.config import Config
-from alphagat.evaluation.ratings import Meeting, rate
+from alphagat.evaluation.ratings import PairResult, rate
 from alphagat.evaluation.statistics import elo_difference
 from alphagat.monitoring import live_ratings, rating_curve
 from alphagat.monitoring.live_ratings import NUM_GAMES, NUM_RESAMPLES, LiveRatings, rate_evaluations
@@ -35,13 +35,13 @@ def drawn(monkeypatch) -> list[dict]:
 
 
 def test_each_line_is_matches_of_its_network():
-    meetings = []
+    pair_results = []
     for number, each in enumerate(LINES):
         player, before = f"iteration {each['iteration']}", f"iteration {4 * number}"
         for name, opponent in (("random", "random"), ("mcts:100", "mcts:100"), ("previous", before)):
             score, games = each[f"eval/vs_{name}/win_rate"], int(each[NUM_GAMES])
-            meetings.append(Meeting.of_score(player, opponent, score, games))
-    expected = rate(meetings, "random", NUM_RESAMPLES)
+            pair_results.append(PairResult.of_score(player, opponent, score, games))
+    expected = rate(pair_results, "random", NUM_RESAMPLES)
     found = rate_evaluations(LINES, None)
     assert {each.name: (each.elo, each.low, each.high) for each in found} == {
         name: (rating.elo, rating.low, rating.high) for name, rating in expected.items()

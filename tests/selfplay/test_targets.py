@@ -5,7 +5,7 @@ import pytest
 from alphagat.evaluation.solvers import solve
 from alphagat.games import make_game
 from alphagat.selfplay.games_in_flight import Ply, make_play, start_games
-from alphagat.selfplay.targets import owner_targets, value_targets
+from alphagat.selfplay.targets import ownership_targets, value_targets
 from tests.selfplay.toy import random_search
 
 NUM_PLIES, NUM_GAMES = 25, 30
@@ -91,10 +91,12 @@ def test_targets_are_the_outcome_wherever_a_game_ends_in_sight():
 def test_owner_targets_are_the_end_of_the_game_as_each_player_sees_it():
     game = make_game("othello:4")
     num_games = 50
-    games = start_games(game, jax.random.key(0), num_games=num_games, num_waiting=0, opening_plies=0, with_owners=True)
-    options = {"num_plies": 40, "max_plies": 11, "opening_plies": 0, "with_owners": True}
+    games = start_games(
+        game, jax.random.key(0), num_games=num_games, num_waiting=0, opening_plies=0, with_ownership=True
+    )
+    options = {"num_plies": 40, "max_plies": 11, "opening_plies": 0, "with_ownership": True}
     _, history = jax.tree.map(np.asarray, jax.jit(make_play(game, random_search, **options))(None, KEY, games))
-    targets = np.asarray(owner_targets(jax.device_put(history)))
+    targets = np.asarray(ownership_targets(jax.device_put(history)))
     step, count, is_odd = jax.jit(game.step), 0, False
     for column in range(num_games):
         start = 0

@@ -25,17 +25,17 @@ def test_the_networks_of_the_package_play_without_any_flag():
 def test_a_board_is_added_and_opened_once(folder):
     roster = Roster(save_untrained(folder, "hex:2", "hex:3"), "hex:2:swap")
     assert (roster.default, "hex:2" in roster.boards, "hex:2:swap" in roster.boards) == ("hex:2:swap", True, True)
-    assert roster.table("hex:2") is roster.table("hex:2")
-    assert roster.table("hex:2:swap").game.swap
+    assert roster.session("hex:2") is roster.session("hex:2")
+    assert roster.session("hex:2:swap").game.swap
     for board in ("hex:12", "go:9", "", "../hex:3"):
         with pytest.raises(UserError, match=f"board {board}: it is not played here; take one of hex:3"):
-            roster.table(board)
+            roster.session(board)
 
 
 def test_a_network_for_one_size_of_board_plays_that_size(folder):
     roster = Roster(save_untrained(folder, "othello:4", name="resnet"))
     assert roster.boards == ("othello:4",)
-    assert not roster.table("othello:4").has_attention
+    assert not roster.session("othello:4").has_attention
     with pytest.raises(UserError, match="'resnet' has weights for one size"):
         Roster(save_untrained(folder, "hex:3", name="resnet"), "hex:4")
 
@@ -50,10 +50,10 @@ def test_boards_of_other_families_are_refused(folder, board):
 
 def test_programs_evaluate_batches(folder):
     roster = Roster(save_untrained(folder, "hex:4"))
-    state = roster.table("hex:3").games.replay(0, ["b2"]).state
+    state = roster.session("hex:3").games.replay(0, ["b2"]).state
     batch = jax.tree.map(lambda leaf: np.stack([leaf] * 2), state)
     analysis = roster.prepare(Program("hex:3", 0))(batch)
     assert analysis.prior.shape == (2, 9)
     attention = roster.prepare(Program("hex:3", None))(batch)
-    assert attention.shape == (2, 2, 2, roster.table("hex:3").game.topology.num_edges)
+    assert attention.shape == (2, 2, 2, roster.session("hex:3").game.topology.num_edges)
     assert roster.prepare(Program("hex:3", 0)) is roster.prepare(Program("hex:3", 0))

@@ -9,7 +9,7 @@ from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.training import loop
-from alphagat.training.actor_learner import PARAMS_AGE, ApartIterations
+from alphagat.training.actor_learner import PARAMS_AGE, ActorLearnerIterations
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.loop import train
 from alphagat.training.setup import make_setups
@@ -20,18 +20,18 @@ ITERATIONS = 5
 NEVER = 10**6
 
 
-def config_of(actors: int = 2, *, boards: tuple[str, ...] = ("hex:2",), hand_over_every: int = 1):
+def config_of(actors: int = 2, *, boards: tuple[str, ...] = ("hex:2",), actor_sync_every: int = 1):
     config = tiny_config()
     config.boards, config.mesh.data, config.mesh.actors = boards, 4 if actors else 1, actors
-    config.learner.hand_over_every = hand_over_every
+    config.learner.actor_sync_every = actor_sync_every
     config.evaluation.every = 0
     return config
 
 
-def start(config) -> tuple[ApartIterations, RunState]:
+def start(config) -> tuple[ActorLearnerIterations, RunState]:
     setups, mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
     state = init_state(setups, mesh)
-    return ApartIterations(setups, mesh, state, pytest.fail), state
+    return ActorLearnerIterations(setups, mesh, state, pytest.fail), state
 
 
 def assert_equal(one, other):
@@ -44,7 +44,7 @@ def devices_of(tree) -> set[int]:
 
 def test_without_news_all_is_as_on_one_device_but_learned_later():
     """Parameters that hardly move: the games of every iteration, and replay and losses of the one before."""
-    configs = config_of(hand_over_every=NEVER), config_of(0)
+    configs = config_of(actor_sync_every=NEVER), config_of(0)
     for config in configs:
         config.learner.learning_rate = 1e-30
     iterations, state = start(configs[0])
@@ -69,7 +69,7 @@ def test_without_news_all_is_as_on_one_device_but_learned_later():
 
 
 def test_the_actors_parameters_play():
-    iterations, state = start(config_of(hand_over_every=NEVER))
+    iterations, state = start(config_of(actor_sync_every=NEVER))
     other = jax.tree.map(lambda x: 3 * np.asarray(x), state.train.params)
     games = []
     for actors in (state.actors, with_params(state, other).actors):
@@ -83,7 +83,7 @@ def test_the_actors_parameters_play():
 @pytest.mark.parametrize("every", [1, 3])
 def test_parameters_are_handed_over_and_their_age_is_told(every: int):
     """Two updates an iteration, from the second on. A block is learned from in the iteration after it was played."""
-    iterations, state = start(config_of(hand_over_every=every))
+    iterations, state = start(config_of(actor_sync_every=every))
     assert [int(state.train.step), int(state.actors.step)] == [0, 0]
     handed, ages, expected = 0, [], []
     played_with = [0]  # updates behind the parameters that play in each iteration
@@ -112,11 +112,11 @@ def test_each_part_lies_where_it_is_used():
 
 def test_an_interrupted_run_is_never_interrupted(tmp_path, monkeypatch):
     """With several boards, and with matches, which take all devices."""
-    config = config_of(boards=("hex:2", "hex:3"), hand_over_every=3)
+    config = config_of(boards=("hex:2", "hex:3"), actor_sync_every=3)
     config.num_iterations = config.evaluation.every = 8
     config.evaluation.opponents = ("previous",)
     train(config, tmp_path / "alone")
-    run = ApartIterations.run
+    run = ActorLearnerIterations.run
 
     def stop(self, state, iteration):
         if iteration == 5:
@@ -124,7 +124,7 @@ def test_an_interrupted_run_is_never_interrupted(tmp_path, monkeypatch):
         return run(self, state, iteration)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ApartIterations, "run", stop)
+        patch.setattr(ActorLearnerIterations, "run", stop)
         with pytest.raises(KeyboardInterrupt):
             train(config, tmp_path / "resumed")
     train(config, tmp_path / "resumed")

@@ -23,7 +23,7 @@ def audits_of(board: str, changes: dict, iterations: int):
     config = tiny_config()
     config.boards, config.num_iterations, config.mesh.data = (board,), 40, 2
     config.search.discount = 0.9
-    config.network.owner_head = board == OWNED
+    config.network.ownership_head = board == OWNED
     for name, value in changes.items():
         setattr(config.selfplay, name, value)
     (setup,), mesh = make_setups(config), sharding.make_mesh(2)
@@ -104,17 +104,17 @@ def owned_audit():
 @pytest.mark.parametrize("how", ["turned", "of the next ply", "of another board"])
 def test_owner_targets_that_are_wrong_are_named(owned_audit, how: str):
     auditor, audit = owned_audit
-    targets = np.asarray(audit.owner_targets)
+    targets = np.asarray(audit.ownership_target)
     assert targets.shape[2] == 17
     assert targets.any()
     if how == "of another board":
-        owners = np.asarray(audit.history.owners)
-        wrong = jax.device_put(np.where(np.arange(17) == 0, -owners, owners), audit.history.owners.sharding)
-        audit = audit.replace(history=audit.history.replace(owners=wrong))
+        ownership = np.asarray(audit.history.ownership)
+        wrong = jax.device_put(np.where(np.arange(17) == 0, -ownership, ownership), audit.history.ownership.sharding)
+        audit = audit.replace(history=audit.history.replace(ownership=wrong))
         message = "who holds what in the end is not what the rules say"
     else:
         wrong = {"turned": -targets, "of the next ply": np.roll(targets, 1, axis=1)}[how]
-        audit = audit.replace(owner_targets=jax.device_put(wrong, audit.owner_targets.sharding))
+        audit = audit.replace(ownership_target=jax.device_put(wrong, audit.ownership_target.sharding))
         message = "the owner targets are not who holds what in the end"
     with pytest.raises(AuditError, match=message):
         auditor.check(audit)

@@ -26,7 +26,7 @@ def tiny_config() -> Config:
     config.replay.capacity = 256
     config.replay.min_size = 64
     config.learner.batch_size = 16
-    config.learner.sample_reuse = 0.5
+    config.learner.replay_ratio = 0.5
     config.evaluation.every = 4
     config.evaluation.num_games = 4
     config.evaluation.num_simulations = 2

@@ -106,7 +106,7 @@ def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discou
         policy=played.actions,
         policy_weight=np.ones(len(target), np.float32),
         value_target=np.where(is_known, target, 0).astype(np.float32),
-        value_known=is_known.astype(np.float32),
+        value_mask=is_known.astype(np.float32),
         game=played.games,
     )
     return Source(game.name, positions, lines)
@@ -148,7 +148,7 @@ def replayed_positions(replay: Replay, group_games: int) -> Positions:
         policy=samples.policy_target,
         policy_weight=samples.policy_weight,
         value_target=samples.value_target,
-        value_known=np.ones(len(groups), np.float32),
+        value_mask=np.ones(len(groups), np.float32),
         # A block of plies lies ply by ply, each with all games of the group.
         game=(groups * group_games + places % group_games).astype(np.int32),
     )

@@ -73,14 +73,14 @@ def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dic
         target = policy_targets(positions.policy, setup.game.num_actions)
         cross_entropy = -(target * jnp.where(legal, jax.nn.log_softmax(logits), 0.0)).sum(-1)
         is_taught = (positions.policy_weight > 0).astype(jnp.float32)
-        is_decided = positions.value_known * (positions.value_target != 0)
+        is_decided = positions.value_mask * (positions.value_target != 0)
         agrees = jnp.sign(found.value) == jnp.sign(positions.value_target)
         sums = {
             "positions": is_taught,
             "named_first": is_taught * (logits.argmax(-1) == target.argmax(-1)),
             "cross_entropy": is_taught * cross_entropy,
-            "known": positions.value_known,
-            "squared_error": positions.value_known * jnp.square(found.value - positions.value_target),
+            "known": positions.value_mask,
+            "squared_error": positions.value_mask * jnp.square(found.value - positions.value_target),
             "decided": is_decided,
             "agrees": is_decided * agrees,
         }
@@ -114,5 +114,5 @@ def _chunks(positions: Positions, size: int) -> list[Positions]:
         rows = np.arange(start, start + size)
         chunk = positions.take(rows % positions.size)
         counts = (rows < positions.size).astype(np.float32)
-        chunks.append(chunk.replace(policy_weight=chunk.policy_weight * counts, value_known=chunk.value_known * counts))
+        chunks.append(chunk.replace(policy_weight=chunk.policy_weight * counts, value_mask=chunk.value_mask * counts))
     return chunks

@@ -17,7 +17,7 @@ class Positions(struct.PyTreeNode):
       policy: `[N]` int32, the moves that were played, or `[N, A]` float32, what a search said.
       policy_weight: `[N]` float32.
       value_target: `[N]` float32, from the view of the player to move.
-      value_known: `[N]` float32, 1 where the value target counts, else 0.
+      value_mask: `[N]` float32, 1 where the value target counts, else 0.
       game: `[N]` int32, numbers of the games, from 0 on.
     """
 
@@ -25,7 +25,7 @@ class Positions(struct.PyTreeNode):
     policy: Any
     policy_weight: Any
     value_target: Any
-    value_known: Any
+    value_mask: Any
     game: Any
 
     @property

@@ -137,7 +137,7 @@ def recorded_batch(setup: Setup, positions: Positions, keys: jax.Array) -> Batch
         policy_weight=positions.policy_weight,
         value_target=positions.value_target,
     )
-    return make_batch(setup, samples, keys)._replace(value_known=positions.value_known.reshape(-1))
+    return make_batch(setup, samples, keys)._replace(value_mask=positions.value_mask.reshape(-1))
 
 
 def policy_targets(policy: jax.Array, num_actions: int) -> jax.Array:

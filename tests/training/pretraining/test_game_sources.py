@@ -45,7 +45,7 @@ def test_targets_of_perfect_games_are_the_exact_ones(tmp_path):
     assert not best.all()
     for player in (0, 1):
         assert {-1.0, 1.0} <= set(found.value_target[perfect & (ply % 2 == player)].tolist())
-    assert (found.value_known == 1).all()
+    assert (found.value_mask == 1).all()
     assert source.lines == [f"{tmp_path / 'games.sgf'}: 60 games of tic_tac_toe, {found.size} positions"]
 
 
@@ -77,7 +77,7 @@ def test_a_result_counts_less_the_further_it_is(tmp_path):
 def test_results_count_where_they_say_something_of_the_positions(tmp_path, record, known, targets):
     (source,) = read(write(tmp_path / "games.sgf", record))
     assert source.positions.value_target.tolist() == targets
-    assert source.positions.value_known.tolist() == [known] * len(targets)
+    assert source.positions.value_mask.tolist() == [known] * len(targets)
     assert source.positions.policy_weight.tolist() == [1] * len(targets)
     assert any("teach the policy only" in line for line in source.lines) == (not known)
 

@@ -40,7 +40,7 @@ def config(tmp_path_factory) -> Config:
     config.boards, config.num_iterations = (BOARD,), 6
     config.pretrain.games, config.pretrain.holdout = (str(file),), 0.25
     config.network.width = 16
-    config.learner.batch_size, config.learner.sample_reuse, config.learner.learning_rate = 64, 8.0, 0.02
+    config.learner.batch_size, config.learner.replay_ratio, config.learner.learning_rate = 64, 8.0, 0.02
     config.learner.warmup_steps = 4
     config.evaluation.every, config.evaluation.opponents = 2, ("random",)
     return config
@@ -162,7 +162,7 @@ def test_gradients_are_those_of_self_play():
 def test_every_update_has_a_batch_of_its_own():
     """Another move anywhere in a block leads to other parameters."""
     config = tiny_config()
-    config.pretrain.games, config.learner.sample_reuse = ("x.sgf",), 0.75
+    config.pretrain.games, config.learner.replay_ratio = ("x.sgf",), 0.75
     (setup,) = make_setups(config)
     plan, mesh = setup.plan, sharding.make_mesh(2)
     state = init_state([setup], mesh)
@@ -176,7 +176,7 @@ def test_every_update_has_a_batch_of_its_own():
         policy=np.zeros(shape, np.int32),
         policy_weight=ones,
         value_target=ones,
-        value_known=ones,
+        value_mask=ones,
         game=np.zeros(shape, np.int32),
     )
     program = make_pretrain_program(setup, mesh)

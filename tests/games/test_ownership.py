@@ -14,7 +14,7 @@ NUM_GAMES = 60
 
 @functools.cache
 def final_states(name: str):
-    """Plays random games; returns their last states and their owners."""
+    """Plays random games; returns their last states and their ownership."""
     game = make_game(name)
 
     def play(key):
@@ -27,8 +27,8 @@ def final_states(name: str):
 
     states = jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), NUM_GAMES))
     states = jax.tree.map(lambda x: x[np.asarray(states.terminated)], states)
-    owners = jax.jit(jax.vmap(game.owners))(states, states.terminated)
-    return game, states, np.asarray(owners)
+    ownership = jax.jit(jax.vmap(game.ownership))(states, states.terminated)
+    return game, states, np.asarray(ownership)
 
 
 def stones_of(game, state) -> np.ndarray:
@@ -62,29 +62,29 @@ def area_of(stones: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("name", ["othello:6", "go:5"])
 def test_owners_are_those_of_the_board_and_of_the_result(name):
-    game, states, owners = final_states(name)
-    assert len(owners) > NUM_GAMES / 2
-    assert owners.dtype == np.int8
-    assert owners.shape == (len(owners), game.topology.num_nodes)
-    assert (owners[:, -1] == 0).all()
+    game, states, ownership = final_states(name)
+    assert len(ownership) > NUM_GAMES / 2
+    assert ownership.dtype == np.int8
+    assert ownership.shape == (len(ownership), game.topology.num_nodes)
+    assert (ownership[:, -1] == 0).all()
     komi = 0 if name == "othello:6" else game.komi
     neutral = 0
-    for number, found in enumerate(owners[:, :-1]):
+    for number, found in enumerate(ownership[:, :-1]):
         state = jax.tree.map(lambda x, number=number: np.asarray(x[number]), states)
         stones = stones_of(game, state)
         expected = stones if name == "othello:6" else area_of(stones)
         np.testing.assert_array_equal(found.reshape(stones.shape), expected)
         neutral += (expected == 0).any()
-    wins = np.sign(owners.sum(axis=1) - komi)
+    wins = np.sign(ownership.sum(axis=1) - komi)
     # In Go whoever repeats a position loses, whatever the area.
     agree = (wins == np.asarray(states.rewards)[:, 0]).mean()
     if name == "othello:6":
         assert agree == 1
     else:
         assert agree > 0.9
-        assert 0 < neutral < len(owners)
+        assert 0 < neutral < len(ownership)
 
 
 def test_other_games_tell_nothing():
     game = make_game("tic_tac_toe")
-    assert game.owners(game.init(jax.random.key(0)), jnp.bool_(True)) is None
+    assert game.ownership(game.init(jax.random.key(0)), jnp.bool_(True)) is None

@@ -1,4 +1,4 @@
-"""Devices that only play beside devices that only learn, against devices that do both: `python benchmarks/apart.py`.
+"""Measures actor and learner devices against devices that do both: `python benchmarks/actor_learner.py`.
 
 Seconds per iteration, medians over rounds that take turns, on the same devices. `after each other` waits for the actors
 before the learners begin: what is saved against it is what overlaps. The age is in updates.
@@ -14,7 +14,7 @@ from rich.table import Table
 
 from alphagat import commands
 from alphagat.runtime import sharding
-from alphagat.training.actor_learner import PARAMS_AGE, ApartIterations
+from alphagat.training.actor_learner import PARAMS_AGE, ActorLearnerIterations
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.setup import make_configured_mesh, make_setups
 from alphagat.training.state import init_state
@@ -39,7 +39,7 @@ def start_together(config):
 def start_apart(config, *, overlaps: bool):
     setups, mesh = make_setups(config), make_configured_mesh(config)
     holder = [init_state(setups, mesh)]
-    iterations, count = ApartIterations(setups, mesh, holder[0], print), 0
+    iterations, count = ActorLearnerIterations(setups, mesh, holder[0], print), 0
     if not overlaps:
         play = iterations._play
         iterations._play = [lambda *arguments: jax.block_until_ready(play[0](*arguments))]
