@@ -27,7 +27,7 @@ from alphagat.games.base import Game
 from alphagat.learner.loss import Batch, alphazero_loss
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, program_arguments, run_iteration
-from alphagat.training.setup import Setup, make_params, make_setups
+from alphagat.training.setup import Run, Setup, make_params, make_setups
 from alphagat.training.state import init_state
 
 NETWORKS = NETWORKS | {"GAT dense, bfloat16": {"precision": "bfloat16"}}
@@ -102,7 +102,7 @@ def play_the_same(game: Game) -> bool:
 def time_iterations(setup: Setup) -> tuple[float, float]:
     """Returns the seconds of an iteration before updates begin, and of one with its updates."""
     mesh = sharding.make_mesh(1)
-    holder = [init_state([setup], mesh)]
+    holder = [init_state(Run(setup.config, mesh, (setup,)))]
     program = make_iteration(setup, mesh).lower(*program_arguments(holder[0])).compile()
 
     def iterate() -> Any:

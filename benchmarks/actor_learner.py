@@ -16,7 +16,7 @@ from alphagat import commands
 from alphagat.runtime import sharding
 from alphagat.training.actor_learner import PARAMS_AGE, ActorLearnerIterations
 from alphagat.training.iteration import make_iteration, run_iteration
-from alphagat.training.setup import make_configured_mesh, make_setups
+from alphagat.training.setup import Run, make_configured_mesh, make_run, make_setups
 from alphagat.training.state import init_state
 
 WARM_UP = 3  # iterations with updates
@@ -24,7 +24,7 @@ WARM_UP = 3  # iterations with updates
 
 def start_together(config):
     (setup,), mesh = make_setups(config), make_configured_mesh(config)
-    holder, program = [init_state([setup], mesh)], make_iteration(setup, mesh)
+    holder, program = [init_state(Run(setup.config, mesh, (setup,)))], make_iteration(setup, mesh)
 
     def iterate():
         holder[0], *_ = run_iteration(program, holder[0])
@@ -37,9 +37,9 @@ def start_together(config):
 
 
 def start_apart(config, *, overlaps: bool):
-    setups, mesh = make_setups(config), make_configured_mesh(config)
-    holder = [init_state(setups, mesh)]
-    iterations, count = ActorLearnerIterations(setups, mesh, holder[0], print), 0
+    run = make_run(config, make_configured_mesh(config))
+    holder = [init_state(run)]
+    iterations, count = ActorLearnerIterations(run, holder[0], print), 0
     if not overlaps:
         play = iterations._play
         iterations._play = [lambda *arguments: jax.block_until_ready(play[0](*arguments))]
@@ -51,7 +51,7 @@ def start_apart(config, *, overlaps: bool):
         jax.block_until_ready(holder[0])
         return metrics
 
-    for _ in range(setups[0].plan.first_update_iteration + WARM_UP):
+    for _ in range(run.boards[0].plan.first_update_iteration + WARM_UP):
         iterate()
     return iterate
 

@@ -19,7 +19,7 @@ from alphagat import commands
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, run_iteration
-from alphagat.training.setup import make_configured_mesh, make_setups
+from alphagat.training.setup import Run, make_configured_mesh, make_setups
 from alphagat.training.state import init_state
 
 
@@ -31,7 +31,7 @@ def main() -> None:
     config = commands.load_config(options.config, [])
     sharding.configure_cpu_devices(config.mesh.num_devices)
     (setup,), mesh = make_setups(config), make_configured_mesh(config)
-    state, program = init_state([setup], mesh), make_iteration(setup, mesh)
+    state, program = init_state(Run(setup.config, mesh, (setup,))), make_iteration(setup, mesh)
     for _ in range(setup.plan.first_update_iteration + 1):  # until an iteration contains its updates
         state, *_ = run_iteration(program, state)
     megabytes = sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / 1e6

@@ -28,7 +28,8 @@ from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
-from alphagat.training.setup import make_setups
+from alphagat.training.setup import make_run
+from alphagat.training.state import placed_shapes
 
 ROOT = Path(__file__).parents[1]
 TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # no two runs share them
@@ -69,7 +70,9 @@ def differences(workdir: Path, reference: Path) -> list[str]:
         config = read_config(folder)
         with Checkpoints(folder, read_only=True) as checkpoints:
             states.append(
-                checkpoints.restore(make_setups(config), sharding.make_mesh(config.mesh.data), checkpoints.steps()[-1])
+                checkpoints.restore(
+                    placed_shapes(make_run(config, sharding.make_mesh(config.mesh.data))), checkpoints.steps()[-1]
+                )
             )
     leaves = zip(jax.tree_util.tree_leaves_with_path(states[0]), jax.tree.leaves(states[1]), strict=True)
     found = [

@@ -24,7 +24,7 @@ from alphagat.config import Config
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_find_gradients, make_iteration, run_iteration
 from alphagat.training.memory import memory_needed
-from alphagat.training.setup import make_configured_mesh, make_setups
+from alphagat.training.setup import Run, make_configured_mesh, make_setups
 from alphagat.training.state import init_state, state_shardings
 
 FIRST = "1 device"
@@ -60,7 +60,7 @@ def make_config(options: argparse.Namespace, changes: dict) -> Config:
 def play(options: argparse.Namespace):
     """Returns a run's state on the host whose replay is filled."""
     (setup,), mesh = make_setups(make_config(options, {})), sharding.make_mesh(1)
-    state, program = init_state([setup], mesh), make_iteration(setup, mesh)
+    state, program = init_state(Run(setup.config, mesh, (setup,))), make_iteration(setup, mesh)
     for _ in range(setup.plan.first_update_iteration + 1):
         state, *_ = run_iteration(program, state)
     return jax.device_get(state)

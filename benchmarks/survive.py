@@ -38,7 +38,8 @@ from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.training.resume import find_start
-from alphagat.training.setup import make_setups
+from alphagat.training.setup import make_run
+from alphagat.training.state import placed_shapes
 
 ROOT = Path(__file__).parents[1]
 CONSOLE = Console()
@@ -73,10 +74,10 @@ def damage(times: int, moments: random.Random, folder: Path) -> bool:
     flags = ("--config.num_iterations=12", "--config.checkpoint.every=4", "--config.evaluation.every=0")
     subprocess.run(command("alphagat.main", source, *flags), cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     config = read_config(source)
-    setups, mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
+    run = make_run(config, sharding.make_mesh(config.mesh.data))
     with Checkpoints(source, read_only=True) as checkpoints:
         steps = checkpoints.steps()
-        whole = {step: jax.device_get(checkpoints.restore(setups, mesh, step)) for step in steps}
+        whole = {step: jax.device_get(checkpoints.restore(placed_shapes(run), step)) for step in steps}
     counts = {"whole file, nothing lost": 0, "went back to the checkpoint before": 0, "one line": 0, "wrong": 0}
     copy = folder / "copy"
     for _ in track(range(times), "damaging", console=CONSOLE):
@@ -84,7 +85,7 @@ def damage(times: int, moments: random.Random, folder: Path) -> bool:
         shutil.copytree(source, copy)
         what = damage_one(copy / "checkpoints" / str(steps[-1]), moments)
         try:
-            start = find_start(setups, mesh, copy)
+            start = find_start(run, copy)
         except UserError:
             counts["one line"] += 1
             continue

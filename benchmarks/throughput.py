@@ -27,7 +27,7 @@ from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runtime import sharding
 from alphagat.search import Evaluation
 from alphagat.training.iteration import make_iteration, play_and_store, program_arguments, run_iteration
-from alphagat.training.setup import make_params, make_setups
+from alphagat.training.setup import Run, make_params, make_setups
 from alphagat.training.state import init_state, over_board
 
 NETWORKS = {
@@ -122,7 +122,7 @@ def network_parts(name: str, config: Config) -> dict:
 def run_parts(config: Config, folder: Path) -> Parts:
     """Returns self-play with a network and without, the whole iteration, and a checkpoint until it is on disk."""
     (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
-    state = init_state([setup], mesh)
+    state = init_state(Run(setup.config, mesh, (setup,)))
     specs = sharding.REPLICATED, over_board(sharding.SHARDED, sharding.REPLICATED)
 
     def uniform(params, states):
@@ -139,7 +139,7 @@ def run_parts(config: Config, folder: Path) -> Parts:
     bare = dataclasses.replace(setup, evaluate=uniform)
     simulations = setup.plan.frames_per_iteration * config.search.num_simulations
     iterate = make_iteration(setup, mesh).lower(*program_arguments(state)).compile()
-    holder = [init_state([setup], mesh)]
+    holder = [init_state(Run(setup.config, mesh, (setup,)))]
 
     def iteration():
         holder[0], metrics, _ = run_iteration(iterate, holder[0])

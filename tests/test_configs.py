@@ -9,8 +9,9 @@ from alphagat import commands
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import make_opponent
 from alphagat.runs.metrics import read_metrics
+from alphagat.runtime import sharding
 from alphagat.training.loop import train
-from alphagat.training.setup import make_setups
+from alphagat.training.setup import Run, make_setups
 from alphagat.training.state import state_shapes
 from tests.training.tiny import tiny_config
 
@@ -26,10 +27,10 @@ def test_there_are_configs():
 def test_config_can_begin(name: str):
     config = commands.load_config(str(FOLDER / name))
     config.validate()
-    setups = make_setups(config)
-    leaves = jax.tree.leaves(state_shapes(setups))
+    run = Run(config, sharding.make_mesh(1), make_setups(config))
+    leaves = jax.tree.leaves(state_shapes(run))
     assert sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) < 4 * 2**30
-    for setup in setups:
+    for setup in run.boards:
         assert setup.plan.num_games == config.selfplay.num_games, "nothing needs rounding"
         assert setup.plan.num_groups % 8 == 0, "eight CPU devices, the default, share the groups"
         for opponent in set(config.evaluation.opponents) - {"previous", "solver"}:

@@ -18,9 +18,8 @@ from alphagat.runs import folder as run_folder
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
 from alphagat.runs.metrics import MetricsWriter
-from alphagat.runtime import sharding
 from alphagat.training.state import init_state
-from tests.training.tiny import tiny_config, tiny_setup
+from tests.training.tiny import tiny_config, tiny_run
 
 FLAGS = ["--games", "8", "--simulations", "2", "--anchors", "random,mcts:2"]
 
@@ -28,7 +27,7 @@ FLAGS = ["--games", "8", "--simulations", "2", "--anchors", "random,mcts:2"]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     folder = open_run_folder(tmp_path_factory.mktemp("rate") / "run", tiny_config())
-    state = init_state([tiny_setup()], sharding.make_mesh(1))
+    state = init_state(tiny_run())
     with Checkpoints(folder) as checkpoints, MetricsWriter(folder) as metrics:
         for step in (4, 8, 12):
             params = jax.tree.map(lambda x, scale=step: x * scale, state.train.params)

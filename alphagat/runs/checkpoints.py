@@ -8,21 +8,19 @@ import pathlib
 import shutil
 import sys
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
-from jax.sharding import Mesh, SingleDeviceSharding
+from jax.sharding import SingleDeviceSharding
 
 from alphagat.errors import UserError
 from alphagat.games.base import Game
 from alphagat.networks import Network
 from alphagat.runs.manifest import find_damage, write_manifest
-from alphagat.training.setup import Setup, make_params
-from alphagat.training.state import RunState, configured_shardings, state_shapes
+from alphagat.training.setup import make_params
 
 CHECKPOINT_FOLDER = "checkpoints"
 DAMAGED_FOLDER = "damaged"
@@ -62,7 +60,7 @@ class Checkpoints:
         self._manager.reload()  # what is on disk, and not what this process believes to have written
         return sorted(self._manager.all_steps())
 
-    def save(self, state: RunState, step: int) -> None:
+    def save(self, state: Any, step: int) -> None:
         """Starts to write `state`; it may be donated right afterwards.
 
         Raises:
@@ -82,7 +80,7 @@ class Checkpoints:
         """Writes the manifest: called in the background, once the files are written and before they get their name."""
         write_manifest(self.directory / f"{self._saving}{_UNFINISHED}", _ITEMS)
 
-    def replace(self, state: RunState, step: int) -> None:
+    def replace(self, state: Any, step: int) -> None:
         """Writes `state` in the place of the `step` that is there, which stays until that is done."""
         before = self.directory / f"{step}{_REPLACED}"
         shutil.rmtree(before, ignore_errors=True)
@@ -100,24 +98,22 @@ class Checkpoints:
         """Says in what `step` is not what was written, or returns None where it is."""
         return find_damage(self.directory / str(step), _ITEMS)
 
-    def restore(self, setups: Sequence[Setup], mesh: Mesh, step: int, *, verify: bool = True) -> RunState:
-        """Reads the run state of `step` onto the devices of `mesh`, of which there may be more or fewer than at the
-        save. `verify=False` where `find_damage` was asked before.
+    def restore(self, shapes: Any, step: int, *, verify: bool = True) -> Any:
+        """Reads the run state of `step` onto devices.
+
+        Args:
+          shapes: the expected tree of `jax.ShapeDtypeStruct`s with shardings. They may name more or fewer devices than
+            the save had.
+          verify: compares the files with their manifest first; False after `find_damage` found none.
 
         Raises:
-          UserError: it is not what was written, or is another run's.
+          UserError: the files have changed since the save, or they are of another run.
         """
-        shapes = state_shapes(setups)
-        target = jax.tree.map(
-            lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
-            shapes,
-            configured_shardings(setups, mesh, shapes),
-        )
-        return self._read(step, _RUN, target, verify)
+        return self._read(step, _RUN, shapes, verify)
 
-    def read(self, setups: Sequence[Setup], step: int) -> RunState:
-        """Reads the run state of `step` onto the host, whole on every process. Raises UserError as `restore` does."""
-        target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), state_shapes(setups))
+    def read(self, shapes: Any, step: int) -> Any:
+        """Reads the whole run state of `step` onto the host of every process. Raises UserError as `restore` does."""
+        target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), shapes)
         return self._read(step, _RUN, target, verify=True)
 
     def restore_params(self, game: Game, network: Network, step: int) -> Any:
@@ -161,7 +157,7 @@ def set_aside(workdir: pathlib.Path, step: int) -> pathlib.Path:
     return place
 
 
-def _copy(state: RunState) -> RunState:
+def _copy(state: Any) -> Any:
     """Returns a copy, because the next iteration donates the state's buffers while a background thread still writes
     them: on the host, since Orbax writes what lies on many devices piece by piece, which takes several times as long.
     Where this process does not have it all, the copy is on the devices.
@@ -172,7 +168,7 @@ def _copy(state: RunState) -> RunState:
 
 
 @jax.jit
-def _copy_on_devices(state: RunState) -> RunState:
+def _copy_on_devices(state: Any) -> Any:
     return jax.tree.map(jnp.copy, state)
 
 

@@ -27,7 +27,7 @@ from alphagat.training.iteration import (
     store,
     update_parameters,
 )
-from alphagat.training.setup import Setup, boards_by_iteration
+from alphagat.training.setup import Run, Setup
 from alphagat.training.state import Actors, Block, BoardState, RunState
 
 PARAMS_AGE = f"{TRAIN}params_age"  # updates that were made since the parameters that played were the newest
@@ -41,15 +41,15 @@ class ActorLearnerIterations:
     the parameters to the actors.
     """
 
-    def __init__(self, setups: Sequence[Setup], mesh: Mesh, state: RunState, say: Callable[[str], None]):
+    def __init__(self, run: Run, state: RunState, say: Callable[[str], None]):
         """Compiles the programs of all boards. Raises UserError, where one does not fit into the memory."""
-        self._setups = setups
-        self._actors, self._learners = sharding.split_mesh(mesh, setups[0].config.mesh.actors)
-        self._order = boards_by_iteration(setups[0].config)
-        self._updates = _updates_by_iteration(setups, self._order)
+        self._setups, self._order = run.boards, run.order
+        self._actors, self._learners = run.actor_mesh, run.learner_mesh
+        self._sync_every = run.config.learner.actor_sync_every
+        self._updates = _updates_by_iteration(self._setups, self._order)
         self._groups = [jax.device_put(board.groups, sharding.sharded(self._learners)) for board in state.boards]
-        self._play = [self._compile_play(number, state) for number in range(len(setups))]
-        self._learn = [self._compile_learn(number, state, say) for number in range(len(setups))]
+        self._play = [self._compile_play(number, state) for number in range(len(run.boards))]
+        self._learn = [self._compile_learn(number, state, say) for number in range(len(run.boards))]
 
     @property
     def programs(self) -> dict[str, list[stages.Compiled]]:
@@ -70,17 +70,17 @@ class ActorLearnerIterations:
         is_final = have_waited(self._setups[number].plan, self._played(number, iteration))
         block = Block(
             samples=jax.device_put(samples, sharding.sharded(self._learners)),
-            is_final=self._everywhere(np.asarray(is_final)),
+            is_final=self._replicate(np.asarray(is_final)),
             params_step=jnp.copy(state.actors.step),
         )
         boards[number] = boards[number].replace(games=games, block=block)
         actors = self._hand_over(train) if self._is_handed_over(iteration) else state.actors
         state = state.replace(
-            train=train, boards=tuple(boards), iteration=self._everywhere(np.int32(iteration)), actors=actors
+            train=train, boards=tuple(boards), iteration=self._replicate(np.int32(iteration)), actors=actors
         )
         return state, sums | learned, audit
 
-    def _everywhere(self, value: Any) -> jax.Array:
+    def _replicate(self, value: Any) -> jax.Array:
         return jax.device_put(value, sharding.replicated(self._learners))
 
     def _played(self, number: int, iteration: int) -> int:
@@ -89,7 +89,7 @@ class ActorLearnerIterations:
 
     def _is_handed_over(self, iteration: int) -> bool:
         """Returns whether the updates of an iteration complete another `actor_sync_every`."""
-        every = self._setups[0].config.learner.actor_sync_every
+        every = self._sync_every
         return self._updates[iteration] // every > self._updates[iteration - 1] // every
 
     def _hand_over(self, train: TrainState) -> Actors:

@@ -1,11 +1,9 @@
 """What a run says at its beginning and at its end."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
-from jax.sharding import Mesh
 
 from alphagat.config import Config
 from alphagat.games import make_game
@@ -15,19 +13,19 @@ from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.runs.checkpoints import CHECKPOINT_FOLDER
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.resume import Start
-from alphagat.training.setup import Setup
+from alphagat.training.setup import Run
 
 
-def opening_lines(setups: Sequence[Setup], mesh: Mesh, start: Start, recorded: Recorded | None) -> list[str]:
+def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str]:
     """Returns what a run says before its first iteration; `recorded` where it learns from recorded games."""
-    plan, config = setups[0].plan, setups[0].config
+    plan, config, mesh = run.boards[0].plan, run.config, run.mesh
     asked = config.selfplay.num_games
     kind = mesh.devices.flat[0].device_kind
     lines = [f"{mesh.size} device(s) ({kind})" + (f", {plan.num_games} games at once" if recorded is None else "")]
     lines += [] if recorded is None else recorded.lines
     if num_actors := config.mesh.actors:
         lines.append(f"{num_actors} of the devices play, and {mesh.size - num_actors} learn")
-    for setup, board in zip(setups, start.state.boards):
+    for setup, board in zip(run.boards, start.state.boards):
         lines.append(
             f"{setup.game.name}: over all devices, the replay takes {_megabytes(board.replay)}, and the "
             f"{setup.plan.num_waiting} plies per game that wait for their targets {_megabytes(board.games.waiting)}"

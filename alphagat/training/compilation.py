@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -14,13 +14,11 @@ from alphagat.errors import UserError
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, program_arguments
 from alphagat.training.memory import memory_limit, memory_needed
-from alphagat.training.setup import Setup
+from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState
 
 
-def compile_iterations(
-    setups: Sequence[Setup], mesh: Mesh, state: RunState, say: Callable[[str], None]
-) -> list[stages.Compiled]:
+def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[stages.Compiled]:
     """Compiles the program of each board for states like `state`, all at once where one process does.
 
     Where `learner.num_micro_batches` is 0, a program that would not fit is compiled anew with twice as many.
@@ -31,12 +29,15 @@ def compile_iterations(
 
     def compile_board(number: int) -> stages.Compiled:
         arguments = program_arguments(state, number)
-        return compile_to_fit(setups[number], mesh, lambda setup: make_iteration(setup, mesh).lower(*arguments), say)
+        mesh = run.mesh
+        return compile_to_fit(
+            run.boards[number], mesh, lambda setup: make_iteration(setup, mesh).lower(*arguments), say
+        )
 
     # Several processes tell each other what they found while they compile, so that the order matters.
-    at_once = len(setups) if jax.process_count() == 1 else 1
+    at_once = len(run.boards) if jax.process_count() == 1 else 1
     with ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(compile_board, range(len(setups))))
+        return list(pool.map(compile_board, range(len(run.boards))))
 
 
 def compile_to_fit(
@@ -69,8 +70,8 @@ def compile_to_fit(
     )
 
 
-def with_less_memory(setups: Sequence[Setup], mesh: Mesh, error: Exception) -> tuple[Setup, ...]:
-    """Returns setups of twice as many micro-batches, after a program ran out of memory although it was planned to fit.
+def with_less_memory(run: Run, error: Exception) -> Run:
+    """Returns the run with twice as many micro-batches, after a program that was planned to fit ran out of memory.
 
     Raises:
       UserError: the number of micro-batches is the config's, or cannot grow.
@@ -79,8 +80,8 @@ def with_less_memory(setups: Sequence[Setup], mesh: Mesh, error: Exception) -> t
     reason = str(error).strip().split("\n")[0][:200]
     if "RESOURCE_EXHAUSTED" not in reason:
         raise error
-    learner, least = setups[0].config.learner, 2 * setups[0].least_micro_batches
-    num_learners = mesh.shape[sharding.DATA] - setups[0].config.mesh.actors
+    learner, least = run.config.learner, 2 * run.boards[0].least_micro_batches
+    num_learners = run.learner_mesh.shape[sharding.DATA]
     if learner.num_micro_batches or least > learner.batch_size // num_learners:
         fix = "set it to 0, for as many as it takes" if learner.num_micro_batches else "take fewer games"
         raise UserError(
@@ -88,7 +89,8 @@ def with_less_memory(setups: Sequence[Setup], mesh: Mesh, error: Exception) -> t
             f"{fix}"
         ) from error
     sys.stderr.write(f"a device ran out of memory ({reason}): at least {least} micro-batches from now on\n")
-    return tuple(dataclasses.replace(setup, least_micro_batches=least) for setup in setups)
+    boards = tuple(dataclasses.replace(setup, least_micro_batches=least) for setup in run.boards)
+    return dataclasses.replace(run, boards=boards)
 
 
 def with_micro_batches(setup: Setup, count: int) -> Setup:

@@ -19,12 +19,10 @@ from alphagat.runs.folder import describe_environment
 from alphagat.runtime import sharding
 from alphagat.runtime.distributed import detect
 from alphagat.runtime.xla import CACHE_VARIABLE
-from alphagat.training.actor_learner import ActorLearnerIterations
-from alphagat.training.compilation import compile_iterations
+from alphagat.training.iterations import make_iterations
 from alphagat.training.memory import memory_needed
 from alphagat.training.pretraining.dataset import read_recorded
-from alphagat.training.pretraining.program import PretrainIterations
-from alphagat.training.setup import check_groups, make_configured_mesh, make_setups
+from alphagat.training.setup import make_configured_mesh, make_run
 from alphagat.training.state import init_state
 
 REPEATS = 10
@@ -95,22 +93,15 @@ def warnings() -> Iterator[str]:
 
 def examine(config: Config) -> Iterator[str]:
     """Yields what the run of a config would need here. Raises UserError where it would not start."""
-    mesh, setups = make_configured_mesh(config), make_setups(config)
-    check_groups(config, mesh)
+    run = make_run(config, make_configured_mesh(config))
     said: list[str] = []
     start = time.perf_counter()
-    state = init_state(setups, mesh)
-    if config.pretrain.games:
-        recorded = read_recorded(setups, None)
-        programs = {"an iteration": PretrainIterations(setups, mesh, state, said.append, recorded).programs}
-    elif config.mesh.actors:
-        programs = ActorLearnerIterations(setups, mesh, state, said.append).programs
-    else:
-        programs = {"an iteration": compile_iterations(setups, mesh, state, said.append)}
+    recorded = read_recorded(run, None) if run.learns_from_games else None
+    iterations = make_iterations(run, init_state(run), said.append, recorded)
     yield from said
     seconds = time.perf_counter() - start
-    for name, by_board in programs.items():
-        for setup, program in zip(setups, by_board, strict=True):
+    for name, by_board in iterations.programs.items():
+        for setup, program in zip(run.boards, by_board, strict=True):
             yield f"{setup.game.name}: {name} needs {memory_needed(program) / 1e9:,.2f} GB on each of its devices"
     yield f"compiling took {seconds:.0f} s"
 

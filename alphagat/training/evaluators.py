@@ -1,6 +1,5 @@
 """Matches in the training loop: how strong the parameters are now, against fixed and earlier players."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -15,16 +14,21 @@ from alphagat.evaluation.players import Player, make_opponent, search_player
 from alphagat.evaluation.single_player import Scores, play_alone
 from alphagat.monitoring.live_ratings import NUM_GAMES, PREVIOUS
 from alphagat.runtime import sharding
-from alphagat.training.setup import Setup, make_configured_search
+from alphagat.training.setup import Run, Setup, make_configured_search
 from alphagat.training.state import RunState
 
 
 class Matches:
     """The opponents and openings of a run; every evaluation plays the same openings."""
 
-    def __init__(self, setups: Sequence[Setup], mesh: Mesh):
-        self._boards = [_BoardMatches(setup, mesh) for setup in setups]
-        self._num_games = setups[0].config.evaluation.num_games
+    def __init__(self, run: Run):
+        self._boards = [_BoardMatches(setup, run.mesh) for setup in run.boards]
+        self._num_games = run.config.evaluation.num_games
+
+    def first_lines(self, state: RunState) -> list[str]:
+        """Returns what to say of the initial state: nothing."""
+        del state
+        return []
 
     def play(self, state: RunState, iteration: int) -> tuple[RunState, dict[str, float]]:
         """Plays every opponent on every board; returns the metrics, and the state with today's parameters as the

@@ -1,16 +1,13 @@
 """The training loop: resume, iterate, evaluate, save, report."""
 
 import contextlib
-import functools
 import os
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import jax
-from jax import stages
 from jax.experimental import multihost_utils
-from jax.sharding import Mesh
 
 from alphagat.config import Config
 from alphagat.errors import UserError
@@ -19,27 +16,31 @@ from alphagat.runs.folder import check_run_folder, open_run_folder
 from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
-from alphagat.training.actor_learner import ActorLearnerIterations
 from alphagat.training.announcements import closing_lines, opening_lines, say_finished
-from alphagat.training.compilation import compile_iterations, with_less_memory
+from alphagat.training.compilation import with_less_memory
 from alphagat.training.evaluators import Matches
-from alphagat.training.iteration import run_iteration
+from alphagat.training.iterations import Iterations, make_iterations
 from alphagat.training.pretraining.dataset import Recorded, read_recorded
 from alphagat.training.pretraining.holdout import Holdout, MatchesAndHoldout
-from alphagat.training.pretraining.program import PretrainIterations
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
 from alphagat.training.reporter import Diverged, Report, hours_so_far, open_sinks
 from alphagat.training.resume import Start, find_start, with_another_key
-from alphagat.training.setup import (
-    Setup,
-    boards_by_iteration,
-    check_groups,
-    make_configured_mesh,
-    make_setups,
-)
+from alphagat.training.setup import Run, make_configured_mesh, make_run
 from alphagat.training.state import RunState
 
 MAX_ROLLBACKS = 3  # from one checkpoint
+
+
+class Evaluator(Protocol):
+    """Measures the parameters of a run."""
+
+    def first_lines(self, state: RunState) -> list[str]:
+        """Returns what to say of the initial state."""
+        ...
+
+    def play(self, state: RunState, iteration: int) -> tuple[RunState, dict[str, float]]:
+        """Returns the state, marked as evaluated, and the metrics."""
+        ...
 
 
 def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = None) -> None:
@@ -57,17 +58,15 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
     profiler = Profiler(Path(workdir), parse_span(profile) if profile else None)
     with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(config.mesh.num_devices)
-        mesh = make_configured_mesh(config)
-        setups = make_setups(config)
-        check_groups(config, mesh)
+        run = make_run(config, make_configured_mesh(config))
         recorded = None
-        if config.pretrain.games:
+        if run.learns_from_games:
             folder = check_run_folder(workdir, config)
-            recorded = preemption.run(lambda: read_recorded(setups, folder))
+            recorded = preemption.run(lambda: read_recorded(run, folder))
         rollbacks = 0
         while True:
             try:
-                return _train(setups, mesh, workdir, profiler, rollbacks, recorded)
+                return _train(run, workdir, profiler, rollbacks, recorded)
             except Diverged as error:
                 if rollbacks == MAX_ROLLBACKS:
                     rate = f"config.learner.learning_rate={config.learner.learning_rate}"
@@ -77,27 +76,26 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
                     ) from error
                 rollbacks += 1
             except jax.errors.JaxRuntimeError as error:
-                setups = with_less_memory(setups, mesh, error)
+                run = with_less_memory(run, error)
 
 
 def _train(
-    setups: Sequence[Setup],
-    mesh: Mesh,
+    run: Run,
     workdir: str | os.PathLike,
     profiler: Profiler,
     rollback: int,
     recorded: Recorded | None,
 ) -> None:
-    """Trains to the end. Raises Diverged where it has to go back, which a `rollback` above 0 follows."""
-    config = setups[0].config
+    """Trains to the end, from the last checkpoint after a `rollback` above 0. Raises Diverged to be rolled back."""
+    config = run.config
     folder = check_run_folder(workdir, config)
-    start = find_start(setups, mesh, folder)  # before anything is written
+    start = find_start(run, folder)  # before anything is written
     owed = _is_evaluation_owed(config, start)
     if start.iteration >= config.num_iterations and not owed:
         return say_finished(config, folder, start.iteration)
     if rollback:
         start = start._replace(state=with_another_key(start.state, rollback))
-    matches = preemption.run(lambda: _make_matches(setups, mesh, recorded)) if config.evaluation.every else None
+    evaluator = preemption.run(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
     is_first = jax.process_index() == 0
     moved: list[str] = []
     if is_first:
@@ -111,21 +109,21 @@ def _train(
         ]
     with (
         Checkpoints(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints,
-        open_sinks(setups, folder, start.iteration) if is_first else contextlib.nullcontext() as sinks,
+        open_sinks(run, folder, start.iteration) if is_first else contextlib.nullcontext() as sinks,
     ):
-        report = Report(setups, sinks, hours_so_far(folder))
+        report = Report(run, sinks, hours_so_far(folder))
         if rollback:
             report.say(f"updates were not finite: the run goes back, by another way ({rollback})")
-        report.say(*moved, *opening_lines(setups, mesh, start, recorded))
-        programs = _compile(setups, mesh, start.state, report, recorded)
-        if isinstance(matches, MatchesAndHoldout) and not start.iteration:
-            report.say(matches.before(start.state))
-        run = _Run(config, programs, matches, checkpoints, report, profiler)
-        state = run.evaluate_late(start.state, start.iteration) if owed else start.state
+        report.say(*moved, *opening_lines(run, start, recorded))
+        iterations = _compile(run, start.state, report, recorded)
+        if evaluator is not None and not start.iteration:
+            report.say(*evaluator.first_lines(start.state))
+        steps = _Steps(run, iterations, evaluator, checkpoints, report, profiler)
+        state = steps.evaluate_late(start.state, start.iteration) if owed else start.state
         report.start_clock()
-        run.iterate(state, start.iteration)
+        steps.iterate(state, start.iteration)
         if sinks:
-            sinks.display.finish(closing_lines(setups[0].game, folder, config.num_iterations))
+            sinks.display.finish(closing_lines(run.boards[0].game, folder, config.num_iterations))
 
 
 def is_due(step: int, every: int, last: int) -> bool:
@@ -133,35 +131,30 @@ def is_due(step: int, every: int, last: int) -> bool:
     return every > 0 and (step % every == 0 or step == last)
 
 
-class _Run:
-    """The parts of a run that its iterations use."""
+class _Steps:
+    """Iterates: runs, evaluates, saves and reports."""
 
     def __init__(
         self,
-        config: Config,
-        programs: Sequence[Callable] | ActorLearnerIterations | PretrainIterations,
-        matches: Matches | MatchesAndHoldout | None,
+        run: Run,
+        iterations: Iterations,
+        evaluator: Evaluator | None,
         checkpoints: Checkpoints,
         report: Report,
         profiler: Profiler,
     ):
-        self._config, self._programs, self._matches = config, programs, matches
+        self._run, self._iterations, self._evaluator = run, iterations, evaluator
         self._checkpoints, self._report, self._profiler = checkpoints, report, profiler
 
     def iterate(self, state: RunState, start: int) -> None:
         """Runs what is left of the iterations. Raises Preempted, once all is saved, or Diverged."""
-        config, report = self._config, self._report
-        last, order = config.num_iterations, boards_by_iteration(config)
+        config, report, last = self._run.config, self._report, self._run.config.num_iterations
         for iteration in range(start + 1, last + 1):
-            board = order[iteration - 1]
             self._profiler.before(iteration)
-            if isinstance(self._programs, ActorLearnerIterations | PretrainIterations):
-                state, metrics, audit = self._programs.run(state, iteration)
-            else:
-                state, metrics, audit = run_iteration(self._programs[board], state, board)
-            report.add(iteration, board, metrics, audit)
+            state, metrics, audit = self._iterations.run(state, iteration)
+            report.add(iteration, self._run.order[iteration - 1], metrics, audit)
             report.say(*self._profiler.after(iteration, metrics))
-            if self._matches is not None and is_due(iteration, config.evaluation.every, last):
+            if self._evaluator is not None and is_due(iteration, config.evaluation.every, last):
                 report.wait()
                 state, scores = self._evaluate(state, iteration)
                 report.add_scores(scores)
@@ -183,10 +176,10 @@ class _Run:
 
     def _evaluate(self, state: RunState, iteration: int, is_saved: bool = False) -> tuple[RunState, dict[str, float]]:
         """Plays the matches; a SIGTERM saves the state as it was before them, unless it is on disk already."""
-        assert self._matches is not None
-        matches = self._matches
+        assert self._evaluator is not None
+        evaluator = self._evaluator
         try:
-            return preemption.run(lambda: matches.play(state, iteration))
+            return preemption.run(lambda: evaluator.play(state, iteration))
         except Preempted:
             self._report.flush()
             if not is_saved:
@@ -199,24 +192,21 @@ class _Run:
         raise Preempted
 
 
-def _make_matches(setups: Sequence[Setup], mesh: Mesh, recorded: Recorded | None) -> Matches | MatchesAndHoldout:
-    matches = Matches(setups, mesh)
-    return matches if recorded is None else MatchesAndHoldout(matches, Holdout(setups, mesh, recorded))
+def make_evaluator(run: Run, recorded: Recorded | None) -> Evaluator:
+    """Returns the evaluation of a run: its matches, and the held-out positions of recorded games."""
+    matches = Matches(run)
+    return matches if recorded is None else MatchesAndHoldout(matches, Holdout(run, recorded))
 
 
-def _compile(
-    setups: Sequence[Setup], mesh: Mesh, state: RunState, report: Report, recorded: Recorded | None
-) -> list[stages.Compiled] | ActorLearnerIterations | PretrainIterations:
-    """Compiles the programs of all boards, and tells how long it took. Raises Preempted."""
+def _compile(run: Run, state: RunState, report: Report, recorded: Recorded | None) -> Iterations:
+    """Compiles the programs of all boards and reports the time it took. Raises Preempted."""
     before, start = dict(cache_counts()), time.perf_counter()
-    prepare = ActorLearnerIterations if setups[0].config.mesh.actors else compile_iterations
-    if recorded is not None:
-        prepare = functools.partial(PretrainIterations, recorded=recorded)
-    programs = preemption.run(lambda: prepare(setups, mesh, state, report.say))
+    iterations = preemption.run(lambda: make_iterations(run, state, report.say, recorded))
     hits = cache_counts()["hits"] - before["hits"]
-    kept = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
-    report.say(f"the programs of {len(setups)} board(s) are ready after {time.perf_counter() - start:.0f} s{kept}")
-    return programs
+    cached = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
+    seconds = time.perf_counter() - start
+    report.say(f"the programs of {len(run.boards)} board(s) are ready after {seconds:.0f} s{cached}")
+    return iterations
 
 
 def _is_preempted(iteration: int) -> bool:

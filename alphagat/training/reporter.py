@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from alphagat.runs.metrics import MetricsWriter, read_metrics
 from alphagat.training.audit import Audit, Auditor
 from alphagat.training.iteration import TRAIN, Metrics
 from alphagat.training.pretraining.program import EPOCHS, POSITIONS
-from alphagat.training.setup import Setup
+from alphagat.training.setup import Run
 
 SECTIONS = ("train", "selfplay", "pretrain")  # of metrics that belong to one board
 
@@ -34,9 +34,9 @@ class Sinks:
 
 
 @contextlib.contextmanager
-def open_sinks(setups: Sequence[Setup], folder: Path, start: int) -> Iterator[Sinks]:
+def open_sinks(run: Run, folder: Path, start: int) -> Iterator[Sinks]:
     """Opens everything for a run that goes on after iteration `start`."""
-    config = setups[0].config
+    config = run.config
     with (
         MetricsWriter(folder, restored_iteration=start) as writer,
         make_display(config.num_iterations, ", ".join(config.boards)) as display,
@@ -51,13 +51,13 @@ class Report:
     may be held up until that one is almost over, as XLA does on GPUs.
     """
 
-    def __init__(self, setups: Sequence[Setup], sinks: Sinks | None, hours: float):
+    def __init__(self, run: Run, sinks: Sinks | None, hours: float):
         """Without an sinks it only watches the updates. `hours`: that the run took before."""
-        self._plan, self._max_skipped = setups[0].plan, setups[0].config.learner.max_skipped
-        selfplay, discount = setups[0].config.selfplay, setups[0].config.search.discount
+        self._plan, self._max_skipped = run.boards[0].plan, run.config.learner.max_skipped
+        selfplay, discount = run.config.selfplay, run.config.search.discount
         self._audit_every = selfplay.audit_every
-        self._auditors = [Auditor(setup.game, setup.plan, selfplay.value_lambda, discount) for setup in setups]
-        self._boards = [setup.game.name for setup in setups]
+        self._auditors = [Auditor(setup.game, setup.plan, selfplay.value_lambda, discount) for setup in run.boards]
+        self._boards = [setup.game.name for setup in run.boards]
         self._sinks = sinks
         self._seconds = hours * 3600
         self.start_clock()

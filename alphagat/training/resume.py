@@ -1,19 +1,17 @@
 """Where a run goes on: its newest checkpoint that is whole, or its start."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
-from jax.sharding import Mesh
 
 from alphagat.agents.agent import load_weights
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints
-from alphagat.training.setup import Setup
-from alphagat.training.state import RunState, init_state, with_params
+from alphagat.training.setup import Run
+from alphagat.training.state import RunState, init_state, placed_shapes, with_params
 
 
 class Start(NamedTuple):
@@ -30,7 +28,7 @@ class Start(NamedTuple):
     damaged: dict[int, str]
 
 
-def find_start(setups: Sequence[Setup], mesh: Mesh, folder: Path) -> Start:
+def find_start(run: Run, folder: Path) -> Start:
     """Reads the newest whole checkpoint, or makes the state of a new run, with the weights of another run where the
     config names one; changes nothing on disk.
 
@@ -40,15 +38,15 @@ def find_start(setups: Sequence[Setup], mesh: Mesh, folder: Path) -> Start:
     with Checkpoints(folder, read_only=True) as checkpoints:
         step, damaged = _newest_whole(checkpoints)
         if step is not None:
-            return Start(checkpoints.restore(setups, mesh, step, verify=False), step, damaged)
+            return Start(checkpoints.restore(placed_shapes(run), step, verify=False), step, damaged)
     if damaged:
         newest = max(damaged)
         raise UserError(
             f"none of the checkpoints {sorted(damaged)} in {checkpoints.directory} is whole ({newest}: "
             f"{damaged[newest]}); nothing was changed: restore one from a copy, or start anew in another --workdir"
         )
-    state, source = init_state(setups, mesh), setups[0].config.init_from
-    return Start(with_params(state, load_weights(source, setups[0])) if source else state, 0, {})
+    state, source = init_state(run), run.config.init_from
+    return Start(with_params(state, load_weights(source, run.boards[0])) if source else state, 0, {})
 
 
 def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]:

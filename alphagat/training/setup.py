@@ -1,6 +1,7 @@
 """Builds the parts of a run from its config."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,6 +38,48 @@ class Setup:
     schedule: optax.Schedule
     optimizer: optax.GradientTransformation
     least_micro_batches: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Everything static about a run.
+
+    Attributes:
+      config: validated.
+      mesh: all devices of the run.
+      boards: one setup per board of the config, in its order.
+    """
+
+    config: Config
+    mesh: Mesh
+    boards: tuple[Setup, ...]
+
+    @functools.cached_property
+    def order(self) -> list[int]:
+        """The index of the board that each iteration trains on."""
+        return boards_by_iteration(self.config)
+
+    @property
+    def actor_mesh(self) -> Mesh:
+        """The devices that play; the whole mesh unless `mesh.actors` is set."""
+        return sharding.split_mesh(self.mesh, self.config.mesh.actors)[0]
+
+    @property
+    def learner_mesh(self) -> Mesh:
+        """The devices that learn; the whole mesh unless `mesh.actors` is set."""
+        return sharding.split_mesh(self.mesh, self.config.mesh.actors)[1]
+
+    @property
+    def learns_from_games(self) -> bool:
+        """Whether the run trains on recorded games in place of self-play."""
+        return bool(self.config.pretrain.games)
+
+
+def make_run(config: Config, mesh: Mesh) -> Run:
+    """Builds a run on the devices of `mesh`. Raises UserError as `make_setups` and `check_groups` do."""
+    run = Run(config, mesh, make_setups(config))
+    check_groups(config, mesh)
+    return run
 
 
 def make_setups(config: Config) -> tuple[Setup, ...]:

@@ -1,7 +1,6 @@
 """The state of a run: all that a checkpoint holds."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -15,7 +14,7 @@ from alphagat.networks.partition import model_dimension, slice_dimension
 from alphagat.replay import Replay, make_replay
 from alphagat.runtime import sharding
 from alphagat.selfplay.games_in_flight import GamesInFlight, start_games
-from alphagat.training.setup import Setup, make_params, scales_loss
+from alphagat.training.setup import Run, Setup, make_params, scales_loss
 
 
 class Sample(struct.PyTreeNode):
@@ -194,13 +193,13 @@ def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
     )
 
 
-def _initial_state(setups: Sequence[Setup]) -> RunState:
-    first = setups[0]
+def _initial_state(run: Run) -> RunState:
+    first = run.boards[0]
     params_key, games_key, run_key = jax.random.split(jax.random.key(first.config.seed), 3)
     params = make_params(first.game, first.network, params_key)
     zero = jnp.zeros((), jnp.int32)
     average = jax.tree.map(jnp.copy, params) if first.config.learner.ema_decay else None
-    playing = () if first.config.pretrain.games else setups
+    playing = () if run.learns_from_games else run.boards
     return RunState(
         train=TrainState(
             params, first.optimizer.init(params), zero, make_health(scale_loss=scales_loss(first.config)), average
@@ -215,24 +214,33 @@ def _initial_state(setups: Sequence[Setup]) -> RunState:
     )
 
 
-def state_shapes(setups: Sequence[Setup]) -> RunState:
-    """Returns shapes and dtypes of the run state, without making it."""
-    return jax.eval_shape(lambda: _initial_state(setups))
+def state_shapes(run: Run) -> RunState:
+    """Returns the shapes and dtypes of the run state, without making it."""
+    return jax.eval_shape(lambda: _initial_state(run))
 
 
-def init_state(setups: Sequence[Setup], mesh: Mesh) -> RunState:
-    """Makes the state that a run starts from, on the devices of `mesh`; the same on any number of them."""
-    shardings = configured_shardings(setups, mesh, state_shapes(setups))
-    _, learners = sharding.split_mesh(mesh, setups[0].config.mesh.actors)
-    at_first = jax.tree.map(lambda where: NamedSharding(learners, where.spec), shardings)  # a program has one mesh
-    state = jax.jit(lambda: _initial_state(setups), out_shardings=at_first)()
-    return jax.device_put(state, shardings) if setups[0].config.mesh.actors else state
+def placed_shapes(run: Run) -> RunState:
+    """Returns the shape, dtype and sharding of each leaf of the run state, without making it."""
+    shapes = state_shapes(run)
+    return jax.tree.map(
+        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+        shapes,
+        _configured_shardings(run, shapes),
+    )
 
 
-def configured_shardings(setups: Sequence[Setup], mesh: Mesh, shapes: RunState) -> RunState:
-    """Returns the sharding of each leaf of the state of a run."""
-    options = setups[0].config.mesh
-    return state_shardings(mesh, shapes, fsdp=options.fsdp, num_actors=options.actors)
+def init_state(run: Run) -> RunState:
+    """Makes the initial state on the devices of the run; its values do not depend on their number."""
+    shardings = _configured_shardings(run, state_shapes(run))
+    # A program has one mesh: everything is made on the learners first.
+    initial = jax.tree.map(lambda where: NamedSharding(run.learner_mesh, where.spec), shardings)
+    state = jax.jit(lambda: _initial_state(run), out_shardings=initial)()
+    return jax.device_put(state, shardings) if run.config.mesh.actors else state
+
+
+def _configured_shardings(run: Run, shapes: RunState) -> RunState:
+    options = run.config.mesh
+    return state_shardings(run.mesh, shapes, fsdp=options.fsdp, num_actors=options.actors)
 
 
 def with_params(state: RunState, params: Any) -> RunState:

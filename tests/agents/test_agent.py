@@ -23,14 +23,14 @@ from alphagat.runtime import sharding
 from alphagat.search import Evaluation
 from alphagat.training.setup import make_configured_search, make_setups
 from alphagat.training.state import RunState, init_state
-from tests.training.tiny import tiny_config, tiny_setup
+from tests.training.tiny import run_of, tiny_config, tiny_run, tiny_setup
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> tuple[Path, RunState]:
     """Returns a run's folder with checkpoints 1 and 2, whose parameters differ, and the state of the second."""
     folder = open_run_folder(tmp_path_factory.mktemp("agent") / "run", tiny_config())
-    first = init_state([tiny_setup()], sharding.make_mesh(1))
+    first = init_state(tiny_run())
     params = jax.tree.map(lambda x: x + 0.1, first.train.params)
     second = first.replace(train=first.train.replace(params=params))
     with Checkpoints(folder) as checkpoints:
@@ -84,7 +84,7 @@ def test_weights_start_a_run_with_and_without_an_owner_head(tmp_path):
         config = tiny_config()
         config.boards, config.network.ownership_head, config.mesh.data = ("othello:4",), name == "with", 1
         (setups[name],) = make_setups(config)
-        state = init_state([setups[name]], sharding.make_mesh(1))
+        state = init_state(run_of(setups[name], sharding.make_mesh(1)))
         with Checkpoints(open_run_folder(tmp_path / name, config)) as checkpoints:
             checkpoints.save(state, 1)
         saved[name] = state.train.params["params"]

@@ -36,7 +36,7 @@ def content(setup) -> RunState:
             return generator.normal(size=leaf.shape).astype(np.float32)
         return generator.integers(0, 100, leaf.shape).astype(leaf.dtype)
 
-    return jax.tree.map(draw, state_shapes([setup]))
+    return jax.tree.map(draw, state_shapes(run_of(setup, sharding.make_mesh(1))))
 
 
 def on_devices(content: RunState, num_devices: int) -> RunState:
@@ -77,7 +77,7 @@ def test_restores_exactly_on_other_devices(setup, content, saved, devices_before
     mesh = sharding.make_mesh(devices_after)
     with Checkpoints(saved[devices_before], read_only=True) as checkpoints:
         assert checkpoints.steps() == [STEP]
-        state = checkpoints.restore([setup], mesh, STEP)
+        state = checkpoints.restore(placed_shapes(run_of(setup, mesh)), STEP)
     assert_equal(state, content)
     assert jax.tree.map(lambda x: x.sharding, state) == state_shardings(mesh, state)
 
@@ -95,7 +95,7 @@ def test_a_saved_state_may_be_donated_at_once(setup, content, tmp_path):
         checkpoints.save(state, STEP)
         overwrite(state)
         checkpoints.wait()
-        assert_equal(checkpoints.restore([setup], sharding.make_mesh(8), STEP), content)
+        assert_equal(checkpoints.restore(placed_shapes(run_of(setup, sharding.make_mesh(8))), STEP), content)
 
 
 def test_keeps_the_latest_three_and_every_fourth(content, tmp_path):
@@ -121,7 +121,7 @@ def test_what_is_not_complete_is_not_a_step(setup, content, saved, tmp_path):
     before = contents_of(tmp_path)
     with Checkpoints(tmp_path, read_only=True) as checkpoints:
         assert checkpoints.steps() == [STEP]
-        assert_equal(checkpoints.restore([setup], sharding.make_mesh(8), STEP), content)
+        assert_equal(checkpoints.restore(placed_shapes(run_of(setup, sharding.make_mesh(8))), STEP), content)
     assert contents_of(tmp_path) == before
 
 
@@ -160,7 +160,7 @@ def test_damage_is_found_and_changes_nothing(setup, saved, tmp_path, pattern: st
         assert checkpoints.steps() == [STEP]
         assert checkpoints.find_damage(STEP)
         reads = {
-            "run": lambda: checkpoints.restore([setup], sharding.make_mesh(8), STEP),
+            "run": lambda: checkpoints.restore(placed_shapes(run_of(setup, sharding.make_mesh(8))), STEP),
             "params": lambda: checkpoints.restore_params(setup.game, setup.network, STEP),
         }
         for item, read in reads.items():
@@ -207,7 +207,7 @@ def test_a_step_is_replaced(setup, content, tmp_path):
         checkpoints.save(on_devices(content, 1), STEP)
         checkpoints.wait()
         checkpoints.replace(on_devices(other, 1), STEP)
-        assert_equal(checkpoints.restore([setup], sharding.make_mesh(1), STEP), other)
+        assert_equal(checkpoints.restore(placed_shapes(run_of(setup, sharding.make_mesh(1))), STEP), other)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [str(STEP)]
 
 
@@ -229,6 +229,6 @@ def test_another_networks_checkpoint_is_refused(saved):
     (other,) = make_setups(config)
     with Checkpoints(saved[8], read_only=True) as checkpoints:
         with pytest.raises(UserError, match="cannot be read"):
-            checkpoints.restore([other], sharding.make_mesh(8), STEP)
+            checkpoints.restore(placed_shapes(run_of(other, sharding.make_mesh(8))), STEP)
         with pytest.raises(UserError, match="cannot be read"):
             checkpoints.restore_params(other.game, other.network, STEP)

@@ -18,25 +18,23 @@ def process_environment() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def programs_once():
     """Traces equal programs once for all runs of a file: the same functions of the same config."""
-    compile_iterations, make_matches, programs, matches = loop.compile_iterations, loop.Matches, {}, {}
+    make_iterations, make_matches, programs, matches = loop.make_iterations, loop.Matches, {}, {}
 
-    def key(setups, mesh) -> str:
-        values = to_dict(setups[0].config)
-        return json.dumps([{name: values[name] for name in values if name != "checkpoint"}, mesh.size])
+    def key(run) -> str:
+        values = to_dict(run.config)
+        return json.dumps([{name: values[name] for name in values if name != "checkpoint"}, run.mesh.size])
 
-    def compile_once(setups, mesh, *arguments):
-        name = key(setups, mesh)
-        if name not in programs:
-            programs[name] = compile_iterations(setups, mesh, *arguments)
-        return programs[name]
+    def compile_once(run, *arguments):
+        if key(run) not in programs:
+            programs[key(run)] = make_iterations(run, *arguments)
+        return programs[key(run)]
 
-    def match_once(setups, mesh):
-        name = key(setups, mesh)
-        if name not in matches:
-            matches[name] = make_matches(setups, mesh)
-        return matches[name]
+    def match_once(run):
+        if key(run) not in matches:
+            matches[key(run)] = make_matches(run)
+        return matches[key(run)]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "compile_iterations", compile_once)
+        patch.setattr(loop, "make_iterations", compile_once)
         patch.setattr(loop, "Matches", match_once)
         yield

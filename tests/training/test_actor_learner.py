@@ -12,9 +12,9 @@ from alphagat.training import loop
 from alphagat.training.actor_learner import PARAMS_AGE, ActorLearnerIterations
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.loop import train
-from alphagat.training.setup import make_setups
-from alphagat.training.state import RunState, init_state, with_params
-from tests.training.tiny import tiny_config
+from alphagat.training.setup import make_run, make_setups
+from alphagat.training.state import RunState, init_state, placed_shapes, with_params
+from tests.training.tiny import run_of, tiny_config
 
 ITERATIONS = 5
 NEVER = 10**6
@@ -29,9 +29,9 @@ def config_of(actors: int = 2, *, boards: tuple[str, ...] = ("hex:2",), actor_sy
 
 
 def start(config) -> tuple[ActorLearnerIterations, RunState]:
-    setups, mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
-    state = init_state(setups, mesh)
-    return ActorLearnerIterations(setups, mesh, state, pytest.fail), state
+    run = make_run(config, sharding.make_mesh(config.mesh.data))
+    state = init_state(run)
+    return ActorLearnerIterations(run, state, pytest.fail), state
 
 
 def assert_equal(one, other):
@@ -49,7 +49,7 @@ def test_without_news_all_is_as_on_one_device_but_learned_later():
         config.learner.learning_rate = 1e-30
     iterations, state = start(configs[0])
     (setup,), mesh = make_setups(configs[1]), sharding.make_mesh(1)
-    together, program = init_state([setup], mesh), make_iteration(setup, mesh)
+    together, program = init_state(run_of(setup, mesh)), make_iteration(setup, mesh)
     late = losses = None
     for iteration in range(1, ITERATIONS + 1):
         state, metrics, audit = iterations.run(state, iteration)
@@ -131,7 +131,7 @@ def test_an_interrupted_run_is_never_interrupted(tmp_path, monkeypatch):
     states = []
     for name in ("alone", "resumed"):
         with Checkpoints(tmp_path / name, read_only=True) as checkpoints:
-            states.append(checkpoints.restore(make_setups(config), sharding.make_mesh(4), 8))
+            states.append(checkpoints.restore(placed_shapes(make_run(config, sharding.make_mesh(4))), 8))
     assert_equal(*states)
     (before, *_, last) = read_metrics(tmp_path / "resumed")
     assert before[next(name for name in before if name.endswith("params_age"))] is None
@@ -157,7 +157,7 @@ def test_what_does_not_fit_is_refused(changes, reason, tmp_path):
 
 
 def test_a_run_stays_apart(tmp_path, monkeypatch):
-    monkeypatch.setattr(loop._Run, "iterate", lambda *_: None)
+    monkeypatch.setattr(loop._Steps, "iterate", lambda *_: None)
     train(config_of(), tmp_path)
     with pytest.raises(UserError, match=r"config\.mesh\.actors=0, but the run in .* has 2: it may change, but not"):
         train(config_of(0), tmp_path)

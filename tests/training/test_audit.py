@@ -10,7 +10,7 @@ from alphagat.training.audit import Auditor
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.setup import make_setups
 from alphagat.training.state import init_state
-from tests.training.tiny import tiny_config
+from tests.training.tiny import run_of, tiny_config
 
 # Ends; cuts with a named result, and targets that bootstrap from a search. The loop audits every family that it trains
 # in tests/test_configs.py.
@@ -27,7 +27,7 @@ def audits_of(board: str, changes: dict, iterations: int):
     for name, value in changes.items():
         setattr(config.selfplay, name, value)
     (setup,), mesh = make_setups(config), sharding.make_mesh(2)
-    state, program, audits = init_state([setup], mesh), make_iteration(setup, mesh), []
+    state, program, audits = init_state(run_of(setup, mesh)), make_iteration(setup, mesh), []
     for _ in range(iterations):
         state, _, audit = run_iteration(program, state)
         audits.append(audit)

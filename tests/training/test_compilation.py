@@ -11,7 +11,7 @@ from alphagat.runtime import sharding
 from alphagat.training import compilation, loop
 from alphagat.training.compilation import compile_iterations, with_less_memory
 from alphagat.training.memory import memory_needed
-from alphagat.training.setup import make_setups
+from alphagat.training.setup import make_run
 from alphagat.training.state import init_state
 from tests.training.tiny import tiny_config
 
@@ -21,8 +21,8 @@ def compile_with(num_micro_batches: int, memory_gb: float = 0.0):
     config.mesh.data, config.mesh.memory_gb = 1, memory_gb
     config.network.width, config.learner.batch_size, config.replay.min_size = 16, 256, 256
     config.learner.num_micro_batches = num_micro_batches
-    setups, mesh, said = make_setups(config), sharding.make_mesh(1), []
-    (program,) = compile_iterations(setups, mesh, init_state(setups, mesh), said.append)
+    run, said = make_run(config, sharding.make_mesh(1)), []
+    (program,) = compile_iterations(run, init_state(run), said.append)
     return program, said
 
 
@@ -113,4 +113,4 @@ def test_what_smaller_parts_do_not_mend_is_told(num_micro_batches, message, erro
     config = tiny_config()
     config.learner.num_micro_batches = num_micro_batches
     with pytest.raises(error, match=reason):
-        with_less_memory(make_setups(config), sharding.make_mesh(1), jax.errors.JaxRuntimeError(message))
+        with_less_memory(make_run(config, sharding.make_mesh(1)), jax.errors.JaxRuntimeError(message))

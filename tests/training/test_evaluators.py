@@ -11,7 +11,7 @@ from alphagat.search.tree import mask_illegal
 from alphagat.training import evaluators
 from alphagat.training.evaluators import Matches, match_metrics
 from alphagat.training.state import init_state
-from tests.training.tiny import tiny_setup
+from tests.training.tiny import run_of, tiny_setup
 
 
 def result_of(wins: int, losses: int) -> MatchResult:
@@ -36,11 +36,11 @@ def calls(monkeypatch) -> list[dict]:
 def test_every_opponent_is_played_and_previous_is_the_network_of_the_last_evaluation(calls):
     setup, mesh = tiny_setup(), sharding.make_mesh(1)
     setup.config.evaluation.opponents = ("random", "previous", "mcts:3")
-    state = init_state([setup], mesh)
+    state = init_state(run_of(setup, mesh))
     trained = jax.tree.map(lambda x: x + 1, state.train.params)
     state = state.replace(train=state.train.replace(params=trained))
     before = jax.device_get(state)
-    played = Matches([setup], mesh)
+    played = Matches(run_of(setup, mesh))
     state, first = played.play(state, 4)
     again, _ = played.play(state, 8)
 
@@ -78,8 +78,8 @@ def test_metrics_of_a_match():
 def test_the_network_is_compared_with_perfect_play():
     setup, mesh = tiny_setup(), sharding.make_mesh(1)
     setup.config.evaluation.opponents, setup.config.evaluation.oracle_positions = (), 40
-    state = init_state([setup], mesh)
-    _, metrics = Matches([setup], mesh).play(state, 4)
+    state = init_state(run_of(setup, mesh))
+    _, metrics = Matches(run_of(setup, mesh)).play(state, 4)
     shares = {name: value for name, value in metrics.items() if name.startswith("eval/oracle/")}
     measures = ("best_move", "best_move_search", "value_sign")
     assert {f"eval/oracle/{name}" for name in measures} <= set(shares)

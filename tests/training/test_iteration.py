@@ -9,7 +9,7 @@ from jax.extend.core import jaxprs_in_params
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, program_arguments, run_iteration
 from alphagat.training.state import init_state, state_shardings
-from tests.training.tiny import tiny_setup
+from tests.training.tiny import run_of, tiny_setup
 
 DEVICES = (1, 8)
 
@@ -26,7 +26,7 @@ def iterations(setup):
 
 @pytest.fixture(scope="module")
 def lowered(setup, iterations):
-    return iterations[8].lower(*program_arguments(init_state([setup], sharding.make_mesh(8))))
+    return iterations[8].lower(*program_arguments(init_state(run_of(setup, sharding.make_mesh(8)))))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def histories(setup, iterations):
     """Returns, per number of devices, the states (on the host) and metrics after each of six iterations."""
     found = {}
     for size, iterate in iterations.items():
-        state = init_state([setup], sharding.make_mesh(size))
+        state = init_state(run_of(setup, sharding.make_mesh(size)))
         found[size] = [(jax.device_get(state), None)]
         for _ in range(6):
             state, metrics, _ = run_iteration(iterate, state)
@@ -44,7 +44,7 @@ def histories(setup, iterations):
 
 def test_runs_under_a_transfer_guard(setup, iterations):
     """Nothing moves from the host to the devices, and the argument is consumed."""
-    state = init_state([setup], sharding.make_mesh(8))
+    state = init_state(run_of(setup, sharding.make_mesh(8)))
     state, *_ = run_iteration(iterations[8], state)
     with jax.transfer_guard("disallow"):
         after, metrics, _ = run_iteration(iterations[8], state)
@@ -69,7 +69,7 @@ def test_selfplay_waits_for_no_other_device(setup, iterations, lowered):
     collectives = ("all_gather", "all_to_all", "collective_permute", "reduce_scatter")
     assert not [name for name in collectives if f"stablehlo.{name}" in text]
     assert "stablehlo.all_reduce" in text
-    program = jax.make_jaxpr(iterations[8])(*program_arguments(init_state([setup], sharding.make_mesh(8)))).jaxpr
+    program = jax.make_jaxpr(iterations[8])(*program_arguments(init_state(run_of(setup, sharding.make_mesh(8))))).jaxpr
     searches = inside_whiles(program)
     assert searches
     assert not any(name.startswith("psum") for names in searches for name in names)

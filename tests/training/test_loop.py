@@ -23,11 +23,11 @@ from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.training import iteration, loop, resume
-from alphagat.training.compilation import compile_iterations
 from alphagat.training.evaluators import Matches
+from alphagat.training.iterations import make_iterations
 from alphagat.training.loop import is_due, train
-from alphagat.training.setup import make_setups
-from alphagat.training.state import RunState
+from alphagat.training.setup import make_run
+from alphagat.training.state import RunState, placed_shapes
 from tests.training.tiny import NUM_ITERATIONS, tiny_config
 
 pytestmark = pytest.mark.usefixtures("programs_once")
@@ -52,7 +52,7 @@ def finished(programs_once, tmp_path_factory) -> Path:
 def last_state(folder: Path) -> RunState:
     with Checkpoints(folder, read_only=True) as checkpoints:
         step = checkpoints.steps()[-1]
-        return checkpoints.restore(make_setups(read_config(folder)), sharding.make_mesh(0), step)
+        return checkpoints.restore(placed_shapes(make_run(read_config(folder), sharding.make_mesh(0))), step)
 
 
 def contents_of(folder: Path) -> dict[str, bytes | None]:
@@ -248,7 +248,7 @@ def break_gradients(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
         return find_gradients
 
     monkeypatch.setattr(iteration, "make_find_gradients", make_broken)
-    monkeypatch.setattr(loop, "compile_iterations", compile_iterations)
+    monkeypatch.setattr(loop, "make_iterations", make_iterations)
 
 
 def test_updates_that_are_not_finite_send_the_run_back(tmp_path, monkeypatch, capsys):
@@ -291,7 +291,7 @@ def refuse_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     def begin(*_):
         raise AssertionError("training began")
 
-    monkeypatch.setattr(loop._Run, "iterate", begin)
+    monkeypatch.setattr(loop._Steps, "iterate", begin)
 
 
 def changed(config: Config, path: str, value: object) -> Config:
@@ -399,8 +399,8 @@ def test_matches_that_cannot_be_played_are_refused_before_anything_is_written(fi
 
 
 def test_games_are_rounded_down_with_a_message(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(loop._Run, "iterate", lambda *_: None)
-    monkeypatch.setattr(loop, "compile_iterations", lambda *_: [])
+    monkeypatch.setattr(loop._Steps, "iterate", lambda *_: None)
+    monkeypatch.setattr(loop, "make_iterations", lambda *_: None)
     monkeypatch.setattr(loop, "closing_lines", lambda *_: [])
     train(changed(tiny_config(), "selfplay.num_games", 23), tmp_path / "run")
     printed = " ".join(capsys.readouterr().out.split())

@@ -10,7 +10,7 @@ from alphagat.runtime import sharding
 from alphagat.training.iteration import make_find_gradients, make_iteration, run_iteration
 from alphagat.training.setup import Setup, make_setups
 from alphagat.training.state import init_state, state_shardings
-from tests.training.tiny import tiny_config
+from tests.training.tiny import run_of, tiny_config
 
 ITERATIONS = 3
 Way = tuple[int, int, int, bool]  # data, model, stage, fsdp
@@ -34,7 +34,7 @@ def setup_for(data: int, model: int, stage: int, fsdp: bool) -> Setup:
 
 def play(way: Way, iterations: int = ITERATIONS):
     setup, mesh = setup_for(*way), sharding.make_mesh(*way[:3])
-    state, metrics = init_state([setup], mesh), {}
+    state, metrics = init_state(run_of(setup, mesh)), {}
     program = make_iteration(setup, mesh)
     for _ in range(iterations):
         state, metrics, _ = run_iteration(program, state)
@@ -92,7 +92,7 @@ def test_parameters_are_really_shared_out():
     """Heads and hidden units along `model`; slices of parameters and of their momentum along `data`."""
     for way, divisor in (((1, 2, 1, False), 2), ((4, 1, 1, True), 4), ((1, 1, 2, False), 2), ((2, 2, 2, True), 8)):
         setup, mesh = setup_for(*way), sharding.make_mesh(*way[:3])
-        train = init_state([setup], mesh).train
+        train = init_state(run_of(setup, mesh)).train
         kernels = [
             leaf
             for path, leaf in jax.tree_util.tree_leaves_with_path(train)
@@ -107,7 +107,7 @@ def test_half_precision_trains_with_a_loss_scale():
     config = tiny_config()
     config.network.precision, config.mesh.data = "float16", 2
     (setup,), mesh = make_setups(config), sharding.make_mesh(2)
-    state, program = init_state([setup], mesh), make_iteration(setup, mesh)
+    state, program = init_state(run_of(setup, mesh)), make_iteration(setup, mesh)
     for _ in range(ITERATIONS):
         state, metrics, _ = run_iteration(program, state)
     assert {leaf.dtype for leaf in jax.tree.leaves(state.train.params)} == {np.dtype(np.float32)}

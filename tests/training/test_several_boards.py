@@ -12,7 +12,8 @@ from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.training import loop
 from alphagat.training.loop import train
-from alphagat.training.setup import boards_by_iteration, make_setups
+from alphagat.training.setup import boards_by_iteration, make_run, make_setups
+from alphagat.training.state import placed_shapes
 from tests.training.tiny import tiny_config
 
 BOARDS = ("hex:2", "hex:3")
@@ -49,7 +50,7 @@ def finished(programs_once, tmp_path_factory):
 
 def last_state(folder, config):
     with Checkpoints(folder, read_only=True) as checkpoints:
-        return checkpoints.restore(make_setups(config), sharding.make_mesh(2), checkpoints.steps()[-1])
+        return checkpoints.restore(placed_shapes(make_run(config, sharding.make_mesh(2))), checkpoints.steps()[-1])
 
 
 def test_a_resumed_run_equals_one_left_alone(finished, tmp_path):
@@ -94,11 +95,11 @@ def test_weights_play_a_board_that_the_run_never_saw(finished):
 
 def test_a_run_starts_from_the_weights_of_another_board(finished, monkeypatch, tmp_path):
     started = []
-    monkeypatch.setattr(loop._Run, "iterate", lambda self, state, start: started.append(state))
+    monkeypatch.setattr(loop._Steps, "iterate", lambda self, state, start: started.append(state))
     config = config_of(("hex:4",))
     config.init_from = str(finished)
     config.evaluation.every = 0
-    monkeypatch.setattr(loop, "compile_iterations", lambda *_: [])
+    monkeypatch.setattr(loop, "make_iterations", lambda *_: None)
     train(config, tmp_path)
     weights = load(finished).params
     for one, other in zip(jax.tree.leaves(weights), jax.tree.leaves(started[0].train.params), strict=True):

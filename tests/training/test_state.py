@@ -7,7 +7,7 @@ from jax.sharding import PartitionSpec
 
 from alphagat.runtime import sharding
 from alphagat.training.state import init_state, state_shapes, state_shardings
-from tests.training.tiny import tiny_setup
+from tests.training.tiny import run_of, tiny_run, tiny_setup
 
 
 def test_specs_shard_groups_and_replicate_the_rest(states):
@@ -22,7 +22,7 @@ def test_specs_shard_groups_and_replicate_the_rest(states):
 
 @pytest.fixture(scope="module")
 def states():
-    return {size: init_state([tiny_setup()], sharding.make_mesh(size)) for size in (1, 8)}
+    return {size: init_state(tiny_run(size)) for size in (1, 8)}
 
 
 def test_the_start_is_the_same_on_one_and_eight_devices(states):
@@ -34,7 +34,7 @@ def test_the_start_is_the_same_on_one_and_eight_devices(states):
     for leaf in jax.tree.leaves((eight.boards[0].games, eight.boards[0].replay, eight.boards[0].groups)):
         assert leaf.addressable_shards[0].data.shape == (1, *leaf.shape[1:])
     shapes = jax.tree.map(lambda x: (x.shape, x.dtype), states[1])
-    assert shapes == jax.tree.map(lambda x: (x.shape, x.dtype), state_shapes([tiny_setup()]))
+    assert shapes == jax.tree.map(lambda x: (x.shape, x.dtype), state_shapes(tiny_run()))
     assert eight.boards[0].groups.tolist() == list(range(8))
     assert int(eight.iteration) == 0
     assert int(eight.train.step) == 0
@@ -43,7 +43,7 @@ def test_the_start_is_the_same_on_one_and_eight_devices(states):
 def test_another_seed_has_other_parameters_and_keys(states):
     setup = tiny_setup()
     setup.config.seed = 1
-    other = init_state([setup], sharding.make_mesh(1))
+    other = init_state(run_of(setup, sharding.make_mesh(1)))
     assert not np.array_equal(states[1].key, other.key)
     one_kernel, other_kernel = (x.train.params["params"]["features"]["kernel"] for x in (states[1], other))
     assert not np.array_equal(one_kernel, other_kernel)

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+from jax.sharding import Mesh
+
 from alphagat.config import Config
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
-from alphagat.training.setup import Setup, make_setups
+from alphagat.training.setup import Run, Setup, make_setups
 from alphagat.training.state import init_state
 
 NUM_ITERATIONS = 12
@@ -39,10 +41,19 @@ def tiny_setup() -> Setup:
     return make_setups(tiny_config())[0]
 
 
+def run_of(setup: Setup, mesh: Mesh) -> Run:
+    """Returns the run on one board that `setup` describes."""
+    return Run(setup.config, mesh, (setup,))
+
+
+def tiny_run(num_devices: int = 1) -> Run:
+    return run_of(tiny_setup(), sharding.make_mesh(num_devices))
+
+
 def save_tiny_run(folder: Path, *iterations: int) -> Path:
     """Makes `folder` the folder of a run that has its first state as the checkpoint of each of `iterations`."""
     open_run_folder(folder, tiny_config())
     with Checkpoints(folder) as checkpoints:
         for iteration in iterations:
-            checkpoints.save(init_state([tiny_setup()], sharding.make_mesh(1)), iteration)
+            checkpoints.save(init_state(tiny_run()), iteration)
     return folder

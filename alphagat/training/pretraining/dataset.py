@@ -1,7 +1,6 @@
 """The data of a run that learns from recorded games, the same at every start."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.training.pretraining.game_sources import read_sources
 from alphagat.training.pretraining.positions import Split, digest, join, split
-from alphagat.training.setup import Setup
+from alphagat.training.setup import Run
 
 GAMES_FILE = "games.json"
 
@@ -34,19 +33,19 @@ class Recorded(NamedTuple):
         write_atomically(folder / GAMES_FILE, json.dumps(self.digests, indent=2) + "\n")
 
 
-def read_recorded(setups: Sequence[Setup], folder: Path | None) -> Recorded:
+def read_recorded(run: Run, folder: Path | None) -> Recorded:
     """Reads `config.pretrain.games`, and splits the games of each board.
 
     Raises:
       UserError: something cannot be read or used, a board has no position, or the positions are not those with which
         the run in `folder` began; None: there is no such run.
     """
-    config = setups[0].config
-    games = [setup.game for setup in setups]
+    config = run.config
+    games = [setup.game for setup in run.boards]
     sources = list(read_sources(config.pretrain.games, games, config.search.discount))
     lines = [line for source in sources for line in source.lines]
     boards, digests = [], {}
-    for setup in setups:
+    for setup in run.boards:
         name = setup.game.name
         parts = [source.positions for source in sources if source.board == name]
         if not parts:

@@ -15,8 +15,10 @@ from alphagat.games.base import Game, StochasticGame
 from alphagat.replay import Replay
 from alphagat.runs.checkpoints import CHECKPOINT_FOLDER, Checkpoints
 from alphagat.runs.folder import CONFIG_FILE, read_config
+from alphagat.runtime import sharding
 from alphagat.training.pretraining.positions import Positions
-from alphagat.training.setup import make_setups
+from alphagat.training.setup import Run, make_setups
+from alphagat.training.state import state_shapes
 
 ENDINGS = (".sgf", ".pgn")
 FAIR_ENDS = ("", "resigned")  # forfeits after which the result says something of the positions
@@ -120,16 +122,16 @@ def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator
     if not shared:
         raise UserError(f"--games {folder}: it is of {', '.join(config.boards)}; take it out, or set config.boards")
     config.mesh = MeshConfig(actors=config.mesh.actors)  # on which devices it ran does not matter
-    setups = make_setups(config)
+    run = Run(config, sharding.make_mesh(1), make_setups(config))
     with Checkpoints(folder, read_only=True) as checkpoints:
         steps = checkpoints.steps()
         if not steps or step not in (None, *steps):
             raise UserError(f"--games {folder}: it has no such checkpoint; it has {steps}")
         step = steps[-1] if step is None else step
-        boards = checkpoints.read(setups, step).boards
+        boards = checkpoints.read(state_shapes(run), step).boards
     for game in shared:
         number = config.boards.index(game.name)
-        positions = replayed_positions(boards[number].replay, setups[number].plan.group_games)
+        positions = replayed_positions(boards[number].replay, run.boards[number].plan.group_games)
         if not positions.size:
             raise UserError(f"--games {folder}: the replay of {game.name} is empty; let that run go on")
         label = f"{folder}, iteration {step}"

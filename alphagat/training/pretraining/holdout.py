@@ -1,6 +1,6 @@
 """What a network says of recorded positions that it did not learn from."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,18 +16,22 @@ from alphagat.training.evaluators import Matches
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.pretraining.program import policy_targets
-from alphagat.training.setup import Setup
+from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState
 
 
 class Holdout:
     """The positions that are held out, on every board that has some."""
 
-    def __init__(self, setups: Sequence[Setup], mesh: Mesh, recorded: Recorded):
-        self._mesh, self._several = mesh, len(setups) > 1
+    def __init__(self, run: Run, recorded: Recorded):
+        self._mesh, self._several = run.mesh, len(run.boards) > 1
         self._boards = [
-            (setup.game.name, _chunks(found.held_out, setup.config.learner.batch_size), make_examination(setup, mesh))
-            for setup, found in zip(setups, recorded.boards)
+            (
+                setup.game.name,
+                _chunks(found.held_out, setup.config.learner.batch_size),
+                make_examination(setup, run.mesh),
+            )
+            for setup, found in zip(run.boards, recorded.boards)
             if found.held_out is not None
         ]
 
@@ -49,10 +53,10 @@ class MatchesAndHoldout:
     def __init__(self, matches: Matches, holdout: Holdout):
         self._matches, self._holdout = matches, holdout
 
-    def before(self, state: RunState) -> str:
-        """Says what parameters that have learned nothing here make of what is held out."""
+    def first_lines(self, state: RunState) -> list[str]:
+        """Returns a line with the held-out metrics of the initial parameters."""
         rows = holdout_rows(self._holdout.measure(state.train.acting))
-        return "before the first update: " + (", ".join(map(" ".join, rows)) or "nothing is held out")
+        return ["before the first update: " + (", ".join(map(" ".join, rows)) or "nothing is held out")]
 
     def play(self, state: RunState, iteration: int) -> tuple[RunState, dict[str, float]]:
         """Does as `Matches.play`, and adds what is held out."""

@@ -2,7 +2,7 @@
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,7 +19,7 @@ from alphagat.training.iteration import Metrics, draw_keys, gradients_of, learne
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.pretraining.loader import make_loader
 from alphagat.training.pretraining.positions import Positions
-from alphagat.training.setup import Setup, boards_by_iteration
+from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState, Sample
 
 EPOCHS, POSITIONS = "epochs", "positions"  # metrics beside the learner's
@@ -29,20 +29,23 @@ BLOCK = PartitionSpec(None, sharding.DATA)  # updates, groups
 class PretrainIterations:
     """Runs the iterations of a run: each as many updates as one of self-play has, from the next positions."""
 
-    def __init__(
-        self, setups: Sequence[Setup], mesh: Mesh, state: RunState, say: Callable[[str], None], recorded: Recorded
-    ):
+    def __init__(self, run: Run, state: RunState, say: Callable[[str], None], recorded: Recorded):
         """Compiles the programs of all boards, and begins to read for what follows `state`.
 
         Raises:
           UserError: a program does not fit into the memory, or grain is not installed.
         """
-        self._setups, self._mesh, self._recorded = setups, mesh, recorded
-        self._order = boards_by_iteration(setups[0].config)
-        self._where = NamedSharding(mesh, BLOCK)
+        self._setups, self._mesh, self._recorded = run.boards, run.mesh, recorded
+        self._order = run.order
+        self._where = NamedSharding(run.mesh, BLOCK)
         start, rollbacks = int(state.iteration), int(state.rollbacks)
-        self._loaders = [self._load(number, start, rollbacks) for number in range(len(setups))]
-        self.programs = [self._compile(number, state, say) for number in range(len(setups))]
+        self._loaders = [self._load(number, start, rollbacks) for number in range(len(run.boards))]
+        self._programs = [self._compile(number, state, say) for number in range(len(run.boards))]
+
+    @property
+    def programs(self) -> dict[str, list[stages.Compiled]]:
+        """The compiled programs by kind of device, one per board."""
+        return {"an iteration": self._programs}
 
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, None]:
         """Starts iteration number `iteration`, the first is 1 and each follows the one before; returns what may still
@@ -50,7 +53,7 @@ class PretrainIterations:
         """
         number = self._order[iteration - 1]
         block = self._place(self._setups[number], next(self._loaders[number]))
-        train, done, metrics = self.programs[number](state.train, block, state.key, state.iteration)
+        train, done, metrics = self._programs[number](state.train, block, state.key, state.iteration)
         plan, config = self._setups[number].plan, self._setups[number].config
         used = plan.updates_per_iteration * config.learner.batch_size
         epochs = self._count(number, iteration) * used / self._recorded.boards[number].taught.size

@@ -17,7 +17,7 @@ from alphagat.runtime import sharding
 from alphagat.training.pretraining.game_sources import positions_of, read_sources
 from alphagat.training.state import init_state
 from tests.evaluation.perfect_games import BOARD, perfect_games, rows_of, solved
-from tests.training.tiny import save_tiny_run, tiny_config, tiny_setup
+from tests.training.tiny import run_of, save_tiny_run, tiny_config, tiny_setup
 
 GAME = make_game(BOARD)
 WON = GameRecord(BOARD, ("A", "B"), ("a1", "b1", "a2", "b2", "a3"), (0, 1, 0, 1, 0), 1)
@@ -136,7 +136,7 @@ def test_games_of_chance_or_for_one_are_not_in_files(tmp_path):
 def test_the_replay_of_a_run(tmp_path):
     """What is valid of it, and which positions may be of one game."""
     setup = tiny_setup()  # eight groups of two games, blocks of four plies
-    state = init_state([setup], sharding.make_mesh(0))
+    state = init_state(run_of(setup, sharding.make_mesh(0)))
     (board,) = state.boards
     samples = board.replay.samples
     value = jnp.arange(samples.value_target.size, dtype=jnp.float32).reshape(samples.value_target.shape)

@@ -23,10 +23,10 @@ from alphagat.training.loop import train
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.pretraining.program import make_pretrain_program, policy_targets, recorded_batch
 from alphagat.training.resume import find_start
-from alphagat.training.setup import make_setups
-from alphagat.training.state import init_state
+from alphagat.training.setup import make_run, make_setups
+from alphagat.training.state import init_state, state_shapes
 from tests.evaluation.perfect_games import BOARD, perfect_games
-from tests.training.tiny import tiny_config
+from tests.training.tiny import run_of, tiny_config
 
 TIMES = ("hours", "pretrain/positions_per_s")
 
@@ -92,7 +92,7 @@ def test_what_resumes_is_bit_identical(config, finished, tmp_path, monkeypatch, 
     states = []
     for folder in (finished, tmp_path / "run"):
         with Checkpoints(folder, read_only=True) as checkpoints:
-            states.append(checkpoints.read(make_setups(config), 6))
+            states.append(checkpoints.read(state_shapes(make_run(config, sharding.make_mesh(1))), 6))
     for one, other in zip(*map(jax.tree.leaves, states), strict=True):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
     assert without_times(finished) == without_times(tmp_path / "run")
@@ -102,8 +102,8 @@ def test_its_network_plays_and_starts_other_runs(config, finished):
     agent = alphagat.load(finished)
     assert (agent.iteration, agent.game.name) == (6, BOARD)
     selfplay = dataclasses.replace(config, pretrain=type(config.pretrain)(), init_from=str(finished), num_iterations=40)
-    setups = make_setups(selfplay)
-    start = find_start(setups, sharding.make_mesh(1), finished.parent / "nothing")
+    run = make_run(selfplay, sharding.make_mesh(1))
+    start = find_start(run, finished.parent / "nothing")
     for one, other in zip(jax.tree.leaves(start.state.train.params), jax.tree.leaves(agent.params), strict=True):
         np.testing.assert_array_equal(one, other)
     with pytest.raises(UserError, match=r"learns from recorded games; resume it by python -m alphagat\.pretrain"):
@@ -125,7 +125,7 @@ def test_gradients_are_those_of_self_play():
     """Of the same positions, in the same symmetries."""
     (setup,) = make_setups(tiny_config())
     mesh, plan = sharding.make_mesh(2), setup.plan
-    state = init_state([setup], mesh)
+    state = init_state(run_of(setup, mesh))
     (board,) = state.boards
     generator = np.random.default_rng(0)
     size, num_actions = (plan.num_groups, plan.group_capacity), setup.game.num_actions
@@ -165,7 +165,7 @@ def test_every_update_has_a_batch_of_its_own():
     config.pretrain.games, config.learner.replay_ratio = ("x.sgf",), 0.75
     (setup,) = make_setups(config)
     plan, mesh = setup.plan, sharding.make_mesh(2)
-    state = init_state([setup], mesh)
+    state = init_state(run_of(setup, mesh))
     assert state.boards == ()
     shape = (plan.updates_per_iteration, plan.num_groups, plan.group_batch_size)
     assert shape[0] == 3

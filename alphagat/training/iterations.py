@@ -1,0 +1,67 @@
+"""The kinds of run behind one protocol: self-play, actors with learners, and recorded games."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from jax import stages
+
+from alphagat.training.actor_learner import ActorLearnerIterations
+from alphagat.training.audit import Audit
+from alphagat.training.compilation import compile_iterations
+from alphagat.training.iteration import Metrics, run_iteration
+from alphagat.training.pretraining.dataset import Recorded
+from alphagat.training.pretraining.program import PretrainIterations
+from alphagat.training.setup import Run
+from alphagat.training.state import RunState
+
+
+class Iterations(Protocol):
+    """The compiled programs of a run."""
+
+    @property
+    def programs(self) -> Mapping[str, list[stages.Compiled]]:
+        """The programs of each role, such as `playing`, one per board."""
+        ...
+
+    def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, Audit | None]:
+        """Starts iteration number `iteration`, counted from 1, and consumes `state`.
+
+        The results may still be running. There is no audit without self-play.
+        """
+        ...
+
+
+class SelfplayIterations:
+    """Every device plays and learns."""
+
+    def __init__(self, run: Run, state: RunState, say: Callable[[str], None]):
+        """Compiles the programs of all boards. Raises UserError where one does not fit into the memory."""
+        self._order = run.order
+        self._programs = compile_iterations(run, state, say)
+
+    @property
+    def programs(self) -> dict[str, list[stages.Compiled]]:
+        return {"an iteration": self._programs}
+
+    def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, Audit]:
+        board = self._order[iteration - 1]
+        return run_iteration(self._programs[board], state, board)
+
+
+def make_iterations(
+    run: Run, state: RunState, say: Callable[[str], None], recorded: Recorded | None = None
+) -> Iterations:
+    """Compiles the programs of a run for states like `state`.
+
+    Args:
+      say: gets a line about each change that a program needs to fit into the memory.
+      recorded: the positions to learn from; None in runs with self-play.
+
+    Raises:
+      UserError: a program does not fit into the memory of a device.
+    """
+    if recorded is not None:
+        return PretrainIterations(run, state, say, recorded)
+    if run.config.mesh.actors:
+        return ActorLearnerIterations(run, state, say)
+    return SelfplayIterations(run, state, say)
