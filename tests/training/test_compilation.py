@@ -8,7 +8,7 @@ import pytest
 from alphagat.errors import UserError
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
-from alphagat.training import compilation, loop
+from alphagat.training import compilation, iterations, loop
 from alphagat.training.compilation import compile_iterations, with_less_memory
 from alphagat.training.memory import memory_needed
 from alphagat.training.setup import make_run
@@ -80,7 +80,7 @@ def test_what_runs_out_of_memory_goes_on_with_smaller_parts(tmp_path, monkeypatc
     config, seen = tiny_config(), []
     config.mesh.data, config.learner.num_micro_batches = 1, 0
     config.num_iterations, config.evaluation.every = 3, 0
-    run_iteration, make = loop.run_iteration, compilation.make_iteration
+    run_iteration, make = iterations.run_iteration, compilation.make_iteration
 
     def exhaust(program, state, board):
         if len(seen) == 1 and int(state.iteration) == 2:
@@ -91,7 +91,7 @@ def test_what_runs_out_of_memory_goes_on_with_smaller_parts(tmp_path, monkeypatc
         seen.append(setup.config.learner.num_micro_batches)
         return make(setup, mesh)
 
-    monkeypatch.setattr(loop, "run_iteration", exhaust)
+    monkeypatch.setattr(iterations, "run_iteration", exhaust)
     monkeypatch.setattr(compilation, "make_iteration", note)
     loop.train(config, tmp_path)
     assert seen == [1, 2]

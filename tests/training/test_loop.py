@@ -22,7 +22,7 @@ from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.runtime.preemption import Preempted
-from alphagat.training import iteration, loop, resume
+from alphagat.training import iteration, iterations, loop, resume
 from alphagat.training.evaluators import Matches
 from alphagat.training.iterations import make_iterations
 from alphagat.training.loop import is_due, train
@@ -170,7 +170,7 @@ def test_killed_twice_is_never_interrupted(finished, tmp_path, process_environme
 
 
 def test_sigterm_between_matches_saves_and_goes_on_as_if_nothing_was(finished, tmp_path, monkeypatch):
-    run_iteration, moments = loop.run_iteration, [1, 6, 7]
+    run_iteration, moments = iterations.run_iteration, [1, 6, 7]
 
     def run_and_terminate(program, state, board):
         if moments and int(state.iteration) + 1 == moments[0]:
@@ -178,7 +178,7 @@ def test_sigterm_between_matches_saves_and_goes_on_as_if_nothing_was(finished, t
             signal.raise_signal(signal.SIGTERM)
         return run_iteration(program, state, board)
 
-    monkeypatch.setattr(loop, "run_iteration", run_and_terminate)
+    monkeypatch.setattr(iterations, "run_iteration", run_and_terminate)
     folder = tmp_path / "run"
     while moments:
         moment = moments[0]

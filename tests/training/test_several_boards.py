@@ -10,7 +10,7 @@ from alphagat.games.states import first_state
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
-from alphagat.training import loop
+from alphagat.training import iterations, loop
 from alphagat.training.loop import train
 from alphagat.training.setup import boards_by_iteration, make_run, make_setups
 from alphagat.training.state import placed_shapes
@@ -32,7 +32,7 @@ def config_of(boards: tuple[str, ...] = BOARDS, num_iterations: int = 10):
 def finished(programs_once, tmp_path_factory):
     """Returns the folder of a run on both boards, interrupted after four of its iterations, and then resumed."""
     folder = tmp_path_factory.mktemp("several")
-    calls, run_iteration = [], loop.run_iteration
+    calls, run_iteration = [], iterations.run_iteration
 
     def stop(program, state, board):
         calls.append(board)
@@ -41,7 +41,7 @@ def finished(programs_once, tmp_path_factory):
         return run_iteration(program, state, board)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "run_iteration", stop)
+        patch.setattr(iterations, "run_iteration", stop)
         with pytest.raises(KeyboardInterrupt):
             train(config_of(), folder)
     train(config_of(), folder)

@@ -4,10 +4,10 @@ import importlib
 
 import numpy as np
 import pytest
-from tests.training.test_recorded_positions import positions
 
 from alphagat.errors import UserError
 from alphagat.training.pretraining.loader import make_loader
+from tests.training.pretraining.test_positions import positions
 
 SIZE, UPDATES, BATCH = 30, 3, 8
 OPTIONS = {"num_updates": UPDATES, "batch_size": BATCH, "last": 10, "seed": 5}
