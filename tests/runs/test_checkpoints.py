@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagat.runtime import sharding
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints, set_aside
+from alphagat.runtime import sharding
 from alphagat.training.setup import make_setups
-from alphagat.training.state import RunState, state_shapes, state_shardings
-from tests.training.tiny import tiny_config, tiny_setup
+from alphagat.training.state import RunState, placed_shapes, state_shapes, state_shardings
+from tests.training.tiny import run_of, tiny_config, tiny_setup
 
 STEP = 3
 DEVICES = (1, 2, 4, 8)
