@@ -1,6 +1,8 @@
 """Holds who may import whom, by reading the source."""
 
 import ast
+import collections
+import graphlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "alphagat"
 # Package: the packages of AlphaGAT that it may import, beside itself.
 MAY_IMPORT = {
+    "runtime": set(),
     "graphs": set(),
     "games": {"graphs"},
     "networks": {"graphs"},
@@ -18,13 +21,21 @@ MAY_IMPORT = {
     "replay": set(),
     "learner": {"networks", "replay"},
     "evaluation": {"games", "search"},
-    "training": {"graphs", "games", "networks", "search", "selfplay", "replay", "learner", "evaluation"},
-    "serving": {"games", "networks", "search", "evaluation", "training"},
-    "reporting": {"games", "evaluation", "training", "serving"},
+    "runs": set(),
+    "agents": {"games", "networks", "search", "evaluation", "runs"},
+    "monitoring": {"evaluation", "runs"},
+    "contests": {"games", "evaluation", "runs", "agents", "monitoring"},
+    "training": {
+        *("graphs", "games", "networks", "search", "selfplay", "replay", "learner"),
+        *("evaluation", "runs", "agents", "monitoring"),
+    },
+    "serving": {"games", "networks", "search", "evaluation", "agents"},
+    "reporting": {"games", "evaluation", "runs", "agents", "monitoring"},
 }
-BENEATH_ALL = {"config", "config_validation", "distributed", "errors", "preemption", "sharding", "xla"}
-CONFIG = {"config", "config_validation"}  # which only these and the commands see
-SEE_CONFIG = {"training", "reporting"}
+BENEATH_ALL = {"config", "config_fields", "config_validation", "errors", "runtime"}
+CONFIG = {"config", "config_fields", "config_validation"}  # which only these and the commands see
+SEE_CONFIG = {"runs", "agents", "monitoring", "contests", "training", "reporting"}
+MOST_FILES, MOST_TRAINING_FILES = 25, 20  # Python files in one folder, subfolders not counted
 HEAVY = {"jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax", "chex", "tensorboardX"}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -96,3 +107,33 @@ def test_the_command_loads_nothing_heavy_before_it_reads_flags():
         assert not HEAVY & {name.split(".")[0] for name in names}, file
         pending += [each for name in names if name.split(".")[0] == "alphagat" for each in files_of(name)]
     assert PACKAGE / "config_validation.py" in seen
+
+
+def test_no_import_cycle():
+    """Counts every import, those inside functions and for type checkers included."""
+    graph = {module_of(file): modules_imported(file) for file in FILES}
+    sorter = graphlib.TopologicalSorter(graph)
+    try:
+        sorter.prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_folders_stay_small():
+    sizes = collections.Counter(file.parent for file in FILES)
+    assert max(sizes.values()) <= MOST_FILES
+    assert sizes[PACKAGE / "training"] <= MOST_TRAINING_FILES
+
+
+def module_of(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def modules_imported(file: Path) -> set[str]:
+    """Returns the modules that a file's import statements name, without the packages above them."""
+    names = [name for node in ast.walk(ast.parse(file.read_text())) for name in imported(node)]
+    modules = (next((each for each in (name, name.rpartition(".")[0]) if each in MODULES), None) for name in names)
+    return {module for module in modules if module and module != module_of(file)}
+
+
+MODULES = {module_of(file) for file in FILES}
