@@ -162,7 +162,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agreement", action="store_true", help="measure agreement only")
     parser.add_argument("--speed", action="store_true", help="measure speed only, on the first board")
-    parser.add_argument("--boards", nargs="+", default=["connect_four", "hex:7", "breakthrough:6"], help="network boards")
+    parser.add_argument("--boards", nargs="+", default=["connect_four", "hex:7", "breakthrough:6"], help="of networks")
     parser.add_argument("--rules", nargs="*", default=["connect_four", "hex:7", "othello:8", "breakthrough:6", "go:7"])
     parser.add_argument("--width", type=int, default=64, help="default: %(default)s")
     parser.add_argument("--num_blocks", type=int, default=6, help="blocks in the speed test (default: %(default)s)")

@@ -4,8 +4,8 @@
 
 All use the same positions, from a few iterations of self-play. `error` is the largest difference of any gradient from
 that of one device in float32, relative to the largest gradient. `memory` is the compiler's plan for a device:
-arguments, results and temporaries. `ratio` is the speed relative to one device: medians of alternating rounds. CPU devices share
-the physical cores, which limit the speedup, and emulate half precision.
+arguments, results and temporaries. `ratio` is the speed relative to one device: medians of alternating rounds. CPU
+devices share the physical cores, which limit the speedup, and emulate half precision.
 """
 
 import argparse
