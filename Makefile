@@ -1,4 +1,4 @@
-# `make help` lists the targets. Everything runs in .venv, which is made on first use from requirements.lock.
+# `make help` lists the targets. Everything runs in .venv, which is created from requirements.lock on first use.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -22,10 +22,10 @@ help:  ## show this list
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
-		found=$$($(PYTHON) --version 2>&1) || found="nowhere to be found"; \
+		found=$$($(PYTHON) --version 2>&1) || found="not installed"; \
 		echo "error: PYTHON=$(PYTHON) is $$found; name a Python 3.11, 3.12 or 3.13, e.g. PYTHON=python3.12" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@echo "installing into $(VENV) (about 1 GB; only when requirements.lock or pyproject.toml changed)"
+	@echo "installing into $(VENV) (about 1 GB; repeated only when requirements.lock or pyproject.toml changes)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(EXTRAS),-c requirements.lock -e '.[$(EXTRAS)]',--no-deps -e .)
 	@touch $@
@@ -43,11 +43,11 @@ check: $(STAMP)  ## formatting, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-format: $(STAMP)  ## format and fix what can be fixed
+format: $(STAMP)  ## format, and apply automatic lint fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(STAMP)  ## write requirements.lock anew from pyproject.toml
+lock: $(STAMP)  ## regenerate requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	printf 'jax==%s\n' 0.10.2 | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-annotate \
 		--constraints - --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
@@ -58,7 +58,7 @@ bench: $(STAMP)  ## measure the speed of every part on 1, 2, 4 and 8 devices
 docs: $(STAMP)  ## build the site into build/docs; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict $(ARGS)
 
-docs-serve: $(STAMP)  ## show the site, and build it anew at every change
+docs-serve: $(STAMP)  ## serve the site and rebuild it on changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve $(ARGS)
 
 clean:  ## delete .venv and caches, never runs/

@@ -1,11 +1,11 @@
-"""What an accelerator computes, beside the CPU of its machine, and how fast it trains.
+"""Compares an accelerator with the CPU of its host: numerical agreement, and training speed.
 
     python benchmarks/accelerator.py
 
-Networks: the distance of logits, values and gradients from those of the CPU, over the length of the CPU's, at JAX's
-default precision of products and at the highest. Rules: whether random games are the same to the last bit. Speed: of
-evaluations in a row, of self-play and of updates, with weights that know nothing, on one device. Compilation, which
-`--speed` and `--agreement` share out to two calls, takes most of the time.
+Networks: the norm of the difference in logits, values and gradients, relative to the norm on the CPU, at JAX's default
+matmul precision and at the highest. Rules: whether random games are bit-identical. Speed: of consecutive evaluations,
+self-play and updates, with random weights, on one device. Most of the time is compilation; `--speed` and `--agreement`
+split it over two calls.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def on_both(function: Callable, *arguments: Any) -> tuple[Any, Any]:
 
 
 def distance(found: Any, expected: Any) -> float:
-    """Returns the length of the difference of all numbers of two trees over that of the second."""
+    """Returns the norm of the difference of two trees, relative to the norm of the second."""
     ours, theirs = (np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)]) for tree in (found, expected))
     return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))
 
@@ -81,7 +81,7 @@ def compare_network(config: Config) -> list[float]:
 
 
 def play_the_same(game: Game) -> bool:
-    """Returns whether random games are the same on both, move by move: actions are drawn by integer arithmetic."""
+    """Returns whether random games are equal on both, move by move; actions are drawn by integer arithmetic."""
 
     def play(key: jax.Array) -> Any:
         seeds = jax.random.bits(key, (NUM_GAMES,), jnp.uint32)
@@ -100,7 +100,7 @@ def play_the_same(game: Game) -> bool:
 
 
 def time_iterations(setup: Setup) -> tuple[float, float]:
-    """Returns the seconds of an iteration before updates begin, and of one with its updates."""
+    """Returns the seconds per iteration without updates, and with updates."""
     mesh = sharding.make_mesh(1)
     holder = [init_state(Run(setup.config, mesh, (setup,)))]
     program = make_iteration(setup, mesh).lower(*program_arguments(holder[0])).compile()
@@ -165,8 +165,8 @@ def main() -> None:
     parser.add_argument("--boards", nargs="+", default=["connect_four", "hex:7", "breakthrough:6"], help="of networks")
     parser.add_argument("--rules", nargs="*", default=["connect_four", "hex:7", "othello:8", "breakthrough:6", "go:7"])
     parser.add_argument("--width", type=int, default=64, help="default: %(default)s")
-    parser.add_argument("--num_blocks", type=int, default=6, help="of speed (default: %(default)s)")
-    parser.add_argument("--games", type=int, default=4096, help="at once (default: %(default)s)")
+    parser.add_argument("--num_blocks", type=int, default=6, help="blocks in the speed test (default: %(default)s)")
+    parser.add_argument("--games", type=int, default=4096, help="games at once (default: %(default)s)")
     parser.add_argument("--simulations", type=int, default=32, help="default: %(default)s")
     parser.add_argument("--batch_size", type=int, default=2048, help="default: %(default)s")
     options = parser.parse_args()

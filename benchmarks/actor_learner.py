@@ -1,7 +1,7 @@
-"""Measures actor and learner devices against devices that do both: `python benchmarks/actor_learner.py`.
+"""Measures separate actor and learner devices against devices that do both: `python benchmarks/actor_learner.py`.
 
-Seconds per iteration, medians over rounds that take turns, on the same devices. `after each other` waits for the actors
-before the learners begin: what is saved against it is what overlaps. The age is in updates.
+Prints seconds per iteration: medians over alternating rounds, on the same devices. `after each other` makes the
+learners wait for the actors, so the difference to it is the gain from overlap. The age is in updates.
 """
 
 import argparse
@@ -58,8 +58,8 @@ def start_apart(config, *, overlaps: bool):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--config", default="configs/connect_four.py", help="what runs (default: %(default)s)")
-    parser.add_argument("--devices", type=int, default=2, help="half of them play (default: %(default)s)")
+    parser.add_argument("--config", default="configs/connect_four.py", help="config to run (default: %(default)s)")
+    parser.add_argument("--devices", type=int, default=2, help="half of them are actors (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=10)
     options = parser.parse_args()
     sharding.configure_cpu_devices(options.devices)

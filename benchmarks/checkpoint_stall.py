@@ -1,8 +1,8 @@
-"""How much longer iterations take because a checkpoint is written: `python benchmarks/checkpoint_stall.py`.
+"""Measures the slowdown of iterations by checkpoint writes: `python benchmarks/checkpoint_stall.py`.
 
-A round is so many iterations as a config has between two checkpoints, once with a save at their beginning, whose files
-are written while they run, and once without; the order alternates. The stall is the median over the rounds of the
-difference over the time without. `held` is the part in which the loop itself waits for the save to begin.
+A round runs as many iterations as the config has between two checkpoints: once with a save at the start, whose files
+are written in the background, and once without. The order alternates. The stall is the median over the rounds of the
+time difference, relative to the time without a save. `held` is the share of time in which the loop itself waits.
 """
 
 import argparse
@@ -25,8 +25,8 @@ from alphagat.training.state import init_state
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--config", default="configs/connect_four.py", help="what runs (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=5, help="of both kinds (default: %(default)s)")
+    parser.add_argument("--config", default="configs/connect_four.py", help="config to run (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each kind (default: %(default)s)")
     options = parser.parse_args()
     config = commands.load_config(options.config, [])
     sharding.configure_cpu_devices(config.mesh.num_devices)

@@ -1,12 +1,12 @@
-"""Plays games with our engines through GTP and UCI, as another program would, and counts what goes wrong.
+"""Plays games with our engines through GTP and UCI, like a GUI, and counts errors.
 
     python benchmarks/engine_games.py --gtp_games 1000 --uci_games 200
     python benchmarks/engine_games.py --gtp_games 20 --uci_games 0 --boards go:5 --opponent 'gtp:gnugo --mode gtp
         --chinese-rules --positional-superko --play-out-aftermath --capture-all-dead --never-resign'
 
-The engine has the first move in every second game. Each of its moves is checked against the rules, which the controller
-keeps on its own; the opponent plays at random unless `--opponent` names another engine. Boards for which no network
-comes with the package are played by an untrained one. One process per board plays all of its games.
+The engine moves first in every second game. The controller keeps its own state and checks each move against the rules.
+The opponent plays at random unless `--opponent` names an engine. Boards without a shipped network use an untrained one.
+One process per board plays all of its games.
 """
 
 import argparse
@@ -46,7 +46,7 @@ class RandomEngine(Engine):
 
 
 def source_for(game: Game, folder: Path) -> str:
-    """Returns the network that comes with the package, or writes one that is untrained and small."""
+    """Returns the shipped network, or writes a small untrained one."""
     family = game.name.partition(":")[0]
     if family in weight_files.shipped_names():
         return family
@@ -59,7 +59,7 @@ def source_for(game: Game, folder: Path) -> str:
 
 
 def play(game: Game, players: tuple[Engine, Engine]) -> int:
-    """Plays one game and returns the number of plies. Raises EngineError where an engine fails."""
+    """Plays one game and returns its number of plies. Raises EngineError if an engine fails."""
     live = LiveGame(game)
     while not live.is_over:
         live.play_action(players[live.position.player].choose(live.position))
@@ -67,7 +67,7 @@ def play(game: Game, players: tuple[Engine, Engine]) -> int:
 
 
 def play_games(engine: Engine, opponent: Engine, game: Game, number: int) -> collections.Counter:
-    """Returns how many games and plies there were, and what went wrong how often."""
+    """Returns the numbers of games and plies, and the count of each error."""
     counts: collections.Counter = collections.Counter()
     begin = time.perf_counter()
     for row in range(number):

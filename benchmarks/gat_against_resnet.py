@@ -1,21 +1,22 @@
-"""The GAT against a ResNet in the same pipeline, by a protocol that was written down before the first run.
+"""Compares the GAT with a ResNet in the same pipeline, by a protocol fixed before the first run.
 
     python benchmarks/gat_against_resnet.py --config configs/connect_four.py --workdir runs/gat_against_resnet
 
-1. The GAT is that of the config. Two ResNets with as many blocks oppose it, or one if they are the same: one as wide as
-   gives it the number of the GAT's parameters, and one as wide as gives it the GAT's time for a batch of self-play on
-   one device, a multiple of 16. Rules, search, self-play, replay, losses, optimizer and schedule are the same.
-2. Tuning, alike for each network: the learning rate is that of the config, half of it, or twice, whichever scores best
-   after `--tuning_minutes` against the GAT at the config's own, at seed `--tuning_seed`, which no result uses.
-3. Each network trains `--minutes` with each seed, the seeds in the outer loop. The time is that of training alone: all
-   have it, whatever number of games it gives them. `--at_once 2` trains two at a time, each on half of the cores.
-4. Each ResNet meets the GAT of its seed in `--games` games from distinct openings, each with both colours, with
-   `--simulations`. The GAT is ahead of it on this board if the ResNet scores less than one half with every seed, and
-   the upper end of its 95 % interval over all games is below one half; behind, if the opposite holds. Shares of best
-   moves are stated where the board is solved.
-5. The result is published whichever way it goes, with every seed.
+1. The GAT is that of the config. It plays two ResNets with the same number of blocks (or one, if they coincide): the
+   width of one matches the GAT's number of parameters, and the width of the other, a multiple of 16, its time for a
+   batch of self-play on one device. Rules, search, self-play, replay, losses, optimizer and schedule are the same.
+2. Tuning is the same for each network. The candidate learning rates are that of the config, half of it, and twice it.
+   The one that scores best against the GAT at the config's rate wins, after `--tuning_minutes`, with `--tuning_seed`,
+   which no result uses.
+3. Each network trains for `--minutes` with each seed, seeds in the outer loop. Only training time counts, so faster
+   networks play more games. `--at_once 2` trains two at a time, each on half of the cores.
+4. Each ResNet plays the GAT of its seed in `--games` games with `--simulations`, from distinct openings, each with both
+   colours. The GAT is ahead on this board if the ResNet scores below one half with every seed, and the upper end of its
+   95 % interval over all games is below one half. It is behind if the opposite holds. On solved boards, shares of best
+   moves are reported as well.
+5. The result is published in either case, with every seed.
 
-Runs that are there already are not made again: the command goes on where it was stopped.
+Finished runs are not repeated: the command resumes where it was stopped.
 """
 
 import argparse
@@ -39,10 +40,10 @@ from alphagat.runtime import sharding
 from alphagat.training.setup import make_configured_network, make_params
 
 WIDTHS = range(16, 193, 4)
-FAST_WIDTHS = WIDTHS[::4]  # multiples of 16; a CPU takes as long for what lies between as for the next
-FACTORS = 1.0, 0.5, 2.0  # of the learning rate; the config's own first
+FAST_WIDTHS = WIDTHS[::4]  # multiples of 16; on a CPU, widths in between cost as much as the next multiple
+FACTORS = 1.0, 0.5, 2.0  # multiples of the config's learning rate, its own first
 ROUNDS = 7
-EVALUATIONS = 4  # in a row, inside one program, as a search makes them
+EVALUATIONS = 4  # consecutive, inside one program, as in a search
 
 
 def resnet_flags(width: int) -> list[str]:
@@ -54,12 +55,12 @@ def configure(path: str, flags: Sequence[str]) -> Config:
 
 
 def make_evaluation(config: Config) -> tuple[int, Callable[[], jax.Array]]:
-    """Returns the number of a network's parameters, and a function that evaluates a batch of self-play a few times."""
+    """Returns the number of parameters of a network, and a function that evaluates a self-play batch several times."""
     game = make_game(config.boards[0])
     network = make_configured_network(config, game)
     params = make_params(game, network, jax.random.key(0))
     shape = config.selfplay.num_games, game.topology.num_nodes, game.num_features
-    nodes = jax.random.uniform(jax.random.key(1), shape)  # a GPU is faster with zeros than with what it really gets
+    nodes = jax.random.uniform(jax.random.key(1), shape)  # not zeros, on which a GPU is faster than on real inputs
 
     def evaluate(params: Any, nodes: jax.Array) -> jax.Array:
         def once(nodes: jax.Array, _: None) -> tuple[jax.Array, None]:
@@ -72,7 +73,7 @@ def make_evaluation(config: Config) -> tuple[int, Callable[[], jax.Array]]:
 
 
 def median_seconds(evaluations: Sequence[Callable[[], jax.Array]]) -> list[float]:
-    """Times all in turns; the first round compiles."""
+    """Times all functions in alternation; the first round compiles."""
     times: list[list[float]] = [[] for _ in evaluations]
     for number in range(ROUNDS + 1):
         for evaluate, seconds in zip(evaluations, times):
@@ -103,24 +104,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", default="configs/connect_four.py", help="default: %(default)s")
     parser.add_argument("--workdir", type=Path, default=Path("runs/gat_against_resnet"), help="default: %(default)s")
-    parser.add_argument("--minutes", type=float, default=10, help="of training, each (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=10, help="training time per run (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="default: %(default)s")
-    parser.add_argument("--at_once", type=int, default=1, help="trainings at a time (default: %(default)s)")
-    parser.add_argument("--tuning_minutes", type=float, default=4, help="of each try (default: %(default)s)")
+    parser.add_argument("--at_once", type=int, default=1, help="concurrent training runs (default: %(default)s)")
+    parser.add_argument("--tuning_minutes", type=float, default=4, help="per candidate (default: %(default)s)")
     parser.add_argument("--tuning_seed", type=int, default=100, help="default: %(default)s")
-    parser.add_argument("--games", type=int, default=400, help="per seed (default: %(default)s)")
-    parser.add_argument("--simulations", type=int, default=64, help="in these games (default: %(default)s)")
+    parser.add_argument("--games", type=int, default=400, help="games per seed (default: %(default)s)")
+    parser.add_argument("--simulations", type=int, default=64, help="simulations per move (default: %(default)s)")
     options = parser.parse_args()
     sharding.configure_cpu_devices(0)
     end_trainings_as_well()
     console, test = Console(width=200), Test(options.games, options.simulations)
     options.workdir.mkdir(parents=True, exist_ok=True)
-    # A second start measures other times, and must take the same networks.
+    # A restart would measure different times, but must use the same networks.
     kept = options.workdir / f"widths_{Path(options.config).stem}.json"
     if not kept.exists():
         write_atomically(kept, json.dumps(match_widths(options.config, console)))
     widths = json.loads(kept.read_text()).values()
-    networks = {"gat": []} | {f"resnet_{width}": resnet_flags(width) for width in widths}  # one where both are the same
+    networks = {"gat": []} | {f"resnet_{width}": resnet_flags(width) for width in widths}  # may coincide
     rate = configure(options.config, []).learner.learning_rate
 
     def variant(network: str, factor: float, name: str, folder: Path) -> Variant:

@@ -1,12 +1,11 @@
-"""Kills a run with SIGKILL at random moments, resumes it each time, and compares it with one that was left alone.
+"""Kills a run with SIGKILL at random moments, resumes it each time, and compares it with an uninterrupted run.
 
     python benchmarks/kill_resume.py --kills 20 --seed 0
 
-The moments are uniform over the time that an undisturbed run takes, or over `--within` seconds, so they fall into
-imports, compilation, self-play, matches and saves alike. One round is one run, killed until it ends by itself; rounds
-go on until enough kills were made. A round counts as identical when the last checkpoint agrees bit by bit, and every
-metric but the times. About 20 s per kill on two cores; on one kind of device and with one version of JAX, whose
-programs are compiled once.
+The moments are uniform over the duration of an uninterrupted run, or over `--within` seconds, so they hit imports,
+compilation, self-play, matches and saves. One round is one run, killed until it finishes. Rounds repeat until `--kills`
+is reached. A round is identical if the last checkpoint is bit-identical, and every metric except times is equal. This
+takes about 20 s per kill on two cores. All starts use one kind of device, one version of JAX and one compilation cache.
 """
 
 import argparse
@@ -32,7 +31,7 @@ from alphagat.training.setup import make_run
 from alphagat.training.state import placed_shapes
 
 ROOT = Path(__file__).parents[1]
-TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # no two runs share them
+TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # these differ between any two runs
 FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=6", "--config.num_iterations=24")
 
 
@@ -41,12 +40,12 @@ def command(config: str, workdir: Path) -> list[str]:
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """Lets every start read its compiled programs from `cache`, so that a kill costs little."""
+    """Returns an environment with the compilation cache `cache`, so that a restart is fast."""
     return os.environ | {"JAX_COMPILATION_CACHE_DIR": str(cache), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
 
 
 def run_until(config: str, workdir: Path, cache: Path, seconds: float) -> bool:
-    """Starts or resumes the run and kills it after `seconds`; returns whether that was before its end."""
+    """Starts or resumes the run and kills it after `seconds`; returns whether it was still running."""
     with subprocess.Popen(command(config, workdir), cwd=ROOT, env=environment(cache), stdout=subprocess.DEVNULL) as run:
         try:
             status = run.wait(seconds)
@@ -91,10 +90,10 @@ def differences(workdir: Path, reference: Path) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=6, help="at least so many (default: %(default)s)")
-    parser.add_argument("--within", type=float, help="seconds (default: what an undisturbed run takes)")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments (default: %(default)s)")
-    parser.add_argument("--config", default="configs/smoke.py", help="what to run (default: %(default)s)")
+    parser.add_argument("--kills", type=int, default=6, help="minimum number of kills (default: %(default)s)")
+    parser.add_argument("--within", type=float, help="seconds (default: the duration of an uninterrupted run)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the moments (default: %(default)s)")
+    parser.add_argument("--config", default="configs/smoke.py", help="config to run (default: %(default)s)")
     options = parser.parse_args()
     sharding.configure_cpu_devices(0)
     moments, console, kills, rounds, identical = random.Random(options.seed), Console(), 0, 0, 0

@@ -1,13 +1,14 @@
-"""LAMB against AdamW at small and large batches: what is learned from the same positions, seen equally often.
+"""Compares LAMB with AdamW at small and large batches, on the same positions and number of examples.
 
     python benchmarks/large_batches.py --games runs/connect_four --workdir runs/large_batches
 
-Trains on the replay of a run, or on recorded games (`alphagat.pretrain`), with each optimizer, batch size and learning
-rate, all for the same number of examples, with a warm-up over a tenth of the updates and a cosine after it. Positions
-of other games tell what was learned. The learning rates are `--factors` of those for a batch of 1,024, times the root
-of the batch over 1,024 (You et al. 2020, "Large batch optimization for deep learning", section 4).
+Trains on the replay buffer of a run, or on recorded games (`alphagat.pretrain`), with each optimizer, batch size and
+learning rate. All see the same number of examples, with a warm-up over a tenth of the updates followed by a cosine
+schedule, and are measured on positions of held-out games. The learning rates are `--factors` times the rate for a batch
+of 1,024, scaled by the square root of the batch size over 1,024 (You et al. 2020, "Large batch optimization for deep
+learning", section 4).
 
-Runs that are there already are not made again: the command goes on where it was stopped.
+Finished runs are not repeated: the command resumes where it was stopped.
 """
 
 import argparse
@@ -32,11 +33,11 @@ def train(options: argparse.Namespace, optimizer: str, batch_size: int, rate: fl
     fields = {
         "network.width": options.width,
         "learner.optimizer": optimizer,
-        "learner.ema_decay": 0.0,  # 30 updates of a large batch would leave an average most of its start
+        "learner.ema_decay": 0.0,  # after 30 updates the EMA would still be close to the initial weights
         "learner.batch_size": batch_size,
         "learner.learning_rate": rate,
         "learner.warmup_steps": max(options.examples // batch_size // 10, 1),
-        # An iteration is as many examples as the largest batch.
+        # An iteration has as many examples as the largest batch.
         "learner.replay_ratio": largest / USUAL_BATCH,
         "learner.num_micro_batches": max(batch_size // USUAL_BATCH, 1),
         "selfplay.num_games": 128,
@@ -59,12 +60,12 @@ def train(options: argparse.Namespace, optimizer: str, batch_size: int, rate: fl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", default="configs/connect_four.py", help="default: %(default)s")
-    parser.add_argument("--games", action="append", required=True, help="a run, a file of games, or a folder of them")
+    parser.add_argument("--games", action="append", required=True, help="a run, a game file, or a folder of game files")
     parser.add_argument("--workdir", type=Path, default=Path("runs/large_batches"), help="default: %(default)s")
     parser.add_argument("--batch_sizes", type=int, nargs="+", default=[1024, 32_768], help="default: %(default)s")
     parser.add_argument("--factors", type=float, nargs="+", default=[0.5, 1.0, 2.0], help="default: %(default)s")
     parser.add_argument("--examples", type=int, default=32_768 * 30, help="default: %(default)s")
-    parser.add_argument("--width", type=int, default=16, help="of the network (default: %(default)s)")
+    parser.add_argument("--width", type=int, default=16, help="width of the network (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     options = parser.parse_args()
     end_trainings_as_well()

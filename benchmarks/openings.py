@@ -1,7 +1,8 @@
-"""In how many openings of one ply a player names the winner: `python benchmarks/openings.py --source hex`.
+"""Counts the one-ply openings whose winner a player predicts: `python benchmarks/openings.py --source hex`.
 
-For each board, of the network alone, and of searches with more and more simulations; and the openings where it is
-wrong. An exact solver knows who wins, and on Hex 7x7 the literature; a draw is named by a value of 0 only.
+Prints, for each board, the count for the network alone and for increasing numbers of simulations, and the openings that
+it gets wrong. The truth comes from an exact solver, and for Hex 7x7 from the literature. Only a value of 0 predicts a
+draw.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from alphagat.evaluation.oracles import score_positions
 from alphagat.games.base import Game
 from alphagat.runtime import sharding
 
-# Openings on 7x7 that win for the first player, who joins top and bottom (Hayward et al., Solving 7x7 Hex with
+# Openings on 7x7 that win for the first player, who connects top and bottom (Hayward et al., Solving 7x7 Hex with
 # domination, fill-in, and virtual connections, 2005).
 WINNING_7X7 = "g1 c2 e2 f2 g2 b3 c3 d3 e3 f3 a4 b4 c4 d4 e4 f4 g4 b5 c5 d5 e5 f5 a6 b6 c6 e6 a7"
 
@@ -28,7 +29,7 @@ def exact_signs(game: Game, openings: Openings) -> np.ndarray:
     """Returns `[N]`, 1 for openings that win for the first player, -1 for those that lose, 0 for draws.
 
     Raises:
-      UserError: nobody knows.
+      UserError: the winners are not known.
     """
     if game.name == "hex:7":
         names = np.array(game.action_names)[openings.actions[:, 0]]
@@ -37,7 +38,7 @@ def exact_signs(game: Game, openings: Openings) -> np.ndarray:
 
 
 def values_of(agent: Agent, openings: Openings, simulations: int) -> np.ndarray:
-    """Returns `[N]`, what each opening is worth for the first player; 0 simulations: the network alone."""
+    """Returns `[N]`, the value of each opening for the first player; 0 simulations: the network alone."""
     if not simulations:
         return -np.asarray(agent.evaluator(agent.params, openings.states).value)
     plies, search = jnp.ones(len(openings.actions), jnp.int32), jax.jit(agent.search(simulations))

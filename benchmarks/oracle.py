@@ -1,9 +1,9 @@
-"""How the players of a run compare with perfect play: `python benchmarks/oracle.py --workdir DIR --iterations 100 200`.
+"""Compares the players of a run with perfect play: `python benchmarks/oracle.py --workdir DIR --iterations 100 200`.
 
-For each checkpoint, the share of random positions where the network alone, and with a search, chooses a move that an
-exact solver calls best, and where the sign of its value is right (drawn positions aside), in all and by stage: thirds
-of the range of plies, which in Connect Four is 12 to 34. On boards that are small enough for a table (tic_tac_toe, hex
-up to 3x3) also how many moves lose in all reachable positions that are not lost.
+Prints, for each checkpoint, the share of random positions in which the network alone, and with a search, chooses a best
+move according to an exact solver, and the share in which the sign of its value is correct (drawn positions excluded).
+Shares are given in total and by stage (thirds of the range of plies, 12 to 34 in Connect Four). On boards small enough
+for a table (tic_tac_toe, hex up to 3x3) it also counts losing moves in all reachable positions that are not lost.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, nargs="*", help="checkpoints (default: the latest)")
     parser.add_argument("--simulations", type=int, default=64)
     parser.add_argument("--positions", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0, help="of the positions")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the positions")
     options = parser.parse_args()
     sharding.configure_cpu_devices(1)
     console = Console(soft_wrap=True)

@@ -3,10 +3,12 @@
     python benchmarks/parallel_search.py --source connect_four --simulations 128
     python benchmarks/parallel_search.py --source hex --board hex:5 --simulations 128 --games 40
 
-Prints, for the run's own search and for each K: the time for a move as a multiple of that of the run's own search (all
-take turns on the same positions; medians), the share of positions where the move is one that an exact solver calls best
-at equal simulations and at equal time, and with `--games` the score of a match against the run's own search, at equal
-simulations and at equal time, from distinct openings with both colours.
+Prints these figures for the run's own search and for each K:
+
+- the time for a move, as a multiple of that of the run's own search (medians over alternating runs, same positions);
+- the share of best moves according to an exact solver, at equal simulations and at equal time;
+- with `--games`, the score against the run's own search, at equal simulations and at equal time, from distinct openings
+  with both colours.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from alphagat.evaluation.oracles import make_oracle
 from alphagat.search.parallel import make_growing_search
 
 ROUNDS, TIMED_POSITIONS = 7, 8
-ROOM = 4  # times as many simulations as asked for, at most, for equal time
+ROOM = 4  # upper limit at equal time, as a multiple of the requested simulations
 
 
 class ParallelEngine(Engine):

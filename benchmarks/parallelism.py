@@ -1,12 +1,11 @@
-"""Compares ways of computing one gradient: devices, shared-out networks, precisions, ways to save memory.
+"""Compares ways of computing one gradient: device meshes, sharded networks, precisions, memory savings.
 
     python benchmarks/parallelism.py --board hex:7 --width 128 --batch 512
 
-The same positions, from a few iterations of self-play, for all. `error` is the largest
-difference of any gradient from that of one device in float32, over the largest gradient; `memory` what the compiler
-plans for a device: arguments, results and all between; `ratio` the speed over that of one device, medians of
-rounds in turns. CPU devices share the cores: more of them cannot be faster than the cores allow, and half precision is
-emulated there.
+All use the same positions, from a few iterations of self-play. `error` is the largest difference of any gradient from
+that of one device in float32, relative to the largest gradient. `memory` is the compiler's plan for a device:
+arguments, results and temporaries. `ratio` is the speed relative to one device: medians of alternating rounds. CPU
+devices share the physical cores, which limit the speedup, and emulate half precision.
 """
 
 import argparse
@@ -58,7 +57,7 @@ def make_config(options: argparse.Namespace, changes: dict) -> Config:
 
 
 def play(options: argparse.Namespace):
-    """Returns a run's state on the host whose replay is filled."""
+    """Returns the state of a run on the host, with a filled replay buffer."""
     (setup,), mesh = make_setups(make_config(options, {})), sharding.make_mesh(1)
     state, program = init_state(Run(setup.config, mesh, (setup,))), make_iteration(setup, mesh)
     for _ in range(setup.plan.first_update_iteration + 1):
@@ -67,7 +66,7 @@ def play(options: argparse.Namespace):
 
 
 def prepare(options: argparse.Namespace, changes: dict, state):
-    """Returns a call that computes the gradient, the gradient, and the bytes that it needs on a device."""
+    """Returns a call that computes the gradient, the gradient, and the bytes it needs per device."""
     config = make_config(options, changes)
     (setup,), mesh = make_setups(config), make_configured_mesh(config)
     placed = jax.device_put(copy.copy(state), state_shardings(mesh, state, fsdp=config.mesh.fsdp))

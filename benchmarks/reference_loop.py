@@ -1,11 +1,11 @@
-"""An AlphaZero loop as Pgx's documentation shows it, to compare runs with.
+"""Trains the baseline of the results: an AlphaZero loop as in Pgx's documentation.
 
     python benchmarks/reference_loop.py --minutes 30 --opponents runs/connect_four
 
-Each iteration plays new games from the start, on one device, restarts those that end, and stops after a fixed number of
-plies; positions whose game did not end count for the policy only. The host shuffles what was played, trains on it
-once, in minibatches, with Adam, and forgets it. Rules and search are those of AlphaGAT, the network is a ResNet with 3
-blocks of 64 channels. The trained player then meets the latest players of runs, and is compared with perfect play.
+Each iteration plays new games from the start on one device, restarts games that end, and stops after a fixed number of
+plies. Positions of unfinished games train the policy only. The host shuffles the positions, trains on them once in
+minibatches with Adam, and discards them. Rules and search are those of AlphaGAT; the network is a ResNet with 3 blocks
+of 64 channels. The trained player then plays the latest players of runs, and is compared with perfect play.
 """
 
 import argparse
@@ -54,7 +54,7 @@ class ReferenceLoop:
         return make_search(self.game, self.evaluate, explore=explore, **options)
 
     def play(self, params, key):
-        """Returns `[T * B]` features, legal actions, policy targets, value targets, and whether these are known."""
+        """Returns `[T * B]` features, legal actions, policy targets, value targets, and a mask of the known ones."""
         init_key, key = jax.random.split(key)
         start = jax.vmap(self.game.init)(jax.random.split(init_key, self.options.games))
 
@@ -91,7 +91,7 @@ class ReferenceLoop:
         return optax.apply_updates(params, updates), opt_state
 
     def train(self, console: Console) -> None:
-        """Trains for the minutes that are asked for; compilation is not counted."""
+        """Trains for the given minutes, which exclude compilation."""
         options, shuffle = self.options, np.random.default_rng(self.options.seed)
         start = time.perf_counter()
         iteration = 0
@@ -114,8 +114,8 @@ def main() -> None:
     parser.add_argument("--board", default="connect_four")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--games", type=int, default=128)
-    parser.add_argument("--plies", type=int, default=64, help="of each game and iteration")
-    parser.add_argument("--simulations", type=int, default=32, help="in training")
+    parser.add_argument("--plies", type=int, default=64, help="plies per game and iteration")
+    parser.add_argument("--simulations", type=int, default=32, help="simulations per move in training")
     parser.add_argument("--batch_size", type=int, default=1024)
     parser.add_argument("--opponents", nargs="*", type=Path, default=[], help="run folders")
     parser.add_argument("--match_games", type=int, default=400)

@@ -1,7 +1,7 @@
-"""Measures rules and features against Pgx's, both in one process: `python benchmarks/rules.py`.
+"""Compares the speed of rules and features with Pgx, in one process: `python benchmarks/rules.py`.
 
-One call plays one legal move in each of a batch of games and returns the next states, what the network reads, and the
-legal actions. The two implementations take turns, and the ratio is that of their median times.
+One call plays one legal move in each of a batch of games, and returns the next states, the network's features, and the
+legal actions. The two implementations alternate, and the ratio is that of their median times.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import pgx
 from alphagat.games import make_game
 from alphagat.games.base import Game
 
-# board -> how Pgx calls it; go:9 has its own function there
+# board -> its name in Pgx; go:9 has a separate function there
 PGX_NAMES = {
     "tic_tac_toe": "tic_tac_toe",
     "connect_four": "connect_four",
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def measure(calls: list[Callable[[], object]], rounds: int) -> list[float]:
-    """Returns the median seconds of each call; they take turns."""
+    """Returns the median seconds of each call; calls alternate."""
     seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for call, times in zip(calls, seconds):
@@ -81,7 +81,7 @@ def pgx_move(name: str, batch: int) -> Callable[[], object]:
 
 
 def warm(move: Callable, states: object) -> Callable[[], object]:
-    """Compiles, plays a few plies, and returns the next one as a call."""
+    """Compiles, plays a few plies, and returns a call that plays the next one."""
     for ply in range(WARM_UP_PLIES):
         states = move(states, jax.random.key(ply))[0]
     return lambda: move(states, jax.random.key(WARM_UP_PLIES))

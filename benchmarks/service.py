@@ -1,7 +1,7 @@
-"""Measures the evaluation service under 1 to 64 clients, beside the device's best batch in the same process.
+"""Measures the evaluation service under 1 to 64 clients, relative to the device's best batch in the same process.
 
-Each client asks for one analysis after another, as a player does, each of a position of its own; every answer is
-compared with the analysis of that position alone, and the number of requests with the number of answers.
+Each client requests one analysis after another, like a player, each of a different position. Every answer is compared
+with the analysis of that position alone, and the number of requests with the number of answers.
 
     python benchmarks/service.py --board hex:5 --simulations 16
 """
@@ -20,13 +20,13 @@ from alphagat.serving.roster import Program, Roster
 from alphagat.serving.service import BatchService, batch_sizes
 
 NUM_POSITIONS = 256
-START_S = 1.0  # in which clients begin one after the other; their latencies are left out
-TOLERANCE = 1e-3  # of policies: batches of other sizes are summed in another order
+START_S = 1.0  # ramp-up of the clients; its latencies are excluded
+TOLERANCE = 1e-3  # of policies: the order of summation depends on the batch size
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workdir", help="a run or a file (default: the network of the package)")
+    parser.add_argument("--workdir", help="a run or a file (default: the shipped network)")
     parser.add_argument("--board", default="hex:5", help="(default: %(default)s)")
     parser.add_argument("--simulations", type=int, default=16, help="(default: %(default)s)")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16, 64])
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def compile_and_analyse(roster: Roster, program: Program, positions: list, max_batch: int) -> list:
-    """Compiles the program for all sizes of batches, and returns the analysis of each position."""
+    """Compiles the program for all batch sizes, and returns the analysis of each position."""
     analyze = roster.prepare(program)
     for size in batch_sizes(max_batch):
         analyze(stack(positions[:size]))
@@ -61,7 +61,7 @@ def stack(states: list):
 
 
 def positions_per_second(analyze, batch, seconds: float) -> float:
-    """Calls `analyze` in a loop, as nobody but a benchmark does."""
+    """Returns the throughput of `analyze` in a tight loop."""
     count, start = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - start) < seconds:
         analyze(batch)
@@ -70,7 +70,7 @@ def positions_per_second(analyze, batch, seconds: float) -> float:
 
 
 def serve(service: BatchService, program: Program, positions: list, expected: list, clients: int, seconds: float):
-    """Lets so many clients ask; returns positions per second, the latencies in ms, and the number of wrong answers."""
+    """Runs the clients; returns positions per second, the latencies in ms, and the number of wrong answers."""
     stop, start = threading.Event(), time.perf_counter()
 
     def client(number: int) -> tuple[list[tuple[float, float]], int]:
@@ -95,7 +95,7 @@ def serve(service: BatchService, program: Program, positions: list, expected: li
 
 
 def measure(roster: Roster, program: Program, positions: list, expected: list, clients: int, options) -> str:
-    """Returns the row of so many clients: medians over rounds, in which service and best batch take turns."""
+    """Returns one table row: medians over rounds in which service and best batch alternate."""
     analyze, part = roster.prepare(program), options.seconds / 2
     batches = [stack(positions[:size]) for size in batch_sizes(options.max_batch)]
     best = max(batches, key=lambda batch: positions_per_second(analyze, batch, part))

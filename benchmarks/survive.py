@@ -1,18 +1,19 @@
-"""Breaks runs in every way that a cluster breaks them, and looks at what becomes of them.
+"""Injects the failures of a cluster into runs and checks their recovery.
 
-    python benchmarks/survive.py damage --times 500     # bit flips, cuts and deletions in files of checkpoints
+    python benchmarks/survive.py damage --times 500     # bit flips, truncations and deletions in files of checkpoints
     python benchmarks/survive.py sigterm --times 20     # of one process, and of two
     python benchmarks/survive.py deaths --times 6       # SIGKILL of one of two processes under alphagat.launch
 
-`damage`: a run's newest checkpoint is damaged in one file; the run is then resumed, and must either go on from the
-checkpoint before it or end with one line. Nothing may be loaded that differs from what was saved, so the state that
-is loaded is compared with what that step holds, leaf by leaf.
+`damage` damages one file of a run's newest checkpoint and resumes the run. It must resume from the previous checkpoint
+or end with a one-line error. The loaded state is compared leaf by leaf with the saved state of that step, so no damaged
+data may be loaded.
 
-`sigterm`: at a random moment of the start or the training; the command must end with status 75 and leave a checkpoint
-of the iteration that it had reached, and the time from the signal to the end is what counts. Before the run folder
-exists there is nothing to save.
+`sigterm` signals at a random moment of startup or training. The command must end with status 75 and leave a checkpoint
+of the current iteration. The result is the time from the signal to the end. Before the run folder exists there is
+nothing to save.
 
-`deaths`: the time from the death of a process to the next checkpoint, five iterations later. --seed draws the moments.
+`deaths` measures the time from the death of a process to the next checkpoint, five iterations later. --seed draws the
+moments.
 """
 
 import argparse
@@ -50,12 +51,12 @@ def command(module: str, workdir: Path, *flags: str) -> list[str]:
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """Lets every start read its compiled programs from `cache`."""
+    """Returns an environment with the compilation cache `cache`."""
     return os.environ | {"JAX_COMPILATION_CACHE_DIR": str(cache), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
 
 
 def damage_one(step: Path, moments: random.Random) -> str:
-    """Damages one file of a checkpoint, and says how."""
+    """Damages one file of a checkpoint; returns a description."""
     files = sorted(path for path in step.rglob("*") if path.is_file())
     file, how = moments.choice(files), moments.choice(("flip", "flip", "cut", "delete"))
     data = bytearray(file.read_bytes())
@@ -130,7 +131,7 @@ def sigterm(times: int, moments: random.Random, folder: Path) -> bool:
         first = start_processes(
             number, folder / f"first_{number}", folder / "compiled", 20000 + moments.randrange(20000)
         )
-        wait_for_iteration(folder / f"first_{number}", 1)  # its programs are in the cache now
+        wait_for_iteration(folder / f"first_{number}", 1)  # fills the compilation cache
         first[0].send_signal(signal.SIGTERM)
         for process in first:
             process.wait(120)
@@ -162,7 +163,7 @@ def sigterm(times: int, moments: random.Random, folder: Path) -> bool:
 
 
 def deaths(times: int, moments: random.Random, folder: Path) -> bool:
-    """Kills processes of one run, again and again, and waits for its metrics to go on."""
+    """Kills processes of one run repeatedly, and waits for new metrics each time."""
     workdir, seconds = folder / "deaths", []
     flags = ("--config.num_iterations=100000", "--config.checkpoint.every=5", "--config.evaluation.every=0")
     words = command("alphagat.launch", workdir, "--processes", "2", *flags)
@@ -173,7 +174,7 @@ def deaths(times: int, moments: random.Random, folder: Path) -> bool:
             rank = number % 2
             start = time.perf_counter()
             os.kill(process_of(launcher.pid, rank), signal.SIGKILL)
-            time.sleep(1)  # until the other is ended as well
+            time.sleep(1)  # lets the other process end as well
             before = newest_step(workdir)
             while newest_step(workdir) == before:
                 if time.perf_counter() - start > 300:
@@ -191,7 +192,7 @@ def deaths(times: int, moments: random.Random, folder: Path) -> bool:
 
 
 def process_of(launcher: int, rank: int) -> int:
-    """Returns the process of a rank that the launcher has started."""
+    """Returns the process of a rank under the launcher."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes().decode().split("\0")

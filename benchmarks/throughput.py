@@ -1,8 +1,8 @@
-"""Speed of every part on 1, 2, 4 and 8 devices, at one global batch: `python benchmarks/throughput.py`, `make bench`.
+"""Measures every part on 1, 2, 4 and 8 devices, at one global batch: `python benchmarks/throughput.py`, `make bench`.
 
-All take turns in one process, and each figure is the median over the rounds, so that a noisy machine disturbs all
-alike. In brackets: the median of the speed over that on the first number of devices in the same round. Compare within
-one table only.
+All alternate in one process, and each figure is the median over the rounds, so noise of the machine affects all alike.
+The number in brackets is the median ratio to the first number of devices in the same round. Compare figures within one
+table only.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def make_config(options: argparse.Namespace, devices: int, network: dict[str, st
     return config
 
 
-Parts = dict[str, tuple[Callable[[], object], float]]  # row: a call, and how many of its unit the call makes
+Parts = dict[str, tuple[Callable[[], object], float]]  # row: a call, and the number of units that it processes
 
 
 def make_parts(options: argparse.Namespace, devices: int, folder: Path) -> Parts:
@@ -66,7 +66,7 @@ def make_parts(options: argparse.Namespace, devices: int, folder: Path) -> Parts
 
 
 def measure(options: argparse.Namespace, columns: dict[int, Parts]) -> dict[str, dict[int, list[float]]]:
-    """Returns rates per second, of each row, number of devices and round."""
+    """Returns rates per second by row, number of devices and round."""
     rates: dict[str, dict[int, list[float]]] = {}
     for _ in range(options.rounds):
         for row in columns[next(iter(columns))]:
@@ -84,7 +84,7 @@ def measure(options: argparse.Namespace, columns: dict[int, Parts]) -> dict[str,
 
 
 def network_parts(name: str, config: Config) -> dict:
-    """Returns the bare network on as many positions as self-play evaluates at once, and updates on random batches."""
+    """Returns the bare network at the batch size of self-play, and updates on random batches."""
     (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
     game, size, batch_size = setup.game, setup.plan.num_games, config.learner.batch_size
     repeats = max(config.search.num_simulations // 2, 1)
@@ -103,7 +103,7 @@ def network_parts(name: str, config: Config) -> dict:
     find_gradients = functools.partial(mean_gradients, network=setup.network, axis_name=sharding.DATA, **weights)
 
     def evaluate(params, nodes):
-        def body(_, nodes):  # each pass depends on the one before, so that none is left out
+        def body(_, nodes):  # each pass depends on the previous one, so XLA cannot remove any
             prior_logits, value = setup.network.apply(params, nodes)
             return nodes + 1e-6 * (value + prior_logits.mean(-1))[:, None, None]
 
@@ -120,7 +120,7 @@ def network_parts(name: str, config: Config) -> dict:
 
 
 def run_parts(config: Config, folder: Path) -> Parts:
-    """Returns self-play with a network and without, the whole iteration, and a checkpoint until it is on disk."""
+    """Returns self-play with and without a network, the whole iteration, and a complete checkpoint write."""
     (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
     state = init_state(Run(setup.config, mesh, (setup,)))
     specs = sharding.REPLICATED, over_board(sharding.SHARDED, sharding.REPLICATED)

@@ -1,8 +1,8 @@
-"""Plays a board that a run never saw, with its weights and with untrained ones.
+"""Evaluates a run on a board that it never saw, with its weights and with untrained ones.
 
     python benchmarks/transfer.py --workdir runs/hex_sizes --board hex:9 --opponents mcts:100 mcts:1000
 
-Both players search alike, from the same openings, each with both colours.
+Both players use the same search and the same openings, each with both colours.
 """
 
 import argparse

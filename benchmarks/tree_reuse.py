@@ -1,9 +1,9 @@
-"""What it is worth to keep the tree from move to move: `python benchmarks/tree_reuse.py --source connect_four`.
+"""Measures the gain from tree reuse between moves: `python benchmarks/tree_reuse.py --source connect_four`.
 
-Two players of one network meet, from distinct openings, each with both colours. Both make the same number of new
-simulations for each move; one of them adds these to what its last search had found of the position, the other begins
-anew: what keeping is worth by the clock, since by a number of simulations an engine counts those that it kept. Prints
-the score of the first, and how many simulations it kept.
+Two players share one network and play from distinct openings, each with both colours. Both make the same number of new
+simulations per move. One adds them to the subtree of its previous search, the other starts a fresh tree. This measures
+the gain at equal time; engines with a fixed number of simulations count the reused ones. Prints the score of the
+reusing player, and its mean number of reused simulations.
 """
 
 import argparse
@@ -18,11 +18,11 @@ from alphagat.evaluation.hosted_arena import play_hosted_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.search.parallel import Tree, make_growing_search
 
-ROOM = 16  # times as many simulations as are made for a move
+ROOM = 16  # capacity of a tree, as a multiple of the simulations per move
 
 
 class Searcher(Engine):
-    """Makes `simulations` new ones for a move; `kept` tells how many it had already, if it keeps its trees."""
+    """Makes `simulations` new simulations per move; `kept` counts the reused ones, if it keeps its trees."""
 
     def __init__(self, agent: Agent, simulations: int, *, keeps_trees: bool):
         self.name, self.kept = "keeps trees" if keeps_trees else "begins anew", []
@@ -40,7 +40,7 @@ class Searcher(Engine):
         self._start, self._resume, self._grow = jax.jit(search.start), jax.jit(search.resume), jax.jit(grow)
 
     def choose(self, position: Position) -> int:
-        before = self._trees.pop(position.moves[:-2], None)  # its own last move in this game, and the reply
+        before = self._trees.pop(position.moves[:-2], None)  # without its own last move in this game and the reply
         if before is None:
             tree = self._start(self._params, position.state)
         else:
@@ -55,10 +55,10 @@ class Searcher(Engine):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", default="connect_four", help="as in alphagat.load (default: %(default)s)")
-    parser.add_argument("--board", help="default: the first of its run")
-    parser.add_argument("--simulations", type=int, default=64, help="new ones for a move (default: %(default)s)")
+    parser.add_argument("--board", help="default: the first board of its run")
+    parser.add_argument("--simulations", type=int, default=64, help="new simulations per move (default: %(default)s)")
     parser.add_argument("--games", type=int, default=400, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="of the openings (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the openings (default: %(default)s)")
     options = parser.parse_args()
     agent = load(options.source, board=options.board)
     keeping, anew = (Searcher(agent, options.simulations, keeps_trees=keeps) for keeps in (True, False))

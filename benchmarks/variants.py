@@ -1,17 +1,17 @@
-"""What a switch, or another network, is worth at equal wall-clock.
+"""Measures a setting, or another network, at equal wall-clock training time.
 
     python benchmarks/variants.py --config configs/connect_four.py --minutes 10 --seeds 3 --workdir runs/variants
 
-Trains every variant with every seed for the same time, and the seeds in the outer loop, so that a machine whose speed
-drifts favours none. `--at_once 2` trains two at a time, each on half of the cores. How many iterations the time holds
-is measured first, so that each learning-rate schedule runs to its end; compilation, matches and checkpoints do not
-count. Then each player meets the base of its seed, and perfect play where the board has a solver. The base meets that
-of the next seed: as far as that score is from one half, the seed alone can move it.
+Trains every variant with every seed for the same time. Seeds are in the outer loop, so a drifting machine speed favours
+no variant. `--at_once 2` trains two at a time, each on half of the cores. Pilot runs first measure how many iterations
+fit, so that each learning-rate schedule completes; compilation, matches and checkpoints do not count. Then each player
+plays the base of its seed, and is compared with perfect play if the board has a solver. The base plays the base of the
+next seed: the distance of that score from one half shows the effect of the seed alone.
 
-Runs that are there already are not made again: the command goes on where it was stopped. More variants are added as
-`--variant NAME FIELD=VALUE ...`; `--all boards=othello:6 "board_weights=()" "final_board_weights=()"` changes what all
-have in common. The interval of a score is that of all games of all seeds, whose own scores stand beside it: it tells
-of these players, not of others that would be trained in the same way.
+Finished runs are not repeated: the command resumes where it was stopped. `--variant NAME FIELD=VALUE ...` adds a
+variant; `--all boards=othello:6 "board_weights=()" "final_board_weights=()"` sets fields of all variants. The interval
+of a score is over all games of all seeds, with the scores by seed alongside. It describes these players, not others
+trained in the same way.
 """
 
 import argparse
@@ -57,22 +57,22 @@ VARIANTS = {
 }
 SOLVED = "connect_four", "hex:3", "hex:4", "hex:5", "tic_tac_toe"  # boards whose positions are solved fast enough
 NUM_POSITIONS = 2000
-PILOT_ITERATIONS = 16  # whose median time counts; in a few, playout caps would have no full search
-TRAININGS: set[subprocess.Popen] = set()  # that are going on
+PILOT_ITERATIONS = 16  # for the median time; with fewer, playout caps might have no full search
+TRAININGS: set[subprocess.Popen] = set()  # running
 
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """One way to train, and where its runs lie."""
+    """A training configuration and the folder of its runs."""
 
     name: str
     flags: list[str]
     config: str
     folder: Path
-    pilots: Path | None = None  # the same for variants that differ in the learning rate only; None: `folder`
+    pilots: Path | None = None  # shared by variants that differ only in the learning rate; None: `folder`
 
     def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
-        """Trains or resumes one run, as a process of its own on these cores of the machine; none: on all."""
+        """Trains or resumes one run in a separate process on these cores; none: on all."""
         flags = [*self.flags_for(iterations), f"--config.seed={seed}"]
         command = [sys.executable, "-m", "alphagat.main", "--config", self.config, "--workdir", str(workdir), *flags]
         run_training(command, cores)
@@ -82,7 +82,7 @@ class Variant:
         return [f"--config.{flag}" for flag in flags]
 
     def make_pilot(self, at_once: int, turn: int) -> Callable[[set[int]], None]:
-        """Returns the training after which the time of an iteration in which updates are made is known."""
+        """Returns the pilot run, which measures the time of an iteration with updates."""
         setup = make_setups(commands.load_config(self.config, self.flags_for(10**6)))[0]
         iterations = setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS
         run = self.pilot(at_once, turn)
@@ -91,7 +91,7 @@ class Variant:
         return functools.partial(self.train, run, 0, iterations)
 
     def count_iterations(self, effort: "Effort") -> int:
-        """Returns how many iterations fit into the time, by the first pilot; those without updates are short."""
+        """Returns how many iterations fit into the time, by the first pilot; iterations without updates are short."""
         times = [0.0, *(3600 * line["hours"] for line in read_metrics(self.pilot(effort.at_once, 0)))]
         num_before = len(times) - 2 - PILOT_ITERATIONS
         seconds = statistics.median(later - earlier for earlier, later in itertools.pairwise(times[num_before + 1 :]))
@@ -101,35 +101,35 @@ class Variant:
         return (self.pilots or self.folder) / f"pilot_{at_once}_{turn}"
 
     def run(self, seed: int, effort: "Effort") -> Path:
-        """Returns the folder of one run: another effort has folders of its own."""
+        """Returns the folder of one run; each effort has separate folders."""
         return self.folder / f"seed_{seed}_{self.count_iterations(effort)}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Test:
-    """How players are compared, beside what they know of perfect play.
+    """The matches that compare players, in addition to perfect play.
 
     Attributes:
-      games: against the base of the same seed, or of the next for the base itself.
-      simulations: in these games, and of the search that perfect play is asked about.
+      games: number against the base of the same seed; for the base itself, of the next seed.
+      simulations: per move in these games and in the comparison with perfect play.
     """
 
     games: int
     simulations: int
 
 
-Results = dict[str, list[dict[str, float]]]  # of each variant, by seed
+Results = dict[str, list[dict[str, float]]]  # by variant, then seed
 
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
-    """How long each run trains, and how many train at the same time, each on its share of the cores."""
+    """The training time of each run, and the number of concurrent runs, each on its share of the cores."""
 
     minutes: float
     at_once: int
 
     def share_out(self, jobs: Iterable[Callable[[set[int]], None]]) -> None:
-        """Calls each job with its cores."""
+        """Runs the jobs, each on its share of the cores."""
         if self.at_once == 1:
             for job in jobs:
                 job(set())
@@ -154,7 +154,7 @@ class Effort:
 
 
 def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, test: Test, console: Console) -> Results:
-    """Trains what is not there yet, and measures; the first variant is the base."""
+    """Trains missing runs and measures all; the first variant is the base."""
     train_pilots(variants, effort)
     for variant in variants:
         console.print(f"{variant.name}: {variant.count_iterations(effort)} iterations")
@@ -175,7 +175,7 @@ def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, t
 
 
 def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
-    """Trains the pilots that are not there yet, each beside as many others as the runs are."""
+    """Trains missing pilots, with the same concurrency as the runs."""
     first: dict[Path, Variant] = {}
     for variant in variants:
         first.setdefault(variant.pilot(effort.at_once, 0), variant)
@@ -186,9 +186,9 @@ def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
 
 
 def measured(run: Path, rival: Path, test: Test) -> dict[str, float]:
-    """Returns what `measure` says of the latest checkpoints, and keeps it beside the run."""
+    """Returns the result of `measure` for the latest checkpoints, and caches it in the run folder."""
     trained = "_".join(str(len(read_metrics(each))) for each in (run, rival))
-    # The rival by name, too: with more seeds, the base of the last one meets another.
+    # Keyed by rival as well: with more seeds, the base of the last seed plays a different one.
     kept = run / f"measured_{trained}_{rival.name}_{test.games}_{test.simulations}.json"
     if not kept.exists():
         write_atomically(kept, json.dumps(measure(run, rival, test)))
@@ -196,7 +196,7 @@ def measured(run: Path, rival: Path, test: Test) -> dict[str, float]:
 
 
 def measure(run: Path, rival: Path, test: Test) -> dict[str, float]:
-    """Returns what the player of a run knows of perfect play, and its score against another run's, if it is another."""
+    """Returns how a run's player compares with perfect play, and its score against a different run's player."""
     agent, line = load(run), read_metrics(run)[-1]
     game, search = agent.game, agent.search(test.simulations)
     found = {"minutes": 60 * line["hours"], "frames": line["frames"]}
@@ -212,23 +212,23 @@ def measure(run: Path, rival: Path, test: Test) -> dict[str, float]:
 
 
 def run_training(command: Sequence[str], cores: Collection[int] = ()) -> None:
-    """Runs a command on these cores of the machine; none: on all. Raises CalledProcessError where it fails."""
+    """Runs a command on these cores; none: on all. Raises CalledProcessError if it fails."""
     with subprocess.Popen(command) as process:
         TRAININGS.add(process)
         if cores:
-            os.sched_setaffinity(process.pid, cores)  # before JAX is imported, and counts them
+            os.sched_setaffinity(process.pid, cores)  # before the child imports JAX, which counts them
     TRAININGS.remove(process)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
 
 
 def end_trainings_as_well() -> None:
-    """Lets SIGTERM end the trainings, too: one that went on would take time from the next start, and its folder."""
+    """Makes SIGTERM end the training processes, too; they would otherwise occupy cores and folders of the next start."""
 
     def end(number: int, _: object) -> None:
         for process in list(TRAININGS):
-            process.terminate()  # which saves, and ends soon after
-        os._exit(128 + number)  # at once: with threads of JAX, Python may wait for ever while it winds up
+            process.terminate()  # the run saves and ends
+        os._exit(128 + number)  # immediately: with JAX threads, the interpreter may hang at shutdown
 
     signal.signal(signal.SIGTERM, end)
 
@@ -257,16 +257,16 @@ def _column(found: list[dict[str, float]], key: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--config", default="configs/connect_four.py", help="of the base (default: %(default)s)")
+    parser.add_argument("--config", default="configs/connect_four.py", help="config of the base (default: %(default)s)")
     parser.add_argument("--workdir", type=Path, default=Path("runs/variants"), help="default: %(default)s")
-    parser.add_argument("--minutes", type=float, default=10, help="of training, each (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=10, help="training time per run (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="default: %(default)s")
-    parser.add_argument("--at_once", type=int, default=1, help="trainings at a time (default: %(default)s)")
+    parser.add_argument("--at_once", type=int, default=1, help="concurrent training runs (default: %(default)s)")
     parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=["playout_cap", "surprise", "lambda"])
     parser.add_argument("--variant", nargs="+", action="append", default=[], metavar=("NAME", "FIELD=VALUE"))
-    parser.add_argument("--all", nargs="+", default=[], metavar="FIELD=VALUE", help="of every variant, the base too")
-    parser.add_argument("--games", type=int, default=400, help="against the base, per seed (default: %(default)s)")
-    parser.add_argument("--simulations", type=int, default=64, help="in these games (default: %(default)s)")
+    parser.add_argument("--all", nargs="+", default=[], metavar="FIELD=VALUE", help="for every variant and the base")
+    parser.add_argument("--games", type=int, default=400, help="per seed against the base (default: %(default)s)")
+    parser.add_argument("--simulations", type=int, default=64, help="simulations per move (default: %(default)s)")
     options = parser.parse_args()
     flags = {name: VARIANTS[name] for name in (BASE, *options.variants)}
     flags |= {name: fields for name, *fields in options.variant}

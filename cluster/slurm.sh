@@ -1,7 +1,7 @@
 #!/bin/bash
 # Trains on several nodes, one process per GPU:  sbatch cluster/slurm.sh configs/connect_four.py runs/c4
-# The processes find each other by Slurm's environment. A minute before the end of its time the job is told to
-# save, by SIGTERM; it ends with status 75 then, and is put back into the queue, where it resumes.
+# The processes find each other through Slurm's environment. A minute before the time limit the job receives SIGTERM,
+# saves, and exits with status 75. It is then requeued, and resumes.
 #SBATCH --job-name=alphagat
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=8
@@ -13,7 +13,7 @@
 #SBATCH --open-mode=append
 
 set -u
-config=${1:?name a config file} workdir=${2:?name a folder for the run, on a disk that all nodes share}
+config=${1:?name a config file} workdir=${2:?name a run folder on a disk that all nodes share}
 shift 2
 
 srun --kill-on-bad-exit=1 python -m alphagat.main --config "$config" --workdir "$workdir" "$@"

@@ -2,8 +2,8 @@
 
 python -m alphagat.main --config configs/2048.py --workdir runs/2048
 
-Seed 0 scored 7,503 on average (95 % interval 6,956 to 8,049) over 200 games, 7.5 times what random play scores, after
-9 min 42 s of training on two cores that also ran tests; the games that measure it took another two minutes.
+Seed 0 scored 7,503 on average (95 % interval 6,956 to 8,049) over 200 games, 7.5 times the score of random play.
+Training took 9 min 42 s on two cores that also ran tests; the 200 games took another two minutes.
 """
 
 from alphagat.config import Config
@@ -14,7 +14,7 @@ def get_config() -> Config:
     config.network.width = 64
     config.network.num_blocks = 3
     config.search.num_simulations = 16
-    # A game has hundreds of plies: a target looks 32 of them ahead and adds the search's value of what comes then.
+    # Games last hundreds of plies, so value targets bootstrap from the search's value after 32 plies.
     config.selfplay.horizon = 32
     config.selfplay.num_games = 256
     config.selfplay.plies_per_iteration = 16
@@ -23,6 +23,6 @@ def get_config() -> Config:
     config.learner.value_weight = 0.25  # a cross-entropy over many returns is larger than a squared error
     config.evaluation.every = 80
     config.evaluation.num_simulations = 16
-    config.evaluation.value_scale = 0.1  # as in self-play: that is how it was measured
+    config.evaluation.value_scale = 0.1  # the scale of self-play, with which the score above was measured
     config.evaluation.opponents = ("random",)
     return config

@@ -1,9 +1,9 @@
-"""Breakthrough 6x6, where every action is an edge: from the square of a piece to the square that it moves to.
+"""Breakthrough 6x6. Every action is an edge from the origin of a move to its destination.
 
 python -m alphagat.main --config configs/breakthrough.py --workdir runs/breakthrough
 
-The longest game has 85 plies, and every position would wait that long for its target. Games are cut after 56, which is
-a draw: none of 2,000 random games was longer, and players that have learned take 17 to 28 on average.
+The longest game has 85 plies, and the target buffer would have to hold all of them. Games are truncated after 56 plies,
+as draws. None of 2,000 random games was longer, and games between trained players average 17 to 28 plies.
 """
 
 from alphagat.config import Config

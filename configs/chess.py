@@ -1,4 +1,4 @@
-"""Chess for a GPU, from the weights of Gardner chess if there are any.
+"""Chess for a GPU, optionally from the weights of Gardner chess.
 
 python -m alphagat.main --config configs/chess.py --workdir runs/chess --init_from runs/gardner_chess
 """
@@ -12,7 +12,7 @@ def get_config() -> Config:
     config.selfplay.num_games = 512
     config.selfplay.opening_plies = 8
     config.selfplay.plies_per_iteration = 16
-    config.selfplay.max_plies = 256  # what is cut counts as a draw
+    config.selfplay.max_plies = 256  # a truncated game is a draw
     config.replay.capacity = 262_144
     config.replay.min_size = 32_768
     config.learner.batch_size = 2048

@@ -2,12 +2,13 @@
 
     python -m alphagat.main --config configs/connect_four.py --workdir runs/connect_four
 
-Games start after 0 to 24 random moves: without, self-play narrows to a few openings and the network knows little of
-the rest of the game.
+Games start after 0 to 24 random moves. Without them, self-play narrows to a few openings and the network learns little
+about other positions.
 
-What it reached, seed 0; minutes are of training, light work beside. Of 2,000 positions after 12 to 34 uniformly random
-plies the share where the move is one that an exact solver calls best (fastest win or slowest loss), of the network
-alone and with 64 simulations, and where the sign of the network's value is right (drawn positions aside):
+Results of seed 0; minutes are training time under light load. The test set is 2,000 positions after 12 to 34 uniformly
+random plies. The columns are the share of best moves according to an exact solver (fastest win or slowest loss),
+without search and with 64 simulations, and the share of correct signs of the network's value (drawn positions
+excluded):
 
     iteration  frames  minutes | network  search  value
           100   102 k      8.8 |  0.835    0.938  0.845
@@ -19,9 +20,9 @@ alone and with 64 simulations, and where the sign of the network's value is righ
 
 At the end it scored 97 % (95 % interval 93 to 98) against plain MCTS with 100 rollouts, 200 games, 64 simulations.
 
-What made it: with 0 to 12 random moves and a discount of 0.98 the same 348 k frames gave 0.820 without search. Of two
-runs side by side, on one core each, of 82 k frames, the one with up to 24 random moves had 0.790, and 0.936 with
-search, the one with up to 12 had 0.768 and 0.902; against each other they scored 49 % (45 to 54) in 400 games.
+Reasons for the settings: with 0 to 12 random moves and a discount of 0.98, the same 348 k frames gave 0.820 without
+search. Two runs of 82 k frames, side by side on one core each, compared the random moves: up to 24 gave 0.790, and
+0.936 with search; up to 12 gave 0.768 and 0.902. The first scored 49 % (45 to 54) of 400 games against the second.
 """
 
 from alphagat.config import Config

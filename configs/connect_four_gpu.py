@@ -2,9 +2,9 @@
 
 python -m alphagat.main --config configs/connect_four_gpu.py --workdir runs/connect_four_gpu
 
-Its player comes with the package. Games start after 0 to 16 random moves, fewer than in `configs/connect_four.py`, and
-a move costs 5 % of the value in place of 10 %: with so many games there are enough for the first moves, too. It keeps
-checkpoints to be rated afterwards, and plays no matches on the way, whose programs would have to be compiled as well.
+Its player comes with the package. Compared with `configs/connect_four.py`, games start after fewer random moves (0 to
+16), and a move costs 5 % of the value instead of 10 %, because the larger number of games also covers the first moves.
+It keeps checkpoints for rating afterwards. It plays no matches during training, which saves compiling their programs.
 """
 
 from alphagat.config import Config

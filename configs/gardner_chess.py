@@ -1,4 +1,4 @@
-"""Gardner chess, 5x5; its weights can start a run of chess (`--init_from`).
+"""Gardner chess (5x5). Its weights can initialize a chess run (`--init_from`).
 
 python -m alphagat.main --config configs/gardner_chess.py --workdir runs/gardner_chess
 """
@@ -10,7 +10,7 @@ def get_config() -> Config:
     config = Config(boards=("gardner_chess",), num_iterations=400)
     config.selfplay.opening_plies = 6
     config.selfplay.plies_per_iteration = 16
-    config.selfplay.max_plies = 80  # what is cut counts as a draw
+    config.selfplay.max_plies = 80  # a truncated game is a draw
     config.replay.capacity = 131_072
     config.evaluation.every = 50
     config.evaluation.opponents = ("random", "previous")

@@ -1,4 +1,4 @@
-"""Go 9x9 for a GPU; `--config.boards=go:5` is a size for a laptop.
+"""Go 9x9 for a GPU; `--config.boards=go:5` fits a laptop.
 
 python -m alphagat.main --config configs/go.py --workdir runs/go
 """
@@ -14,7 +14,7 @@ def get_config() -> Config:
     config.selfplay.num_games = 512
     config.selfplay.opening_plies = 8
     config.selfplay.plies_per_iteration = 16
-    config.selfplay.max_plies = 120  # random play fills the board for ever; what is cut is counted as it stands
+    config.selfplay.max_plies = 120  # random play never ends; a truncated game is scored as it is
     config.replay.capacity = 262_144
     config.replay.min_size = 16_384
     config.learner.batch_size = 1024

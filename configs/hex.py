@@ -2,7 +2,7 @@
 
 python -m alphagat.main --config configs/hex.py --workdir runs/hex
 
-A third of the games on each board start after one random move: whether that move wins is what the network is to know.
+A third of the games on each board start after one random move, so that the network learns which first moves win.
 """
 
 from alphagat.config import Config

@@ -1,12 +1,12 @@
-"""One network for Hex 5x5 and 7x7, to be tried on sizes that it never saw.
+"""One network for Hex 5x5 and 7x7, to be evaluated on unseen sizes.
 
 python -m alphagat.main --config configs/hex_sizes.py --workdir runs/hex_sizes
 python -m alphagat.evaluate --workdir runs/hex_sizes --board hex:9 --opponent mcts:100
 
-Most iterations go to 5x5 at first, where games are short and cheap, and to 7x7 in the end.
+Early iterations mostly train on 5x5, where games are short and cheap, late ones on 7x7.
 
-After 123 k frames, seed 0, it won 95 of 100 games of Hex 9x9, a size that it never saw, against MCTS with 1,000
-rollouts, with 64 simulations of its own; the untrained network won none:
+After 123 k frames, seed 0, it won 95 of 100 games of Hex 9x9, an unseen size, with 64 simulations against MCTS with
+1,000 rollouts. The untrained network won none:
 
     python benchmarks/transfer.py --workdir runs/hex_sizes --board hex:9 --opponents mcts:1000 --games 100
 """

@@ -2,9 +2,9 @@
 
 python -m alphagat.main --config configs/othello.py --workdir runs/othello
 
-Most iterations go to 6x6 at first, where games are short and cheap, and to 8x8 in the end. The longest game has 119
-plies, almost half of them passes, and every position would wait that long for its target: games are cut after 66, which
-six passes do not reach, and then whoever has more discs wins.
+Early iterations mostly train on 6x6, where games are short and cheap, late ones on 8x8. The longest game has 119 plies,
+almost half of them passes, and the target buffer would have to hold all of them. Games are truncated after 66 plies,
+which allows six passes on 8x8; then the player with more discs wins.
 """
 
 from alphagat.config import Config

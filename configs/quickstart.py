@@ -2,7 +2,7 @@
 
 python -m alphagat.main --config configs/quickstart.py --workdir runs/quickstart
 
-Games start after 0 to 4 random moves, since its matches start from such openings, too.
+Games start after 0 to 4 random moves, as the matches also start from such openings.
 """
 
 from alphagat.config import Config

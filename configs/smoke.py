@@ -1,4 +1,4 @@
-"""Hex 5x5 for under one minute on two cores: shows that everything runs, and is what tests and scripts use.
+"""Hex 5x5 in under one minute on two cores: a smoke test of the whole loop, also used by tests and scripts.
 
     python -m alphagat.main --config configs/smoke.py --workdir runs/smoke
 

@@ -2,8 +2,8 @@
 
     python -m alphagat.main --config configs/tic_tac_toe.py --workdir runs/tic_tac_toe
 
-Games start after 0 to 6 random moves, so that self-play also meets positions that good play avoids. Reached with seed
-0: no losing move in any of the 3,888 reachable positions that are not lost, with 32 simulations:
+Games start after 0 to 6 random moves, so that self-play also visits positions that good play avoids. With seed 0 and 32
+simulations it plays no losing move in any of the 3,888 reachable positions that are not lost:
 
     python benchmarks/oracle.py --workdir runs/tic_tac_toe --simulations 32
 """

@@ -1,4 +1,4 @@
-"""Runs notebooks from start to end, and keeps what they show: `python notebooks/run.py notebooks/*.ipynb`."""
+"""Runs notebooks from start to end and saves their output: `python notebooks/run.py notebooks/*.ipynb`."""
 
 import argparse
 import os
@@ -10,8 +10,8 @@ import nbformat
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS = 1200  # for a cell, at most
-# What differs from one machine, front end or time to the next.
+SECONDS = 1200  # limit per cell
+# Fixed metadata; the recorded one differs between machines, front ends and times.
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -21,11 +21,11 @@ METADATA = {
 def execute(
     file: Path, folder: Path, more: Sequence[str] = (), variables: Mapping[str, str] = os.environ
 ) -> nbformat.NotebookNode:
-    """Runs a notebook, as it stands in `file`, in a kernel of its own whose folder is `folder`, on this source tree.
+    """Runs the notebook `file` in a separate kernel with working directory `folder`, on this source tree.
 
     Args:
-      more: cells to run after its own.
-      variables: of the kernel's environment.
+      more: cells to run after those of the notebook.
+      variables: the environment of the kernel.
 
     Raises:
       CellExecutionError: a cell has failed.
@@ -43,7 +43,7 @@ def execute(
 
 
 def clean(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
-    """Drops what a run leaves beside outputs; in these, paths become relative, or begin with `~`."""
+    """Drops run metadata, keeps outputs, and makes their paths relative or begin with `~`."""
     text = nbformat.writes(notebook).replace(f"{folder}/", "").replace(str(Path.home()), "~")
     notebook = nbformat.reads(text, as_version=4)
     notebook.metadata = nbformat.from_dict(METADATA)
