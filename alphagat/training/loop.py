@@ -12,6 +12,7 @@ from jax import stages
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
+from alphagat import config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints, set_aside
@@ -53,7 +54,7 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
       UserError: the config, the folder, or every checkpoint in it cannot be used; nothing was changed.
       Preempted: SIGTERM has come, and all that the run did is saved.
     """
-    config.validate()
+    config_validation.validate(config)
     profiler = Profiler(Path(workdir), parse_span(profile) if profile else None)
     with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(config.mesh.num_devices)
