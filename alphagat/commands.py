@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, NoReturn
 from absl import flags, logging
 from ml_collections import config_flags
 
-from alphagat import config_validation
-from alphagat.config import Config
+from alphagat import config_fields, config_validation
+from alphagat.config import MAX_SEED, Config
 from alphagat.errors import AuditError, UserError
 from alphagat.runtime import distributed, xla
 from alphagat.runtime.preemption import Preempted
@@ -108,8 +108,8 @@ def check_match(*, games: int | None, seed: int, simulations: int | None = None)
         raise UserError(f"--games {games}: take an even number of at least 2, one game per colour and opening")
     if simulations is not None and simulations < 1:
         raise UserError(f"--simulations {simulations}: take at least 1")
-    if not 0 <= seed <= config_validation.MAX_SEED:
-        raise UserError(f"--seed {seed}: take 0 to {config_validation.MAX_SEED}")
+    if not 0 <= seed <= MAX_SEED:
+        raise UserError(f"--seed {seed}: take 0 to {MAX_SEED}")
 
 
 def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
@@ -160,7 +160,7 @@ def _get_config(file: Path) -> Config:
 
 def _normalized(overrides: Sequence[str]) -> list[str]:
     """Returns `--config.path=value` for each override, and refuses what names no field."""
-    types = {field.path: field.type for field in config_validation.fields(Config())}
+    types = {field.path: field.type for field in config_fields.fields(Config())}
     normalized: list[str] = []
     queue = list(overrides)
     while queue:
@@ -190,17 +190,17 @@ def _unknown_field(path: str, known: list[str]) -> str:
 
 
 def config_help() -> str:
-    """Lists every config field with its default and its comment, by section."""
+    """Lists every config field with its default, help and choices, section by section."""
     lines = ["fields and their defaults, each set by --config.FIELD=VALUE (a config file may set other values):"]
     section = ""
-    for field in config_validation.fields(Config()):
+    for field in config_fields.fields(Config()):
         if field.path.rpartition(".")[0] != section:
             section = field.path.rpartition(".")[0]
             lines.append("")
         default = ",".join(map(str, field.value)) if isinstance(field.value, tuple) else field.value
-        comment = textwrap.wrap(field.comment, 74)
-        lines.append(f"  {f'{field.path}={default}':42}  {comment[0] if comment else ''}".rstrip())
-        lines += [" " * 46 + more for more in comment[1:]]
+        text = f"{field.help}; {field.limits}" if field.limits.choices else field.help
+        label = f"  {f'{field.path}={default}':42}  "
+        lines += textwrap.wrap(text, 120, initial_indent=label, subsequent_indent=" " * 46)
     return "\n".join(lines)
 
 
@@ -252,6 +252,6 @@ def checked_arguments(known: argparse.Namespace, overrides: list[str]) -> Traini
     if known.init_from:
         overrides = [*overrides, f"--config.init_from={known.init_from}"]
     config = load_config(known.config, overrides)
-    config.validate()
+    config_validation.validate(config)
     several_processes = known.nodes, known.node_rank, known.coordinator
     return TrainingArguments(Path(known.workdir), config, known.profile, known.xla, *several_processes)

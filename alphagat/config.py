@@ -1,142 +1,243 @@
-"""Everything a run can be told, as nested dataclasses; `configs/*.py` state only what differs."""
+"""The config of a run, as nested dataclasses; files in `configs/` set only what differs from the defaults."""
 
 import dataclasses
+
+from alphagat.config_fields import setting
+
+MAX_SEED = 2**32 - 1
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class MeshConfig:
-    """Devices. Without accelerators, that many CPU devices are made."""
+    """The device mesh. Without accelerators, it consists of CPU devices."""
 
-    data: int = 0  # devices along the data axis; 0: every accelerator, or 8 CPU devices where there is none
-    model: int = 1  # devices that share each network's heads and MLPs; divides num_heads, and the devices
-    stage: int = 1  # groups of devices through which the blocks of a network too large for one are spread; gat only
-    memory_gb: float = 0.0  # of each device, that programs may take; 0: what the driver says
-    fsdp: bool = False  # parameters and optimizer rest in slices along the data axis, gathered for use
-    actors: int = 0  # of the devices along `data`, those that only play; the others only learn; 0: each does both
+    data: int = setting(
+        0, "devices along the data axis; 0: every accelerator, or 8 CPU devices if there is none", at_least=0
+    )
+    model: int = setting(
+        1,
+        "devices that split each network's heads and MLPs; divides num_heads and the number of devices; gat only",
+        at_least=1,
+    )
+    stage: int = setting(
+        1, "pipeline stages that split the blocks of a network too large for one device; gat only", at_least=1
+    )
+    memory_gb: float = setting(0.0, "memory limit of each device in GB; 0: the driver's limit", at_least=0)
+    fsdp: bool = setting(
+        False, "shard parameters and optimizer state along the data axis, and gather them for each use"
+    )
+    actors: int = setting(
+        0,
+        "devices along the data axis that only play, while the others only learn; 0: every device does both",
+        at_least=0,
+    )
 
     @property
     def num_devices(self) -> int:
-        """How many devices are asked for; 0: all."""
+        """Number of devices requested; 0: all."""
         return self.data * self.model * self.stage
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class NetworkConfig:
-    """The network that reads a position."""
+    """The network."""
 
-    name: str = "gat"  # gat or resnet
-    backend: str = "dense"  # gat only: dense (masked matrix products) or jraph (segment operations)
-    width: int = 64
-    num_blocks: int = 4
-    num_heads: int = 4  # gat only; divides width
-    mlp_ratio: int = 2  # gat only; hidden width of a block's MLP over width
-    ownership_head: bool = (
-        False  # gat only; also predicts who holds each node in the end, where a game tells (Go, Othello)
+    name: str = setting("gat", "network architecture", choices=("gat", "resnet"))
+    backend: str = setting(
+        "dense", "attention as masked matrix products or as segment operations; gat only", choices=("dense", "jraph")
     )
-    precision: str = "float32"  # what blocks compute in: float32, bfloat16 or float16; parameters stay float32
-    remat: bool = False  # the backward pass computes blocks again instead of keeping what is inside them
+    width: int = setting(64, "features per node (gat) or channels (resnet)", at_least=1)
+    num_blocks: int = setting(4, "number of blocks", at_least=1)
+    num_heads: int = setting(4, "attention heads per block; divides width; gat only", at_least=1)
+    mlp_ratio: int = setting(2, "hidden width of a block's MLP divided by width; gat only", at_least=1)
+    ownership_head: bool = setting(
+        False, "also predict the final owner of each node, in games that define one (Go, Othello); gat only"
+    )
+    precision: str = setting(
+        "float32", "dtype of the blocks; parameters stay float32", choices=("float32", "bfloat16", "float16")
+    )
+    remat: bool = setting(False, "save memory by recomputing activations of the blocks in the backward pass")
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class SearchConfig:
     """The tree search that improves the network's policy."""
 
-    algorithm: str = "gumbel"  # gumbel or puct
-    num_simulations: int = 32
-    max_num_considered_actions: int = 16  # gumbel: actions that take part in the sequential halving at the root
-    value_scale: float = 0.1  # gumbel: weight of completed Q-values against the prior logits
-    discount: float = 1.0  # of a value per move, without chance; below 1, quick wins and slow losses are worth more
-    rescale_values: bool = True  # gumbel: stretch each node's Q-values to [0, 1] first; weak values then teach faster
-    dirichlet_alpha: float = 0.3  # puct: concentration of the root noise
-    dirichlet_fraction: float = 0.25  # puct: share of the root noise
-    temperature: float = 1.0  # puct: in the first `temperature_plies` plies of a game, then 0
-    temperature_plies: int = 15
+    algorithm: str = setting("gumbel", "search algorithm", choices=("gumbel", "puct"))
+    num_simulations: int = setting(32, "simulations per move", at_least=1)
+    max_num_considered_actions: int = setting(
+        16, "actions in the sequential halving at the root; gumbel only", at_least=1
+    )
+    value_scale: float = setting(
+        0.1, "weight of the completed Q-values relative to the prior logits; gumbel only", above=0
+    )
+    discount: float = setting(
+        1.0,
+        "discount per move; below 1, quick wins and slow losses are worth more; 1 in games with chance",
+        at_least=0,
+        at_most=1,
+    )
+    rescale_values: bool = setting(
+        True, "rescale the Q-values of each node to [0, 1], which speeds up learning from weak values; gumbel only"
+    )
+    dirichlet_alpha: float = setting(0.3, "concentration of the Dirichlet noise at the root; puct only", above=0)
+    dirichlet_fraction: float = setting(
+        0.25, "fraction of Dirichlet noise in the root prior; puct only", at_least=0, at_most=1
+    )
+    temperature: float = setting(
+        1.0, "sampling temperature during the first temperature_plies plies, 0 afterwards; puct only", at_least=0
+    )
+    temperature_plies: int = setting(15, "plies of a game that are sampled with temperature; puct only", at_least=0)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class SelfplayConfig:
-    """How games are made."""
+    """Self-play."""
 
-    num_games: int = 128  # games in flight per board, over all devices; rounded down to a multiple of num_groups
-    num_groups: int = 8  # games with one search key and one share of the replay; a multiple of the devices
-    plies_per_iteration: int = 16  # moves that every game makes per iteration
-    opening_plies: int = 0  # a game starts after 0 to this many uniformly random moves
-    full_search_fraction: float = 1.0  # below 1: other plies get `fast_simulations`, and teach the value only
-    fast_simulations: int = 8  # of a ply that is not searched in full
-    surprise_fraction: float = 0.0  # of the policy loss, given to plies by how far the search moved their policy
-    max_plies: int = 0  # a longer game is cut, with the result that the game names; 0: the game's own bound
-    value_lambda: float = 1.0  # 1: the outcome; below: the lambda-return over the search values
-    audit_every: int = 1  # iterations; one game per process is then checked on the host by the rules; 0: never
-    horizon: int = 0  # plies that a position waits for its target; 0: the longest game, so that the outcome is known
+    num_games: int = setting(
+        128, "games in flight per board, over all devices; rounded down to a multiple of num_groups", at_least=1
+    )
+    num_groups: int = setting(
+        8,
+        "groups of games, each with one search key and one share of the replay; a multiple of the number of devices",
+        at_least=1,
+    )
+    plies_per_iteration: int = setting(16, "moves per game and iteration", at_least=1)
+    opening_plies: int = setting(0, "each game starts with 0 to this many uniformly random moves", at_least=0)
+    full_search_fraction: float = setting(
+        1.0,
+        "fraction of plies searched in full; the others use fast_simulations and train only the value",
+        above=0,
+        at_most=1,
+    )
+    fast_simulations: int = setting(8, "simulations of a ply that is not searched in full", at_least=1)
+    surprise_fraction: float = setting(
+        0.0,
+        "fraction of the policy loss weight distributed in proportion to policy surprise",
+        at_least=0,
+        at_most=1,
+    )
+    max_plies: int = setting(
+        0,
+        "plies after which a game is truncated, with the result that the game defines; 0: the game's own bound",
+        at_least=0,
+    )
+    value_lambda: float = setting(
+        1.0,
+        "lambda of the value target; 1: the outcome; below 1: the lambda-return over search values",
+        at_least=0,
+        at_most=1,
+    )
+    audit_every: int = setting(
+        1, "iterations between audits, which check one game per process against the rules; 0: never", at_least=0
+    )
+    horizon: int = setting(
+        0,
+        "plies that a position waits for its value target; 0: the longest game, so that the outcome is known",
+        at_least=0,
+    )
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class ReplayConfig:
-    """The positions kept for training, on the devices."""
+    """The replay buffer, in device memory."""
 
-    capacity: int = 65_536  # positions per board, over all devices; rounded up to whole iterations
-    min_size: int = 4_096  # positions of a board before its first update
+    capacity: int = setting(65_536, "positions per board, over all devices; rounded up to whole iterations", at_least=1)
+    min_size: int = setting(4_096, "positions of a board before its first update", at_least=1)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class PretrainConfig:
-    """Recorded games to learn from in place of self-play."""
+    """Supervised learning from recorded games, instead of self-play."""
 
-    games: tuple[str, ...] = ()  # SGF or PGN files, folders of them, or run folders with a replay; empty: self-play
-    holdout: float = 0.05  # share of the games that only measures what the others taught
+    games: tuple[str, ...] = setting(
+        (), "SGF or PGN files, folders of them, or run folders with a replay; empty: self-play"
+    )
+    holdout: float = setting(0.05, "fraction of the games held out for validation", at_least=0, below=1)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class LearnerConfig:
-    """How parameters are updated."""
+    """The optimization of the network."""
 
-    batch_size: int = 512  # positions per update, over all devices; a multiple of selfplay.num_groups
-    replay_ratio: float = 4.0  # times that a position is trained on, on average; sets the updates per iteration
-    num_micro_batches: int = 1  # parts in which a device computes its share of a batch, to save memory; 0: as it takes
-    optimizer: str = "lamb"  # lamb, lars, adamw or sgd
-    learning_rate: float = 5e-3
-    warmup_steps: int = 50  # updates; then a cosine down to final_learning_rate_fraction
-    final_learning_rate_fraction: float = 0.05
-    weight_decay: float = 1e-4
-    clip_norm: float = 1.0
-    value_weight: float = 1.0  # of the value loss against the policy loss
-    ownership_weight: float = 0.5  # of the ownership loss against the policy loss, with network.ownership_head
-    actor_sync_every: int = 1  # updates after which the actors, where some devices only play, get new parameters
-    max_skipped: int = 20  # updates in a row that are not finite, before the run goes back to its last checkpoint
-    ema_decay: float = 0.0  # above 0: a moving average of the parameters plays; its own weight per update
+    batch_size: int = setting(
+        512, "positions per update, over all devices; a multiple of selfplay.num_groups", at_least=1
+    )
+    replay_ratio: float = setting(
+        4.0, "average number of times that a position is trained on; sets the updates per iteration", above=0
+    )
+    num_micro_batches: int = setting(
+        1, "micro-batches per device and update, to save memory; 0: as many as the memory requires", at_least=0
+    )
+    optimizer: str = setting("lamb", "optimizer", choices=("lamb", "lars", "adamw", "sgd"))
+    learning_rate: float = setting(5e-3, "peak learning rate", above=0)
+    warmup_steps: int = setting(50, "updates of linear warm-up, before a cosine decay", at_least=0)
+    final_learning_rate_fraction: float = setting(
+        0.05, "final learning rate divided by the peak", at_least=0, at_most=1
+    )
+    weight_decay: float = setting(1e-4, "weight decay of the weight matrices", at_least=0)
+    clip_norm: float = setting(1.0, "maximum global norm of the gradients", above=0)
+    value_weight: float = setting(1.0, "weight of the value loss relative to the policy loss", at_least=0)
+    ownership_weight: float = setting(
+        0.5, "weight of the ownership loss relative to the policy loss; needs network.ownership_head", at_least=0
+    )
+    actor_sync_every: int = setting(
+        1, "updates between transfers of the parameters to the actors; needs mesh.actors", at_least=1
+    )
+    max_skipped: int = setting(
+        20, "consecutive non-finite updates before the run returns to its last checkpoint", at_least=1
+    )
+    ema_decay: float = setting(
+        0.0, "EMA decay of the parameters that play; 0 disables the average", at_least=0, below=1
+    )
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class EvaluationConfig:
     """Matches during training. Each opening is played with both colours."""
 
-    every: int = 20  # iterations; also at the end; 0: never
-    num_games: int = 200  # per opponent; even
-    num_simulations: int = 32  # of the evaluated player
-    value_scale: float = 1.0  # gumbel: as search.value_scale, for players that play to win and do not explore
-    oracle_positions: int = 0  # random positions where the player is compared with perfect play; 0: none
-    opponents: tuple[str, ...] = ("random", "mcts:100", "previous")  # previous: the parameters of the last evaluation
+    every: int = setting(20, "iterations between evaluations, and one at the end of the run; 0: never", at_least=0)
+    num_games: int = setting(200, "games per opponent; even", at_least=2)
+    num_simulations: int = setting(32, "simulations per move of the evaluated player", at_least=1)
+    value_scale: float = setting(
+        1.0, "search.value_scale in matches, where players do not explore; gumbel only", above=0
+    )
+    oracle_positions: int = setting(
+        0, "random positions on which the player is compared with perfect play; 0: none", at_least=0
+    )
+    opponents: tuple[str, ...] = setting(
+        ("random", "mcts:100", "previous"),
+        "random, mcts:SIMULATIONS, solver, or previous (the parameters of the last evaluation)",
+    )
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class CheckpointConfig:
-    """What is kept on disk."""
+    """Checkpoints."""
 
-    every: int = 20  # iterations; also at the end
-    keep: int = 3  # the latest so many
-    keep_every: int = 0  # and each whose iteration is a multiple of this, for ever; 0: none
+    every: int = setting(20, "iterations between checkpoints, and one at the end of the run", at_least=1)
+    keep: int = setting(3, "number of latest checkpoints to keep", at_least=1)
+    keep_every: int = setting(
+        0, "also keep every checkpoint whose iteration is a multiple of this; 0: none", at_least=0
+    )
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Config:
     """One training run."""
 
-    boards: tuple[str, ...] = ("hex:5",)  # of one family; each has its own games and replay, all train one network
-    board_weights: tuple[float, ...] = ()  # share of the iterations that each board gets; empty: equal
-    final_board_weights: tuple[float, ...] = ()  # the shares move linearly to these; empty: they stay
-    init_from: str = ""  # a run folder or file whose weights this run starts from, of any board of the family
-    seed: int = 0
-    num_iterations: int = 100
+    boards: tuple[str, ...] = setting(
+        ("hex:5",), "boards of one game family; each has its own games and replay, and all train one network"
+    )
+    board_weights: tuple[float, ...] = setting((), "share of iterations of each board; empty: equal", at_least=0)
+    final_board_weights: tuple[float, ...] = setting(
+        (), "shares at the end of the run, approached linearly; empty: constant shares", at_least=0
+    )
+    init_from: str = setting(
+        "", "run folder or weights file to start from, trained on any board of the family; empty: random weights"
+    )
+    seed: int = setting(0, "random seed", at_least=0, at_most=MAX_SEED)
+    num_iterations: int = setting(100, "iterations of the run", at_least=1)
     mesh: MeshConfig = dataclasses.field(default_factory=MeshConfig)
     network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
     search: SearchConfig = dataclasses.field(default_factory=SearchConfig)
@@ -146,13 +247,3 @@ class Config:
     learner: LearnerConfig = dataclasses.field(default_factory=LearnerConfig)
     evaluation: EvaluationConfig = dataclasses.field(default_factory=EvaluationConfig)
     checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
-
-    def validate(self) -> None:
-        """Checks every field that can be checked without the board's rules.
-
-        Raises:
-          UserError: the first field that breaks a rule; the line names it, its value and the fix.
-        """
-        from alphagat.config_validation import validate  # which imports this module
-
-        validate(self)

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from alphagat import commands
+from alphagat import commands, config_validation
 from alphagat.errors import UserError
 
 DESCRIPTION = """\
@@ -27,7 +27,7 @@ def examine(argv: Sequence[str]) -> None:
     if config is None and overrides:
         raise UserError(f"{overrides[0]} needs --config FILE")
     if config:
-        config.validate()
+        config_validation.validate(config)
 
     from rich.console import Console
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 import alphagat
-from alphagat import commands
+from alphagat import commands, config_validation
 from alphagat.errors import UserError
 from alphagat.runtime import distributed, preemption, xla
 
@@ -43,7 +43,7 @@ def read_arguments(argv: Sequence[str]) -> commands.TrainingArguments:
     arguments = commands.checked_arguments(known, overrides)
     if known.games:
         arguments.config.pretrain.games = tuple(known.games)  # as they are: an override would split them at commas
-        arguments.config.validate()
+        config_validation.validate(arguments.config)
     if not arguments.config.pretrain.games:
         raise UserError("--games is missing; name a file, a folder or a run, such as --games games.sgf")
     return arguments

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from throughput import NETWORKS
 
+from alphagat import config_validation
 from alphagat.config import Config
 from alphagat.evaluation.rollout import uniform_actions, word
 from alphagat.games import make_game
@@ -141,7 +142,7 @@ def speed(options: argparse.Namespace, console: Console) -> None:
         config.search.num_simulations, config.selfplay.num_games = options.simulations, options.games
         config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40  # so that updates begin after ten
         config.learner.batch_size = config.replay.min_size = options.batch_size
-        config.validate()
+        config_validation.validate(config)
         (setup,) = make_setups(config)
         (evaluation,) = median_seconds([make_evaluation(config)[1]])
         evaluation /= EVALUATIONS

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
 
+from alphagat import config_validation
 from alphagat.config import Config
 from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState, make_health, make_update, mean_gradients
@@ -47,7 +48,7 @@ def make_config(options: argparse.Namespace, devices: int, network: dict[str, st
     config.selfplay.num_games = options.games
     config.selfplay.plies_per_iteration = options.plies
     config.replay.min_size = config.learner.batch_size = 256
-    config.validate()
+    config_validation.validate(config)
     return config
 
 

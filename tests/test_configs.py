@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from alphagat import commands
+from alphagat import commands, config_validation
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import make_opponent
 from alphagat.runs.metrics import read_metrics
@@ -26,7 +26,7 @@ def test_there_are_configs():
 @pytest.mark.parametrize("name", FILES)
 def test_config_can_begin(name: str):
     config = commands.load_config(str(FOLDER / name))
-    config.validate()
+    config_validation.validate(config)
     run = Run(config, sharding.make_mesh(1), make_setups(config))
     leaves = jax.tree.leaves(state_shapes(run))
     assert sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) < 4 * 2**30

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import alphagat
-from alphagat import commands, config_validation, main
+from alphagat import commands, config_fields, main
 from alphagat.config import Config
 from alphagat.errors import UserError
 
@@ -111,7 +111,7 @@ def test_overrides(flags: list[str], path: str, value: object, calls):
     for argv in ([*BASE, *flags], [*flags, *BASE]):
         assert main.run(argv) == 0
         config, _ = calls.pop()
-        assert {field.path: field.value for field in config_validation.fields(config)}[path] == value
+        assert {field.path: field.value for field in config_fields.fields(config)}[path] == value
 
 
 def test_mistake_inside_train_gives_one_line(calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
@@ -157,7 +157,7 @@ commands.end(commands.run(command, [], interrupted="interrupted here"))
 def test_help_lists_every_field(capsys: pytest.CaptureFixture):
     assert main.run(["--help"]) == 0
     text = capsys.readouterr().out
-    for field in config_validation.fields(Config()):
+    for field in config_fields.fields(Config()):
         assert f"  {field.path}=" in text
     assert max(len(line) for line in text.splitlines()) <= 120
 

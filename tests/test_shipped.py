@@ -4,7 +4,7 @@ import jax
 import pytest
 
 import alphagat
-from alphagat import config_validation, match
+from alphagat import config_fields, match
 from alphagat.agents import weight_files
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
@@ -30,7 +30,7 @@ def test_a_card_tells_where_it_comes_from(name):
     assert f"iteration {agent.iteration}" in card
     num_parameters = sum(leaf.size for leaf in jax.tree.leaves(agent.params))
     assert f"{num_parameters:,} parameters" in card
-    for field, _ in config_validation.changes(agent.config):
+    for field, _ in config_fields.changes(agent.config):
         assert f"| `{field.path}` | `{field.value}` |" in card
     assert f"({name}.md)" in (weight_files.FOLDER / "README.md").read_text()
     assert (weight_files.FOLDER / f"{name}{weight_files.ENDING}").stat().st_size < 2e6

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from alphagat import config_validation
 from alphagat.agents import weight_files
 from alphagat.config import Config
 from alphagat.errors import UserError
@@ -88,7 +89,7 @@ def load(
     config = trained.config
     if precision is not None:
         config = dataclasses.replace(config, network=dataclasses.replace(config.network, precision=precision))
-        config.validate()
+        config_validation.validate(config)
     game = make_game(board or config.boards[0])
     check_one_family(config, [make_game(config.boards[0]), game])
     network = make_configured_network(config, game)

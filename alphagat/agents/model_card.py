@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from alphagat import config_validation
+from alphagat import config_fields
 from alphagat.agents import stablehlo
 from alphagat.agents.agent import Agent
 from alphagat.monitoring import results
@@ -72,7 +72,7 @@ def _parts(agent: Agent, exported: str, lines: Sequence[Mapping[str, Any]]) -> l
             f"{measured} simulations per move; 95 % intervals in brackets.",
             _table(("", ""), rows),
         ]
-    changed = [(f"`{field.path}`", f"`{field.value}`") for field, _ in config_validation.changes(config)]
+    changed = [(f"`{field.path}`", f"`{field.value}`") for field, _ in config_fields.changes(config)]
     return [*parts, "## Config", "What differs from the defaults:", _table(("field", "value"), changed)]
 
 

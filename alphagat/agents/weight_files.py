@@ -13,7 +13,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from alphagat import config_validation
+from alphagat import config_fields, config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games.base import Game
@@ -43,7 +43,7 @@ def write(file: Path, params: Any, config: Config, iteration: int) -> None:
     check_new(file, ENDING)
     flat: dict[str, Any] = flatten_dict(params, sep="/")
     arrays = {name: np.ascontiguousarray(value) for name, value in jax.device_get(flat).items()}
-    metadata = {"config": json.dumps(config_validation.to_dict(config)), "iteration": str(iteration)}
+    metadata = {"config": json.dumps(config_fields.to_dict(config)), "iteration": str(iteration)}
     save_file(arrays, file, metadata)
 
 

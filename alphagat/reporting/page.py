@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from alphagat import config_validation
+from alphagat import config_fields
 from alphagat.config import Config
 from alphagat.monitoring import results
 from alphagat.monitoring.metric_text import compact, duration
@@ -85,8 +85,8 @@ def _tiles(lines: Sequence[Line]) -> str:
 
 
 def _config(config: Config) -> str:
-    changed = [(each.path, _text(each.value), _text(default)) for each, default in config_validation.changes(config)]
-    every = [(each.path, _text(each.value), each.comment) for each in config_validation.fields(config)]
+    changed = [(each.path, _text(each.value), _text(default)) for each, default in config_fields.changes(config)]
+    every = [(each.path, _text(each.value), each.help) for each in config_fields.fields(config)]
     first = _table(("field", "value", "default"), changed) if changed else "<p>Every field has its default.</p>"
     return f"{first}<details><summary>All fields</summary>{_table(('field', 'value', ''), every)}</details>"
 

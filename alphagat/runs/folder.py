@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from alphagat import config_validation
+from alphagat import config_fields, config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
@@ -53,7 +53,7 @@ def open_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
     folder = check_run_folder(workdir, config)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / CONFIG_FILE, _json(config_validation.to_dict(config)))
+        write_atomically(folder / CONFIG_FILE, _json(config_fields.to_dict(config)))
         starts = read_starts(folder)
         write_atomically(folder / ENVIRONMENT_FILE, _json([*starts, describe_environment()]))
     except OSError as error:
@@ -108,8 +108,8 @@ def _check_same_run(folder: Path, before: Config, now: Config) -> None:
             f"config.mesh.actors={now.mesh.actors}, but the run in {folder} has {before.mesh.actors}: it may change, "
             "but not from or to 0; set that, or name another --workdir"
         )
-    fields_before = {field.path: field.value for field in config_validation.fields(before)}
-    for field in config_validation.fields(now):
+    fields_before = {field.path: field.value for field in config_fields.fields(before)}
+    for field in config_fields.fields(now):
         if field.value != fields_before[field.path] and not field.path.startswith(CHANGEABLE):
             raise UserError(
                 f"config.{field.path}={field.value!r}, but the run in {folder} has {fields_before[field.path]!r}: "

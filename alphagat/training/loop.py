@@ -9,6 +9,7 @@ from typing import Protocol
 import jax
 from jax.experimental import multihost_utils
 
+from alphagat import config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints, set_aside
@@ -54,7 +55,7 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
       UserError: the config, the folder, or every checkpoint in it cannot be used; nothing was changed.
       Preempted: SIGTERM has come, and all that the run did is saved.
     """
-    config.validate()
+    config_validation.validate(config)
     profiler = Profiler(Path(workdir), parse_span(profile) if profile else None)
     with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(config.mesh.num_devices)

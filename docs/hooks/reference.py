@@ -12,7 +12,7 @@ from unittest import mock
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from alphagat import commands, config_validation
+from alphagat import commands, config_fields
 from alphagat.config import Config
 
 ROOT = Path(__file__).parents[2]
@@ -111,20 +111,20 @@ def _flags(parser: argparse.ArgumentParser, group: argparse._ArgumentGroup) -> I
 
 
 def config_text() -> str:
-    """Returns a table of every field, its default and the comment beside it, for each section of the config."""
+    """Returns a table of every field with its default, limits and help, for each section of the config."""
     lines = ["# Config\n\nEach field is set by `--config.FIELD=VALUE`, or in a config file. Sizes are global."]
     section = None
-    for field in config_validation.fields(Config()):
+    for field in config_fields.fields(Config()):
         name = field.path.rpartition(".")[0]
         if name != section:
             section = name
             about = type(getattr(Config(), name)).__doc__ if name else Config.__doc__
-            lines.append(f"\n## {name or 'The run'}\n\n{about}\n\n| field | default | meaning |\n|---|---|---|")
-        text = field.comment
-        if (choices := config_validation.CHOICES.get(field.path)) and not all(each in text for each in choices):
-            text = "; ".join(filter(None, [f"one of {', '.join(choices)}", text]))
+            lines.append(
+                f"\n## {name or 'The run'}\n\n{about}\n\n| field | default | limits | meaning |\n|---|---|---|---|"
+            )
         default = ",".join(map(str, field.value)) if isinstance(field.value, tuple) else str(field.value)
-        lines.append(f"| `{field.path}`{{ #{field.path} }} | {f'`{default}`' if default else ''} | {_cell(text)} |")
+        cells = [f"`{field.path}`{{ #{field.path} }}", f"`{default}`" if default else "", str(field.limits), field.help]
+        lines.append(f"| {' | '.join(map(_cell, cells))} |")
     return "\n".join(lines)
 
 

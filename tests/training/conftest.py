@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from alphagat.config_validation import to_dict
+from alphagat.config_fields import to_dict
 from alphagat.training import loop
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from alphagat.config import Config
-from alphagat.config_validation import to_dict
+from alphagat.config_fields import to_dict
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config

@@ -2,6 +2,7 @@
 
 import pytest
 
+from alphagat import config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
@@ -14,7 +15,7 @@ def plan_of(board: str = "hex:5", num_iterations: int = 100, **changes):
     for path, value in changes.items():
         section, _, name = path.partition("__")
         setattr(getattr(config, section), name, value)
-    config.validate()
+    config_validation.validate(config)
     return make_plan(config, make_game(board), num_iterations)
 
 

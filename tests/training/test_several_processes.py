@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphagat.config_validation import to_dict
+from alphagat.config_fields import to_dict
 from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
 from tests.training.tiny import NUM_ITERATIONS, tiny_config
