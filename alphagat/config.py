@@ -36,6 +36,12 @@ class NetworkConfig:
     precision: str = "float32"  # what blocks compute in: float32, bfloat16 or float16; parameters stay float32
     remat: bool = False  # the backward pass computes blocks again instead of keeping what is inside them
 
+    @property
+    def auxiliary_heads(self) -> tuple[str, ...]:
+        """The names of the auxiliary heads that are on: `ownership` for `ownership_head`."""
+        switches = [field.name for field in dataclasses.fields(self) if field.name.endswith("_head")]
+        return tuple(name.removesuffix("_head") for name in switches if getattr(self, name))
+
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class SearchConfig:

@@ -11,9 +11,10 @@ from typing import Any
 
 from alphagat.config import Config
 from alphagat.errors import UserError
+from alphagat.network_traits import NETWORK_TRAITS, networks_with
 
 CHOICES = {
-    "network.name": ("gat", "resnet"),
+    "network.name": tuple(NETWORK_TRAITS),
     "network.backend": ("dense", "jraph"),
     "search.algorithm": ("gumbel", "puct"),
     "network.precision": ("float32", "bfloat16", "float16"),
@@ -170,20 +171,27 @@ def _check_together(config: Config) -> None:
     """Checks what one field says about another."""
     network, selfplay, replay = config.network, config.selfplay, config.replay
     _check_boards(config)
-    if network.name == "gat" and network.width % network.num_heads:
+    traits = NETWORK_TRAITS[network.name]
+    if traits.has_attention and network.width % network.num_heads:
         near = _nearest_divisor(network.width, network.num_heads)
         fix = f"it must divide config.network.width={network.width}; the nearest that does is {near}"
         raise _refusal("network.num_heads", network.num_heads, fix)
-    for axis, size in (("model", config.mesh.model), ("stage", config.mesh.stage)):
-        if network.name == "resnet" and size > 1:
-            raise _refusal(f"mesh.{axis}", size, "only config.network.name='gat' is split; set it to 1")
-    if network.ownership_head:
-        if network.name == "resnet":
-            raise _refusal("network.ownership_head", True, "only config.network.name='gat' has it; set it to False")
+    for axis, size, trait in (
+        ("model", config.mesh.model, "supports_model_parallel"),
+        ("stage", config.mesh.stage, "supports_stages"),
+    ):
+        if not getattr(traits, trait) and size > 1:
+            raise _refusal(
+                f"mesh.{axis}", size, f"only config.network.name={networks_with(trait)} is split; set it to 1"
+            )
+    for head in network.auxiliary_heads:
+        if not traits.supports_auxiliary_heads:
+            fix = f"only config.network.name={networks_with('supports_auxiliary_heads')} has it; set it to False"
+            raise _refusal(f"network.{head}_head", True, fix)
         if config.mesh.stage > 1:
-            raise _refusal("mesh.stage", config.mesh.stage, "config.network.ownership_head=True needs it to be 1")
+            raise _refusal("mesh.stage", config.mesh.stage, f"config.network.{head}_head=True needs it to be 1")
         if selfplay.horizon:
-            fix = "config.network.ownership_head=True learns from how games end; set it to 0"
+            fix = f"config.network.{head}_head=True learns from how games end; set it to 0"
             raise _refusal("selfplay.horizon", selfplay.horizon, fix)
     if network.num_heads % config.mesh.model:
         near = _nearest_divisor(network.num_heads, config.mesh.model)
@@ -240,9 +248,9 @@ def _check_pretrain(config: Config) -> None:
         raise _refusal("pretrain.holdout", 1.0, "it must be below 1, or no game would teach; take 0.05")
     if games and config.mesh.actors:
         raise _refusal("mesh.actors", config.mesh.actors, "with recorded games no device plays; set it to 0")
-    if games and config.network.ownership_head:
+    if games and config.network.auxiliary_heads:
         fix = "recorded games do not teach it; set it to False: a run that starts from the weights may have it"
-        raise _refusal("network.ownership_head", True, fix)
+        raise _refusal(f"network.{config.network.auxiliary_heads[0]}_head", True, fix)
 
 
 def _check_boards(config: Config) -> None:

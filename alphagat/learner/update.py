@@ -1,7 +1,7 @@
 """One update of the parameters, on every device at once."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import optax
 from flax import struct
 from jax.flatten_util import ravel_pytree
 
-from alphagat.learner.loss import Batch, alphazero_loss
+from alphagat.learner.loss import AuxiliaryLoss, Batch, alphazero_loss
 from alphagat.networks import Network
 
 FIRST_LOSS_SCALE = 2.0**15
@@ -71,7 +71,7 @@ def mean_gradients(
     *,
     network: Network,
     value_weight: float,
-    ownership_weight: float,
+    auxiliary: Sequence[AuxiliaryLoss] = (),
     axis_name: str | None = None,
     num_micro_batches: int = 1,
     as_one_vector: bool = True,
@@ -90,7 +90,7 @@ def mean_gradients(
     """
 
     def scaled_loss(params: Any, batch: Batch) -> tuple[jax.Array, dict]:
-        loss, parts = alphazero_loss(params, network, batch, value_weight, ownership_weight)
+        loss, parts = alphazero_loss(params, network, batch, value_weight, auxiliary)
         return loss * loss_scale, parts
 
     gradient = jax.grad(scaled_loss, has_aux=True)

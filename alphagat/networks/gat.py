@@ -1,13 +1,16 @@
 """The graph attention network (GAT)."""
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
 from alphagat.networks.attention import ATTENTION_BACKENDS, split_heads
+from alphagat.networks.auxiliary_heads import AUXILIARY_HEADS
 from alphagat.networks.dense import Dense
-from alphagat.networks.heads import OwnershipHead, PolicyHead, ValueHead, scaled_init
+from alphagat.networks.heads import PolicyHead, ValueHead, scaled_init
 from alphagat.networks.values import Support
 
 
@@ -16,8 +19,9 @@ class GraphAttentionNetwork(nn.Module):
 
     Blocks are pre-norm residual (Xiong et al. 2020): attention along typed edges beside a global path, then an MLP.
 
-    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head, for the player to
-    move: see `networks.values`). With an `ownership_head`, `with_ownership=True` also returns the ownership `[B, V]`.
+    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the view of the
+    player to move: see `networks.values`). `with_auxiliary=True` also returns the predictions of the `auxiliary_heads`,
+    by name.
     """
 
     topology: Topology
@@ -29,7 +33,7 @@ class GraphAttentionNetwork(nn.Module):
     value_support: Support | None = None
     dtype: jnp.dtype = jnp.dtype("float32")
     remat: bool = False
-    ownership_head: bool = False
+    auxiliary_heads: tuple[str, ...] = ()
 
     def setup(self) -> None:
         self.features = Dense(self.width, dtype=self.dtype)
@@ -38,17 +42,18 @@ class GraphAttentionNetwork(nn.Module):
         self.norm = nn.RMSNorm(dtype=self.dtype)
         self.policy = PolicyHead(self.topology, self.dtype)
         self.value = ValueHead(self.num_heads, self.value_support, self.dtype)
-        if self.ownership_head:
-            self.ownership = OwnershipHead(self.dtype)
+        for name in self.auxiliary_heads:
+            setattr(self, name, AUXILIARY_HEADS[name](self.dtype))  # an attribute names its parameters
 
-    def __call__(self, nodes: jax.Array, with_ownership: bool = False) -> tuple[jax.Array, ...]:
+    def __call__(self, nodes: jax.Array, with_auxiliary: bool = False) -> tuple[Any, ...]:
         hidden = self.embed(nodes)
         for block in self.block:
             hidden = block(hidden)
         outputs = self.read_out(hidden)
-        if with_ownership or (self.ownership_head and self.is_initializing()):
-            outputs += (self.ownership(self.norm(hidden)),)
-        return outputs
+        if not with_auxiliary and not self.is_initializing():
+            return outputs
+        normed = self.norm(hidden)
+        return *outputs, {name: getattr(self, name)(normed) for name in self.auxiliary_heads}
 
     def embed(self, nodes: jax.Array) -> jax.Array:
         """Returns what the first block reads: `[B, V, F]` -> `[B, V, D]`."""

@@ -77,20 +77,6 @@ class ValueHead(nn.Module):
         return value_output(hidden, self.support)
 
 
-class OwnershipHead(nn.Module):
-    """Predicts who will hold each node in the end (Wu 2019, section 4.1, "Ownership").
-
-    Call: nodes `[B, V, D]` -> `[B, V]` float32 in (-1, 1), 1 for the player to move.
-    """
-
-    dtype: jnp.dtype = jnp.dtype("float32")
-
-    @nn.compact
-    def __call__(self, nodes: jax.Array) -> jax.Array:
-        hidden = Dense(nodes.shape[-1], dtype=self.dtype, name="hidden")(nodes)
-        return jnp.tanh(at_least_float32(Dense(1, dtype=self.dtype, name="ownership")(nn.silu(hidden))[..., 0]))
-
-
 def value_output(hidden: jax.Array, support: Support | None) -> jax.Array:
     """Ends a value head, in float32: `[B, D]` -> `[B]` in (-1, 1), or `[B, K]` logits; called in a compact module."""
     hidden = at_least_float32(hidden)

@@ -116,6 +116,11 @@ class PipelinedNetwork:
         return jax.lax.psum(outputs, STAGE)
 
 
+def place_blocks(network: Any, params: Any) -> Any:
+    """Moves the parameters of each block to its stage; returns those of a network without stages unchanged."""
+    return network.place(params) if isinstance(network, PipelinedNetwork) else params
+
+
 def _has_stages() -> bool:
     return STAGE in jax.sharding.get_abstract_mesh().axis_names
 

@@ -1,7 +1,7 @@
 """Self-play: games that go on from one call to the next, and positions that wait for their targets."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +12,7 @@ from alphagat.games.base import Game
 from alphagat.games.states import select
 from alphagat.games.transition import transition
 from alphagat.search import Search, SearchOutput
+from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget
 
 
 class Ply(struct.PyTreeNode):
@@ -28,7 +29,7 @@ class Ply(struct.PyTreeNode):
       ended: `[]` bool, the game ended here, by the rules or by the cap.
       truncated: `[]` bool, it was the cap.
       length: `[]` int32, plies that the game has, this one and its random opening included.
-      ownership: `[V]` int8, `Game.ownership` where the game ended, anything elsewhere; None where nobody asks.
+      auxiliary: the record of each auxiliary target by its name, as `AuxiliaryTarget.record` says.
     """
 
     state: Any
@@ -41,7 +42,7 @@ class Ply(struct.PyTreeNode):
     ended: jax.Array
     truncated: jax.Array
     length: jax.Array
-    ownership: jax.Array | None = None
+    auxiliary: dict[str, jax.Array] = struct.field(default_factory=dict)
 
 
 class GamesInFlight(struct.PyTreeNode):
@@ -100,7 +101,13 @@ def make_opener(game: Game, opening_plies: int) -> Callable[[jax.Array], OpenedG
 
 
 def start_games(
-    game: Game, key: jax.Array, *, num_games: int, num_waiting: int, opening_plies: int, with_ownership: bool = False
+    game: Game,
+    key: jax.Array,
+    *,
+    num_games: int,
+    num_waiting: int,
+    opening_plies: int,
+    auxiliary: Iterable[AuxiliaryTarget] = (),
 ) -> GamesInFlight:
     """Starts `num_games` games; what waits is blank until `num_waiting` plies have been played."""
     opened = jax.vmap(make_opener(game, opening_plies))(jax.random.split(key, num_games))
@@ -115,7 +122,7 @@ def start_games(
         ended=jnp.zeros(num_games, bool),
         truncated=jnp.zeros(num_games, bool),
         length=jnp.zeros(num_games, jnp.int32),
-        ownership=jnp.zeros((num_games, game.topology.num_nodes), jnp.int8) if with_ownership else None,
+        auxiliary={each.name: jnp.broadcast_to(x := each.blank(game), (num_games, *x.shape)) for each in auxiliary},
     )
     waiting = jax.tree.map(lambda x: jnp.broadcast_to(x[None], (num_waiting, *x.shape)), blank)
     return GamesInFlight(opened.state, opened.plies, waiting)
@@ -148,20 +155,21 @@ def make_play(
     full_fraction: float = 1.0,
     surprise_fraction: float = 0.0,
     discount: float = 1.0,
-    with_ownership: bool = False,
+    auxiliary: Iterable[AuxiliaryTarget] = (),
 ) -> Callable[..., tuple[GamesInFlight, Ply]]:
     """Returns `play(params, key, games, is_full=None) -> (games, history)`: `num_plies` searched moves in every game.
 
     With a `fast_search`, plies where not `is_full` (`[num_plies]` bool, `draw_full_searches`) are played by it and
     teach the value only: playout cap randomization (Wu 2019, section 3.1), but for all games at once, so that each
     ply runs one of two searches. A `surprise_fraction` of the weights in the policy loss goes by `weigh_by_surprise`.
-    `discount` is that of the search. `with_ownership` each ply has `Ply.ownership`.
+    `discount` is that of the search. Each ply has the records of the `auxiliary` targets.
 
     `history` is `Ply` with `[P + T, N]` before each shape: what waited, then what was played. Its first T plies are
     older than the horizon, and the returned games no longer hold them. A game that ends is replaced by a new one
     after its last ply is stored; one that reaches `max_plies` is cut with the result that the game names.
     """
     open_games = jax.vmap(make_opener(game, opening_plies))
+    auxiliary = tuple(auxiliary)
 
     def find(is_full: jax.Array | None, *arguments) -> tuple[SearchOutput, jax.Array]:
         """Returns what the search says, and its weight in the policy loss, 1 on average over the plies."""
@@ -194,7 +202,7 @@ def make_play(
             ended=ended,
             truncated=truncated,
             length=plies + 1,
-            ownership=jax.vmap(game.ownership)(after, ended) if with_ownership else None,
+            auxiliary={each.name: jax.vmap(functools.partial(each.record, game))(after, ended) for each in auxiliary},
         )
         opened = open_games(jax.random.split(open_key, num_games))
         state, plies = select(ended, (opened.state, opened.plies), (after, plies + 1))

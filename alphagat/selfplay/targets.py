@@ -1,27 +1,9 @@
-"""Targets of values and ownership: what became of a position."""
+"""Value targets."""
 
 import jax
 import jax.numpy as jnp
 
 from alphagat.selfplay.games_in_flight import Ply
-
-
-def ownership_targets(history: Ply) -> jax.Array:
-    """Returns `[T, N, V]` int8, who holds each node at the end of a ply's game: 1 the player to move, -1 the other.
-
-    Zeros where the game does not end within `history`.
-    """
-    assert history.ownership is not None
-
-    def backward(later: jax.Array, ply: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        ended, ownership = ply
-        found = jnp.where(ended[:, None], ownership, later)
-        return found, found
-
-    _, found = jax.lax.scan(
-        backward, jnp.zeros_like(history.ownership[0]), (history.ended, history.ownership), reverse=True
-    )
-    return jnp.where(history.state.current_player[..., None] == 0, found, -found)
 
 
 def value_targets(history: Ply, value_lambda: float) -> jax.Array:

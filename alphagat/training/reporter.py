@@ -15,7 +15,7 @@ from alphagat.runs.metrics import MetricsWriter, read_metrics
 from alphagat.training.audit import Audit, Auditor
 from alphagat.training.iteration import TRAIN, Metrics
 from alphagat.training.pretraining.program import EPOCHS, POSITIONS
-from alphagat.training.setup import Setup
+from alphagat.training.setup import Setup, auxiliary_targets
 
 SECTIONS = ("train", "selfplay", "pretrain")  # of metrics that belong to one board
 
@@ -56,7 +56,10 @@ class Report:
         self._plan, self._max_skipped = setups[0].plan, setups[0].config.learner.max_skipped
         selfplay, discount = setups[0].config.selfplay, setups[0].config.search.discount
         self._audit_every = selfplay.audit_every
-        self._auditors = [Auditor(setup.game, setup.plan, selfplay.value_lambda, discount) for setup in setups]
+        self._auditors = [
+            Auditor(setup.game, setup.plan, selfplay.value_lambda, discount, auxiliary_targets(setup.config))
+            for setup in setups
+        ]
         self._boards = [setup.game.name for setup in setups]
         self._sinks = sinks
         self._seconds = hours * 3600

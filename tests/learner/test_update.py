@@ -14,7 +14,7 @@ from tests.learner.networks import TinyNetwork, random_batch
 NETWORK = TinyNetwork()
 BATCH = random_batch(32)
 PARAMS = NETWORK.init(jax.random.key(0), jnp.asarray(BATCH.nodes))
-FIND_GRADIENTS = functools.partial(update.mean_gradients, network=NETWORK, value_weight=0.5, ownership_weight=0.0)
+FIND_GRADIENTS = functools.partial(update.mean_gradients, network=NETWORK, value_weight=0.5)
 
 
 def start(optimizer, step=0, scale_loss=False):
