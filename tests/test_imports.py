@@ -22,7 +22,16 @@ MAY_IMPORT = {
     "serving": {"games", "networks", "search", "evaluation", "training"},
     "reporting": {"games", "evaluation", "training", "serving"},
 }
-BENEATH_ALL = {"config", "config_validation", "distributed", "errors", "preemption", "sharding", "xla"}
+BENEATH_ALL = {
+    "config",
+    "config_validation",
+    "distributed",
+    "errors",
+    "network_traits",
+    "preemption",
+    "sharding",
+    "xla",
+}
 CONFIG = {"config", "config_validation"}  # which only these and the commands see
 SEE_CONFIG = {"training", "reporting"}
 HEAVY = {"jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax", "chex", "tensorboardX"}

@@ -17,9 +17,9 @@ class Batch(NamedTuple):
       nodes: `[B, V, F]` float32.
       legal_action_mask: `[B, A]` bool.
       policy_target: `[B, A]` float32, sums to 1, 0 where illegal.
-      policy_weight: `[B]` float32, of each example in the policy loss; 1 on average.
+      policy_weight: `[B]` float32, weight of each example in the policy loss; 1 on average.
       value_target: `[B]` float32.
-      value_mask: `[B]` float32, 1 where the value target counts, else 0; None: it counts everywhere.
+      value_mask: `[B]` float32, 1 where the value target is known, else 0; None: known everywhere.
       auxiliary: the targets of the auxiliary heads by name, float32, `[B]` before each shape.
     """
 
@@ -49,8 +49,8 @@ class AuxiliaryLoss(NamedTuple):
 def alphazero_loss(
     params: Any, network: Network, batch: Batch, value_weight: float, auxiliary: Sequence[AuxiliaryLoss] = ()
 ) -> tuple[jax.Array, dict]:
-    """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the decay is the
-    optimizer's).
+    """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the
+    optimizer applies the weight decay).
 
     Policy: cross-entropy of the legal prior against the target. Value: `networks.values.value_loss`.
     """

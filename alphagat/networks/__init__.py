@@ -1,7 +1,7 @@
 """Networks: `(features, params) -> (prior_logits, value)`.
 
-A network is a flax module whose only variables are parameters. `network.init(key, nodes)` makes them and
-`network.apply(params, nodes)` maps node features `[B, V, F]` to prior logits `[B, A]`, illegal actions included, and
+A network is a flax module whose only variables are parameters. `network.init(key, nodes)` creates them.
+`network.apply(params, nodes)` maps node features `[B, V, F]` to prior logits `[B, A]`, including illegal actions, and
 the output of the value head, which `values.expected_value` turns into values `[B]` from the view of the player to move.
 A network with auxiliary heads also returns their predictions, by name, on `apply(params, nodes, with_auxiliary=True)`.
 """

@@ -56,29 +56,29 @@ class GraphAttentionNetwork(nn.Module):
         return *outputs, {name: getattr(self, name)(normed) for name in self.auxiliary_heads}
 
     def embed(self, nodes: jax.Array) -> jax.Array:
-        """Returns what the first block reads: `[B, V, F]` -> `[B, V, D]`."""
+        """Returns the input of the first block: `[B, V, F]` -> `[B, V, D]`."""
         kinds = jax.nn.one_hot(self.topology.node_kinds, len(self.topology.vocabulary.node_kinds))
         return self.features(nodes) + self.kinds(kinds)[None]
 
     def read_out(self, hidden: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns what the network gives, of what the last block gave: `[B, V, D]`."""
+        """Returns prior logits and value output for the output `[B, V, D]` of the last block."""
         hidden = self.norm(hidden)
         return self.policy(hidden), self.value(hidden)
 
 
 def make_block(network: GraphAttentionNetwork, parent: nn.Module | None = None) -> "GraphAttentionBlock":
-    """Returns one block of a network, alone or inside it; its parameters are those of `block_0`, `block_1`, ..."""
+    """Returns one block of a network, standalone or as its child; all blocks have parameters of the same shapes."""
     make = nn.remat(GraphAttentionBlock) if network.remat else GraphAttentionBlock
     shape = network.num_heads, network.mlp_ratio, network.num_blocks
     return make(network.topology, *shape, network.backend, network.dtype, parent=parent)
 
 
 class GraphAttentionBlock(nn.Module):
-    """Adds to each node what it attends to, what the mean of all nodes tells, and an MLP of itself.
+    """Adds attention, a global path and an MLP to each node.
 
-    The mean over nodes is the global path: it carries what lies beyond the edges, at the same scale on every board.
-    What a block adds is small at first, the smaller the more blocks there are (Radford et al. 2019, section 2.3), so
-    that the heads see the features of a node before they see what random layers make of them.
+    The global path is a linear map of the mean over nodes: it reaches nodes without an edge, at the same scale on every
+    board. The initial weights of the residual branches shrink with the number of blocks (Radford et al. 2019, section
+    2.3), so that at initialization the features of a node dominate the input of the heads.
     """
 
     topology: Topology

@@ -10,9 +10,8 @@ def value_targets(history: Ply, value_lambda: float) -> jax.Array:
     """Returns `[T, N]` lambda-returns, each from the view of the player to move at its ply.
 
     G_t = r_t + discount_t * ((1 - lambda) * v_{t+1} + lambda * G_{t+1}), with v the search value
-    (Sutton and Barto 2018, equation 12.2, with discount -1 where the player changes). With lambda 1 it is the outcome
-    of the game wherever the game ends within `history`; past the end of `history` it bootstraps from the last search
-    value.
+    (Sutton and Barto 2018, equation 12.2, with discount -1 where the player changes). With lambda 1 the target is the
+    outcome if the game ends within `history`; otherwise it bootstraps from the last search value.
     """
 
     def backward(carry, ply):

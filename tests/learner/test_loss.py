@@ -17,7 +17,7 @@ def make_params(batch):
 
 
 def slow_loss(logits, values, batch):
-    """Goes through examples and legal actions one at a time, in float64."""
+    """Computes the loss one example and legal action at a time, in float64."""
     policy = entropy = 0.0
     examples = zip(logits.astype(np.float64), batch.legal_action_mask, batch.policy_target, batch.policy_weight)
     for row, legal, target, weight in examples:
@@ -30,7 +30,7 @@ def slow_loss(logits, values, batch):
 
 
 @pytest.mark.parametrize("value_weight", [1.0, 0.25])
-def test_loss_by_hand(value_weight):
+def test_loss_equals_its_definition(value_weight):
     batch = random_batch(20)
     params = make_params(batch)
     logits, values = (np.asarray(x) for x in NETWORK.apply(params, batch.nodes))
@@ -68,7 +68,7 @@ def test_illegal_logits_have_no_gradient():
     assert (bias[jnp.array([0, 2])] != 0).all()
 
 
-def test_gradients_are_the_slope_of_the_loss():
+def test_gradients_equal_finite_differences():
     with jax.enable_x64(True):
         batch = jax.tree.map(jnp.asarray, random_batch(6, dtype=np.float64))
         params = jax.tree.map(lambda x: x.astype(jnp.float64), make_params(batch))

@@ -14,7 +14,7 @@ KEY = jax.random.key(0)
 
 
 def random_history(seed):
-    """Rewards anywhere, ends in the middle and at the last ply, and players who move twice."""
+    """Draws rewards at any ply, ends in the middle and at the last ply, and players who move twice."""
     generator = np.random.default_rng(seed)
     shape = (NUM_PLIES, NUM_GAMES)
     discount = generator.choice([-1.0, 1.0, 0.0], shape, p=[0.5, 0.35, 0.15]).astype(np.float32)
@@ -33,7 +33,7 @@ def random_history(seed):
 
 
 def n_step_return(rewards, discounts, values, ply, steps):
-    """Sums `steps` rewards from `ply` on, then the value after them; none past the last ply."""
+    """Sums `steps` rewards from `ply`, then adds the value after them unless it is past the last ply."""
     total, weight = 0.0, 1.0
     for k in range(ply, ply + steps):
         total += weight * rewards[k]
@@ -65,7 +65,7 @@ def test_targets_mix_the_n_step_returns(value_lambda):
         np.testing.assert_allclose(targets[:, game], expected, atol=1e-5)
 
 
-def test_targets_are_the_outcome_wherever_a_game_ends_in_sight():
+def test_targets_are_the_outcome_if_the_game_ends_in_the_history():
     game = make_game("tic_tac_toe")
     # Whole games of nine plies end with the last ply of the history.
     num_games = 200
@@ -85,7 +85,7 @@ def test_targets_are_the_outcome_wherever_a_game_ends_in_sight():
             known[start : end + 1, column] = True
             start = end + 1
     assert (history.ended[-1] & (history.length[-1] == 9)).sum() > 20
-    # The others rest on the last search value, seen from both sides.
+    # The others bootstrap from the last search value, from either player's view.
     assert set(np.round(targets[~known], 5).tolist()) == {np.float32(0.3).round(5), np.float32(-0.3).round(5)}
 
 
@@ -121,7 +121,7 @@ def cells_of(drawing):
 
 
 def winner_of(history, end, column, has_won):
-    """Tells from the stones before the last move who can have made a line with it; None: nobody."""
+    """Returns the winner, derived from the stones before the last move; None for a draw."""
     board = history.state.board[end, column]
     mover = int(history.state.current_player[end, column])
     if history.length[end, column] < 9:
