@@ -3,6 +3,7 @@
 import dataclasses
 
 from alphagat.config_fields import setting
+from alphagat.network_traits import NETWORK_TRAITS
 
 MAX_SEED = 2**32 - 1
 
@@ -42,7 +43,7 @@ class MeshConfig:
 class NetworkConfig:
     """The network."""
 
-    name: str = setting("gat", "network architecture", choices=("gat", "resnet"))
+    name: str = setting("gat", "network architecture", choices=tuple(NETWORK_TRAITS))
     backend: str = setting(
         "dense", "attention as masked matrix products or as segment operations; gat only", choices=("dense", "jraph")
     )
@@ -57,6 +58,12 @@ class NetworkConfig:
         "float32", "dtype of the blocks; parameters stay float32", choices=("float32", "bfloat16", "float16")
     )
     remat: bool = setting(False, "save memory by recomputing activations of the blocks in the backward pass")
+
+    @property
+    def auxiliary_heads(self) -> tuple[str, ...]:
+        """The names of the auxiliary heads that are on: `ownership` for `ownership_head`."""
+        switches = [field.name for field in dataclasses.fields(self) if field.name.endswith("_head")]
+        return tuple(name.removesuffix("_head") for name in switches if getattr(self, name))
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)

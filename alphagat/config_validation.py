@@ -5,6 +5,7 @@ from typing import Any
 
 from alphagat.config import Config, MeshConfig, NetworkConfig
 from alphagat.config_fields import assign, check, fields, refusal
+from alphagat.network_traits import NETWORK_TRAITS, networks_with
 
 OPPONENT = re.compile(r"random|previous|solver|mcts:[1-9][0-9]*")
 
@@ -19,7 +20,7 @@ def validate(config: Config) -> None:
         check(field)
     _check_boards(config)
     _check_network(config.network)
-    _check_ownership(config)
+    _check_auxiliary_heads(config)
     _check_model_parallelism(config.mesh, config.network)
     _check_sizes(config)
     _check_actors(config.mesh)
@@ -54,33 +55,36 @@ def _check_boards(config: Config) -> None:
 
 
 def _check_network(network: NetworkConfig) -> None:
-    if network.name == "gat" and network.width % network.num_heads:
+    if NETWORK_TRAITS[network.name].has_attention and network.width % network.num_heads:
         fix = f"it must divide config.network.width={network.width}"
         fix += f"; the nearest divisor is {_nearest_divisor(network.width, network.num_heads)}"
         raise refusal("network.num_heads", network.num_heads, fix)
 
 
-def _check_ownership(config: Config) -> None:
-    if not config.network.ownership_head:
-        return
-    if config.network.name == "resnet":
-        raise refusal("network.ownership_head", True, "it needs config.network.name='gat'; set it to False")
-    if config.mesh.stage > 1:
-        raise refusal(
-            "mesh.stage", config.mesh.stage, "config.network.ownership_head=True needs one stage; set it to 1"
-        )
-    if config.selfplay.horizon:
-        fix = "config.network.ownership_head=True needs the end of each game; set it to 0"
-        raise refusal("selfplay.horizon", config.selfplay.horizon, fix)
-    if config.pretrain.games:
-        fix = "recorded games have no ownership targets; set it to False, and to True in a later run of self-play"
-        raise refusal("network.ownership_head", True, fix)
+def _check_auxiliary_heads(config: Config) -> None:
+    for head in config.network.auxiliary_heads:
+        if not NETWORK_TRAITS[config.network.name].supports_auxiliary_heads:
+            fix = f"it needs config.network.name={networks_with('supports_auxiliary_heads')}; set it to False"
+            raise refusal(f"network.{head}_head", True, fix)
+        if config.mesh.stage > 1:
+            fix = f"config.network.{head}_head=True needs one stage; set it to 1"
+            raise refusal("mesh.stage", config.mesh.stage, fix)
+        if config.selfplay.horizon:
+            fix = f"config.network.{head}_head=True needs the end of each game; set it to 0"
+            raise refusal("selfplay.horizon", config.selfplay.horizon, fix)
+        if config.pretrain.games:
+            fix = f"recorded games have no {head} targets; set it to False, and to True in a later run of self-play"
+            raise refusal(f"network.{head}_head", True, fix)
 
 
 def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:
-    for axis, size in (("model", mesh.model), ("stage", mesh.stage)):
-        if network.name == "resnet" and size > 1:
-            raise refusal(f"mesh.{axis}", size, "splitting a network needs config.network.name='gat'; set it to 1")
+    for axis, size, trait in (
+        ("model", mesh.model, "supports_model_parallel"),
+        ("stage", mesh.stage, "supports_stages"),
+    ):
+        if size > 1 and not getattr(NETWORK_TRAITS[network.name], trait):
+            fix = f"splitting a network needs config.network.name={networks_with(trait)}; set it to 1"
+            raise refusal(f"mesh.{axis}", size, fix)
     if network.num_heads % mesh.model:
         fix = f"it must divide config.network.num_heads={network.num_heads}"
         fix += f"; the nearest divisor is {_nearest_divisor(network.num_heads, mesh.model)}"

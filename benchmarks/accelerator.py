@@ -73,7 +73,7 @@ def compare_network(config: Config) -> list[float]:
     (setup,) = make_setups(config)
 
     def compute(params: Any, batch: Batch) -> tuple:
-        gradient = jax.grad(lambda params: alphazero_loss(params, setup.network, batch, 1.0, 0.0)[0])(params)
+        gradient = jax.grad(lambda params: alphazero_loss(params, setup.network, batch, 1.0)[0])(params)
         return *setup.network.apply(params, batch.nodes), gradient
 
     params = jax.device_get(make_params(setup.game, setup.network, jax.random.key(0)))

@@ -100,8 +100,8 @@ def network_parts(name: str, config: Config) -> dict:
     )
     step, health = jnp.zeros((), jnp.int32), make_health(scale_loss=False)
     train = TrainState(params, setup.optimizer.init(params), step, health)
-    weights = {"value_weight": 1.0, "ownership_weight": 0.0}
-    find_gradients = functools.partial(mean_gradients, network=setup.network, axis_name=sharding.DATA, **weights)
+    options = {"value_weight": 1.0, "axis_name": sharding.DATA}
+    find_gradients = functools.partial(mean_gradients, network=setup.network, **options)
 
     def evaluate(params, nodes):
         def body(_, nodes):  # each pass depends on the previous one, so XLA cannot remove any

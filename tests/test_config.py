@@ -127,11 +127,11 @@ def test_resnet_needs_no_divisible_width():
     config_validation.validate(config)
 
 
-OWNERLESS = {"network.name": "resnet", "mesh.stage": 2, "selfplay.horizon": 16, "pretrain.games": ("games.sgf",)}
+CANNOT_TEACH = {"network.name": "resnet", "mesh.stage": 2, "selfplay.horizon": 16, "pretrain.games": ("games.sgf",)}
 
 
-@pytest.mark.parametrize(("path", "value"), OWNERLESS.items())
-def test_an_owner_head_needs_what_can_teach_it(path: str, value: object):
+@pytest.mark.parametrize(("path", "value"), CANNOT_TEACH.items())
+def test_an_ownership_head_needs_games_that_teach_it(path: str, value: object):
     config = changed(path, value)
     config_validation.validate(config)
     config.network.ownership_head = True

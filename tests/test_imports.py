@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "serving": {"games", "networks", "search", "evaluation", "agents"},
     "reporting": {"games", "evaluation", "runs", "agents", "monitoring"},
 }
-BENEATH_ALL = {"config", "config_fields", "config_validation", "errors", "runtime"}
+BENEATH_ALL = {"config", "config_fields", "config_validation", "errors", "network_traits", "runtime"}
 CONFIG = {"config", "config_fields", "config_validation"}  # which only these and the commands see
 SEE_CONFIG = {"runs", "agents", "monitoring", "contests", "training", "reporting"}
 MOST_FILES, MOST_TRAINING_FILES = 25, 20  # Python files in one folder, subfolders not counted

@@ -334,7 +334,9 @@ def test_symmetry():
     best = np.asarray(solved.action_values == solved.values[:, None], np.float32)
     features = jax.vmap(game.observe)(states).nodes
     stones = (features[..., 0] - features[..., 1]).astype(jnp.int8)
-    samples = Sample(states, jnp.asarray(best), jnp.ones(len(best)), jnp.asarray(solved.values, jnp.float32), stones)
+    samples = Sample(
+        states, jnp.asarray(best), jnp.ones(len(best)), jnp.asarray(solved.values, jnp.float32), {"ownership": stones}
+    )
     setup, run = make_toy_run(num_iterations=8, num_groups=1)
     ring = add(make_replay(jax.tree.map(lambda x: x[0], samples), len(best)), samples, jnp.bool_(True))
     setup = Setup(setup.config, game, setup.plan, *[None] * 4)  # no network
@@ -350,7 +352,7 @@ def test_symmetry():
     rows = rows[np.asarray(position_code(game, drawn))]
     assert (rows >= 0).all()
     assert (batch.legal_action_mask == (boards == 0)).all()
-    assert (batch.ownership_target == own.astype(int) - theirs).all()
+    assert (batch.auxiliary["ownership"] == own.astype(int) - theirs).all()
     assert (batch.policy_target == best[rows]).all()
     assert (batch.value_target == solved.values[rows]).all()
 

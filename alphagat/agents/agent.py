@@ -17,6 +17,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.players import Player, search_player
 from alphagat.games import make_game
 from alphagat.games.base import Game
+from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.networks import Network
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
@@ -98,8 +99,8 @@ def load(
 
 
 def load_weights(source: str, setup: Setup) -> Any:
-    """Returns the latest parameters of another run, or of a file, which `setup` can go on from; an owner head that
-    they lack starts anew.
+    """Returns the latest parameters of another run, or of a file, which `setup` can go on from; an
+    auxiliary head that they lack starts with new parameters.
 
     Raises:
       UserError: there are none, their boards are of another family, or their network differs.
@@ -112,23 +113,23 @@ def load_weights(source: str, setup: Setup) -> Any:
             f"({', '.join(config.boards)}), but config.boards is of {setup.game.topology.vocabulary.family} "
             f"({', '.join(setup.config.boards)}); take a run of that family"
         )
-    if config.network.name == "resnet":
+    if not NETWORK_TRAITS[config.network.name].plays_any_size:
         check_one_family(config, [game, setup.game])
     for field in dataclasses.fields(config.network):
         theirs, ours = getattr(config.network, field.name), getattr(setup.config.network, field.name)
-        if theirs != ours and field.name not in ("backend", "precision", "remat", "ownership_head"):
+        is_compatible = field.name in ("backend", "precision", "remat") or field.name.endswith("_head")
+        if theirs != ours and not is_compatible:
             raise UserError(
                 f"config.network.{field.name}={ours!r}, but the weights of config.init_from={source!r} have "
                 f"{theirs!r}: set that"
             )
     found = trained.read(setup.game, make_configured_network(config, setup.game))["params"]
-    if setup.config.network.ownership_head and not config.network.ownership_head:
-        found["ownership"] = make_params(setup.game, setup.network, jax.random.key(setup.config.seed))["params"][
-            "ownership"
-        ]
-    if config.network.ownership_head and not setup.config.network.ownership_head:
-        del found["ownership"]
-    return {"params": found}
+    theirs, ours = set(config.network.auxiliary_heads), set(setup.config.network.auxiliary_heads)
+    kept = {name: part for name, part in found.items() if name not in theirs - ours}
+    if ours - theirs:
+        fresh = make_params(setup.game, setup.network, jax.random.key(setup.config.seed))["params"]
+        kept |= {name: fresh[name] for name in ours - theirs}
+    return {"params": kept}
 
 
 class _Trained(NamedTuple):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from alphagat.agents.agent import Agent
 from alphagat.errors import UserError
+from alphagat.network_traits import NETWORK_TRAITS, networks_with
 from alphagat.networks import GraphAttentionNetwork
 from alphagat.networks.attention import attention_weights, split_heads
 from alphagat.training.setup import make_configured_network
@@ -16,7 +17,8 @@ PROJECTION = "query_key_value"  # the layer of a block whose outputs attend to e
 
 
 def has_attention(agent: Agent) -> bool:
-    return isinstance(make_configured_network(agent.config, agent.game), GraphAttentionNetwork)
+    """Returns whether the agent's network attends along edges."""
+    return NETWORK_TRAITS[agent.config.network.name].has_attention
 
 
 def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
@@ -28,8 +30,10 @@ def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
       UserError: the network has no attention.
     """
     network, topology = make_configured_network(agent.config, agent.game), agent.game.topology
-    if not isinstance(network, GraphAttentionNetwork):
-        raise UserError(f"network {agent.config.network.name}: it has no attention to show; take one that is a gat")
+    if not has_attention(agent):
+        kinds = networks_with("has_attention")
+        raise UserError(f"network {agent.config.network.name}: it has no attention to show; take one that is {kinds}")
+    assert isinstance(network, GraphAttentionNetwork)
 
     @jax.jit
     def attend(params: Any, states: Any) -> jax.Array:

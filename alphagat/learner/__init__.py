@@ -1,1 +1,1 @@
-"""Learner: the loss, the optimizers, and the update whose gradients are averaged over the `data` axis."""
+"""Learner: the loss, the optimizers, and the update, which averages gradients over the `data` axis."""

@@ -1,6 +1,6 @@
 """The AlphaZero loss."""
 
-import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -17,11 +17,10 @@ class Batch(NamedTuple):
       nodes: `[B, V, F]` float32.
       legal_action_mask: `[B, A]` bool.
       policy_target: `[B, A]` float32, sums to 1, 0 where illegal.
-      policy_weight: `[B]` float32, of each example in the policy loss; 1 on average.
+      policy_weight: `[B]` float32, weight of each example in the policy loss; 1 on average.
       value_target: `[B]` float32.
-      value_mask: `[B]` float32, 1 where the value target counts, else 0; None: it counts everywhere.
-      ownership_target: `[B, V]` float32, 1 for nodes that this player holds in the end, -1 for the other's; None: not
-        learned.
+      value_mask: `[B]` float32, 1 where the value target is known, else 0; None: known everywhere.
+      auxiliary: the targets of the auxiliary heads by name, float32, `[B]` before each shape.
     """
 
     nodes: jax.Array
@@ -30,20 +29,33 @@ class Batch(NamedTuple):
     policy_weight: jax.Array
     value_target: jax.Array
     value_mask: jax.Array | None = None
-    ownership_target: jax.Array | None = None
+    auxiliary: dict[str, jax.Array] = {}  # noqa: RUF012 (never changed)
+
+
+class AuxiliaryLoss(NamedTuple):
+    """One auxiliary part of the loss.
+
+    Attributes:
+      name: of the head, and of its target in `Batch.auxiliary`.
+      weight: against the policy loss.
+      loss: `loss(prediction, target)` returns the mean over the batch.
+    """
+
+    name: str
+    weight: float
+    loss: Callable[[jax.Array, jax.Array], jax.Array]
 
 
 def alphazero_loss(
-    params: Any, network: Network, batch: Batch, value_weight: float, ownership_weight: float
+    params: Any, network: Network, batch: Batch, value_weight: float, auxiliary: Sequence[AuxiliaryLoss] = ()
 ) -> tuple[jax.Array, dict]:
-    """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the decay is the
-    optimizer's).
+    """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the
+    optimizer applies the weight decay).
 
-    Policy: cross-entropy of the legal prior against the target. Value: as `networks.values.value_loss` says. Owners,
-    where there are targets: the mean squared error over the nodes.
+    Policy: cross-entropy of the legal prior against the target. Value: `networks.values.value_loss`.
     """
-    apply = network.apply if batch.ownership_target is None else functools.partial(network.apply, with_ownership=True)
-    prior_logits, output, *ownership = cast(tuple[jax.Array, ...], apply(params, batch.nodes))
+    options: dict[str, Any] = {"with_auxiliary": True} if auxiliary else {}
+    prior_logits, output, *predictions = cast(tuple[Any, ...], network.apply(params, batch.nodes, **options))
     legal_logits = jnp.where(batch.legal_action_mask, prior_logits, jnp.finfo(prior_logits.dtype).min)
     log_prior = jax.nn.log_softmax(legal_logits)
     cross_entropy = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1)
@@ -53,7 +65,8 @@ def alphazero_loss(
     entropy = -(jnp.exp(log_prior) * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()
     parts = {"policy_loss": policy_loss, "value_loss": error, "policy_entropy": entropy}
     loss = policy_loss + value_weight * error
-    if batch.ownership_target is not None:
-        parts["ownership_loss"] = jnp.square(ownership[0] - batch.ownership_target).mean()
-        loss += ownership_weight * parts["ownership_loss"]
+    for each in auxiliary:
+        part = each.loss(predictions[0][each.name], batch.auxiliary[each.name])
+        parts[f"{each.name}_loss"] = part
+        loss += each.weight * part
     return loss, parts

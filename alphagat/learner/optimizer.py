@@ -1,4 +1,4 @@
-"""Optimizers and their schedule."""
+"""Optimizers and the learning rate schedule."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ import optax
 
 
 def _lamb(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
-    """Builds LAMB (You et al. 2020, algorithm 2), whose trust ratio acts on weight matrices only.
+    """Builds LAMB (You et al. 2020, algorithm 2) with a trust ratio for weight matrices only.
 
-    A bias starts at 0, and a step in proportion to its norm would hold it there.
+    A bias starts at 0, where a step proportional to its norm would keep it.
     """
     return optax.chain(
         optax.scale_by_adam(eps=1e-6),
@@ -20,7 +20,7 @@ def _lamb(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransf
 
 
 def _lars(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
-    """Builds LARS (You et al. 2017, algorithm 1) with momentum 0.9; like LAMB, it scales weight matrices only."""
+    """Builds LARS (You et al. 2017, algorithm 1) with momentum 0.9 and a trust ratio for weight matrices only."""
     return optax.lars(schedule, weight_decay, is_matrix, trust_coefficient=1.0, trust_ratio_mask=is_matrix)
 
 
@@ -38,7 +38,7 @@ OPTIMIZERS = {"lamb": _lamb, "lars": _lars, "adamw": _adamw, "sgd": _sgd}
 def make_schedule(
     *, learning_rate: float, warmup_steps: int, total_steps: int, final_learning_rate_fraction: float
 ) -> optax.Schedule:
-    """Returns a linear warm-up from 0 over `warmup_steps` updates, then half a cosine down to the final fraction."""
+    """Returns a linear warm-up from 0 over `warmup_steps` updates, then a cosine decay to the final fraction."""
     return optax.warmup_cosine_decay_schedule(
         init_value=0.0,
         peak_value=learning_rate,
@@ -51,14 +51,12 @@ def make_schedule(
 def make_optimizer(
     *, name: str, schedule: optax.Schedule, weight_decay: float, clip_norm: float
 ) -> optax.GradientTransformation:
-    """Returns the optimizer called `name` behind a clip of the global gradient norm; only weight matrices decay."""
+    """Returns the optimizer called `name` after a clip of the global gradient norm; only weight matrices decay."""
     return optax.chain(optax.clip_by_global_norm(clip_norm), OPTIMIZERS[name](schedule, weight_decay))
 
 
 def is_matrix(params: Any) -> Any:
-    """Returns, per parameter, whether it is a weight matrix or kernel: not a bias, a norm's scale or a relation
-    bias.
-    """
+    """Returns for each parameter whether it is a weight matrix or kernel, not a bias, norm scale or relation bias."""
 
     def is_kernel(path, leaf):
         return leaf.ndim > 1 and "relation_bias" not in jax.tree_util.keystr(path)

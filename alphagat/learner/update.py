@@ -1,7 +1,7 @@
-"""One update of the parameters, on every device at once."""
+"""Computes one update of the parameters on all devices."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import optax
 from flax import struct
 from jax.flatten_util import ravel_pytree
 
-from alphagat.learner.loss import Batch, alphazero_loss
+from alphagat.learner.loss import AuxiliaryLoss, Batch, alphazero_loss
 from alphagat.networks import Network
 
 FIRST_LOSS_SCALE = 2.0**15
@@ -19,12 +19,12 @@ GROWTH_INTERVAL = 2000  # finite updates before the scale doubles
 
 
 class Health(struct.PyTreeNode):
-    """What became of updates that were not finite. They change nothing but this.
+    """Counts of non-finite updates, which are skipped, and the loss scale.
 
     Attributes:
-      skipped: `[]` int32, such updates so far.
-      skipped_in_a_row: `[]` int32, of these the last ones without a finite one between.
-      loss_scale: `[]` float32, what the loss is multiplied by for the backward pass; 1 unless in float16.
+      skipped: `[]` int32, updates skipped so far.
+      skipped_in_a_row: `[]` int32, updates skipped since the last finite one.
+      loss_scale: `[]` float32, factor of the loss in the backward pass; 1 except in float16.
       since_scaled: `[]` int32, finite updates since the scale changed.
     """
 
@@ -35,21 +35,21 @@ class Health(struct.PyTreeNode):
 
 
 def make_health(*, scale_loss: bool) -> Health:
-    """Returns the health that a run starts with; `scale_loss` in float16, where small gradients would vanish."""
-    # Zeros of their own each, because a run donates them.
+    """Returns the initial health; `scale_loss` is for float16, in which small gradients would underflow."""
+    # Distinct arrays, because a run donates each of them.
     skipped, in_a_row, since_scaled = (jnp.zeros((), jnp.int32) for _ in range(3))
     return Health(skipped, in_a_row, jnp.float32(FIRST_LOSS_SCALE if scale_loss else 1), since_scaled)
 
 
 class TrainState(struct.PyTreeNode):
-    """What updates change.
+    """Everything that an update changes.
 
     Attributes:
-      params: of the network, float32.
-      opt_state: of the optimizer.
-      step: `[]` int32, updates so far, without those that were skipped.
-      health: what was skipped.
-      average: the exponential moving average of `params`; None where none is kept.
+      params: parameters of the network, float32.
+      opt_state: state of the optimizer.
+      step: `[]` int32, updates so far, skipped ones excluded.
+      health: skipped updates and the loss scale.
+      average: exponential moving average of `params`, or None.
     """
 
     params: Any
@@ -60,7 +60,7 @@ class TrainState(struct.PyTreeNode):
 
     @property
     def acting(self) -> Any:
-        """The parameters that play: the average where there is one."""
+        """The parameters for self-play and matches: the average if there is one."""
         return self.params if self.average is None else self.average
 
 
@@ -71,45 +71,46 @@ def mean_gradients(
     *,
     network: Network,
     value_weight: float,
-    ownership_weight: float,
+    auxiliary: Sequence[AuxiliaryLoss] = (),
     axis_name: str | None = None,
     num_micro_batches: int = 1,
     as_one_vector: bool = True,
 ) -> tuple[Any, dict]:
-    """Returns the gradients of the mean loss over the global batch, before any optimizer, and the parts of the loss.
+    """Returns the gradients of the mean loss over the global batch, and the parts of the loss.
 
-    Each device gives its share of the batch, all equal in size; both results are means over `axis_name`. Inside
-    `shard_map` this needs `check_vma=False`: with True, JAX has already summed the gradient of replicated
-    parameters over the axis, and the mean of that sum would be too large by the number of devices.
+    Each device passes an equal share of the batch; both results are means over `axis_name`. Inside `shard_map` this
+    needs `check_vma=False`: with True, JAX already sums the gradient of replicated parameters over the axis, and the
+    mean would be too large by the number of devices.
 
     Args:
       loss_scale: `[]`, multiplies the loss and divides the gradients (Micikevicius et al. 2018, section 3.2).
-      num_micro_batches: parts of the share, computed one after the other: the same mean, in less memory.
-      as_one_vector: makes one mean of all gradients, since one per parameter would make the devices wait for each other
-        a hundred times. False where other axes split the parameters, which one vector would put together.
+      auxiliary: the auxiliary losses.
+      num_micro_batches: parts of the share, computed in sequence: the same mean in less memory.
+      as_one_vector: averages all gradients in one collective instead of one per parameter. False where other mesh axes
+        split the parameters, because a single vector would gather them.
     """
 
     def scaled_loss(params: Any, batch: Batch) -> tuple[jax.Array, dict]:
-        loss, parts = alphazero_loss(params, network, batch, value_weight, ownership_weight)
+        loss, parts = alphazero_loss(params, network, batch, value_weight, auxiliary)
         return loss * loss_scale, parts
 
     gradient = jax.grad(scaled_loss, has_aux=True)
     if num_micro_batches == 1:
-        found = gradient(params, batch)
+        means = gradient(params, batch)
     else:
         micro_batches = jax.tree.map(lambda x: x.reshape(num_micro_batches, -1, *x.shape[1:]), batch)
-        found = _mean_over(functools.partial(gradient, params), micro_batches, num_micro_batches)
+        means = _mean_over(functools.partial(gradient, params), micro_batches, num_micro_batches)
     if axis_name is not None and as_one_vector:
-        flat, unflatten = ravel_pytree(found)
-        found = unflatten(jax.lax.pmean(flat, axis_name))
+        flat, unflatten = ravel_pytree(means)
+        means = unflatten(jax.lax.pmean(flat, axis_name))
     elif axis_name is not None:
-        found = jax.lax.pmean(found, axis_name)
-    gradients, parts = found
+        means = jax.lax.pmean(means, axis_name)
+    gradients, parts = means
     return jax.tree.map(lambda x: x / loss_scale, gradients), parts
 
 
 def _mean_over(function: Callable[[Batch], Any], batches: Batch, count: int) -> Any:
-    """Returns the mean of `function` over the leading axis of `batches`, one after the other."""
+    """Returns the mean of `function` over the leading axis of `batches`, computed in sequence."""
     shapes = jax.eval_shape(function, jax.tree.map(lambda x: x[0], batches))
     zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     total, _ = jax.lax.scan(lambda total, batch: (jax.tree.map(jnp.add, total, function(batch)), None), zeros, batches)
@@ -125,13 +126,13 @@ def make_update(
 ) -> Callable[..., tuple[TrainState, dict]]:
     """Returns `update(train_state, *batch) -> (train_state, metrics)`.
 
-    An update that is not finite is skipped: it changes only `health`. The metrics are the parts of the loss, and the
-    norms of the whole gradient and of each part of the network.
+    A non-finite update is skipped: it changes only `health`. The metrics are the parts of the loss, the norm of the
+    gradient, and its norm for each part of the network.
 
     Args:
-      find_gradients: `find_gradients(params, loss_scale, *batch)` gives what `mean_gradients` gives, of a global batch.
+      find_gradients: `find_gradients(params, loss_scale, *batch)` is `mean_gradients` for a global batch.
       ema_decay: the weight of the old average in the new one (Polyak and Juditsky 1992, exponentially weighted).
-      scale_loss: the loss scale adapts, as float16 needs it; else it stays at 1.
+      scale_loss: adapts the loss scale, for float16; otherwise it stays at 1.
     """
 
     def update(train: TrainState, *batch: Any) -> tuple[TrainState, dict]:
@@ -152,14 +153,14 @@ def make_update(
 
 
 def gradient_norms(gradients: Any) -> dict[str, jax.Array]:
-    """Returns `grad_norm` of everything, and `grad_norm/NAME` of each part of the network."""
+    """Returns `grad_norm` of the whole gradient and `grad_norm/NAME` of each part of the network."""
     parts = {f"grad_norm/{name}": optax.tree.norm(part) for name, part in gradients["params"].items()}
     return {"grad_norm": optax.tree.norm(gradients), **parts}
 
 
 def next_health(health: Health, is_finite: jax.Array, *, scale_loss: bool) -> Health:
-    """Counts an update, and adapts the loss scale: halved where the update overflowed, doubled after many that did
-    not.
+    """Counts an update and adapts the loss scale: halves it on overflow, doubles it after `GROWTH_INTERVAL` finite
+    updates.
     """
     skipped = (~is_finite).astype(jnp.int32)
     scale, since = health.loss_scale, health.since_scaled

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rich.text import Text
 
@@ -22,7 +22,6 @@ PRETRAINING = {
 LEARNING = {
     "policy loss": "train/policy_loss",
     "value loss": "train/value_loss",
-    "ownership loss": "train/ownership_loss",
     "policy entropy": "train/policy_entropy",
     "gradient norm": "train/grad_norm",
 }
@@ -145,6 +144,17 @@ def holdout_rows(metrics: Metrics) -> list[tuple[str, str]]:
     return rows
 
 
+def auxiliary_losses(metrics: Iterable[str]) -> dict[str, str]:
+    """Returns the names of the losses of auxiliary heads by their labels, without the board: `train/ownership_loss`."""
+    losses = [match[1] for name in metrics if (match := re.fullmatch(r"train/(?:.+/)?(\w+)_loss", name))]
+    names = {f"{target} loss".replace("_", " "): f"train/{target}_loss" for target in losses}
+    return {label: name for label, name in names.items() if label not in LEARNING}
+
+
 def learning_rows(metrics: Metrics) -> list[tuple[str, str]]:
-    """Returns (label, value) of what is known of learning."""
-    return [(label, f"{metrics[name]:.3f}") for label, name in LEARNING.items() if name in metrics]
+    """Returns (label, value) of the learner's metrics."""
+    rows = []
+    for label, name in LEARNING.items():
+        labels = {label: name} | (auxiliary_losses(metrics) if label == "value loss" else {})
+        rows += [(label, f"{metrics[name]:.3f}") for label, name in labels.items() if name in metrics]
+    return rows

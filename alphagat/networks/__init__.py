@@ -1,48 +1,45 @@
 """Networks: `(features, params) -> (prior_logits, value)`.
 
-A network is a flax module whose only variables are parameters. `network.init(key, nodes)` makes them and
-`network.apply(params, nodes)` maps node features `[B, V, F]` to prior logits `[B, A]`, illegal actions included, and
+A network is a flax module whose only variables are parameters. `network.init(key, nodes)` creates them.
+`network.apply(params, nodes)` maps node features `[B, V, F]` to prior logits `[B, A]`, including illegal actions, and
 the output of the value head, which `values.expected_value` turns into values `[B]` from the view of the player to move.
-A network with an `ownership_head` returns a third result, `[B, V]`, where it is asked for it: `apply(params, nodes,
-with_ownership=True)`.
+A network with auxiliary heads also returns their predictions, by name, on `apply(params, nodes, with_auxiliary=True)`.
 """
+
+import dataclasses
+from typing import Any
 
 import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
+from alphagat.networks.auxiliary_heads import AUXILIARY_HEADS
 from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.networks.resnet import ResidualNetwork
 from alphagat.networks.values import Support
 
 Network = GraphAttentionNetwork | ResidualNetwork | PipelinedNetwork
+NETWORKS = {"gat": GraphAttentionNetwork, "resnet": ResidualNetwork}  # `alphagat.network_traits` says what each can do
 
 
 def make_network(
     topology: Topology,
     *,
     name: str,
-    backend: str,
-    width: int,
-    num_blocks: int,
-    num_heads: int,
-    mlp_ratio: int,
     precision: str = "float32",
-    remat: bool = False,
-    ownership_head: bool = False,
     value_support: Support | None = None,
+    **options: Any,
 ) -> Network:
-    """Returns the network called `name`: `gat` or `resnet`.
+    """Returns the network called `name` in `NETWORKS`.
 
     Args:
-      precision: what blocks compute in: float32, bfloat16 or float16. Parameters, softmaxes and what the heads give
-        are float32 in any case.
-      remat: the backward pass computes each block again instead of keeping what is inside it.
-      ownership_head: of `gat`, which then also predicts who holds each node in the end.
+      precision: the dtype of the blocks: float32, bfloat16 or float16. Parameters, softmaxes and the outputs of the
+        heads are float32 in any case.
+      options: the other fields of `NetworkConfig`; a network takes those that are also fields of its class.
+        `NAME_head=True` adds the auxiliary head called NAME.
     """
-    dtype = jnp.dtype(precision)
-    if name == "resnet":
-        return ResidualNetwork(topology, width, num_blocks, value_support, dtype, remat)
-    return GraphAttentionNetwork(
-        topology, width, num_blocks, num_heads, mlp_ratio, backend, value_support, dtype, remat, ownership_head
-    )
+    options["dtype"] = jnp.dtype(precision)
+    options["auxiliary_heads"] = tuple(head for head in AUXILIARY_HEADS if options.get(f"{head}_head"))
+    accepted = {field.name for field in dataclasses.fields(NETWORKS[name])}
+    chosen = {option: value for option, value in options.items() if option in accepted}
+    return NETWORKS[name](topology, value_support=value_support, **chosen)

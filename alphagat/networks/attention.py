@@ -1,16 +1,16 @@
-"""Multi-head attention along the edges of a graph: one function, two backends.
+"""Multi-head attention along the edges of a graph: one function with two backends.
 
 Both take `query`, `key`, `value` `[B, V, H, d]` and `relation_bias` `[R, H]`, and return `[B, V, H, d]`. For receiver
-i, head h, and the senders j that have an edge to i with relation r(i, j), the softmax in float32 in any precision:
+i, head h, and each sender j with an edge to i of relation r(i, j), with the softmax in float32 at any precision:
 
     weight_ij = softmax_j(query_i . key_j / sqrt(d) + relation_bias[r(i, j), h]),    out_i = sum_j weight_ij value_j
 
-The logit depends on receiver and sender together: the attention is dynamic (Brody et al. 2022, "How attentive are graph
+The logit depends jointly on receiver and sender: the attention is dynamic (Brody et al. 2022, "How attentive are graph
 attention networks?", section 3), in the query-key form of Vaswani et al. 2017, equation 1, with a typed bias per edge
 (Shaw et al. 2018; Graphormer, Ying et al. 2021, equation 6).
 """
 
-# The types that jraph declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
+# The types that jraph declares are too wide for a type checker.
 # pyright: reportIndexIssue=false, reportArgumentType=false, reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 
 import jax
@@ -23,19 +23,19 @@ _MASKED = -1e30  # finite, so that softmax has no inf - inf; every node has an e
 
 
 def split_heads(projected: jax.Array, num_heads: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns query, key and value `[B, V, H, d]` of `[B, V, 3 * D]`.
+    """Splits `[B, V, 3 * D]` into query, key and value `[B, V, H, d]`.
 
-    The columns of a head lie together, so that devices can share out the heads. The gradient of a split is one
-    concatenation; that of three slices, three padded arrays and their sum, takes ten times as long on a CPU.
+    The columns of a head are adjacent, so that devices can share the heads. The gradient of a split is one
+    concatenation; that of three slices is the sum of three padded arrays, ten times as slow on a CPU.
     """
     query, key, value = jnp.split(projected.reshape(*projected.shape[:-1], num_heads, -1), 3, axis=-1)
     return query, key, value
 
 
 def edge_bias(relation_bias: jax.Array, topology: Topology) -> jax.Array:
-    """Returns `[H, V, V]` by (receiver, sender): the learned bias, or a huge negative number where there is no edge.
+    """Returns `[H, V, V]` by (receiver, sender): the learned bias, or `_MASKED` where there is no edge.
 
-    A product with a one-hot matrix and not a lookup, because the gradient of a lookup is a scatter-add.
+    It multiplies by a one-hot matrix, because the gradient of a lookup is a scatter-add.
     """
     relations = topology.relation_matrix.reshape(-1)
     one_hot = jax.nn.one_hot(relations, relation_bias.shape[0], dtype=relation_bias.dtype)  # [V * V, R]; -1 gives zeros
@@ -47,13 +47,13 @@ def edge_bias(relation_bias: jax.Array, topology: Topology) -> jax.Array:
 def dense_attention(
     query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
 ) -> jax.Array:
-    """Attends by masked matrix products over all pairs of nodes; no gather, no scatter, forward and backward."""
+    """Attends by masked matrix products over all pairs of nodes, without gather or scatter in either pass."""
     query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))  # [B, H, V, d]: head-major is fastest
     return jnp.swapaxes(_attend(_scaled(query), key, value, edge_bias(relation_bias, topology)), 1, 2)
 
 
 def attention_weights(query: jax.Array, key: jax.Array, relation_bias: jax.Array, topology: Topology) -> jax.Array:
-    """Returns `[B, H, V, V]` by (receiver, sender): how much each node attends to each; 0 where there is no edge."""
+    """Returns `[B, H, V, V]` by (receiver, sender): the attention weights; 0 where there is no edge."""
     query, key = jnp.swapaxes(query, 1, 2), jnp.swapaxes(key, 1, 2)
     exponentials, sums = _exponentials(_scaled(query), key, edge_bias(relation_bias, topology))
     return exponentials / sums
@@ -64,7 +64,7 @@ def _scaled(query: jax.Array) -> jax.Array:
 
 
 def _exponentials(query: jax.Array, key: jax.Array, bias: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns what the softmax divides, `[B, H, V, V]`, and by what, `[B, H, V, 1]`: in float32, which the bias is."""
+    """Returns the numerators `[B, H, V, V]` and denominators `[B, H, V, 1]` of the softmax, in the bias's float32."""
     logits = jnp.matmul(query, jnp.swapaxes(key, 2, 3)) + bias[None]
     exponentials = jnp.exp(logits - logits.max(axis=-1, keepdims=True))
     return exponentials, exponentials.sum(axis=-1, keepdims=True)
@@ -72,27 +72,27 @@ def _exponentials(query: jax.Array, key: jax.Array, bias: jax.Array) -> tuple[ja
 
 @jax.custom_vjp
 def _attend(query: jax.Array, key: jax.Array, value: jax.Array, bias: jax.Array) -> jax.Array:
-    """Returns what each query attends to, `[B, H, V, d]` as they are, by a bias `[H, V, V]` float32."""
+    """Returns the attended values `[B, H, V, d]`; the bias is `[H, V, V]` float32."""
     return _attend_and_keep(query, key, value, bias)[0]
 
 
 def _attend_and_keep(query: jax.Array, key: jax.Array, value: jax.Array, bias: jax.Array) -> tuple:
     exponentials, sums = _exponentials(query, key, bias)
-    # Divided after the product: d numbers in place of V, a tenth of an evaluation's time on a CPU.
+    # Divides d numbers after the product instead of V before it: saves a tenth of an evaluation on a CPU.
     attended = (jnp.matmul(exponentials.astype(value.dtype), value) / sums).astype(value.dtype)
     return attended, (query, key, value, exponentials / sums, attended)
 
 
 def _attend_backward(kept: tuple, gradient: jax.Array) -> tuple:
-    """The usual gradient, with no array of `[B, H, V, V]` transposed, and the sums over its rows taken over d instead
-    (Dao et al. 2022, appendix B.2). On a CPU it takes an eighth off an update.
+    """Computes the gradient without transposing a `[B, H, V, V]` array, with row sums over d instead of V (Dao et al.
+    2022, appendix B.2). On a CPU this makes an update an eighth faster.
     """
     query, key, value, weights, attended = kept
     of_weights = jnp.matmul(gradient, jnp.swapaxes(value, 2, 3))
     row_sums = (gradient.astype(weights.dtype) * attended).sum(-1, keepdims=True)
     of_logits = weights * (of_weights - row_sums)
     rows = of_logits.astype(query.dtype)
-    of_key = jnp.matmul(jnp.swapaxes(query, 2, 3), rows)  # [B, H, d, V], as the next
+    of_key = jnp.matmul(jnp.swapaxes(query, 2, 3), rows)  # [B, H, d, V], like `of_value`
     of_value = jnp.matmul(jnp.swapaxes(gradient, 2, 3), weights.astype(value.dtype))
     return jnp.matmul(rows, key), jnp.swapaxes(of_key, 2, 3), jnp.swapaxes(of_value, 2, 3), of_logits.sum(0)
 
@@ -103,7 +103,7 @@ _attend.defvjp(_attend_and_keep, _attend_backward)
 def jraph_attention(
     query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
 ) -> jax.Array:
-    """Attends by segment operations over the edges of a `GraphsTuple`: work grows with E, not with V squared."""
+    """Attends by segment operations over the edges of a `GraphsTuple`; the work grows with E instead of V squared."""
     batch_size, num_nodes = query.shape[:2]
     graphs = batched_graph(topology, batch_size)._replace(
         nodes=jax.tree.map(
@@ -126,7 +126,7 @@ def jraph_attention(
 
 
 def batched_graph(topology: Topology, batch_size: int) -> jraph.GraphsTuple:
-    """Returns `batch_size` copies of the board as one `GraphsTuple` whose edges are relation numbers."""
+    """Returns `batch_size` copies of the board as one `GraphsTuple` whose edge features are relation numbers."""
     offsets = jnp.arange(batch_size, dtype=jnp.int32)[:, None] * topology.num_nodes
     return jraph.GraphsTuple(
         nodes=None,

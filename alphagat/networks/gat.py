@@ -1,13 +1,16 @@
 """The graph attention network (GAT)."""
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
 from alphagat.networks.attention import ATTENTION_BACKENDS, split_heads
+from alphagat.networks.auxiliary_heads import AUXILIARY_HEADS
 from alphagat.networks.dense import Dense
-from alphagat.networks.heads import OwnershipHead, PolicyHead, ValueHead, scaled_init
+from alphagat.networks.heads import PolicyHead, ValueHead, scaled_init
 from alphagat.networks.values import Support
 
 
@@ -16,8 +19,9 @@ class GraphAttentionNetwork(nn.Module):
 
     Blocks are pre-norm residual (Xiong et al. 2020): attention along typed edges beside a global path, then an MLP.
 
-    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head, for the player to
-    move: see `networks.values`). With an `ownership_head`, `with_ownership=True` also returns the ownership `[B, V]`.
+    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the view of the
+    player to move: see `networks.values`). `with_auxiliary=True` also returns the predictions of the `auxiliary_heads`,
+    by name.
     """
 
     topology: Topology
@@ -29,7 +33,7 @@ class GraphAttentionNetwork(nn.Module):
     value_support: Support | None = None
     dtype: jnp.dtype = jnp.dtype("float32")
     remat: bool = False
-    ownership_head: bool = False
+    auxiliary_heads: tuple[str, ...] = ()
 
     def setup(self) -> None:
         self.features = Dense(self.width, dtype=self.dtype)
@@ -38,42 +42,43 @@ class GraphAttentionNetwork(nn.Module):
         self.norm = nn.RMSNorm(dtype=self.dtype)
         self.policy = PolicyHead(self.topology, self.dtype)
         self.value = ValueHead(self.num_heads, self.value_support, self.dtype)
-        if self.ownership_head:
-            self.ownership = OwnershipHead(self.dtype)
+        for name in self.auxiliary_heads:
+            setattr(self, name, AUXILIARY_HEADS[name](self.dtype))  # an attribute names its parameters
 
-    def __call__(self, nodes: jax.Array, with_ownership: bool = False) -> tuple[jax.Array, ...]:
+    def __call__(self, nodes: jax.Array, with_auxiliary: bool = False) -> tuple[Any, ...]:
         hidden = self.embed(nodes)
         for block in self.block:
             hidden = block(hidden)
         outputs = self.read_out(hidden)
-        if with_ownership or (self.ownership_head and self.is_initializing()):
-            outputs += (self.ownership(self.norm(hidden)),)
-        return outputs
+        if not with_auxiliary and not self.is_initializing():
+            return outputs
+        normed = self.norm(hidden)
+        return *outputs, {name: getattr(self, name)(normed) for name in self.auxiliary_heads}
 
     def embed(self, nodes: jax.Array) -> jax.Array:
-        """Returns what the first block reads: `[B, V, F]` -> `[B, V, D]`."""
+        """Returns the input of the first block: `[B, V, F]` -> `[B, V, D]`."""
         kinds = jax.nn.one_hot(self.topology.node_kinds, len(self.topology.vocabulary.node_kinds))
         return self.features(nodes) + self.kinds(kinds)[None]
 
     def read_out(self, hidden: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns what the network gives, of what the last block gave: `[B, V, D]`."""
+        """Returns prior logits and value output for the output `[B, V, D]` of the last block."""
         hidden = self.norm(hidden)
         return self.policy(hidden), self.value(hidden)
 
 
 def make_block(network: GraphAttentionNetwork, parent: nn.Module | None = None) -> "GraphAttentionBlock":
-    """Returns one block of a network, alone or inside it; its parameters are those of `block_0`, `block_1`, ..."""
+    """Returns one block of a network, standalone or as its child; all blocks have parameters of the same shapes."""
     make = nn.remat(GraphAttentionBlock) if network.remat else GraphAttentionBlock
     shape = network.num_heads, network.mlp_ratio, network.num_blocks
     return make(network.topology, *shape, network.backend, network.dtype, parent=parent)
 
 
 class GraphAttentionBlock(nn.Module):
-    """Adds to each node what it attends to, what the mean of all nodes tells, and an MLP of itself.
+    """Adds attention, a global path and an MLP to each node.
 
-    The mean over nodes is the global path: it carries what lies beyond the edges, at the same scale on every board.
-    What a block adds is small at first, the smaller the more blocks there are (Radford et al. 2019, section 2.3), so
-    that the heads see the features of a node before they see what random layers make of them.
+    The global path is a linear map of the mean over nodes: it reaches nodes without an edge, at the same scale on every
+    board. The initial weights of the residual branches shrink with the number of blocks (Radford et al. 2019, section
+    2.3), so that at initialization the features of a node dominate the input of the heads.
     """
 
     topology: Topology

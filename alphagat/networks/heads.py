@@ -1,4 +1,4 @@
-"""Read-outs: the prior where each action lives, the value by attention pooling."""
+"""Heads: the prior from the nodes of each action, the value by attention pooling."""
 
 import flax.linen as nn
 import jax
@@ -11,7 +11,7 @@ from alphagat.networks.values import Support
 
 
 class PolicyHead(nn.Module):
-    """Scores each action from the node, or the (sender, receiver) pair, where it lives.
+    """Scores each action from its node or its (sender, receiver) pair.
 
     Call: nodes `[B, V, D]` -> prior logits `[B, A]` float32.
     """
@@ -26,7 +26,7 @@ class PolicyHead(nn.Module):
         return at_least_float32(self._pair_logits(nodes))
 
     def _node_logits(self, nodes: jax.Array) -> jax.Array:
-        """Scores the nodes that are actions, or, where several kinds live at a node, all nodes once per kind."""
+        """Scores the nodes of the actions, or all nodes once per kind of action if there are several kinds."""
         num_kinds = len(self.topology.vocabulary.action_kinds)
         if num_kinds == 1:
             nodes = select_nodes(nodes, self.topology.action_receivers)
@@ -38,7 +38,7 @@ class PolicyHead(nn.Module):
         return take_distinct(scores.reshape(len(scores), -1), places)
 
     def _pair_logits(self, nodes: jax.Array) -> jax.Array:
-        """Scores all pairs of nodes by query and key, once per kind of action, and takes those that are actions."""
+        """Scores all pairs of nodes by query and key, once per kind of action, and selects the actions."""
         batch_size, num_nodes, width = nodes.shape
         num_kinds = len(self.topology.vocabulary.action_kinds)
         hidden = nn.silu(Dense(width, dtype=self.dtype, name="node")(nodes))
@@ -52,13 +52,13 @@ class PolicyHead(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """Pools the nodes by one learned softmax per head, so that the size of the board does not scale the result.
+    """Pools the nodes by one learned softmax per head, so that the result does not scale with the size of the board.
 
-    The softmax is sharp from the start: a plain mean over the nodes hardly differs from position to position, and
-    LAMB, whose steps are in proportion to the weights, takes hundreds of updates to see what is left.
+    The initial softmax is sharp. A plain mean over the nodes hardly differs between positions, and LAMB, whose steps
+    are proportional to the weights, takes hundreds of updates to amplify the difference.
 
-    Call: nodes `[B, V, D]` -> what `networks.values` makes a value of: `[B]` in (-1, 1), or `[B, K]` logits over a
-    support of K returns; from the view of the player to move.
+    Call: nodes `[B, V, D]` -> `[B]` in (-1, 1), or `[B, K]` logits over a support of K returns (`networks.values`),
+    from the view of the player to move.
     """
 
     num_heads: int
@@ -68,7 +68,7 @@ class ValueHead(nn.Module):
     @nn.compact
     def __call__(self, nodes: jax.Array) -> jax.Array:
         batch_size, _, width = nodes.shape
-        # No bias: a softmax over nodes would not see it.
+        # No bias: it would cancel in the softmax over nodes.
         score = Dense(self.num_heads, use_bias=False, kernel_init=scaled_init(4.0), dtype=self.dtype, name="pooling")
         scores = score(nodes)  # [B, V, H]
         weights = jax.nn.softmax(at_least_float32(scores), axis=1).astype(self.dtype)
@@ -77,45 +77,35 @@ class ValueHead(nn.Module):
         return value_output(hidden, self.support)
 
 
-class OwnershipHead(nn.Module):
-    """Predicts who will hold each node in the end (Wu 2019, section 4.1, "Ownership").
-
-    Call: nodes `[B, V, D]` -> `[B, V]` float32 in (-1, 1), 1 for the player to move.
-    """
-
-    dtype: jnp.dtype = jnp.dtype("float32")
-
-    @nn.compact
-    def __call__(self, nodes: jax.Array) -> jax.Array:
-        hidden = Dense(nodes.shape[-1], dtype=self.dtype, name="hidden")(nodes)
-        return jnp.tanh(at_least_float32(Dense(1, dtype=self.dtype, name="ownership")(nn.silu(hidden))[..., 0]))
-
-
 def value_output(hidden: jax.Array, support: Support | None) -> jax.Array:
-    """Ends a value head, in float32: `[B, D]` -> `[B]` in (-1, 1), or `[B, K]` logits; called in a compact module."""
+    """Applies the last layer of a value head in float32: `[B, D]` -> `[B]` in (-1, 1), or `[B, K]` logits.
+
+    It must be called in a compact module.
+    """
     hidden = at_least_float32(hidden)
-    kernel_init = scaled_init(0.2)  # small: at first no position is won or lost
+    kernel_init = scaled_init(0.2)  # small: initial values are near 0
     if support is None:
         return jnp.tanh(Dense(1, kernel_init=kernel_init, name="value")(hidden)[..., 0])
     from_zero = np.abs(np.arange(len(support)) - np.abs(support).argmin())
-    # At first the belief lies near 0: a bootstrap from the mean of a wide support would take ages to come down.
+    # The initial distribution is near 0: a bootstrap from the mean of a wide support would decay slowly.
     bias = -jnp.asarray(from_zero, jnp.float32)
     return Dense(len(support), kernel_init=kernel_init, bias_init=lambda *_: bias, name="value")(hidden)
 
 
 def scaled_init(scale: float) -> nn.initializers.Initializer:
-    """Returns the usual initial weights (LeCun 1998), times `scale`."""
+    """Returns the LeCun normal initializer (LeCun 1998), times `scale`."""
     return nn.initializers.variance_scaling(scale**2, "fan_in", "truncated_normal")
 
 
 def at_least_float32(array: jax.Array) -> jax.Array:
-    """Widens half precision, for what has to be exact."""
+    """Casts half precision to float32."""
     return array.astype(jnp.promote_types(array.dtype, jnp.float32))
 
 
 def take_distinct(values: jax.Array, indices: np.ndarray) -> jax.Array:
-    """Returns `values[:, indices]` of `[B, M]` values, for distinct indices, with a gradient free of scatter: each
-    value is taken at most once, so its gradient can be looked up.
+    """Returns `values[:, indices]` of `[B, M]` values for distinct indices, with a gradient free of scatter.
+
+    Each value is taken at most once, so its gradient is a lookup.
     """
     inverse = np.full(values.shape[1], len(indices), np.int32)
     inverse[indices] = np.arange(len(indices))
@@ -124,7 +114,7 @@ def take_distinct(values: jax.Array, indices: np.ndarray) -> jax.Array:
     def take(values):
         return values[:, indices]
 
-    def backward(_, gradient):  # [B, A] -> [B, M]; a column of zeros is what nobody took
+    def backward(_, gradient):  # [B, A] -> [B, M]; the padded zeros are for values not taken
         return (jnp.pad(gradient, ((0, 0), (0, 1)))[:, inverse],)
 
     take.defvjp(lambda values: (take(values), None), backward)
@@ -132,7 +122,7 @@ def take_distinct(values: jax.Array, indices: np.ndarray) -> jax.Array:
 
 
 def select_nodes(nodes: jax.Array, indices: np.ndarray) -> jax.Array:
-    """Returns `nodes[:, indices]` with a gradient free of scatter: a slice, or a product with a one-hot matrix."""
+    """Returns `nodes[:, indices]` with a gradient free of scatter, by a slice or a one-hot product."""
     first, count = int(indices[0]), len(indices)
     if np.array_equal(indices, np.arange(first, first + count)):
         return nodes[:, first : first + count]

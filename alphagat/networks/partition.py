@@ -1,5 +1,5 @@
-"""How devices share out a network that is too large for one: heads and hidden units of a block (Shoeybi et al. 2019,
-section 3), and slices of whatever divides.
+"""Partitions a network over devices: heads and hidden units of a block (Shoeybi et al. 2019, section 3), and slices of
+any parameter that divides.
 """
 
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-# The dimension that the devices of the `model` axis share, by the last two names of a parameter's path.
+# The dimension that the `model` axis splits, by the last two names of a parameter's path.
 _MODEL_DIMENSIONS = {
     ("query_key_value", "kernel"): 1,
     ("attention_out", "kernel"): 0,
@@ -15,14 +15,14 @@ _MODEL_DIMENSIONS = {
     ("mlp_in", "bias"): 0,
     ("mlp_out", "kernel"): 0,
 }
-_SMALLEST_SLICED = 1024  # elements; what is smaller is not worth gathering
+_SMALLEST_SLICED = 1024  # elements; smaller leaves stay whole
 
 
 def model_dimension(path: tuple[Any, ...], leaf: Any) -> int | None:
     """Returns the dimension of a leaf that the `model` axis splits, or None.
 
     Args:
-      path: of `jax.tree_util`, to a parameter or to what an optimizer keeps of one.
+      path: the `jax.tree_util` path of a parameter or of its optimizer state.
     """
     names = tuple(key.key for key in path[-2:] if isinstance(key, jax.tree_util.DictKey))
     if names[-1:] == ("relation_bias",):
@@ -32,7 +32,7 @@ def model_dimension(path: tuple[Any, ...], leaf: Any) -> int | None:
 
 
 def slice_dimension(leaf: Any, num_slices: int, axes: Sequence[str | None]) -> int | None:
-    """Returns the largest dimension of a leaf that divides into `num_slices` and that `axes` leaves free, or None."""
+    """Returns the largest dimension of a leaf that `num_slices` divides and no axis in `axes` splits, or None."""
     if leaf.size < _SMALLEST_SLICED:
         return None
     free = [d for d in range(leaf.ndim) if axes[d] is None and leaf.shape[d] % num_slices == 0]

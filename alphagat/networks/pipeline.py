@@ -1,5 +1,5 @@
-"""A network whose blocks lie on several devices, through which the parts of a batch flow one after the other (GPipe:
-Huang et al. 2019, section 2).
+"""Pipeline parallelism: parts of a batch flow through the blocks of a network on several devices (GPipe: Huang et al.
+2019, section 2).
 """
 
 import dataclasses
@@ -17,15 +17,15 @@ from alphagat.networks.gat import GraphAttentionNetwork, make_block
 from alphagat.networks.values import Support
 from alphagat.runtime.sharding import STAGE
 
-_PARTS_PER_STAGE = 4  # of a batch, where it divides: of M parts over S stages, a device waits (S - 1) / (M + S - 1)
+_PARTS_PER_STAGE = 4  # at most; with M parts over S stages a device idles for (S - 1) / (M + S - 1) of the ticks
 
 
 class StagedParams(struct.PyTreeNode):
-    """Parameters as the stages use them.
+    """Parameters in the layout of the stages.
 
     Attributes:
-      blocks: of S stages with up to K blocks each, `[S, K]` before each shape; what a stage has less is never read.
-      rest: of the embedding and the heads, for all.
+      blocks: parameters of S stages of up to K blocks, `[S, K]` before each shape; unused slots are never read.
+      rest: parameters of the embedding and the heads, replicated.
     """
 
     blocks: Any
@@ -34,13 +34,12 @@ class StagedParams(struct.PyTreeNode):
 
 @dataclasses.dataclass(frozen=True)
 class PipelinedNetwork:
-    """The same function as `network`, computed in stages along the mesh's axis `stage`; where there is no such axis, as
-    in an evaluation on one device, by `network` itself.
+    """Computes `network` in stages along the mesh axis `stage`; without that axis, `network` itself runs.
 
-    The first stage also embeds the nodes, the last one also reads out.
+    The first stage also computes the embedding, the last one the heads.
 
     Attributes:
-      blocks_per_stage: S counts, each at least 1, that sum to the network's.
+      blocks_per_stage: S counts of at least 1, whose sum is `network.num_blocks`.
     """
 
     network: GraphAttentionNetwork
@@ -54,7 +53,7 @@ class PipelinedNetwork:
         return self.network.init(key, nodes)
 
     def apply(self, params: Any, nodes: jax.Array) -> Any:
-        """Gives what `network.apply` gives, of its parameters or of what `place` made of them."""
+        """Returns `network.apply(params, nodes)`; `params` may also be the result of `place`."""
         if not _has_stages():
             return self.network.apply(params, nodes)
         staged = params if isinstance(params, StagedParams) else self.place(params)
@@ -69,7 +68,7 @@ class PipelinedNetwork:
         return run(staged.blocks, staged.rest, nodes)
 
     def place(self, params: Any) -> Any:
-        """Moves the parameters of each block to its stage, so that many calls of `apply` need not."""
+        """Moves the parameters of each block to its stage once, for many calls of `apply`."""
         if not _has_stages():
             return params
         parts = params["params"]
@@ -88,7 +87,7 @@ class PipelinedNetwork:
         return StagedParams(blocks, {name: part for name, part in parts.items() if name not in names})
 
     def _run_stage(self, blocks: Any, rest: Any, nodes: jax.Array) -> Any:
-        """Computes one stage of every part; part m is in stage s at tick m + s."""
+        """Computes one stage for every part of the batch; part m is in stage s at tick m + s."""
         num_stages, stage = len(self.blocks_per_stage), jax.lax.axis_index(STAGE)
         is_first, is_last = stage == 0, stage == num_stages - 1
         num_blocks = jnp.asarray(self.blocks_per_stage)[stage]
@@ -100,7 +99,7 @@ class PipelinedNetwork:
 
         def tick(received: jax.Array, time: jax.Array) -> tuple[jax.Array, Any]:
             is_busy = (time >= stage) & (time < stage + len(parts))
-            part = parts[jnp.minimum(time, len(parts) - 1)]  # of the first stage, which has no delay
+            part = parts[jnp.minimum(time, len(parts) - 1)]  # for the first stage, which has no delay
             hidden = jax.lax.cond(is_first & is_busy, lambda: embed(part), lambda: received)
             for slot in range(max(self.blocks_per_stage)):
                 block = {"params": jax.tree.map(lambda x, slot=slot: x[0, slot], blocks)}
@@ -111,9 +110,14 @@ class PipelinedNetwork:
             return jax.lax.ppermute(hidden, STAGE, to_next), output
 
         _, outputs = jax.lax.scan(tick, nothing[0], jnp.arange(len(parts) + num_stages - 1))
-        # Only the last stage has any, and those of its first ticks are zeros.
+        # Outputs are zeros except on the last stage, whose first ticks are zeros too.
         outputs = jax.tree.map(lambda x: x[num_stages - 1 :].reshape(-1, *x.shape[2:]), outputs)
         return jax.lax.psum(outputs, STAGE)
+
+
+def place_blocks(network: Any, params: Any) -> Any:
+    """Moves the parameters of each block to its stage; returns those of a network without stages unchanged."""
+    return network.place(params) if isinstance(network, PipelinedNetwork) else params
 
 
 def _has_stages() -> bool:
@@ -121,7 +125,7 @@ def _has_stages() -> bool:
 
 
 def count_parts(batch_size: int, num_stages: int) -> int:
-    """Returns in how many equal parts a batch flows through the stages."""
+    """Returns the number of equal parts into which a batch is split for the stages."""
     most = min(batch_size, _PARTS_PER_STAGE * num_stages)
     return next(count for count in range(most, 0, -1) if batch_size % count == 0)
 
@@ -129,11 +133,11 @@ def count_parts(batch_size: int, num_stages: int) -> int:
 def cut_blocks(
     num_blocks: int, num_stages: int, stage_cost: Callable[[int, int], float]
 ) -> tuple[float, tuple[int, ...]]:
-    """Returns how many blocks each stage gets, at least one, such that the costliest stage costs least, after its cost.
+    """Returns the lowest possible cost of the costliest stage, and the number of blocks of each stage, at least 1.
 
     Args:
-      stage_cost: of the blocks from `start` up to `stop` in one stage, and of what the first and the last stage compute
-        beside them.
+      stage_cost: `stage_cost(start, stop)`, the cost of a stage with these blocks, including the embedding in the first
+        stage and the heads in the last.
     """
 
     @functools.cache

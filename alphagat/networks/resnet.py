@@ -1,4 +1,4 @@
-"""The convolutional residual network that AlphaZero used (Silver et al. 2018), as the baseline."""
+"""The convolutional residual network of AlphaZero (Silver et al. 2018), the baseline."""
 
 import flax.linen as nn
 import jax
@@ -11,14 +11,14 @@ from alphagat.networks.values import Support
 
 
 class ResidualNetwork(nn.Module):
-    """Reads the cells of the board as a picture; its parameters belong to one size of board.
+    """Convolves the cells of the board; its parameters fit one size of board.
 
-    Differs from AlphaZero in the normalisation: layer norm over channels before each convolution, and over cells and
-    channels in the heads, which keeps no running statistics, so that the network is a function of its parameters alone.
-    What lies outside the grid (Hex borders) is added to every cell through one linear map.
+    It replaces AlphaZero's batch norm by layer norm, over channels before each convolution and over cells and channels
+    in the heads, because layer norm has no running statistics. A linear map adds the nodes outside the grid (the
+    borders of Hex) to every cell.
 
-    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head, for the player to
-    move: see `networks.values`).
+    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the view of the
+    player to move: see `networks.values`).
     """
 
     topology: Topology
@@ -51,9 +51,10 @@ class ResidualNetwork(nn.Module):
 
 
 class GridPolicyHead(nn.Module):
-    """Scores actions as AlphaGo Zero did, by one linear map from two channels of all cells (Silver et al. 2017); where
-    several live at a cell, as AlphaZero did in chess: one plane per step and kind, read at the cell that a move starts
-    from (Silver et al. 2018, methods, "Representation").
+    """Scores actions by one linear map from two channels of all cells, as AlphaGo Zero (Silver et al. 2017).
+
+    If a cell has several actions, it predicts one plane per step and kind and reads it at the origin of the move, as
+    AlphaZero in chess (Silver et al. 2018, methods, "Representation").
 
     Call: hidden `[B, rows, columns, D]` -> prior logits `[B, A]` float32.
     """
@@ -79,14 +80,15 @@ class GridPolicyHead(nn.Module):
 
 
 def board_norm(dtype: jnp.dtype, name: str) -> nn.LayerNorm:
-    """Makes the norm over all cells and channels `[B, rows, columns, D]`. Without it, the few ReLUs of a head may all
-    die in the first updates, and the head gives the same answer everywhere from there on.
+    """Returns a layer norm over all cells and channels `[B, rows, columns, D]`.
+
+    Without it, the few ReLUs of a head may all die in the first updates, which makes the head constant.
     """
     return nn.LayerNorm(reduction_axes=(-3, -2, -1), feature_axes=-1, dtype=dtype, name=name)
 
 
 class ResidualBlock(nn.Module):
-    """Adds two convolutions to its input, each behind a norm and a ReLU (He et al. 2016, figure 4e)."""
+    """Adds two convolutions to its input, each after a norm and a ReLU (He et al. 2016, figure 4e)."""
 
     dtype: jnp.dtype
 
@@ -100,10 +102,10 @@ class ResidualBlock(nn.Module):
 
 
 class Convolution(nn.Module):
-    """3x3, zeros around the board, no bias; what `nn.Conv` computes, of the same parameters.
+    """Applies a 3x3 convolution with zero padding and no bias; equals `nn.Conv` for the same parameters.
 
-    On a CPU it is a product with the patches of nine cells: there XLA takes 16 times as long for the gradient of a
-    convolution inside a loop, as the updates of an iteration are.
+    On a CPU it multiplies patches of nine cells by the kernel: XLA's gradient of a convolution inside a loop, such as
+    the updates of an iteration, takes 16 times as long there.
     """
 
     features: int

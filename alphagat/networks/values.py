@@ -1,8 +1,8 @@
-"""What the output of a value head means, and what it learns from.
+"""The output of a value head, and its loss.
 
 Without a support the output `[B]` is the value itself, in (-1, 1). With a support of K returns the output `[B, K]` is
-the logits of a belief over them, and the value is its mean: the support may be spaced as it likes, but the mean is
-taken of returns, so no transform of values ever reaches a search or a bootstrap.
+the logits of a distribution over them, and the value is its mean. The spacing of the support is free: the mean is over
+returns, so search and bootstrap never see transformed values.
 """
 
 import jax
@@ -12,16 +12,16 @@ Support = tuple[float, ...]  # ascending
 
 
 def expected_value(output: jax.Array, support: Support | None) -> jax.Array:
-    """Returns the value `[B]` that a head's output stands for."""
+    """Returns the value `[B]` for the output of a value head."""
     if support is None:
         return output
     return jax.nn.softmax(output) @ jnp.asarray(support, output.dtype)
 
 
 def two_hot(values: jax.Array, support: Support) -> jax.Array:
-    """Splits each of `[B]` values over its two neighbours in the support, so that the mean stays: `[B, K]`, sums to 1.
+    """Returns the distributions `[B, K]` with mean `values` `[B]` on the two nearest atoms of the support.
 
-    Values beyond the support count as its ends (Bellemare et al. 2017, equation 7, for one return).
+    Values outside the support are clipped to its ends (Bellemare et al. 2017, equation 7, for one return).
     """
     atoms = jnp.asarray(support, jnp.float32)[None]
     values = jnp.clip(values, support[0], support[-1])[:, None]
@@ -32,7 +32,7 @@ def two_hot(values: jax.Array, support: Support) -> jax.Array:
 
 
 def value_loss(output: jax.Array, target: jax.Array, support: Support | None) -> jax.Array:
-    """Returns `[B]`: the squared error without a support, else the cross-entropy against the split target."""
+    """Returns `[B]`: the squared error without a support, else the cross-entropy against `two_hot(target)`."""
     if support is None:
         return jnp.square(output - target)
     return -(two_hot(target, support) * jax.nn.log_softmax(output)).sum(-1)

@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphagat.monitoring.metric_text import ratings, scores
+from alphagat.monitoring.metric_text import auxiliary_losses, ratings, scores
 from alphagat.monitoring.rating_curve import AXES, COLOURS
 from alphagat.reporting.charts import Curve, draw_chart, percent_text, tick_text
 
 Line = Mapping[str, Any]
 # Title of a chart, and its metrics by what they are called there; with several boards each has its own.
-LEARNING = (
+LOSSES = (
     ("Policy loss", {"": "train/policy_loss"}),
     ("Value loss", {"": "train/value_loss"}),
-    ("Ownership loss", {"": "train/ownership_loss"}),
+)
+LEARNING = (
     ("Entropy of the policy", {"network": "train/policy_entropy", "search": "selfplay/target_entropy"}),
     ("Gradient norm", {"": "train/grad_norm"}),
     ("Plies per game", {"": "selfplay/game_length"}),
@@ -50,7 +51,8 @@ def charts_of(lines: Sequence[Line], boards: Sequence[str]) -> list[Chart]:
     found += _by_board("Points per game", {"": "eval/score"}, boards)
     found += _by_board("Best moves", ORACLE, boards, shares=True)
     found += _by_board("Recorded games that were held out", HELD_OUT, boards, shares=True)
-    for title, metrics in LEARNING:
+    auxiliary = [(label.capitalize(), {"": name}) for label, name in auxiliary_losses(known).items()]
+    for title, metrics in (*LOSSES, *auxiliary, *LEARNING):
         found += _by_board(title, metrics, boards)
     found = [each._replace(metrics={label: m for label, m in each.metrics.items() if m in known}) for each in found]
     return [each for each in found if each.metrics]

@@ -1,5 +1,5 @@
-"""Self-play: a scan of search and step over games that never stop, value targets, symmetries.
+"""Self-play: games that continue from call to call, training targets, symmetries.
 
-A ply becomes a training sample once its horizon lies behind it, so each call adds as many samples as it plays plies: no
-position is thrown away, none is trained on an unknown outcome, and short games are not favoured.
+A ply becomes a training sample once `horizon` plies have followed it, so each call yields as many samples as it plays
+plies. No position is discarded, none is trained on an unknown outcome, and short games are not over-represented.
 """

@@ -1,7 +1,7 @@
-"""Self-play: games that go on from one call to the next, and positions that wait for their targets."""
+"""Plays games that continue from call to call, and holds their plies until the targets are known."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,23 +12,24 @@ from alphagat.games.base import Game
 from alphagat.games.states import select
 from alphagat.games.transition import transition
 from alphagat.search import Search, SearchOutput
+from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget
 
 
 class Ply(struct.PyTreeNode):
-    """One move of one game, as it was searched and played; in arrays of time and games, `[T, N]` before each shape.
+    """One searched move of one game; a history has `[T, N]` (time, games) before each shape.
 
     Attributes:
       state: the position.
       action: `[]` int32, the move.
       policy_target: `[A]` float32.
-      policy_weight: `[]` float32, of this ply in the policy loss; 1 on average, 0 after a fast search.
-      search_value: `[]` float32, from the view of the player to move.
+      policy_weight: `[]` float32, weight of this ply in the policy loss; 1 on average, 0 after a fast search.
+      search_value: `[]` float32, the root value from the view of the player to move.
       reward: `[]` float32, from the view of the player who moved.
-      discount: `[]` float32, of the next position's value; 0 where the game ended or was cut.
-      ended: `[]` bool, the game ended here, by the rules or by the cap.
-      truncated: `[]` bool, it was the cap.
-      length: `[]` int32, plies that the game has, this one and its random opening included.
-      ownership: `[V]` int8, `Game.ownership` where the game ended, anything elsewhere; None where nobody asks.
+      discount: `[]` float32, of the next position's value; 0 where the game terminated or was truncated.
+      ended: `[]` bool, the game terminated or was truncated here.
+      truncated: `[]` bool, the game was truncated at the ply cap.
+      length: `[]` int32, plies of the game so far, including this one and the random opening.
+      auxiliary: the record of each auxiliary target by its name, as `AuxiliaryTarget.record` says.
     """
 
     state: Any
@@ -41,19 +42,19 @@ class Ply(struct.PyTreeNode):
     ended: jax.Array
     truncated: jax.Array
     length: jax.Array
-    ownership: jax.Array | None = None
+    auxiliary: dict[str, jax.Array] = struct.field(default_factory=dict)
 
 
 class GamesInFlight(struct.PyTreeNode):
     """N games and the plies that wait for their targets.
 
-    Every ply waits for the same time, whether its game is short or long: a replay filled in the order in which games
-    end would hold too many short games while the first long ones are still being played.
+    Every ply waits for the same number of plies. A replay filled in the order in which games end would hold too many
+    short games while the first long games are still in progress.
 
     Attributes:
       state: the positions to move in, `[N]` before each shape; never terminal.
-      plies: `[N]` int32, how many plies each game has.
-      waiting: `Ply`, `[P, N]` before each shape, oldest first; P is stated by `num_waiting_plies`.
+      plies: `[N]` int32, the plies of each game so far.
+      waiting: `Ply`, `[P, N]` before each shape, oldest first; `num_waiting_plies` gives P.
     """
 
     state: Any
@@ -67,17 +68,15 @@ class OpenedGame(NamedTuple):
 
 
 def num_waiting_plies(horizon: int, plies_per_iteration: int) -> int:
-    """Returns P, the plies a position waits: whole iterations that, with the next one, cover `horizon` moves.
+    """Returns P, the number of plies that a position waits, so that P and the next iteration cover `horizon` plies.
 
-    The memory of what waits is P * N times the bytes of one `Ply`.
+    P is a multiple of `plies_per_iteration`. The waiting plies take P * N times the bytes of one `Ply`.
     """
     return -(-(horizon - 1) // plies_per_iteration) * plies_per_iteration
 
 
 def make_opener(game: Game, opening_plies: int) -> Callable[[jax.Array], OpenedGame]:
-    """Returns `open(key) -> OpenedGame`: a new game after 0 to `opening_plies` uniformly random moves, never one that
-    is over.
-    """
+    """Returns `open(key) -> OpenedGame`: a new game after 0 to `opening_plies` uniformly random moves, not terminal."""
 
     def open_game(key: jax.Array) -> OpenedGame:
         init_key, length_key, moves_key = jax.random.split(key, 3)
@@ -88,9 +87,9 @@ def make_opener(game: Game, opening_plies: int) -> Callable[[jax.Array], OpenedG
             action_key, step_key = jax.random.split(key)
             logits = jnp.where(opened.state.legal_action_mask, 0.0, -jnp.inf)
             state = game.step(opened.state, jax.random.categorical(action_key, logits), step_key)
-            goes_on = (index < length) & ~state.terminated
-            state = jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), state, opened.state)
-            return OpenedGame(state, opened.plies + goes_on), None
+            continues = (index < length) & ~state.terminated
+            state = jax.tree.map(lambda new, old: jnp.where(continues, new, old), state, opened.state)
+            return OpenedGame(state, opened.plies + continues), None
 
         opened = OpenedGame(game.init(init_key), jnp.zeros((), jnp.int32))
         inputs = jnp.arange(opening_plies), jax.random.split(moves_key, opening_plies)
@@ -100,9 +99,15 @@ def make_opener(game: Game, opening_plies: int) -> Callable[[jax.Array], OpenedG
 
 
 def start_games(
-    game: Game, key: jax.Array, *, num_games: int, num_waiting: int, opening_plies: int, with_ownership: bool = False
+    game: Game,
+    key: jax.Array,
+    *,
+    num_games: int,
+    num_waiting: int,
+    opening_plies: int,
+    auxiliary: Iterable[AuxiliaryTarget] = (),
 ) -> GamesInFlight:
-    """Starts `num_games` games; what waits is blank until `num_waiting` plies have been played."""
+    """Starts `num_games` games; the waiting plies are blank until `num_waiting` plies have been played."""
     opened = jax.vmap(make_opener(game, opening_plies))(jax.random.split(key, num_games))
     blank = Ply(
         state=opened.state,
@@ -115,22 +120,22 @@ def start_games(
         ended=jnp.zeros(num_games, bool),
         truncated=jnp.zeros(num_games, bool),
         length=jnp.zeros(num_games, jnp.int32),
-        ownership=jnp.zeros((num_games, game.topology.num_nodes), jnp.int8) if with_ownership else None,
+        auxiliary={each.name: jnp.broadcast_to(x := each.blank(game), (num_games, *x.shape)) for each in auxiliary},
     )
     waiting = jax.tree.map(lambda x: jnp.broadcast_to(x[None], (num_waiting, *x.shape)), blank)
     return GamesInFlight(opened.state, opened.plies, waiting)
 
 
 def draw_full_searches(key: jax.Array, num_plies: int, full_fraction: float) -> jax.Array:
-    """Returns `[num_plies]` bool: the plies at which every game is searched in full, about that fraction of them."""
+    """Draws the plies at which every game gets the full search: `[num_plies]` bool, each True with that probability."""
     return jax.random.bernoulli(key, full_fraction, (num_plies,))
 
 
 def weigh_by_surprise(weights: jax.Array, surprise: jax.Array, fraction: float) -> jax.Array:
-    """Returns weights `[T, N]` of the same sum, of which `fraction` went to plies in proportion to their `surprise`.
+    """Redistributes `fraction` of the weights `[T, N]` in proportion to weight times `surprise`, with the same sum.
 
-    Policy surprise weighting, as KataGo's "Other Methods Implemented in KataGo" has it, on the weights of the loss
-    instead of the numbers of copies.
+    KataGo's policy surprise weighting ("Other Methods Implemented in KataGo"), applied to loss weights instead of
+    sample counts.
     """
     surprising = weights * surprise
     share = weights.sum() / jnp.maximum(surprising.sum(), 1e-6)
@@ -148,23 +153,27 @@ def make_play(
     full_fraction: float = 1.0,
     surprise_fraction: float = 0.0,
     discount: float = 1.0,
-    with_ownership: bool = False,
+    auxiliary: Iterable[AuxiliaryTarget] = (),
 ) -> Callable[..., tuple[GamesInFlight, Ply]]:
     """Returns `play(params, key, games, is_full=None) -> (games, history)`: `num_plies` searched moves in every game.
 
-    With a `fast_search`, plies where not `is_full` (`[num_plies]` bool, `draw_full_searches`) are played by it and
-    teach the value only: playout cap randomization (Wu 2019, section 3.1), but for all games at once, so that each
-    ply runs one of two searches. A `surprise_fraction` of the weights in the policy loss goes by `weigh_by_surprise`.
-    `discount` is that of the search. `with_ownership` each ply has `Ply.ownership`.
+    `history` is `Ply` with `[P + T, N]` before each shape: the waiting plies, then the new ones. Its first T plies have
+    passed the horizon and leave the returned games. A new game replaces one that ends; a game that reaches `max_plies`
+    is truncated with `Game.truncation_rewards`.
 
-    `history` is `Ply` with `[P + T, N]` before each shape: what waited, then what was played. Its first T plies are
-    older than the horizon, and the returned games no longer hold them. A game that ends is replaced by a new one
-    after its last ply is stored; one that reaches `max_plies` is cut with the result that the game names.
+    Args:
+      fast_search: plays the plies that are not `is_full` (`[num_plies]` bool, `draw_full_searches`), which train the
+        value only: playout cap randomization (Wu 2019, section 3.1), with one draw for all games, so that each ply runs
+        a single search.
+      surprise_fraction: the share of the policy loss weights that `weigh_by_surprise` redistributes.
+      discount: of a value per move, as in the search.
+      auxiliary: the targets whose records each ply holds.
     """
     open_games = jax.vmap(make_opener(game, opening_plies))
+    auxiliary = tuple(auxiliary)
 
-    def find(is_full: jax.Array | None, *arguments) -> tuple[SearchOutput, jax.Array]:
-        """Returns what the search says, and its weight in the policy loss, 1 on average over the plies."""
+    def run_search(is_full: jax.Array | None, *arguments) -> tuple[SearchOutput, jax.Array]:
+        """Returns the search result and its weight in the policy loss, 1 on average over the plies."""
         if fast_search is None or is_full is None:
             return search(*arguments), jnp.float32(1)
         weight = jnp.where(is_full, 1 / full_fraction, 0.0)
@@ -175,30 +184,30 @@ def make_play(
         state, plies = carry
         num_games = plies.shape[0]
         search_key, step_key, open_key = jax.random.split(key, 3)
-        found, policy_weight = find(is_full, params, search_key, state, plies)
-        after = jax.vmap(game.step)(state, found.action, jax.random.split(step_key, num_games))
+        searched, policy_weight = run_search(is_full, params, search_key, state, plies)
+        after = jax.vmap(game.step)(state, searched.action, jax.random.split(step_key, num_games))
         paid = jax.vmap(functools.partial(transition, per_move=discount))(state, after)
 
         truncated = ~after.terminated & (plies + 1 >= max_plies)
-        named_rewards = jax.vmap(game.truncation_rewards)(after)
-        named_reward = jnp.take_along_axis(named_rewards, state.current_player[:, None].astype(jnp.int32), axis=1)[:, 0]
+        cap_rewards = jax.vmap(game.truncation_rewards)(after)
+        cap_reward = jnp.take_along_axis(cap_rewards, state.current_player[:, None].astype(jnp.int32), axis=1)[:, 0]
         ended = after.terminated | truncated
         ply = Ply(
             state=state,
-            action=found.action.astype(jnp.int32),
-            policy_target=found.policy_target,
+            action=searched.action.astype(jnp.int32),
+            policy_target=searched.policy_target,
             policy_weight=jnp.full(num_games, policy_weight),
-            search_value=found.value,
-            reward=paid.reward + jnp.where(truncated, named_reward, 0.0),
+            search_value=searched.value,
+            reward=paid.reward + jnp.where(truncated, cap_reward, 0.0),
             discount=jnp.where(truncated, 0.0, paid.discount),
             ended=ended,
             truncated=truncated,
             length=plies + 1,
-            ownership=jax.vmap(game.ownership)(after, ended) if with_ownership else None,
+            auxiliary={each.name: jax.vmap(functools.partial(each.record, game))(after, ended) for each in auxiliary},
         )
         opened = open_games(jax.random.split(open_key, num_games))
         state, plies = select(ended, (opened.state, opened.plies), (after, plies + 1))
-        return (state, plies), (ply, found.surprise)
+        return (state, plies), (ply, searched.surprise)
 
     def play(
         params: Any, key: jax.Array, games: GamesInFlight, is_full: jax.Array | None = None
@@ -209,7 +218,7 @@ def make_play(
         inputs = jax.random.split(key, num_plies), is_full
         (state, plies), (played, surprise) = jax.lax.scan(body, (games.state, games.plies), inputs)
         if surprise_fraction:
-            assert surprise is not None, "a search that teaches tells it"
+            assert surprise is not None, "a search for self-play returns the surprise"
             weights = weigh_by_surprise(played.policy_weight, surprise, surprise_fraction)
             played = played.replace(policy_weight=weights)
         history = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), games.waiting, played)

@@ -1,4 +1,4 @@
-"""Random symmetries: the same position, seen in another way."""
+"""Applies random symmetries of the board to training examples."""
 
 import jax
 import jax.numpy as jnp

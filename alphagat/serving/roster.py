@@ -15,6 +15,7 @@ from alphagat.agents.weight_files import shipped_names
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
+from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.serving.playthrough import Playthroughs
 
 # What is offered besides the boards of the run, by family: a run plays those whose nodes are of kinds that it knows.
@@ -109,8 +110,8 @@ def _boards(agent: Agent) -> list[str]:
     own = [make_game(name) for name in agent.config.boards]
     kinds = {kind for game in own for kind in game.topology.node_kinds.tolist()}
     offered = [make_game(name) for name in MENU.get(own[0].topology.vocabulary.family, ())]
-    if agent.config.network.name == "resnet":
-        offered = []  # its weights fit one size of board
+    if not NETWORK_TRAITS[agent.config.network.name].plays_any_size:
+        offered = []
     fit = [game.name for game in offered if set(game.topology.node_kinds.tolist()) == kinds]
     return [*fit, *(game.name for game in own if game.name not in fit)]
 

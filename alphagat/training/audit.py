@@ -4,7 +4,8 @@ It would see what goes wrong without a sound: a device that computes wrongly, a 
 else, a target of the wrong sign or of another ply.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from flax import struct
 
 from alphagat.errors import AuditError
 from alphagat.games.base import Game, StochasticGame
+from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget
 from alphagat.selfplay.games_in_flight import Ply
 from alphagat.training.plan import Plan
 
@@ -25,22 +27,25 @@ class Audit(struct.PyTreeNode):
     Attributes:
       history: `Ply`, `[P + T]` before each shape: what waited for targets, then what was played.
       value_targets: `[T]` float32, of the first T plies, as the replay has them.
-      ownership_target: `[T, V]` int8, of the same plies; None of a network without `ownership_head`.
+      auxiliary: the auxiliary targets of the same plies, by name.
       iteration: `[]` int32, of this board, before this one.
     """
 
     history: Ply
     value_targets: jax.Array
-    ownership_target: jax.Array | None
+    auxiliary: dict[str, jax.Array]
     iteration: jax.Array
 
 
 class Auditor:
     """Checks the audits of one board."""
 
-    def __init__(self, game: Game, plan: Plan, value_lambda: float, discount: float):
+    def __init__(
+        self, game: Game, plan: Plan, value_lambda: float, discount: float, auxiliary: Iterable[AuxiliaryTarget] = ()
+    ):
         self._game, self._plan, self._lambda, self._discount = game, plan, value_lambda, discount
-        self._replay = _make_replay(game)
+        self._auxiliary = tuple(auxiliary)
+        self._replay = _make_replay(game, self._auxiliary)
 
     def check(self, audit: Audit) -> None:
         """Checks the first device's game that this process has.
@@ -52,16 +57,17 @@ class Auditor:
         # What waited at the start of a run is blank.
         blank = max(self._plan.num_waiting - int(here.iteration) * self._plan.plies_per_iteration, 0)
         history: Ply = jax.tree.map(lambda x: x[blank:], here.history)
-        has_ownership = np.asarray(history.ended) & (history.ownership is not None)  # elsewhere nobody asks
-        replayed = jax.tree.map(np.asarray, self._replay(history.state, np.asarray(history.action), has_ownership))
+        replayed = jax.tree.map(
+            np.asarray, self._replay(history.state, np.asarray(history.action), np.asarray(history.ended))
+        )
         for ply in range(len(history.action)):
             error = self._find_error(history, replayed, ply)
             if error:
                 raise AuditError(f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: {error}")
         if not blank:
             self._check_targets(history, here.value_targets)
-            if here.ownership_target is not None:
-                self._check_ownership_targets(history, here.ownership_target)
+            for target in self._auxiliary:
+                self._check_auxiliary(history, target, here.auxiliary[target.name])
 
     def _find_error(self, history: Ply, replayed: Any, ply: int) -> str | None:
         """Says what is wrong with a ply, by the rules alone, or returns None."""
@@ -71,7 +77,7 @@ class Auditor:
             return f"action {action} is not legal"
         if (target < 0).any() or target[~legal].any() or abs(target.sum() - 1) > TOLERANCE:
             return f"the policy target sums to {target.sum():.6f}, {target[~legal].sum():.6f} of it on illegal moves"
-        after, rewards, is_over, ownership = (jax.tree.map(lambda x: x[ply], each) for each in replayed)
+        after, rewards, is_over, records = (jax.tree.map(lambda x: x[ply], each) for each in replayed)
         mover = int(state.current_player)
         is_chance = isinstance(self._game, StochasticGame)  # what chance did there is not known
         if not is_chance and bool(is_over) != bool(history.ended[ply] & ~history.truncated[ply]):
@@ -80,12 +86,10 @@ class Auditor:
         expected = rewards[mover] + (self._game.truncation_rewards(after)[mover] if truncated else 0)
         if abs(history.reward[ply] - expected) > TOLERANCE:
             return f"the reward is {history.reward[ply]:g}, not {expected:g}"
-        if (
-            history.ownership is not None
-            and history.ended[ply]
-            and not np.array_equal(ownership, history.ownership[ply])
-        ):
-            return "who holds what in the end is not what the rules say"
+        for target in self._auxiliary:
+            recorded = history.auxiliary[target.name][ply]
+            if history.ended[ply] and not np.allclose(records[target.name], recorded, rtol=0, atol=TOLERANCE):
+                return f"the recorded {target.name} is not {target.meaning}"
         if history.ended[ply] or ply + 1 == len(history.action) or is_chance:
             return None
         following = jax.tree.map(lambda x: x[ply + 1], history.state)
@@ -104,16 +108,14 @@ class Auditor:
                     f"not {expected[ply]:g}"
                 )
 
-    def _check_ownership_targets(self, history: Ply, targets: np.ndarray) -> None:
-        """Looks for the end of each ply's game, and compares."""
-        assert history.ownership is not None
-        for ply, target in enumerate(targets):
-            end = ply + int(np.argmax(history.ended[ply:]))
-            sign = 1 if history.state.current_player[ply] == 0 else -1
-            if not history.ended[end] or not np.array_equal(sign * history.ownership[end], target):
+    def _check_auxiliary(self, history: Ply, target: AuxiliaryTarget, values: np.ndarray) -> None:
+        """Compares each ply's auxiliary target with the one that the end of its game gives."""
+        for ply, value in enumerate(values):
+            is_known = history.ended[ply:].any()
+            if not is_known or not np.allclose(target.audited_target(history, ply), value, rtol=0, atol=TOLERANCE):
                 raise AuditError(
-                    f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: the owner targets are not who "
-                    "holds what in the end"
+                    f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: the {target.name} target is not "
+                    f"{target.meaning}"
                 )
 
 
@@ -137,10 +139,12 @@ def lambda_returns(history: Ply, value_lambda: float, discount: float) -> np.nda
     return signs * returns
 
 
-def _make_replay(game: Game) -> Callable[[Any, np.ndarray, np.ndarray], tuple[Any, Any, Any, Any]]:
-    """Returns a compiled function of `[N]` states, actions and `has_ownership`, which replays them on a CPU.
+def _make_replay(
+    game: Game, auxiliary: tuple[AuxiliaryTarget, ...]
+) -> Callable[[Any, np.ndarray, np.ndarray], tuple[Any, Any, Any, Any]]:
+    """Returns a compiled function that replays `[N]` states, actions and `ended` on a CPU.
 
-    It returns the states after the moves, their rewards, whether they are terminal, and `Game.ownership`.
+    It returns the states after the moves, their rewards, whether they are terminal, and the auxiliary records by name.
     """
 
     def step(state: Any, action: jax.Array) -> Any:
@@ -148,14 +152,15 @@ def _make_replay(game: Game) -> Callable[[Any, np.ndarray, np.ndarray], tuple[An
             return game.move(state, action)
         return game.step(state, action, jax.random.key(0))
 
-    def replay(states: Any, actions: jax.Array, has_ownership: jax.Array) -> tuple[Any, Any, Any, Any]:
+    def replay(states: Any, actions: jax.Array, ended: jax.Array) -> tuple[Any, Any, Any, Any]:
         after = jax.vmap(step)(states, actions)
-        return after, after.rewards, after.terminated, jax.vmap(game.ownership)(after, has_ownership)
+        records = {each.name: jax.vmap(functools.partial(each.record, game))(after, ended) for each in auxiliary}
+        return after, after.rewards, after.terminated, records
 
     compiled = jax.jit(replay)
 
-    def on_cpu(states: Any, actions: np.ndarray, has_ownership: np.ndarray) -> tuple[Any, Any, Any, Any]:
+    def on_cpu(states: Any, actions: np.ndarray, ended: np.ndarray) -> tuple[Any, Any, Any, Any]:
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
-            return compiled(states, actions, has_ownership)
+            return compiled(states, actions, ended)
 
     return on_cpu

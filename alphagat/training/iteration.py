@@ -1,7 +1,7 @@
 """One iteration on one board: self-play, replay, updates, as one compiled program over all devices."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -9,17 +9,18 @@ import jax.numpy as jnp
 from jax import stages
 from jax.sharding import Mesh
 
-from alphagat.learner.loss import Batch
+from alphagat.learner.loss import AuxiliaryLoss, Batch
 from alphagat.learner.update import TrainState, make_update, mean_gradients
-from alphagat.networks.pipeline import PipelinedNetwork
+from alphagat.networks.pipeline import place_blocks
 from alphagat.replay import Replay, add, sample
 from alphagat.runtime import sharding
+from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
 from alphagat.selfplay.games_in_flight import GamesInFlight, Ply, draw_full_searches, make_play
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
-from alphagat.selfplay.targets import ownership_targets, value_targets
+from alphagat.selfplay.targets import value_targets
 from alphagat.training.audit import Audit
 from alphagat.training.plan import Plan
-from alphagat.training.setup import Setup, make_configured_search, scales_loss
+from alphagat.training.setup import Setup, auxiliary_targets, make_configured_search, scales_loss
 from alphagat.training.state import BoardState, RunState, Sample, over_board, params_shardings
 
 Metrics = dict[str, jax.Array]
@@ -108,8 +109,8 @@ def play_iteration(
     audit.
     """
     plan, selfplay = setup.plan, setup.config.selfplay
-    if isinstance(setup.network, PipelinedNetwork):
-        params = setup.network.place(params)  # once, and not for each evaluation
+    auxiliary = auxiliary_targets(setup.config)
+    params = place_blocks(setup.network, params)  # once, and not for each evaluation
     make_selfplay_search = functools.partial(
         make_configured_search, setup.game, setup.evaluate, setup.config, explore=True
     )
@@ -125,27 +126,29 @@ def play_iteration(
         full_fraction=selfplay.full_search_fraction,
         surprise_fraction=selfplay.surprise_fraction,
         discount=setup.config.search.discount,
-        with_ownership=setup.config.network.ownership_head,
+        auxiliary=auxiliary,
     )
     # One draw for all groups: a choice per group would run both searches.
     games, history = jax.vmap(play, in_axes=(None, 0, 0, None))(params, keys, games, is_full)
-    samples = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda))(history)
+    samples = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda, auxiliary))(
+        history
+    )
     played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
     slot = iteration % plan.group_games
-    values, ownership = jax.tree.map(
+    values, others = jax.tree.map(
         lambda x: x[0].reshape(plan.plies_per_iteration, plan.group_games, *x.shape[2:])[:, slot],
-        (samples.value_target, samples.ownership_target),
+        (samples.value_target, samples.auxiliary),
     )
-    audit = Audit(jax.tree.map(lambda x: x[0, :, slot], history), values, ownership, iteration)
+    audit = Audit(jax.tree.map(lambda x: x[0, :, slot], history), values, others, iteration)
     sums = jax.lax.psum(selfplay_sums(played), sharding.DATA)
     return games, samples, sums, jax.tree.map(lambda x: x[None], audit)
 
 
-def final_samples(history: Ply, num_plies: int, value_lambda: float) -> Sample:
+def final_samples(history: Ply, num_plies: int, value_lambda: float, auxiliary: Iterable[AuxiliaryTarget]) -> Sample:
     """Returns the samples of the oldest `num_plies` plies, `[num_plies * N]` before each shape."""
     targets = value_targets(history, value_lambda)
-    ownership = None if history.ownership is None else ownership_targets(history)
-    samples = Sample(history.state, history.policy_target, history.policy_weight, targets, ownership)
+    others = {target.name: target.targets(history) for target in auxiliary}
+    samples = Sample(history.state, history.policy_target, history.policy_weight, targets, others)
     return jax.tree.map(lambda x: x[:num_plies].reshape(-1, *x.shape[2:]), samples)
 
 
@@ -237,12 +240,12 @@ def gradients_of(
     """Returns `find_gradients(params, loss_scale, *source)`, the mean over all devices' batches, each made by
     `batch_of(*source)` of what `specs` says that a device has of the source.
     """
-    learner = setup.config.learner
+    learner, targets = setup.config.learner, auxiliary_targets(setup.config)
     gradients = functools.partial(
         mean_gradients,
         network=setup.network,
         value_weight=learner.value_weight,
-        ownership_weight=learner.ownership_weight,
+        auxiliary=[AuxiliaryLoss(each.name, weight, each.loss) for each, weight in targets.items()],
         axis_name=sharding.DATA,
         num_micro_batches=learner.num_micro_batches,
         as_one_vector=mesh.shape[sharding.MODEL] == mesh.shape[sharding.STAGE] == 1,
@@ -270,14 +273,15 @@ def make_batch(setup: Setup, samples: Sample, keys: jax.Array) -> Batch:
     game = setup.game
     symmetry = jax.vmap(lambda key: random_symmetries(key, setup.plan.group_batch_size, game.symmetries))(keys)
     samples, symmetry = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (samples, symmetry))
-    ownership = samples.ownership_target
-    if ownership is not None:
-        ownership = permute_nodes(ownership[..., None].astype(jnp.float32), symmetry, game.symmetries)[..., 0]
+    auxiliary = {
+        name: AUXILIARY_TARGETS[name].permute(target.astype(jnp.float32), symmetry, game.symmetries)
+        for name, target in samples.auxiliary.items()
+    }
     return Batch(
         nodes=permute_nodes(jax.vmap(game.observe)(samples.state).nodes, symmetry, game.symmetries),
         legal_action_mask=permute_actions(samples.state.legal_action_mask, symmetry, game.symmetries),
         policy_target=permute_actions(samples.policy_target, symmetry, game.symmetries),
         policy_weight=samples.policy_weight,
         value_target=samples.value_target,
-        ownership_target=ownership,
+        auxiliary=auxiliary,
     )

@@ -15,7 +15,7 @@ from alphagat.runs.metrics import MetricsWriter, read_metrics
 from alphagat.training.audit import Audit, Auditor
 from alphagat.training.iteration import TRAIN, Metrics
 from alphagat.training.pretraining.program import EPOCHS, POSITIONS
-from alphagat.training.setup import Run
+from alphagat.training.setup import Run, auxiliary_targets
 
 SECTIONS = ("train", "selfplay", "pretrain")  # of metrics that belong to one board
 
@@ -56,7 +56,10 @@ class Report:
         self._plan, self._max_skipped = run.boards[0].plan, run.config.learner.max_skipped
         selfplay, discount = run.config.selfplay, run.config.search.discount
         self._audit_every = selfplay.audit_every
-        self._auditors = [Auditor(setup.game, setup.plan, selfplay.value_lambda, discount) for setup in run.boards]
+        self._auditors = [
+            Auditor(setup.game, setup.plan, selfplay.value_lambda, discount, auxiliary_targets(setup.config))
+            for setup in run.boards
+        ]
         self._boards = [setup.game.name for setup in run.boards]
         self._sinks = sinks
         self._seconds = hours * 3600

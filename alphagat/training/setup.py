@@ -15,9 +15,11 @@ from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.learner.optimizer import make_optimizer, make_schedule
+from alphagat.network_traits import NETWORK_TRAITS, networks_with
 from alphagat.networks import Network, make_network
 from alphagat.runtime import sharding
 from alphagat.search import Evaluator, Search, make_network_evaluator, make_search
+from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
 from alphagat.training.board_schedule import board_schedule
 from alphagat.training.pipeline_cut import pipeline
 from alphagat.training.plan import Plan, make_plan
@@ -86,16 +88,17 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
     """Builds game and network of each board, and the optimizer, and derives the sizes; `config` is validated.
 
     Raises:
-      UserError: a board is unknown or of another family, the run too short for one, or the network has an
-        `ownership_head` that the board cannot teach.
+      UserError: a board is unknown or of another family, the run is too short for one, or a board cannot teach an
+        auxiliary head.
     """
     games = [make_game(name) for name in config.boards]
     check_one_family(config, games)
-    if config.network.ownership_head and type(games[0]).ownership is Game.ownership:
-        raise UserError(
-            f"config.network.ownership_head=True: board {games[0].name} does not tell who holds what in the end; "
-            "set it to False"
-        )
+    for target in auxiliary_targets(config):
+        if not target.can_teach(games[0]):
+            raise UserError(
+                f"config.network.{target.name}_head=True: board {games[0].name} does not define {target.meaning}; "
+                "set it to False"
+            )
     order = boards_by_iteration(config)
     plans = [make_plan(config, game, order.count(number)) for number, game in enumerate(games)]
     learner = config.learner
@@ -115,6 +118,13 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
         Setup(config, game, plan, network, make_network_evaluator(game, network), schedule, optimizer)
         for game, plan, network in zip(games, plans, networks)
     )
+
+
+def auxiliary_targets(config: Config) -> dict[AuxiliaryTarget, float]:
+    """Returns the auxiliary targets that a run trains, each with its weight in the loss."""
+    return {
+        AUXILIARY_TARGETS[name]: getattr(config.learner, f"{name}_weight") for name in config.network.auxiliary_heads
+    }
 
 
 def scales_loss(config: Config) -> bool:
@@ -164,10 +174,10 @@ def check_one_family(config: Config, games: Sequence[Game]) -> None:
             f"config.boards: {names} are of the families {', '.join(families)}; boards of one run share weights, so "
             "take boards of one family"
         )
-    if config.network.name == "resnet" and len({game.topology.num_nodes for game in games}) > 1:
+    if not NETWORK_TRAITS[config.network.name].plays_any_size and len({game.topology.num_nodes for game in games}) > 1:
         raise UserError(
-            f"config.network.name='resnet' has weights for one size of board, but config.boards has {names}; "
-            "set it to 'gat', or take one board"
+            f"config.network.name={config.network.name!r} has weights for one size of board, but config.boards has "
+            f"{names}; set it to {networks_with('plays_any_size')}, or take one board"
         )
 
 

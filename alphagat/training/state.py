@@ -14,7 +14,7 @@ from alphagat.networks.partition import model_dimension, slice_dimension
 from alphagat.replay import Replay, make_replay
 from alphagat.runtime import sharding
 from alphagat.selfplay.games_in_flight import GamesInFlight, start_games
-from alphagat.training.setup import Run, Setup, make_params, scales_loss
+from alphagat.training.setup import Run, Setup, auxiliary_targets, make_params, scales_loss
 
 
 class Sample(struct.PyTreeNode):
@@ -25,14 +25,14 @@ class Sample(struct.PyTreeNode):
       policy_target: `[A]` float32.
       policy_weight: `[]` float32, of the example in the policy loss.
       value_target: `[]` float32, from the view of the player to move.
-      ownership_target: `[V]` int8, of the `ownership_head`, from the same view; None where the network has none.
+      auxiliary: the target of each auxiliary head by its name.
     """
 
     state: Any
     policy_target: jax.Array
     policy_weight: jax.Array
     value_target: jax.Array
-    ownership_target: jax.Array | None = None
+    auxiliary: dict[str, jax.Array] = struct.field(default_factory=dict)
 
 
 class Block(struct.PyTreeNode):
@@ -164,7 +164,7 @@ def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
 
 def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
     plan, game = setup.plan, setup.game
-    has_ownership = setup.config.network.ownership_head
+    auxiliary = auxiliary_targets(setup.config)
     groups = number * plan.num_groups + jnp.arange(plan.num_groups, dtype=jnp.int32)
 
     def start_group(group):
@@ -174,11 +174,11 @@ def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
             num_games=plan.group_games,
             num_waiting=plan.num_waiting,
             opening_plies=setup.config.selfplay.opening_plies,
-            with_ownership=has_ownership,
+            auxiliary=auxiliary,
         )
 
-    ownership = jnp.zeros(game.topology.num_nodes, jnp.int8) if has_ownership else None
-    example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()), ownership)
+    blanks = {target.name: target.blank(game) for target in auxiliary}
+    example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()), blanks)
     block = None
     if setup.config.mesh.actors:
         shape = plan.num_groups, plan.plies_per_iteration * plan.group_games

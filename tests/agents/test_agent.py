@@ -77,7 +77,7 @@ def test_evaluates_a_single_state(run):
     np.testing.assert_allclose(found.value, value[0], rtol=1e-5, atol=1e-6)
 
 
-def test_weights_start_a_run_with_and_without_an_owner_head(tmp_path):
+def test_weights_start_a_run_with_and_without_an_ownership_head(tmp_path):
     """What both have is kept; a head that is new starts as in any new run."""
     saved, setups = {}, {}
     for name in ("with", "without"):

@@ -1,4 +1,4 @@
-"""A network of a few parameters, and batches for it."""
+"""A network with few parameters, and batches for it."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ class TinyNetwork(nn.Module):
 
 
 def random_batch(size, seed=0, dtype=np.float32):
-    """Random positions; the first has one legal action."""
+    """Draws random positions; the first has one legal action."""
     generator = np.random.default_rng(seed)
     legal = generator.random((size, NUM_ACTIONS)) < 0.6
     legal[np.arange(size), generator.integers(0, NUM_ACTIONS, size)] = True

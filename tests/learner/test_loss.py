@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from alphagat.games import make_game
-from alphagat.learner.loss import Batch, alphazero_loss
+from alphagat.learner.loss import AuxiliaryLoss, Batch, alphazero_loss
 from alphagat.networks import make_network
 from tests.learner.networks import TinyNetwork, random_batch
 
@@ -17,7 +17,7 @@ def make_params(batch):
 
 
 def slow_loss(logits, values, batch):
-    """Goes through examples and legal actions one at a time, in float64."""
+    """Computes the loss one example and legal action at a time, in float64."""
     policy = entropy = 0.0
     examples = zip(logits.astype(np.float64), batch.legal_action_mask, batch.policy_target, batch.policy_weight)
     for row, legal, target, weight in examples:
@@ -30,34 +30,30 @@ def slow_loss(logits, values, batch):
 
 
 @pytest.mark.parametrize("value_weight", [1.0, 0.25])
-def test_loss_by_hand(value_weight):
+def test_loss_equals_its_definition(value_weight):
     batch = random_batch(20)
     params = make_params(batch)
     logits, values = (np.asarray(x) for x in NETWORK.apply(params, batch.nodes))
     policy, value, entropy = slow_loss(logits, values, batch)
-    loss, parts = alphazero_loss(params, NETWORK, jax.tree.map(jnp.asarray, batch), value_weight, 0.0)
+    loss, parts = alphazero_loss(params, NETWORK, jax.tree.map(jnp.asarray, batch), value_weight)
     np.testing.assert_allclose(parts["policy_loss"], policy, rtol=1e-5)
     np.testing.assert_allclose(parts["value_loss"], value, rtol=1e-5)
     np.testing.assert_allclose(parts["policy_entropy"], entropy, rtol=1e-5)
     np.testing.assert_allclose(loss, policy + value_weight * value, rtol=1e-5)
 
 
-def test_one_legal_action_teaches_no_policy():
+def test_a_single_legal_action_has_no_gradient():
     batch = jax.tree.map(lambda x: jnp.asarray(x[:1]), random_batch(4))
-    (_, parts), gradients = jax.value_and_grad(alphazero_loss, has_aux=True)(
-        make_params(batch), NETWORK, batch, 0.0, 0.0
-    )
+    (_, parts), gradients = jax.value_and_grad(alphazero_loss, has_aux=True)(make_params(batch), NETWORK, batch, 0.0)
     assert parts["policy_loss"] == parts["policy_entropy"] == 0
     assert all((leaf == 0).all() for leaf in jax.tree.leaves(gradients))
 
 
-def test_a_value_that_is_not_known_teaches_none():
+def test_an_unknown_value_has_no_loss():
     batch = jax.tree.map(jnp.asarray, random_batch(8))
     known = jnp.arange(8) % 2 * 1.0
-    _, expected = alphazero_loss(
-        params := make_params(batch), NETWORK, jax.tree.map(lambda x: x[1::2], batch), 1.0, 0.0
-    )
-    _, parts = alphazero_loss(params, NETWORK, batch._replace(value_mask=known), 1.0, 0.0)
+    _, expected = alphazero_loss(params := make_params(batch), NETWORK, jax.tree.map(lambda x: x[1::2], batch), 1.0)
+    _, parts = alphazero_loss(params, NETWORK, batch._replace(value_mask=known), 1.0)
     np.testing.assert_allclose(parts["value_loss"], expected["value_loss"] / 2, rtol=1e-6)
 
 
@@ -66,13 +62,13 @@ def test_illegal_logits_have_no_gradient():
         jnp.asarray, random_batch(1)._replace(legal_action_mask=np.array([[True, False, True, False]]))
     )
     batch = batch._replace(policy_target=jnp.array([[0.5, 0.0, 0.5, 0.0]]), policy_weight=jnp.ones(1))
-    gradients = jax.grad(alphazero_loss, has_aux=True)(make_params(batch), NETWORK, batch, 1.0, 0.0)[0]
+    gradients = jax.grad(alphazero_loss, has_aux=True)(make_params(batch), NETWORK, batch, 1.0)[0]
     bias = gradients["params"]["policy"]["bias"]
     assert (bias[jnp.array([1, 3])] == 0).all()
     assert (bias[jnp.array([0, 2])] != 0).all()
 
 
-def test_gradients_are_the_slope_of_the_loss():
+def test_gradients_equal_finite_differences():
     with jax.enable_x64(True):
         batch = jax.tree.map(jnp.asarray, random_batch(6, dtype=np.float64))
         params = jax.tree.map(lambda x: x.astype(jnp.float64), make_params(batch))
@@ -80,7 +76,7 @@ def test_gradients_are_the_slope_of_the_loss():
 
         @jax.jit
         def loss(flat):
-            return alphazero_loss(unravel(flat), NETWORK, batch, 0.7, 0.0)[0]
+            return alphazero_loss(unravel(flat), NETWORK, batch, 0.7)[0]
 
         gradients, step = jax.grad(loss)(flat), 1e-5
         assert gradients.dtype == jnp.float64
@@ -91,7 +87,7 @@ def test_gradients_are_the_slope_of_the_loss():
 
 
 @pytest.mark.parametrize("ownership_weight", [0.0, 0.5])
-def test_owners_add_their_mean_square_and_teach_the_trunk(ownership_weight):
+def test_ownership_adds_its_mean_square_and_trains_the_trunk(ownership_weight):
     game = make_game("othello:4")
     options = {"backend": "dense", "width": 8, "num_blocks": 1, "num_heads": 2, "mlp_ratio": 1}
     network = make_network(game.topology, name="gat", ownership_head=True, **options)
@@ -100,13 +96,17 @@ def test_owners_add_their_mean_square_and_teach_the_trunk(ownership_weight):
     params = network.init(jax.random.key(0), nodes)
     ownership = generator.integers(-1, 2, (5, 17)).astype(np.float32)
     without = Batch(nodes, np.ones((5, 17), bool), np.full((5, 17), 1 / 17), np.ones(5), np.zeros(5))
-    found = jax.value_and_grad(alphazero_loss, has_aux=True)
-    (expected, _), gradients = found(params, network, without, 1.0, ownership_weight)
+    loss_and_gradients = jax.value_and_grad(alphazero_loss, has_aux=True)
+    (expected, _), gradients = loss_and_gradients(params, network, without, 1.0)
     assert not any(leaf.any() for leaf in jax.tree.leaves(gradients["params"]["ownership"]))
-    (loss, parts), with_ownership = found(
-        params, network, without._replace(ownership_target=ownership), 1.0, ownership_weight
+    part = AuxiliaryLoss(
+        "ownership", ownership_weight, lambda prediction, target: jnp.square(prediction - target).mean()
     )
-    logits, _, predicted = network.apply(params, nodes, with_ownership=True)
+    (loss, parts), with_ownership = loss_and_gradients(
+        params, network, without._replace(auxiliary={"ownership": ownership}), 1.0, (part,)
+    )
+    logits, _, predictions = network.apply(params, nodes, with_auxiliary=True)
+    predicted = predictions["ownership"]
     np.testing.assert_allclose(parts["ownership_loss"], ((np.asarray(predicted) - ownership) ** 2).mean(), rtol=1e-5)
     np.testing.assert_allclose(loss, expected + ownership_weight * parts["ownership_loss"], rtol=1e-5)
     np.testing.assert_array_equal(network.apply(params, nodes)[0], logits)

@@ -56,7 +56,7 @@ def slow_lamb(name, num_steps):
 
 
 @pytest.mark.parametrize("name", PARAMS)
-def test_lamb_by_hand(name):
+def test_lamb_equals_its_definition(name):
     np.testing.assert_allclose(run("lamb", 4)[name], slow_lamb(name, 4), rtol=1e-5)
 
 
@@ -68,7 +68,7 @@ def test_only_matrices_decay(optimizer):
 
 
 @pytest.mark.parametrize("network", ["gat", "resnet"])
-def test_matrices_of_the_networks(network):
+def test_is_matrix_on_the_networks(network):
     game = make_game("tic_tac_toe")
     fields = NetworkConfig(name=network, width=4, num_blocks=1, num_heads=2)
     module = make_network(game.topology, **{name: getattr(fields, name) for name in fields.__dataclass_fields__})
@@ -78,7 +78,7 @@ def test_matrices_of_the_networks(network):
 
 
 @pytest.mark.parametrize("clip_norm", [0.01, 1e3])
-def test_the_global_norm_is_clipped(clip_norm):
+def test_clips_the_global_norm(clip_norm):
     optimizer = make_optimizer(name="sgd", schedule=lambda _: 1.0, weight_decay=0.0, clip_norm=clip_norm)
     gradient = gradients(0)
     updates, _ = optimizer.update(on_device(gradient), optimizer.init(on_device(PARAMS)), on_device(PARAMS))

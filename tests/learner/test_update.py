@@ -14,7 +14,7 @@ from tests.learner.networks import TinyNetwork, random_batch
 NETWORK = TinyNetwork()
 BATCH = random_batch(32)
 PARAMS = NETWORK.init(jax.random.key(0), jnp.asarray(BATCH.nodes))
-FIND_GRADIENTS = functools.partial(update.mean_gradients, network=NETWORK, value_weight=0.5, ownership_weight=0.0)
+FIND_GRADIENTS = functools.partial(update.mean_gradients, network=NETWORK, value_weight=0.5)
 
 
 def start(optimizer, step=0, scale_loss=False):
@@ -23,11 +23,11 @@ def start(optimizer, step=0, scale_loss=False):
 
 
 def reference():
-    return jax.grad(alphazero_loss, has_aux=True)(PARAMS, NETWORK, jax.tree.map(jnp.asarray, BATCH), 0.5, 0.0)
+    return jax.grad(alphazero_loss, has_aux=True)(PARAMS, NETWORK, jax.tree.map(jnp.asarray, BATCH), 0.5)
 
 
 def gradients_on(num_devices):
-    """Raw gradients, before any optimizer, mapped as in the training iteration."""
+    """Computes the gradients under the mapping of a training iteration."""
     mesh = sharding.make_mesh(num_devices)
     mapped = jax.shard_map(
         lambda params, batch: FIND_GRADIENTS(params, jnp.float32(1), batch, axis_name=sharding.DATA),
@@ -49,19 +49,19 @@ def test_gradients_are_the_same_on_any_number_of_devices(num_devices):
     assert_equal_to_reference(num_devices)
 
 
-def test_a_sum_in_place_of_the_mean_would_be_seen(monkeypatch):
+def test_the_comparison_detects_a_sum_instead_of_a_mean(monkeypatch):
     monkeypatch.setattr(jax.lax, "pmean", jax.lax.psum)
     with pytest.raises(AssertionError):
         assert_equal_to_reference(2)
 
 
-def test_without_an_axis_nothing_is_averaged():
+def test_no_axis_means_no_average():
     found = FIND_GRADIENTS(PARAMS, jnp.float32(1), jax.tree.map(jnp.asarray, BATCH))
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(reference()), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
-def test_an_update_goes_down_the_gradient():
+def test_an_update_descends_the_gradient():
     batch = jax.tree.map(jnp.asarray, BATCH)
     optimizer = optax.sgd(0.125)
     step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer))
@@ -108,14 +108,14 @@ def test_micro_batches_give_the_gradient_of_the_batch(num_micro_batches):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6 * float(abs(other).max()))
 
 
-def test_the_loss_scale_does_not_show_in_the_gradients():
+def test_the_loss_scale_cancels_in_the_gradients():
     found = FIND_GRADIENTS(PARAMS, jnp.float32(2.0**12), jax.tree.map(jnp.asarray, BATCH))
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(reference()), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_an_update_that_is_not_finite_changes_nothing_but_its_count(bad):
+def test_a_nonfinite_update_changes_only_the_health(bad):
     optimizer = optax.adam(0.1)
     step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer, ema_decay=0.5))
     good = jax.tree.map(jnp.asarray, BATCH)

@@ -1,4 +1,4 @@
-"""Attention equals its definition, edge by edge, in both backends; what has no edge is not heard."""
+"""Attention equals its definition in both backends; nodes without an edge have no effect."""
 
 import functools
 
@@ -28,7 +28,7 @@ def draw_inputs(topology: Topology, seed: int = 0) -> tuple[np.ndarray, ...]:
 
 
 def attend_slowly(query, key, value, relation_bias, topology: Topology) -> np.ndarray:
-    """Follows the formula in the module's docstring, one edge at a time."""
+    """Computes the formula of `alphagat.networks.attention` one edge at a time."""
     weights = [[[{} for _ in range(HEADS)] for _ in range(topology.num_nodes)] for _ in range(BATCH)]
     for batch in range(BATCH):
         for sender, receiver, relation in zip(topology.senders, topology.receivers, topology.relations):
@@ -54,8 +54,8 @@ def test_equals_the_formula(backend: str):
 
 
 @pytest.mark.parametrize("backend", ATTENTION_BACKENDS)
-def test_hears_exactly_the_senders(backend: str):
-    """The output of receiver i depends on key and value of j where an edge leads from j to i, and nowhere else."""
+def test_depends_exactly_on_the_senders(backend: str):
+    """The output of receiver i depends on key and value of j if and only if there is an edge from j to i."""
     query, key, value, bias = (jnp.asarray(x, jnp.float32) for x in draw_inputs(TOPOLOGY))
 
     def attend(key, value):
@@ -64,12 +64,12 @@ def test_hears_exactly_the_senders(backend: str):
     by_key, by_value = jax.jit(jax.jacrev(attend, argnums=(0, 1)))(key, value)  # [V, B, V, H, d]
     is_edge = TOPOLOGY.relation_matrix >= 0
     np.testing.assert_array_equal(jnp.abs(by_value).max((1, 3, 4)) > 0, is_edge)
-    several = is_edge & (is_edge.sum(1, keepdims=True) > 1)  # with one sender, the weight is 1 whatever the key
+    several = is_edge & (is_edge.sum(1, keepdims=True) > 1)  # with one sender the weight is always 1
     np.testing.assert_array_equal(jnp.abs(by_key).max((1, 3, 4)) > 1e-6, several)
 
 
-def test_what_is_not_heard_may_be_anything():
-    """Exactly, also where a masked logit would be huge: the mask lies far below any logit."""
+def test_nodes_without_an_edge_have_no_effect():
+    """The comparison is exact, also for huge masked logits: the mask is far below any logit."""
     query, key, value, bias = (jnp.asarray(x, jnp.float32) for x in draw_inputs(TOPOLOGY))
     deaf = TOPOLOGY.relation_matrix < 0
     sender = int(np.argmax(deaf.sum(0)))
@@ -83,14 +83,14 @@ def test_what_is_not_heard_may_be_anything():
 
 @pytest.mark.parametrize("backend", ATTENTION_BACKENDS)
 @pytest.mark.parametrize("num_nodes", [3, 40])
-def test_a_mean_of_equals_is_the_same_on_every_board(backend: str, num_nodes: int):
+def test_attention_among_equal_nodes_does_not_depend_on_their_number(backend: str, num_nodes: int):
     topology = irregular_topology(num_nodes, 2, seed=3)
     query, key, _, bias = (jnp.asarray(x, jnp.float32) for x in draw_inputs(topology))
     value = jnp.full(query.shape, 0.7)
     np.testing.assert_allclose(compile_attention(backend, topology)(query, key, value, bias), value, rtol=1e-5)
 
 
-def test_graphs_of_a_batch_are_apart():
+def test_graphs_of_a_batch_are_disjoint():
     graphs = batched_graph(TOPOLOGY, 3)
     graph_of_edge = np.repeat(np.arange(3), TOPOLOGY.num_edges)
     for ends, single in ((graphs.senders, TOPOLOGY.senders), (graphs.receivers, TOPOLOGY.receivers)):

@@ -1,4 +1,4 @@
-"""Linear maps over one axis of rows, and the split of a projection into heads, for what their gradients cost."""
+"""The gradients of linear maps and of the split into heads take the cheap form."""
 
 import flax.linen as nn
 import jax
@@ -14,7 +14,7 @@ def gradients(layer: nn.Dense, params: dict) -> dict:
     return jax.grad(lambda params: (layer.apply(params, INPUTS) ** 2).sum())(params)
 
 
-def test_it_is_the_usual_linear_map():
+def test_dense_equals_that_of_flax():
     params = nn.Dense(4).init(jax.random.key(0), INPUTS)
     np.testing.assert_allclose(Dense(4).apply(params, INPUTS), nn.Dense(4).apply(params, INPUTS), rtol=1e-6)
     jax.tree.map(
@@ -24,7 +24,7 @@ def test_it_is_the_usual_linear_map():
     )
 
 
-def test_the_gradient_of_a_kernel_runs_over_one_axis_of_rows():
+def test_the_gradient_of_a_kernel_contracts_one_axis():
     params = Dense(4).init(jax.random.key(0), INPUTS)
     for layer, num_axes in (Dense(4), 1), (nn.Dense(4), 2):
         program = jax.make_jaxpr(lambda params, layer=layer: gradients(layer, params))(params)

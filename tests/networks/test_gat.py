@@ -1,4 +1,4 @@
-"""The graph attention network: one function in two backends, free of the board's size, free of scatter."""
+"""The graph attention network: equal backends, independent of the size of the board, free of scatter."""
 
 import functools
 import re
@@ -20,7 +20,7 @@ TOPOLOGIES = {
     "irregular": irregular_topology(num_nodes=9, num_actions=6, seed=2),
 }
 BATCH, FEATURES = 2, 5
-SCATTER = re.compile(r"stablehlo\.scatter|\bscatter\(")  # the operation, and not a name that a program mentions
+SCATTER = re.compile(r"stablehlo\.scatter|\bscatter\(")  # the operation, not a name in the program
 
 
 def gat(topology: Topology, backend: str = "dense", precision: str = "float32", remat: bool = False):
@@ -46,7 +46,7 @@ def shapes_for(topology: Topology, num_features: int = FEATURES):
 
 
 def params_for(topology: Topology, num_features: int = FEATURES, dtype: type = np.float32):
-    """Draws every parameter from a normal distribution; the network's own start leaves biases at 0."""
+    """Draws every parameter from a normal distribution; the initializers leave biases at 0."""
     generator = np.random.default_rng(0)
     return jax.tree.map(lambda x: generator.normal(0, 0.5, x.shape).astype(dtype), shapes_for(topology, num_features))
 
@@ -60,14 +60,14 @@ class Differentiated(NamedTuple):
     outputs: Any
     by_params: Any
     by_nodes: jax.Array
-    program: str  # as traced, and as XLA runs it
+    program: str  # as traced and as compiled by XLA
 
 
 @functools.cache
 def differentiate(
     name: str, backend: str, dtype: type = np.float32, precision: str = "", remat: bool = False
 ) -> Differentiated:
-    """Returns outputs and gradients of a loss that weighs every output differently, so that no errors cancel."""
+    """Returns outputs and gradients of a loss that weighs each output differently, so that errors cannot cancel."""
     topology, precision = TOPOLOGIES[name], precision or np.dtype(dtype).name
 
     def loss(params, nodes):
@@ -87,8 +87,8 @@ def differentiate(
     ("name", "dtype", "tolerance"),
     [*((name, np.float32, 1e-4) for name in TOPOLOGIES), ("irregular", np.float64, 1e-10)],
 )
-def test_backends_are_one_function(name: str, dtype: type, tolerance: float):
-    """Outputs, and gradients of parameters and of features; to 1e-10 in float64, so the formulas are equal."""
+def test_backends_agree(name: str, dtype: type, tolerance: float):
+    """Compares outputs and gradients of parameters and features; to 1e-10 in float64, so the formulas are equal."""
     dense, jraph = (differentiate(name, backend, dtype)[:3] for backend in ("dense", "jraph"))
     for one, other in zip(jax.tree.leaves(dense), jax.tree.leaves(jraph), strict=True):
         assert one.dtype == dtype
@@ -110,7 +110,7 @@ def test_no_scatter_in_the_dense_backend(name: str):
     assert not SCATTER.search(differentiate(name, "dense").program)
 
 
-def test_the_jraph_backend_has_the_scatter_that_the_test_looks_for():
+def test_the_jraph_backend_has_a_scatter():
     assert SCATTER.search(differentiate("hex:3", "jraph").program)
 
 
@@ -136,7 +136,7 @@ def test_parameters_fit_every_board_of_a_family(trained_on: str, played_on: list
 
 
 def test_an_automorphism_permutes_logits_and_keeps_the_value():
-    """Turns a ring whose edges are all alike; actions are edges and turn with it."""
+    """Rotates a ring of equal edges; the actions are edges and rotate with it."""
     topology = ring_topology(6)
     nodes, params = draw_nodes(topology), params_for(topology)
     logits, value = compile_apply(topology)(params, nodes)
@@ -146,8 +146,8 @@ def test_an_automorphism_permutes_logits_and_keeps_the_value():
     assert np.ptp(logits) > 1e-3
 
 
-def test_sender_and_receiver_of_an_action_count_differently():
-    """An action from i to j has another logit than one from j to i."""
+def test_the_logit_of_an_action_depends_on_its_direction():
+    """The actions from i to j and from j to i have different logits."""
     ring = ring_topology(6)
     there = with_actions(ring, ring.action_senders, ring.action_receivers)
     back = with_actions(ring, ring.action_receivers, ring.action_senders)
@@ -162,7 +162,7 @@ def with_actions(topology: Topology, action_senders: np.ndarray, action_receiver
 
 
 def test_outputs_do_not_scale_with_the_board():
-    """A ring of equal nodes looks the same to each node whatever its length, so logits and value are equal."""
+    """A ring of equal nodes looks the same from each node at any length, so logits and value are equal."""
     params = params_for(ring_topology(6))
     found = []
     node = draw_nodes(ring_topology(3))[:1, :1]
@@ -174,7 +174,7 @@ def test_outputs_do_not_scale_with_the_board():
 
 
 def test_the_global_path_reaches_every_node():
-    """One block carries a far node's features to a node that has no edge from it."""
+    """One block carries the features of a distant node to a node without an edge from it."""
     topology = ring_topology(8)
     nodes, params = draw_nodes(topology), params_for(topology)
     changed = nodes + np.eye(8, dtype=np.float32)[4][None, :, None]
@@ -184,8 +184,8 @@ def test_the_global_path_reaches_every_node():
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("bfloat16", 0.1), ("float16", 0.02)])
 @pytest.mark.parametrize("backend", ["dense", "jraph"])
-def test_half_precision_is_near_and_gives_float32(backend: str, precision: str, tolerance: float):
-    """Parameters, their gradients and the outputs stay float32; what is between is not, or it would be exact."""
+def test_half_precision_is_close_and_returns_float32(backend: str, precision: str, tolerance: float):
+    """Parameters, gradients and outputs stay float32; the result is not exact, so the blocks are not float32."""
     exact, half = (differentiate("irregular", backend, np.float32, each)[:3] for each in ("float32", precision))
     differences = []
     for one, other in zip(jax.tree.leaves(exact), jax.tree.leaves(half), strict=True):
@@ -198,7 +198,7 @@ def test_half_precision_is_near_and_gives_float32(backend: str, precision: str, 
     assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {np.dtype(np.float32)}
 
 
-def test_blocks_computed_again_give_the_same():
+def test_remat_does_not_change_the_result():
     kept, again = (differentiate("irregular", "dense", np.float32, "", remat) for remat in (False, True))
     for one, other in zip(jax.tree.leaves(kept[:3]), jax.tree.leaves(again[:3]), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6 * max(np.abs(one).max(), 1))

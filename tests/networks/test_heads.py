@@ -1,4 +1,4 @@
-"""Actions are read where they live; the value is a weighted mean of the nodes, on boards of any size."""
+"""The policy head reads the nodes of each action; the value head takes a weighted mean of the nodes."""
 
 import dataclasses
 
@@ -17,8 +17,8 @@ def test_select_nodes_equals_indexing(indices: list[int]):
     np.testing.assert_array_equal(select_nodes(nodes, np.array(indices)), nodes[:, np.array(indices)])
 
 
-def test_an_action_is_read_from_its_own_pair():
-    """The logit of an action depends on its sender and its receiver, and on no other node."""
+def test_a_logit_depends_only_on_the_pair_of_its_action():
+    """It depends on the sender and the receiver and on no other node."""
     topology = irregular_topology(num_nodes=6, num_actions=5, seed=4)
     head = PolicyHead(topology)
     nodes = jax.random.normal(jax.random.key(0), (1, 6, 8))
@@ -30,8 +30,8 @@ def test_an_action_is_read_from_its_own_pair():
     np.testing.assert_array_equal(by_node, wanted)
 
 
-def test_value_pools_to_a_mean():
-    """Repeating every node changes nothing, and a single node that stands out is found among many."""
+def test_value_pooling_is_a_weighted_mean():
+    """Repeating every node does not change it, and a single outlier among many nodes does."""
     head = ValueHead(num_heads=2)
     nodes = jax.random.normal(jax.random.key(0), (2, 5, 8))
     apply, params = jax.jit(head.apply), head.init(jax.random.key(1), nodes)
@@ -42,7 +42,7 @@ def test_value_pools_to_a_mean():
     assert (jnp.abs(apply(params, one_strange) - apply(params, many)) > 1e-4).all()
 
 
-def test_actions_at_one_pair_differ_by_their_kind():
+def test_actions_of_one_pair_differ_by_kind():
     topology = irregular_topology(num_nodes=6, num_actions=5, seed=4)
     both = dataclasses.replace(
         topology,
@@ -56,8 +56,8 @@ def test_actions_at_one_pair_differ_by_their_kind():
     assert abs(logits[0] - logits[1]) > 1e-3
 
 
-def test_actions_at_one_node_differ_by_their_kind():
-    """And each depends on its node alone."""
+def test_actions_of_one_node_differ_by_kind():
+    """Each logit depends on its node only."""
     topology = irregular_topology(num_nodes=6, num_actions=5, seed=4)
     places = np.array([3, 1, 3, 0], np.int32)
     at_nodes = dataclasses.replace(
@@ -71,7 +71,7 @@ def test_actions_at_one_node_differ_by_their_kind():
     by_node = jnp.abs(jax.jit(jax.jacrev(lambda x: head.apply(params, x)[0]))(nodes)).max((1, 3)) > 0  # [A, V]
     np.testing.assert_array_equal(by_node, np.eye(6, dtype=bool)[places])
     same = head.apply(params, nodes.at[0, 1].set(nodes[0, 3]))[0]
-    np.testing.assert_allclose(same[1], same[2], rtol=1e-6)  # of one kind, at nodes that look alike
+    np.testing.assert_allclose(same[1], same[2], rtol=1e-6)  # of one kind, at equal nodes
 
 
 def test_take_distinct_equals_indexing_and_its_gradient():

@@ -1,4 +1,4 @@
-"""Blocks on several devices: the same function as on one, and cuts that no other cut beats."""
+"""A pipeline equals the network on one device, and its cut is optimal."""
 
 import itertools
 
@@ -31,7 +31,7 @@ def gat(num_blocks: int, *, remat: bool = False, precision: str = "float32"):
     )
     nodes = jax.random.normal(jax.random.key(1), (BATCH, topology.num_nodes, FEATURES))
     shapes = jax.eval_shape(network.init, jax.random.key(0), nodes)
-    generator = np.random.default_rng(0)  # the network's own start leaves biases at 0
+    generator = np.random.default_rng(0)  # the initializers leave biases at 0
     return network, jax.tree.map(lambda x: generator.normal(0, 0.5, x.shape).astype(np.float32), shapes), nodes
 
 
@@ -51,7 +51,7 @@ def loss(apply, params, nodes):
     ("cut", "remat", "precision", "tolerance"),
     [((1, 1, 2), False, "float32", 2e-5), ((2, 1), True, "bfloat16", 2e-2)],
 )
-def test_same_outputs_and_gradients_as_on_one_device(cut, remat, precision, tolerance):
+def test_outputs_and_gradients_equal_those_on_one_device(cut, remat, precision, tolerance):
     network, params, nodes = gat(sum(cut), remat=remat, precision=precision)
     pipelined = PipelinedNetwork(network, cut)
     expected = jax.value_and_grad(lambda params: loss(network.apply, params, nodes))(params)
@@ -65,8 +65,8 @@ def test_same_outputs_and_gradients_as_on_one_device(cut, remat, precision, tole
         np.testing.assert_allclose(one, other, atol=tolerance * largest, err_msg=jax.tree_util.keystr(path))
 
 
-def test_parameters_placed_beforehand_and_batches_of_batches():
-    """As self-play evaluates: groups side by side, with parameters that moved to their stages once."""
+def test_placed_parameters_under_vmap():
+    """Self-play evaluates this way: groups under vmap, parameters moved to their stages once."""
     network, params, nodes = gat(3)
     pipelined, groups = PipelinedNetwork(network, (1, 2)), jnp.stack([nodes, nodes[::-1]])
 
@@ -80,7 +80,7 @@ def test_parameters_placed_beforehand_and_batches_of_batches():
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), expected, found)
 
 
-def test_without_stages_it_is_the_network():
+def test_without_stages_the_network_itself_runs():
     network, params, nodes = gat(2)
     pipelined = PipelinedNetwork(network, (1, 1))
     assert pipelined.place(params) is params
@@ -88,7 +88,7 @@ def test_without_stages_it_is_the_network():
 
 
 @pytest.mark.parametrize(("num_blocks", "num_stages"), [(4, 1), (4, 4), (7, 3), (9, 4)])
-def test_no_other_cut_has_a_cheaper_costliest_stage(num_blocks: int, num_stages: int):
+def test_the_cut_minimizes_the_costliest_stage(num_blocks: int, num_stages: int):
     costs = np.random.default_rng(num_blocks).uniform(size=num_blocks + 2)
 
     def stage_cost(start: int, stop: int) -> float:

@@ -1,4 +1,4 @@
-"""The residual baseline sees the same features as the GAT, the borders of Hex among them."""
+"""The residual baseline reads the same features as the GAT, including the borders of Hex."""
 
 import functools
 
@@ -25,7 +25,7 @@ def make(name: str):
     generator = np.random.default_rng(0)
     shapes = jax.eval_shape(network.init, jax.random.key(1), nodes)
 
-    def draw(path, leaf):  # a norm's scale is about 1: near 0, its bias alone could hold a ReLU of one channel at 0
+    def draw(path, leaf):  # norm scales stay near 1: near 0, a bias alone could hold a ReLU at 0
         return generator.normal("scale" in jax.tree_util.keystr(path), 0.2, leaf.shape).astype(leaf.dtype)
 
     params = jax.tree_util.tree_map_with_path(draw, shapes)
@@ -51,7 +51,7 @@ def test_shapes_and_gradients(name: str):
 
 @pytest.mark.parametrize("name", ["connect_four", "breakthrough:5"])
 def test_no_head_is_dead(name: str):
-    """What a head reads is never negative: without a norm, negative weights would hold its ReLUs at 0 for ever."""
+    """The input of a head is never negative: without a norm, negative weights would hold its ReLUs at 0."""
     _, network, _, nodes, params = make(name)
     noisy = nodes + jax.random.normal(jax.random.key(2), nodes.shape)
     weights = jax.tree.map(lambda x: x, params["params"])
@@ -62,8 +62,8 @@ def test_no_head_is_dead(name: str):
     assert jnp.ptp(value) > 1e-4
 
 
-def test_the_player_to_move_is_known_on_hex():
-    """On an empty board only the borders tell whose turn it is."""
+def test_hex_borders_identify_the_player_to_move():
+    """On an empty board only the features of the borders differ between the players."""
     game, network, states, nodes, params = make("hex:3")
     other = jax.vmap(game.observe)(states.replace(current_player=1 - states.current_player)).nodes
     np.testing.assert_array_equal(nodes[:, :9], other[:, :9])
@@ -74,8 +74,8 @@ def test_the_player_to_move_is_known_on_hex():
     assert (jnp.abs(value - other_value) > 1e-4).all()
 
 
-def test_each_example_is_read_alone():
-    """No statistics over the batch: an example's outputs do not depend on its neighbours."""
+def test_examples_of_a_batch_are_independent():
+    """The network has no batch statistics."""
     _, network, _, nodes, params = make("connect_four")
     noisy = nodes + jax.random.normal(jax.random.key(2), nodes.shape)
     apply = jax.jit(network.apply)
@@ -89,7 +89,7 @@ def test_each_example_is_read_alone():
 @pytest.mark.parametrize(
     ("name", "num_planes"), [("breakthrough:5", 3), ("gardner_chess", 8 * 4 + 8 + 9), ("pgx:animal_shogi", 11)]
 )
-def test_a_move_is_read_at_its_first_cell_from_the_plane_of_its_step(name: str, num_planes: int):
+def test_a_move_is_read_at_its_origin_from_the_plane_of_its_step(name: str, num_planes: int):
     game, network, _, nodes, params = make(name)
     noisy = nodes + jax.random.normal(jax.random.key(2), nodes.shape)
     apply = functools.partial(network.apply, capture_intermediates=lambda module, _: module.name == "planes")
@@ -110,8 +110,8 @@ def test_a_move_is_read_at_its_first_cell_from_the_plane_of_its_step(name: str, 
 
 
 @pytest.mark.parametrize("backend", ["cpu", "gpu"])
-def test_a_convolution_is_that_of_flax_whatever_computes_it(backend: str, monkeypatch):
-    """Values and gradients; the same parameters start from the same numbers."""
+def test_both_convolutions_equal_that_of_flax(backend: str, monkeypatch):
+    """Compares values, gradients and initial parameters."""
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     ours = Convolution(5, jnp.dtype("float32"))
     theirs = nn.Conv(5, (3, 3), use_bias=False)

@@ -1,4 +1,4 @@
-"""A belief over returns keeps the mean of what it learns from."""
+"""A distribution over returns learns the mean of its targets."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from alphagat.networks.values import expected_value, two_hot, value_loss
 SUPPORT = (0.0, 1.0, 4.0, 9.0, 16.0)
 
 
-def test_two_hot_puts_weight_on_the_two_neighbours_only():
+def test_two_hot_weighs_only_the_two_nearest_atoms():
     found = two_hot(jnp.array([0.0, 0.25, 4.0, 8.0, 16.0, -3.0, 99.0]), SUPPORT)
     wanted = [
         [1, 0, 0, 0, 0],
@@ -32,8 +32,8 @@ def test_two_hot_keeps_the_mean_and_sums_to_one():
     assert ((weights > 0).sum(-1) <= 2).all()
 
 
-def test_the_mean_of_returns_is_learnt_and_not_the_mean_of_their_transforms():
-    """Returns of 0 and 16 with equal chance are worth 8; averaged under a square root they would be worth 4."""
+def test_learns_the_mean_of_returns_not_of_their_transforms():
+    """Returns of 0 and 16 with equal probability have the mean 8; the mean of their square roots would give 4."""
     targets = jnp.array([0.0, 16.0])
     output = jnp.zeros(len(SUPPORT))
     optimizer = optax.adam(0.3)

@@ -26,7 +26,7 @@ NUM_PLIES, NUM_WAITING, NUM_GAMES = 7, 21, 40
 
 @functools.cache
 def play_toy(max_plies=20, num_calls=6):
-    """Returns the games after each call, the start first, and each call's history."""
+    """Returns the games before the first call and after each call, and the history of each call."""
     games = start_games(TOY, KEY, num_games=NUM_GAMES, num_waiting=NUM_WAITING, opening_plies=0)
     play = jax.jit(make_play(TOY, random_search, num_plies=NUM_PLIES, max_plies=max_plies, opening_plies=0))
     kept, histories = [games], []
@@ -43,14 +43,14 @@ def all_played(histories):
 
 
 @pytest.mark.parametrize(("horizon", "plies", "waiting"), [(9, 4, 8), (9, 3, 9), (10, 3, 9), (1, 5, 0), (2, 5, 5)])
-def test_every_ply_waits_for_its_horizon_in_whole_calls(horizon, plies, waiting):
-    # The youngest ply that leaves has `waiting` plies behind it, and itself.
+def test_waiting_plies_cover_the_horizon(horizon, plies, waiting):
+    # The youngest ply that leaves is followed by `waiting` plies.
     assert num_waiting_plies(horizon, plies) == waiting
     assert waiting + 1 >= horizon > waiting + 1 - plies
 
 
 @pytest.mark.parametrize("board", ["tic_tac_toe", "hex:3"])
-def test_openings_are_uniformly_long_and_never_over(board):
+def test_opening_lengths_are_uniform_and_no_opening_is_terminal(board):
     game = make_game(board)
     opened = jax.jit(jax.vmap(make_opener(game, 4)))(jax.random.split(KEY, 5000))
     stones = (np.asarray(opened.state.legal_action_mask) == 0).sum(axis=1)
@@ -63,7 +63,7 @@ def test_openings_are_uniformly_long_and_never_over(board):
     assert abs((~first).mean(axis=0) - 1 / 9).max() < 4 * np.sqrt(1 / 9 / len(first))
 
 
-def test_long_openings_stop_before_the_end():
+def test_long_openings_stop_before_the_game_ends():
     game = make_game("hex:3")
     opened = jax.jit(jax.vmap(make_opener(game, 9)))(jax.random.split(KEY, 500))
     assert not opened.state.terminated.any()
@@ -72,7 +72,7 @@ def test_long_openings_stop_before_the_end():
     assert {0, 4, 6} < set(opened.plies.tolist())
 
 
-def test_no_opening_is_the_first_position():
+def test_zero_opening_plies_give_the_initial_position():
     opened = make_opener(make_game("hex:3"), 0)(KEY)
     assert opened.plies == 0
     assert opened.state.legal_action_mask.all()
@@ -88,17 +88,17 @@ def test_shapes():
         assert before.dtype == after.dtype
 
 
-def test_games_go_on_from_call_to_call():
+def test_games_continue_from_call_to_call():
     kept, histories = play_toy()
     for call, history in enumerate(histories):
-        # The first ply that is played starts where the last call stopped.
+        # The first new ply starts where the last call stopped.
         first = jax.tree.map(lambda x: x[NUM_WAITING], history.state)
         assert all((a == b).all() for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(kept[call].state)))
         waited = jax.tree.map(lambda x: x[:NUM_WAITING], history)
         assert all((a == b).all() for a, b in zip(jax.tree.leaves(waited), jax.tree.leaves(kept[call].waiting)))
 
 
-def test_what_leaves_the_waiting_is_what_was_played():
+def test_waiting_plies_leave_unchanged():
     _, histories = play_toy()
     blank_calls = NUM_WAITING // NUM_PLIES
     leaves = [jax.tree.map(lambda x: x[:NUM_PLIES], history) for history in histories[blank_calls:]]
@@ -109,7 +109,7 @@ def test_what_leaves_the_waiting_is_what_was_played():
 
 
 @pytest.mark.parametrize("max_plies", [20, 7])
-def test_no_ply_is_lost_or_doubled(max_plies):
+def test_no_ply_is_lost_or_repeated(max_plies):
     played = all_played(play_toy(max_plies)[1])
     state = played.state
     identities = set(zip(state.serial.ravel().tolist(), state.ply.ravel().tolist()))
@@ -125,14 +125,14 @@ def test_no_ply_is_lost_or_doubled(max_plies):
     assert (played.ended == (played.length == np.minimum(state.length, max_plies))).all()
 
 
-def test_the_cap_is_told_from_the_end_and_pays_what_the_game_names():
+def test_truncation_is_distinct_from_termination_and_pays_the_truncation_rewards():
     played = all_played(play_toy(7)[1])
     state = played.state
     long_games = state.length == 20
     assert (played.truncated == (long_games & (state.ply == 6))).all()
     assert played.truncated.sum() > 20
     assert (played.discount[played.ended] == 0).all()
-    # Ply 6 is the first of player 1's second turn: a cut pays it -0.5, beside the quarter of its last move.
+    # Ply 6 is the first of player 1's second turn: truncation pays it -0.5 in addition to the 0.25 of its last move.
     assert (state.current_player[played.truncated] == 1).all()
     assert set(played.reward[played.truncated].tolist()) == {-0.5, -0.25}
     by_rules = played.ended & ~played.truncated
@@ -140,13 +140,13 @@ def test_the_cap_is_told_from_the_end_and_pays_what_the_game_names():
     assert set((played.reward - won)[by_rules].tolist()) == {0, 0.25}
 
 
-def test_a_game_that_ends_at_the_cap_is_not_cut():
+def test_a_game_that_terminates_at_the_cap_is_not_truncated():
     played = all_played(play_toy(20)[1])
     assert (played.ended & (played.length == 20)).any()
     assert not played.truncated.any()
 
 
-def test_discounts_follow_the_players():
+def test_discounts_change_sign_with_the_player():
     played = all_played(play_toy()[1])
     before, after = played.state.current_player[:-1], played.state.current_player[1:]
     expected = np.where(played.ended[:-1], 0, np.where(before == after, 1, -1))
@@ -154,7 +154,7 @@ def test_discounts_follow_the_players():
     assert set(played.discount.ravel().tolist()) == {-1, 0, 1}
 
 
-def test_one_device_plays_the_games_of_eight():
+def test_one_and_eight_devices_play_the_same_games():
     game = make_game("tic_tac_toe")
     search = make_search(game, make_table_evaluator(game), algorithm="gumbel", num_simulations=6, explore=True)
     play = make_play(game, search, num_plies=12, max_plies=9, opening_plies=0)
@@ -185,7 +185,7 @@ def test_one_device_plays_the_games_of_eight():
 
 
 def fixed_search(action_of, value):
-    """A search that always says the same of the legal actions."""
+    """Returns a search with a fixed action and value."""
 
     def search(params, key, states, plies):
         action = action_of(states.legal_action_mask).astype(jnp.int32)
@@ -195,7 +195,7 @@ def fixed_search(action_of, value):
     return search
 
 
-def test_a_fast_search_plays_some_plies_and_teaches_no_policy():
+def test_fast_searches_have_no_policy_weight():
     game = make_game("tic_tac_toe")
     first = fixed_search(lambda legal: jnp.argmax(legal, axis=-1), 0.5)
     last = fixed_search(lambda legal: 8 - jnp.argmax(legal[:, ::-1], axis=-1), -0.5)
@@ -217,13 +217,13 @@ def test_a_fast_search_plays_some_plies_and_teaches_no_policy():
     assert (np.asarray(plain.policy_weight) == 1).all()
 
 
-def test_searches_are_full_as_often_as_asked_for():
+def test_full_searches_have_the_configured_frequency():
     drawn = np.asarray(draw_full_searches(KEY, 10_000, 0.25))
     assert abs(drawn.mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 10_000)
     assert draw_full_searches(KEY, 100, 1.0).all()
 
 
-def test_surprising_plies_get_more_of_the_weight_of_the_policy():
+def test_surprise_redistributes_the_policy_weight():
     game = make_game("tic_tac_toe")
 
     def search(params, key, states, plies):
@@ -240,7 +240,7 @@ def test_surprising_plies_get_more_of_the_weight_of_the_policy():
     assert np.asarray(history.policy_weight)[is_full].std() > 0.1
 
 
-def test_plies_without_surprise_keep_their_weight_finite():
+def test_zero_surprise_gives_finite_weights():
     weights = weigh_by_surprise(jnp.full((2, 3), 4.0), jnp.zeros((2, 3)), 0.5)
     np.testing.assert_allclose(weights, 2.0)
     assert (weigh_by_surprise(jnp.zeros((2, 3)), jnp.ones((2, 3)), 0.5) == 0).all()

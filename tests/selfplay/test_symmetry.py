@@ -10,8 +10,8 @@ KEY = jax.random.key(0)
 
 
 @pytest.mark.parametrize("board", ["tic_tac_toe", "hex:3", "connect_four", "hex:3:swap"])
-def test_permuted_features_are_those_of_the_permuted_game(board):
-    """Plays each game again with permuted moves; no network is asked."""
+def test_permuted_features_match_the_permuted_game(board):
+    """Replays each game with permuted moves, without a network."""
     game = make_game(board)
     symmetries = game.symmetries
     generator = np.random.default_rng(0)

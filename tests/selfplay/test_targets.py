@@ -4,8 +4,9 @@ import pytest
 
 from alphagat.evaluation.solvers import solve
 from alphagat.games import make_game
+from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS
 from alphagat.selfplay.games_in_flight import Ply, make_play, start_games
-from alphagat.selfplay.targets import ownership_targets, value_targets
+from alphagat.selfplay.targets import value_targets
 from tests.selfplay.toy import random_search
 
 NUM_PLIES, NUM_GAMES = 25, 30
@@ -13,7 +14,7 @@ KEY = jax.random.key(0)
 
 
 def random_history(seed):
-    """Rewards anywhere, ends in the middle and at the last ply, and players who move twice."""
+    """Draws rewards at any ply, ends in the middle and at the last ply, and players who move twice."""
     generator = np.random.default_rng(seed)
     shape = (NUM_PLIES, NUM_GAMES)
     discount = generator.choice([-1.0, 1.0, 0.0], shape, p=[0.5, 0.35, 0.15]).astype(np.float32)
@@ -32,7 +33,7 @@ def random_history(seed):
 
 
 def n_step_return(rewards, discounts, values, ply, steps):
-    """Sums `steps` rewards from `ply` on, then the value after them; none past the last ply."""
+    """Sums `steps` rewards from `ply`, then adds the value after them unless it is past the last ply."""
     total, weight = 0.0, 1.0
     for k in range(ply, ply + steps):
         total += weight * rewards[k]
@@ -64,7 +65,7 @@ def test_targets_mix_the_n_step_returns(value_lambda):
         np.testing.assert_allclose(targets[:, game], expected, atol=1e-5)
 
 
-def test_targets_are_the_outcome_wherever_a_game_ends_in_sight():
+def test_targets_are_the_outcome_if_the_game_ends_in_the_history():
     game = make_game("tic_tac_toe")
     # Whole games of nine plies end with the last ply of the history.
     num_games = 200
@@ -84,19 +85,19 @@ def test_targets_are_the_outcome_wherever_a_game_ends_in_sight():
             known[start : end + 1, column] = True
             start = end + 1
     assert (history.ended[-1] & (history.length[-1] == 9)).sum() > 20
-    # The others rest on the last search value, seen from both sides.
+    # The others bootstrap from the last search value, from either player's view.
     assert set(np.round(targets[~known], 5).tolist()) == {np.float32(0.3).round(5), np.float32(-0.3).round(5)}
 
 
-def test_owner_targets_are_the_end_of_the_game_as_each_player_sees_it():
-    game = make_game("othello:4")
+def test_ownership_targets_are_the_final_board_from_the_view_of_the_player_to_move():
+    game, target = make_game("othello:4"), AUXILIARY_TARGETS["ownership"]
     num_games = 50
     games = start_games(
-        game, jax.random.key(0), num_games=num_games, num_waiting=0, opening_plies=0, with_ownership=True
+        game, jax.random.key(0), num_games=num_games, num_waiting=0, opening_plies=0, auxiliary=(target,)
     )
-    options = {"num_plies": 40, "max_plies": 11, "opening_plies": 0, "with_ownership": True}
+    options = {"num_plies": 40, "max_plies": 11, "opening_plies": 0, "auxiliary": (target,)}
     _, history = jax.tree.map(np.asarray, jax.jit(make_play(game, random_search, **options))(None, KEY, games))
-    targets = np.asarray(ownership_targets(jax.device_put(history)))
+    targets = np.asarray(target.targets(jax.device_put(history)))
     step, count, is_odd = jax.jit(game.step), 0, False
     for column in range(num_games):
         start = 0
@@ -109,7 +110,7 @@ def test_owner_targets_are_the_end_of_the_game_as_each_player_sees_it():
                 np.testing.assert_array_equal(targets[ply, column, :-1], sign * discs)
                 is_odd |= sign < 0
             start, count = end + 1, count + 1
-        assert (targets[start:, column] == 0).all()  # of these games the end is not known
+        assert (targets[start:, column] == 0).all()  # these games have not ended
     assert count > num_games
     assert is_odd
     assert 0 < history.truncated.sum() < count
@@ -120,7 +121,7 @@ def cells_of(drawing):
 
 
 def winner_of(history, end, column, has_won):
-    """Tells from the stones before the last move who can have made a line with it; None: nobody."""
+    """Returns the winner, derived from the stones before the last move; None for a draw."""
     board = history.state.board[end, column]
     mover = int(history.state.current_player[end, column])
     if history.length[end, column] < 9:

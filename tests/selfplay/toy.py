@@ -1,4 +1,4 @@
-"""A game whose positions tell which game and ply they belong to, and searches that do not search."""
+"""A game whose positions identify their game and ply, and trivial searches."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from alphagat.search import SearchOutput
 
 
 class MarkedState(base.State):
-    """`serial` `[]` uint32 tells games apart; `ply` and `length` `[]` int32."""
+    """`serial` `[]` uint32 identifies the game; `ply` and `length` `[]` int32."""
 
     serial: jax.Array
     ply: jax.Array
@@ -21,7 +21,7 @@ class MarkedState(base.State):
 
 
 class MarkedGame(base.Game):
-    """Lasts a drawn number of plies; a player makes `turn` moves in a row; its action 1 pays it a quarter at once.
+    """Has a random length; each player makes `turn` moves in a row; action 1 pays the mover 0.25 immediately.
 
     The mover of the last ply wins where the serial number is even.
     """
@@ -74,7 +74,7 @@ class MarkedGame(base.Game):
 
 
 def random_search(params, key, states, plies):
-    """Plays at random, and says 0.3 of every position."""
+    """Plays at random and evaluates every position as 0.3."""
     legal = states.legal_action_mask
     action = jax.random.categorical(key, jnp.where(legal, 0.0, -jnp.inf)).astype(jnp.int32)
     return SearchOutput(action, legal / legal.sum(axis=-1, keepdims=True), jnp.full(legal.shape[0], 0.3))

@@ -8,14 +8,14 @@ from alphagat.errors import AuditError
 from alphagat.runtime import sharding
 from alphagat.training.audit import Auditor
 from alphagat.training.iteration import make_iteration, run_iteration
-from alphagat.training.setup import make_setups
+from alphagat.training.setup import auxiliary_targets, make_setups
 from alphagat.training.state import init_state
 from tests.training.tiny import run_of, tiny_config
 
 # Ends; cuts with a named result, and targets that bootstrap from a search. The loop audits every family that it trains
 # in tests/test_configs.py.
 CUT = "mnk:4x4x4"
-OWNED = "othello:4"  # who holds what in the end is learned, too
+OWNED = "othello:4"  # also learns the ownership
 RUNS = {"hex:2": {}, OWNED: {}, CUT: {"max_plies": 6, "plies_per_iteration": 4, "value_lambda": 0.7}}
 
 
@@ -31,11 +31,12 @@ def audits_of(board: str, changes: dict, iterations: int):
     for _ in range(iterations):
         state, _, audit = run_iteration(program, state)
         audits.append(audit)
-    return Auditor(setup.game, setup.plan, config.selfplay.value_lambda, config.search.discount), audits
+    targets = auxiliary_targets(config)
+    return Auditor(setup.game, setup.plan, config.selfplay.value_lambda, config.search.discount, targets), audits
 
 
 @pytest.mark.parametrize("board", RUNS)
-def test_what_is_right_passes(board: str):
+def test_accepts_a_correct_game(board: str):
     auditor, audits = audits_of(board, RUNS[board], iterations=8)
     for audit in audits:
         auditor.check(audit)
@@ -78,7 +79,7 @@ WRONGS = {
 
 
 @pytest.mark.parametrize("name", WRONGS)
-def test_what_is_wrong_is_named(hex_audit, name: str):
+def test_names_an_error_in_a_ply(hex_audit, name: str):
     auditor, audit = hex_audit
     change, message = WRONGS[name]
     auditor.check(audit)
@@ -87,7 +88,7 @@ def test_what_is_wrong_is_named(hex_audit, name: str):
 
 
 @pytest.mark.parametrize("how", ["turned", "of the next ply", "halved"])
-def test_targets_that_are_wrong_are_named(hex_audit, how: str):
+def test_names_a_wrong_value_target(hex_audit, how: str):
     auditor, audit = hex_audit
     targets = np.asarray(audit.value_targets)
     wrong = {"turned": -targets, "of the next ply": np.roll(targets, 1, axis=1), "halved": targets / 2}[how]
@@ -102,19 +103,21 @@ def owned_audit():
 
 
 @pytest.mark.parametrize("how", ["turned", "of the next ply", "of another board"])
-def test_owner_targets_that_are_wrong_are_named(owned_audit, how: str):
+def test_names_a_wrong_ownership_target(owned_audit, how: str):
     auditor, audit = owned_audit
-    targets = np.asarray(audit.ownership_target)
+    targets = np.asarray(audit.auxiliary["ownership"])
     assert targets.shape[2] == 17
     assert targets.any()
     if how == "of another board":
-        ownership = np.asarray(audit.history.ownership)
-        wrong = jax.device_put(np.where(np.arange(17) == 0, -ownership, ownership), audit.history.ownership.sharding)
-        audit = audit.replace(history=audit.history.replace(ownership=wrong))
-        message = "who holds what in the end is not what the rules say"
+        recorded = audit.history.auxiliary["ownership"]
+        wrong = np.where(np.arange(17) == 0, -np.asarray(recorded), np.asarray(recorded))
+        wrong = jax.device_put(wrong, recorded.sharding)
+        audit = audit.replace(history=audit.history.replace(auxiliary={"ownership": wrong}))
+        message = "the recorded ownership is not who holds each node"
     else:
         wrong = {"turned": -targets, "of the next ply": np.roll(targets, 1, axis=1)}[how]
-        audit = audit.replace(ownership_target=jax.device_put(wrong, audit.ownership_target.sharding))
-        message = "the owner targets are not who holds what in the end"
+        wrong = jax.device_put(wrong, audit.auxiliary["ownership"].sharding)
+        audit = audit.replace(auxiliary={"ownership": wrong})
+        message = "the ownership target is not who holds each node"
     with pytest.raises(AuditError, match=message):
         auditor.check(audit)

@@ -113,7 +113,7 @@ def test_a_run_starts_from_the_weights_of_another_board(finished, monkeypatch, t
         (("hex:2", "tic_tac_toe"), {}, "hex:2, tic_tac_toe are of the families hex, mnk"),
         (("hex:2", "hex:3"), {"name": "resnet"}, "config.network.name='resnet' has weights for one size"),
         (("hex:2", "hex:99"), {}, "hex:99"),
-        (("hex:2",), {"ownership_head": True}, "config.network.ownership_head=True: board hex:2 does not tell"),
+        (("hex:2",), {"ownership_head": True}, "config.network.ownership_head=True: board hex:2 does not define"),
     ],
 )
 def test_boards_that_cannot_share_weights_are_refused(boards, change, message):

@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from alphagat.monitoring.metric_text import holdout_rows
-from alphagat.networks.pipeline import PipelinedNetwork
+from alphagat.networks.pipeline import place_blocks
 from alphagat.runtime import sharding
 from alphagat.search.tree import mask_illegal
 from alphagat.training.evaluators import Matches
@@ -69,8 +69,7 @@ def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dic
     """Returns the jitted `examine(params, positions)`, which sums over `[N]` positions, N a multiple of the devices."""
 
     def examine(params: Any, positions: Positions) -> dict[str, jax.Array]:
-        if isinstance(setup.network, PipelinedNetwork):
-            params = setup.network.place(params)
+        params = place_blocks(setup.network, params)
         found = setup.evaluate(params, positions.state)
         legal = positions.state.legal_action_mask
         logits = mask_illegal(found.prior_logits, positions.state)

@@ -1,0 +1,113 @@
+"""Auxiliary targets: what a network may learn to predict beside policy and value.
+
+The target called NAME is trained where `config.network.NAME_head` is set, with the weight `config.learner.NAME_weight`.
+`alphagat.networks.auxiliary_heads` has the head of the same name. A new target needs its declaration here, its head,
+the two config fields, and a test.
+"""
+
+import abc
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from alphagat.games.base import Game, Symmetries
+from alphagat.selfplay.symmetry import permute_actions, permute_nodes
+
+if TYPE_CHECKING:  # plies carry the records of these targets
+    from alphagat.selfplay.games_in_flight import Ply
+
+
+class AuxiliaryTarget(abc.ABC):
+    """Declares one auxiliary target.
+
+    Attributes:
+      name: the name of the head, of the weight and of the metric `train/NAME_loss`.
+      meaning: completes an error message: "the ownership target is not ...".
+      permuted: the axis that a symmetry of the board permutes, or None.
+    """
+
+    name: str
+    meaning: str
+    permuted: Literal["nodes", "actions"] | None = None
+
+    @abc.abstractmethod
+    def can_teach(self, game: Game) -> bool:
+        """Returns whether `game` defines this target."""
+
+    @abc.abstractmethod
+    def blank(self, game: Game) -> jax.Array:
+        """Returns zeros of the shape and dtype of one record, which are also those of one target."""
+
+    @abc.abstractmethod
+    def record(self, game: Game, state: Any, ended: jax.Array) -> jax.Array:
+        """Returns what one ply records of the state after its move; any value unless the game `ended` there."""
+
+    @abc.abstractmethod
+    def targets(self, history: "Ply") -> jax.Array:
+        """Returns the target of each ply from the records `[T, N, ...]`; zeros where the end of the game is unknown."""
+
+    @abc.abstractmethod
+    def audited_target(self, history: "Ply", ply: int) -> np.ndarray:
+        """Returns the target of one ply of one game's history `[T]`, computed on the host independently of `targets`.
+
+        The history holds the end of that game.
+        """
+
+    @abc.abstractmethod
+    def loss(self, prediction: jax.Array, target: jax.Array) -> jax.Array:
+        """Returns the mean loss of a batch; `target` is float32."""
+
+    def permute(self, target: jax.Array, index: jax.Array, symmetries: Symmetries) -> jax.Array:
+        """Applies symmetry `index` `[B]` to a batch of targets."""
+        if self.permuted == "nodes":
+            return permute_nodes(target[..., None], index, symmetries)[..., 0]
+        return permute_actions(target, index, symmetries) if self.permuted == "actions" else target
+
+
+class Ownership(AuxiliaryTarget):
+    """Who holds each node at the end of the game: 1 the player to move, -1 the opponent, 0 neither (Wu 2019, section
+    4.1); `[V]` int8.
+    """
+
+    name = "ownership"
+    meaning = "who holds each node at the end of the game"
+    permuted = "nodes"
+
+    def can_teach(self, game: Game) -> bool:
+        return type(game).ownership is not Game.ownership
+
+    def blank(self, game: Game) -> jax.Array:
+        return jnp.zeros(game.topology.num_nodes, jnp.int8)
+
+    def record(self, game: Game, state: Any, ended: jax.Array) -> jax.Array:
+        ownership = game.ownership(state, ended)
+        assert ownership is not None, "a run checks `can_teach` first"
+        return ownership
+
+    def targets(self, history: "Ply") -> jax.Array:
+        ownership = last_records(history.auxiliary[self.name], history.ended)
+        return jnp.where(history.state.current_player[..., None] == 0, ownership, -ownership)
+
+    def audited_target(self, history: "Ply", ply: int) -> np.ndarray:
+        end = ply + int(np.argmax(history.ended[ply:]))
+        sign = 1 if history.state.current_player[ply] == 0 else -1
+        return sign * np.asarray(history.auxiliary[self.name][end])
+
+    def loss(self, prediction: jax.Array, target: jax.Array) -> jax.Array:
+        return jnp.square(prediction - target).mean()
+
+
+def last_records(records: jax.Array, ended: jax.Array) -> jax.Array:
+    """Returns for each ply the record `[T, N, ...]` of the last ply of its game, zeros where the game goes on."""
+
+    def backward(later: jax.Array, ply: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        ended, record = ply
+        last = jnp.where(ended.reshape(-1, *[1] * (record.ndim - 1)), record, later)
+        return last, last
+
+    return jax.lax.scan(backward, jnp.zeros_like(records[0]), (ended, records), reverse=True)[1]
+
+
+AUXILIARY_TARGETS: dict[str, AuxiliaryTarget] = {target.name: target for target in (Ownership(),)}
