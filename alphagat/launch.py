@@ -27,14 +27,14 @@ def launch(argv: Sequence[str]) -> int:
         metavar="N",
         type=int,
         default=5,
-        help="give up after N without progress (default: %(default)s)",
+        help="restarts without progress before giving up (default: %(default)s)",
     )
     parser.add_argument(
         "--hang_minutes",
         metavar="M",
         type=float,
         default=30.0,
-        help="restart after M without progress (default: %(default)s)",
+        help="minutes without progress before a restart (default: %(default)s)",
     )
     options, rest = parser.parse_known_args(list(argv))
     arguments = commands.training_arguments(rest, description=DESCRIPTION, examples=EXAMPLES)
