@@ -1,7 +1,7 @@
-"""AlphaGAT: AlphaZero with a graph attention network, on all devices at once.
+"""AlphaGAT: AlphaZero with a graph attention network, trained on all devices at once.
 
-`train(config, workdir)` trains or resumes a run; `load(workdir)` gives a player for evaluation. JAX is imported when
-one of them is first called, since the number of CPU devices must be set before.
+`train(config, workdir)` trains or resumes a run; `load(workdir)` returns a trained agent. JAX is imported on first use
+of either, because the number of CPU devices must be set before.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Analyses positions by JSON lines on standard input and output: `python -m alphagat.analyze --board hex:7`."""
+"""Analyzes positions read as JSON lines from standard input: `python -m alphagat.analyze --board hex:7`."""
 
 import sys
 from collections.abc import Sequence
@@ -14,23 +14,23 @@ examples:
   echo '{{"id": "1", "moves": ["c3", "b4"], "analyzeTurns": [0, 1, 2]}}' | python -m alphagat.analyze --board hex:5
   python -m alphagat.analyze runs/go --simulations 256 < queries.jsonl > answers.jsonl
 
-The fields of queries and answers stand at the top of alphagat/serving/json_server.py."""
+The docstring of alphagat/serving/json_server.py describes the fields of queries and answers."""
 
 
 def analyze(argv: Sequence[str]) -> None:
     """Answers queries until the end of input."""
     parser = commands.ArgumentParser(
         prog="python -m alphagat.analyze",
-        description="Analyses many positions at a time, in the manner of KataGo's analysis engine.",
+        description="Analyzes positions in batches. The format follows KataGo's analysis engine.",
         epilog=EXAMPLES,
     )
     engine_options.add_options(parser)
-    parser.add_argument("--batch", type=int, default=16, help="positions at once (default: %(default)s)")
+    parser.add_argument("--batch", type=int, default=16, help="positions per batch (default: %(default)s)")
     options = parser.parse_args(list(argv))
     engine_options.check_options(options)
     if options.batch < 1:
         raise UserError(f"--batch {options.batch}: take at least 1")
-    from alphagat.serving.json_server import JsonServer  # JAX is imported only after the flags were found right
+    from alphagat.serving.json_server import JsonServer  # JAX is imported only after the flags are checked
 
     server = JsonServer(
         lambda board: engine_options.open_agent(options, board),
@@ -42,7 +42,7 @@ def analyze(argv: Sequence[str]) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Analyses as `argv` (without the program's name) says and returns the exit status."""
+    """Analyzes with the arguments `argv` (without the program's name) and returns the exit status."""
     return commands.run(analyze, argv, interrupted="interrupted")
 
 

@@ -1,4 +1,4 @@
-"""What every command shares: reading flags and config files, and ending with one line when something is wrong."""
+"""Shared by all commands: flags, config files, one-line errors and exit statuses."""
 
 import _thread
 import argparse
@@ -19,18 +19,13 @@ from ml_collections import config_flags
 
 from alphagat import config_fields, config_validation
 from alphagat.config import MAX_SEED, Config
-from alphagat.errors import AuditError, UserError
+from alphagat.errors import BROKEN, INTERRUPTED, REQUEUE, USER_ERROR, AuditError, UserError
 from alphagat.runtime import distributed, xla
 from alphagat.runtime.preemption import Preempted
 
-BROKEN = 1
-USER_ERROR = 2
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
-REQUEUE = 75  # EX_TEMPFAIL of sysexits.h: a scheduler may start the same command again
-
 
 class ArgumentParser(argparse.ArgumentParser):
-    """Raises `UserError` where argparse would print its usage, and takes no abbreviated flags."""
+    """Raises `UserError` instead of printing the usage, and accepts no abbreviated flags."""
 
     def __init__(self, **kwargs):
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **kwargs)
@@ -40,13 +35,12 @@ class ArgumentParser(argparse.ArgumentParser):
 
 
 def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interrupted: str) -> int:
-    """Calls `command(argv)` and returns the exit status: 0, 2 after a mistake, 130 after Ctrl-C, 75 where SIGTERM
-    ended a run that was saved.
+    """Calls `command(argv)` and returns the exit status, one of those in `alphagat.errors`, or 0.
 
     Args:
-      interrupted: the line that Ctrl-C leaves behind.
+      interrupted: the line to print after Ctrl-C.
     """
-    logging.set_verbosity(logging.FATAL)  # Orbax warns by the screen where one line says what matters
+    logging.set_verbosity(logging.FATAL)  # Orbax's warnings fill the screen; errors are reported in one line
     _repeat_lost_interrupts()
     xla.use_cache()
     try:
@@ -58,7 +52,7 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
         say(f"error: self-play broke the rules, and the run ends with its last checkpoint: {error}")
         return BROKEN
     except Preempted:
-        say("ended by SIGTERM, and saved; the same command resumes")
+        say("ended by SIGTERM after saving; run the same command to resume")
         return REQUEUE
     except KeyboardInterrupt:
         say(interrupted)
@@ -66,16 +60,17 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     except Exception:
         if distributed.num_processes() == 1:
             raise
-        traceback.print_exc()  # and not more, since Python would wait at its end for processes that wait for this one
+        traceback.print_exc()  # re-raising would deadlock: at exit Python waits for processes that wait for this one
         return BROKEN
-    except SystemExit as end:  # argparse ends --help so
+    except SystemExit as end:  # argparse after --help
         return end.code if isinstance(end.code, int) else 0
     return 0
 
 
 def end(status: int) -> NoReturn:
-    """Ends the process; interrupted, or one of several that has failed, at once: threads of JAX that still compile can
-    crash while Python winds up, and it waits for the other processes.
+    """Exits. After an interrupt, or a failure of one of several processes, it skips Python's shutdown.
+
+    The shutdown could crash in a JAX thread that still compiles, or wait for the other processes.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -85,12 +80,12 @@ def end(status: int) -> NoReturn:
 
 
 def _repeat_lost_interrupts() -> None:
-    """Makes Ctrl-C work where Python drops it: an exception in a callback of the garbage collector is only printed."""
+    """Repeats a Ctrl-C that Python drops: an exception in a garbage collector callback is only printed."""
     before = sys.unraisablehook
 
     def hook(unraisable: Any) -> None:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):  # exc_value may be None
-            threading.Timer(0.05, _thread.interrupt_main).start()  # at once, it would be dropped here
+            threading.Timer(0.05, _thread.interrupt_main).start()  # delayed, or it would be dropped again
         else:
             before(unraisable)
 
@@ -98,12 +93,12 @@ def _repeat_lost_interrupts() -> None:
 
 
 def say(line: str) -> None:
-    """Writes a line for the person at the terminal."""
+    """Writes a line to standard error."""
     sys.stderr.write(line + "\n")
 
 
 def check_match(*, games: int | None, seed: int, simulations: int | None = None) -> None:
-    """Checks the options that commands with matches share; None where one was not given. Raises UserError."""
+    """Checks the options shared by commands that play matches; None if not given. Raises UserError."""
     if games is not None and (games < 2 or games % 2):
         raise UserError(f"--games {games}: take an even number of at least 2, one game per colour and opening")
     if simulations is not None and simulations < 1:
@@ -116,7 +111,7 @@ def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
     """Reads a config file and applies overrides such as `--config.search.num_simulations=64`.
 
     Raises:
-      UserError: the file is missing or broken, or an override names no field or has a value of another type.
+      UserError: the file is missing or broken, or an override names an unknown field or has a value of the wrong type.
     """
     config = _get_config(_find(path))
     arguments = ["", *_normalized(overrides)]
@@ -130,7 +125,7 @@ def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
 
 
 def _find(path: str) -> Path:
-    """Returns the file, with or without `.py` in `path`."""
+    """Returns the config file; `path` may omit `.py`."""
     file = Path(path)
     for candidate in (file, file.with_name(file.name + ".py")) if file.name else ():
         if candidate.is_file():
@@ -159,7 +154,7 @@ def _get_config(file: Path) -> Config:
 
 
 def _normalized(overrides: Sequence[str]) -> list[str]:
-    """Returns `--config.path=value` for each override, and refuses what names no field."""
+    """Returns each override as `--config.path=value`. Raises UserError for an unknown field."""
     types = {field.path: field.type for field in config_fields.fields(Config())}
     normalized: list[str] = []
     queue = list(overrides)
@@ -205,7 +200,7 @@ def config_help() -> str:
 
 
 class TrainingArguments(NamedTuple):
-    """What a command line says of a run; the last three are None unless it has several processes."""
+    """Holds the parsed command line of a run; the last three fields are None for a single process."""
 
     workdir: Path
     config: Config
@@ -217,32 +212,32 @@ class TrainingArguments(NamedTuple):
 
 
 def training_parser(name: str, *, description: str, examples: str) -> ArgumentParser:
-    """Returns the parser of `python -m alphagat.NAME --config FILE --workdir FOLDER [--config.FIELD=VALUE ...]`."""
+    """Returns the parser for `python -m alphagat.NAME --config FILE --workdir FOLDER [--config.FIELD=VALUE ...]`."""
     parser = ArgumentParser(
         prog=f"python -m alphagat.{name}", description=description, epilog=f"{examples}\n\n{config_help()}"
     )
     parser.usage = "%(prog)s --config FILE --workdir FOLDER [--init_from FOLDER] [--config.FIELD=VALUE ...]"
-    parser.add_argument("--config", metavar="FILE", help="a Python file with get_config(); .py may be left out")
-    parser.add_argument("--workdir", metavar="FOLDER", help="where the run is kept; one that holds this run resumes it")
+    parser.add_argument("--config", metavar="FILE", help="a Python file with get_config(); .py is optional")
+    parser.add_argument("--workdir", metavar="FOLDER", help="folder of the run; resumes if it holds this run already")
     parser.add_argument("--init_from", metavar="FOLDER", help="start from the latest weights of another run")
-    inside = parser.add_argument_group("looking inside (SIGUSR1 writes a profile of the device memory)")
+    inside = parser.add_argument_group("profiling (SIGUSR1 writes a profile of the device memory)")
     inside.add_argument("--profile", metavar="START:STOP", help="trace these iterations into the run's profiles/")
     inside.add_argument("--xla", metavar="NAME", default="default", help=f"compiler flags: {', '.join(xla.FLAGS)}")
-    several = parser.add_argument_group("several processes (Slurm, Open MPI and Kubernetes are noticed without)")
-    several.add_argument("--nodes", metavar="N", type=int, help="processes of the run")
-    several.add_argument("--node_rank", metavar="K", type=int, help="number of this one, from 0 on")
-    several.add_argument("--coordinator", metavar="HOST:PORT", help="of the process with --node_rank 0")
+    several = parser.add_argument_group("several processes (Slurm, Open MPI and Kubernetes are detected)")
+    several.add_argument("--nodes", metavar="N", type=int, help="number of processes in the run")
+    several.add_argument("--node_rank", metavar="K", type=int, help="rank of this process, from 0")
+    several.add_argument("--coordinator", metavar="HOST:PORT", help="address of the process with --node_rank 0")
     return parser
 
 
 def training_arguments(argv: Sequence[str], *, description: str, examples: str) -> TrainingArguments:
-    """Reads what `python -m alphagat.main` takes, and validates the config."""
+    """Parses the arguments of `python -m alphagat.main` and validates the config."""
     parser = training_parser("main", description=description, examples=examples)
     return checked_arguments(*parser.parse_known_args(list(argv)))
 
 
 def checked_arguments(known: argparse.Namespace, overrides: list[str]) -> TrainingArguments:
-    """Checks what a parser of `training_parser` has found, and loads and validates the config."""
+    """Checks arguments parsed by a `training_parser`, and loads and validates the config."""
     for flag, value, example in (
         ("--config", known.config, "configs/quickstart"),
         ("--workdir", known.workdir, "runs/1"),

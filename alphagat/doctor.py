@@ -1,4 +1,4 @@
-"""Tells what a run would find on this machine: `python -m alphagat.doctor`."""
+"""Checks this machine for training: `python -m alphagat.doctor`."""
 
 import sys
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from alphagat import commands, config_validation
 from alphagat.errors import UserError
 
 DESCRIPTION = """\
-Prints devices, links, versions, the measured speed of a mean over all devices, and what would go wrong. With --config,
-also what that run needs."""
+Prints versions, devices, their links, the measured speed of an all-reduce, and warnings. With --config, also the memory
+that the run needs."""
 EXAMPLES = """\
 examples:
   python -m alphagat.doctor
@@ -18,8 +18,10 @@ examples:
 def examine(argv: Sequence[str]) -> None:
     parser = commands.ArgumentParser(prog="python -m alphagat.doctor", description=DESCRIPTION, epilog=EXAMPLES)
     parser.usage = "%(prog)s [--megabytes M] [--config FILE [--config.FIELD=VALUE ...]]"
-    parser.add_argument("--config", metavar="FILE", help="a run to look at; its fields may be set as for training")
-    parser.add_argument("--megabytes", metavar="M", type=float, default=16.0, help="of the mean (default: %(default)s)")
+    parser.add_argument("--config", metavar="FILE", help="the run to check; --config.FIELD=VALUE works as for training")
+    parser.add_argument(
+        "--megabytes", metavar="M", type=float, default=16.0, help="size of the all-reduce (default: %(default)s)"
+    )
     options, overrides = parser.parse_known_args(list(argv))
     if not 0 < options.megabytes <= 4096:
         raise UserError(f"--megabytes {options.megabytes:g}: take more than 0 and at most 4096")
@@ -49,13 +51,13 @@ def examine(argv: Sequence[str]) -> None:
     )
     for line in diagnosis.examine(config) if config else ():
         console.print(line, soft_wrap=True)
-    found = list(diagnosis.warnings())
-    for line in found or ["nothing found that would go wrong"]:
-        console.print(f"{'warning: ' if found else ''}{line}", soft_wrap=True)
+    warnings = list(diagnosis.warnings())
+    for line in warnings or ["no problems found"]:
+        console.print(f"{'warning: ' if warnings else ''}{line}", soft_wrap=True)
 
 
 def run(argv: Sequence[str]) -> int:
-    """Prints what `argv` (without the program's name) asks for and returns the exit status."""
+    """Checks with the arguments `argv` (without the program's name) and returns the exit status."""
     return commands.run(examine, argv, interrupted="interrupted")
 
 

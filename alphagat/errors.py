@@ -1,9 +1,14 @@
-"""The errors that a user sees as one line."""
+"""Errors that a user sees as one line, and the exit statuses of commands."""
+
+BROKEN = 1
+USER_ERROR = 2
+REQUEUE = 75  # EX_TEMPFAIL of sysexits.h: a scheduler may start the same command again
+INTERRUPTED = 130  # 128 + SIGINT, the convention of shells
 
 
 class UserError(ValueError):
-    """A mistake in what the user gave. The message names field or file, value and fix; commands exit with 2."""
+    """Reports a mistake in the user's input. The message names field or file, value and fix; commands exit with 2."""
 
 
 class AuditError(Exception):
-    """What self-play gave is not what the rules give: the software or the machine is wrong; commands exit with 1."""
+    """Reports that self-play disagrees with the rules: a software or hardware fault. Commands exit with 1."""

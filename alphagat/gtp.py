@@ -1,4 +1,4 @@
-"""Plays by the Go Text Protocol on standard input and output: `python -m alphagat.gtp --board hex:7`."""
+"""Runs a GTP engine on standard input and output: `python -m alphagat.gtp --board hex:7`."""
 
 import sys
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ examples:
 
 
 def gtp(argv: Sequence[str]) -> None:
-    """Answers commands until quit, or the end of input."""
+    """Answers commands until `quit` or the end of input."""
     parser = commands.ArgumentParser(
         prog="python -m alphagat.gtp",
-        description="A GTP engine: Go, Hex, Othello, Connect Four and any other game for two with named moves.",
+        description="A GTP engine for Go, Hex, Othello, Connect Four and other two-player games with one-word moves.",
         epilog=EXAMPLES,
     )
     engine_options.add_options(parser)
     engine_options.add_leaves(parser)
     options = parser.parse_args(list(argv))
     engine_options.check_options(options)
-    from alphagat.serving.gtp_server import GtpServer  # JAX is imported only after the flags were found right
+    from alphagat.serving.gtp_server import GtpServer  # JAX is imported only after the flags are checked
     from alphagat.serving.thinking import Thinker
 
     def make_thinker(board: str | None) -> Thinker:
@@ -39,7 +39,7 @@ def gtp(argv: Sequence[str]) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Plays as `argv` (without the program's name) says and returns the exit status."""
+    """Runs the engine with the arguments `argv` (without the program's name) and returns the exit status."""
     return commands.run(gtp, argv, interrupted="interrupted")
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from alphagat import commands
 
 DESCRIPTION = """\
-Trains in several processes on this machine, one per GPU where there are GPUs, and starts all again from the last
-checkpoint when one dies or nothing moves. All other flags are those of python -m alphagat.main."""
+Trains in several processes on this machine, one per GPU by default. When a process dies or the run hangs, all restart
+from the last checkpoint. All other flags are those of python -m alphagat.main."""
 EXAMPLES = """\
 examples:
   python -m alphagat.launch --processes 2 --config configs/quickstart --workdir runs/quickstart
@@ -23,13 +23,21 @@ def launch(argv: Sequence[str]) -> int:
     parser.usage = "%(prog)s [--processes N] --config FILE --workdir FOLDER [--config.FIELD=VALUE ...]"
     parser.add_argument("--processes", metavar="N", type=int, help="default: one per GPU")
     parser.add_argument(
-        "--restarts", metavar="N", type=int, default=5, help="give up after so many without progress (%(default)s)"
+        "--restarts",
+        metavar="N",
+        type=int,
+        default=5,
+        help="restarts without progress before giving up (default: %(default)s)",
     )
     parser.add_argument(
-        "--hang_minutes", metavar="M", type=float, default=30.0, help="restart after so long without an iteration (30)"
+        "--hang_minutes",
+        metavar="M",
+        type=float,
+        default=30.0,
+        help="minutes without progress before a restart (default: %(default)s)",
     )
     options, rest = parser.parse_known_args(list(argv))
-    arguments = commands.training_arguments(rest, description=DESCRIPTION, examples=EXAMPLES)  # refuses mistakes here
+    arguments = commands.training_arguments(rest, description=DESCRIPTION, examples=EXAMPLES)
     gpus = count_gpus()
     processes = options.processes or gpus
     if processes < 1:
@@ -46,13 +54,13 @@ def launch(argv: Sequence[str]) -> int:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Trains as `argv` (without the program's name) says and returns the exit status."""
+    """Trains with the arguments `argv` (without the program's name) and returns the exit status."""
     statuses: list[int] = []
     failed = commands.run(
-        lambda argv: statuses.append(launch(argv)), argv, interrupted="interrupted; the same command resumes"
+        lambda argv: statuses.append(launch(argv)), argv, interrupted="interrupted; run the same command to resume"
     )
     status = failed or (statuses[0] if statuses else 0)  # --help starts nothing
-    return status if status >= 0 else 128 - status  # as shells count the signal that ended a process
+    return status if status >= 0 else 128 - status  # 128 + signal, the convention of shells
 
 
 if __name__ == "__main__":

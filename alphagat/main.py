@@ -1,4 +1,4 @@
-"""Trains, and resumes: `python -m alphagat.main --config configs/quickstart.py --workdir runs/quickstart`."""
+"""Trains or resumes a run: `python -m alphagat.main --config configs/quickstart.py --workdir runs/quickstart`."""
 
 import sys
 from collections.abc import Sequence
@@ -23,9 +23,10 @@ def train(argv: Sequence[str]) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Trains as `argv` (without the program's name) says and returns the exit status."""
-    with preemption.listening():  # from the first moment on, not only once JAX is loaded
-        return commands.run(train, argv, interrupted="interrupted; the same command resumes from the last checkpoint")
+    """Trains with the arguments `argv` (without the program's name) and returns the exit status."""
+    interrupted = "interrupted; run the same command to resume from the last checkpoint"
+    with preemption.listening():  # before JAX is loaded
+        return commands.run(train, argv, interrupted=interrupted)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a notebook does first: it chooses what JAX computes on."""
+"""Device selection for notebooks."""
 
 from absl import logging
 
@@ -9,22 +9,22 @@ DEVICES = ("auto", "cpu", "gpu")
 
 
 def use_device(device: str = "auto", num_cpu_devices: int = 0) -> str:
-    """Chooses what JAX computes on, and returns that in words. To be called before anything has used JAX.
+    """Selects the devices that JAX uses, and returns a description of them. Call it before any use of JAX.
 
-    Compiled programs are kept for the next time (`xla.use_cache`), and Orbax is silent.
+    It also enables the compilation cache (`xla.use_cache`) and silences Orbax.
 
     Args:
-      device: `cpu`, `gpu`, or `auto`: an accelerator where there is one.
-      num_cpu_devices: where JAX computes on the CPU; 0: the default of runs.
+      device: `cpu`, `gpu`, or `auto` for an accelerator if there is one.
+      num_cpu_devices: number of devices on the CPU; 0: the default of runs.
 
     Raises:
-      UserError: there is no such choice, no GPU, or JAX computes on something else already.
+      UserError: `device` is unknown, there is no GPU, or JAX already uses other devices.
     """
     if device not in DEVICES:
         raise UserError(f"DEVICE={device!r}: take one of {', '.join(DEVICES)}")
     logging.set_verbosity(logging.FATAL)
     xla.use_cache()
-    import jax  # which reads, when it is imported, where programs are kept
+    import jax  # JAX reads the location of the cache on import
 
     from alphagat.runtime import sharding
 
@@ -40,7 +40,7 @@ def use_device(device: str = "auto", num_cpu_devices: int = 0) -> str:
     asked = num_cpu_devices or sharding.DEFAULT_CPU_DEVICES
     if (device == "cpu" and not is_cpu) or (is_cpu and len(devices) != asked):
         raise UserError(
-            f"DEVICE={device!r}: JAX computes on {len(devices)} {devices[0].device_kind} device(s) already; restart "
-            "the kernel, and run this cell first"
+            f"DEVICE={device!r}: JAX already uses {len(devices)} {devices[0].device_kind} device(s); restart the "
+            "kernel and run this cell first"
         )
     return f"{len(devices)} {devices[0].device_kind if not is_cpu else 'CPU'} device{'s' if len(devices) > 1 else ''}"

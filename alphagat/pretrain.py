@@ -9,8 +9,8 @@ from alphagat.errors import UserError
 from alphagat.runtime import distributed, preemption, xla
 
 DESCRIPTION = """\
-Trains AlphaGAT on recorded games in place of self-play. Run the same command again to resume. The weights are then the
-start of a run of alphagat.main (--init_from), or a player for matches."""
+Trains AlphaGAT on recorded games instead of self-play. Run the same command again to resume. The weights can start a
+run of alphagat.main (--init_from) or play matches."""
 EXAMPLES = """\
 examples:
   python -m alphagat.pretrain --config configs/connect_four --games games.sgf --workdir runs/p
@@ -27,11 +27,13 @@ def make_parser() -> commands.ArgumentParser:
         "--games",
         metavar="PATH",
         action="append",
-        help="SGF or PGN, a folder of such files, or a run (or one of its checkpoints), whose replay is taken; again "
-        "for more (config.pretrain.games)",
+        help="an SGF or PGN file, a folder of such files, or a run or checkpoint, whose replay buffer is read; may be "
+        "repeated (config.pretrain.games)",
     )
     parser.add_argument(
-        "--holdout", metavar="SHARE", help="of the games, to measure on (default: 0.05; config.pretrain.holdout)"
+        "--holdout",
+        metavar="SHARE",
+        help="share held out for validation (default: 0.05; config.pretrain.holdout)",
     )
     return parser
 
@@ -42,7 +44,7 @@ def read_arguments(argv: Sequence[str]) -> commands.TrainingArguments:
         overrides.append(f"--config.pretrain.holdout={known.holdout}")
     arguments = commands.checked_arguments(known, overrides)
     if known.games:
-        arguments.config.pretrain.games = tuple(known.games)  # as they are: an override would split them at commas
+        arguments.config.pretrain.games = tuple(known.games)  # not as an override, which would split at commas
         config_validation.validate(arguments.config)
     if not arguments.config.pretrain.games:
         raise UserError("--games is missing; name a file, a folder or a run, such as --games games.sgf")
@@ -57,8 +59,8 @@ def pretrain(argv: Sequence[str]) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Trains as `argv` (without the program's name) says and returns the exit status."""
-    interrupted = "interrupted; the same command resumes from the last checkpoint"
+    """Trains with the arguments `argv` (without the program's name) and returns the exit status."""
+    interrupted = "interrupted; run the same command to resume from the last checkpoint"
     with preemption.listening():
         return commands.run(pretrain, argv, interrupted=interrupted)
 

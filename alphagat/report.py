@@ -10,8 +10,8 @@ from alphagat.errors import UserError
 
 REPORT_FILE = "report.html"
 EXAMPLES = """\
-The page is one file that loads nothing from elsewhere. It is for runs that go on, too: --follow writes it anew every so
-many seconds until the run has reached its end, and browsers that show it follow.
+The page is a self-contained file. For a run in progress, --follow rewrites it every SECONDS until the run ends, and an
+open browser tab reloads it.
 
 examples:
   python -m alphagat.report --workdir runs/hex
@@ -19,15 +19,15 @@ examples:
 
 
 def report(argv: Sequence[str]) -> None:
-    """Writes the page that `argv` describes and says so."""
+    """Writes the page, and prints its path and size."""
     parser = commands.ArgumentParser(
         prog="python -m alphagat.report",
         description="Writes a page about a run: results, curves, sample games, attention, config and machines.",
         epilog=EXAMPLES,
     )
     parser.add_argument("--workdir", required=True, metavar="FOLDER", help="the folder of the run")
-    parser.add_argument("--out", metavar="FILE", help=f"ending in .html (default: {REPORT_FILE} in the run's folder)")
-    parser.add_argument("--follow", type=float, metavar="SECONDS", help="write it again and again, until the run ends")
+    parser.add_argument("--out", metavar="FILE", help=f"must end in .html (default: {REPORT_FILE} in the run's folder)")
+    parser.add_argument("--follow", type=float, metavar="SECONDS", help="rewrite the page until the run ends")
     options = parser.parse_args(list(argv))
     file = Path(options.out or Path(options.workdir) / REPORT_FILE)
     if file.suffix != ".html":
@@ -40,9 +40,9 @@ def report(argv: Sequence[str]) -> None:
 
 
 def _write(options, file: Path) -> None:
-    import jax  # only after the flags were found right
+    import jax  # only after the flags are checked
 
-    jax.config.update("jax_platforms", "cpu")  # an accelerator belongs to the run
+    jax.config.update("jax_platforms", "cpu")  # leaves the accelerator to the run
     from alphagat.reporting.writer import PageWriter
 
     writer = PageWriter(Path(options.workdir), file)
@@ -54,8 +54,8 @@ def _write(options, file: Path) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Reports as `argv` (without the program's name) says and returns the exit status."""
-    return commands.run(report, argv, interrupted="interrupted; the page is as it was written last")
+    """Writes a report with the arguments `argv` (without the program's name) and returns the exit status."""
+    return commands.run(report, argv, interrupted="interrupted; the last page remains")
 
 
 if __name__ == "__main__":

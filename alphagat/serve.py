@@ -1,4 +1,4 @@
-"""Serves the page on which people play against a network: `python -m alphagat.serve`."""
+"""Serves a web page for playing against a network: `python -m alphagat.serve`."""
 
 import sys
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from alphagat.errors import UserError
 
 MAX_PORT, MAX_SIMULATIONS = 65_535, 4_096
 EXAMPLES = """\
-Without --workdir the networks play that come with the package: Connect Four, and Hex and Othello of any size.
+Without --workdir, the networks of the package play: Connect Four, and Hex and Othello of any size.
 
 examples:
   python -m alphagat.serve
@@ -19,27 +19,29 @@ examples:
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser(
         prog="python -m alphagat.serve",
-        description="Serves a page on which people play against a network and see what it thinks.",
+        description="Serves a web page for playing against a network and inspecting its analysis.",
         epilog=EXAMPLES,
     )
     parser.add_argument("--workdir", metavar="FOLDER", help="the folder of a run, or a file of alphagat.export")
-    parser.add_argument("--board", help="the board to begin with, e.g. hex:7 (default: the first of the run)")
-    parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0 for all networks (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=8000, help="0: any free one (default: %(default)s)")
-    parser.add_argument("--simulations", type=int, default=64, help="for a move, at first (default: %(default)s)")
-    parser.add_argument("--max_batch", type=int, default=64, help="positions at once (default: %(default)s)")
+    parser.add_argument("--board", help="the initial board, e.g. hex:7 (default: the first of the run)")
+    parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: all interfaces (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8000, help="0: any free port (default: %(default)s)")
     parser.add_argument(
-        "--max_wait_ms", type=float, default=10.0, help="for clients who ask again (default: %(default)s)"
+        "--simulations", type=int, default=64, help="initial number of simulations per move (default: %(default)s)"
     )
-    parser.add_argument("--max_queue", type=int, default=256, help="more are refused (default: %(default)s)")
+    parser.add_argument("--max_batch", type=int, default=64, help="positions per batch (default: %(default)s)")
+    parser.add_argument(
+        "--max_wait_ms", type=float, default=10.0, help="time to wait for a fuller batch (default: %(default)s)"
+    )
+    parser.add_argument("--max_queue", type=int, default=256, help="requests that may wait (default: %(default)s)")
     return parser
 
 
 def serve(argv: Sequence[str]) -> None:
-    """Serves as `argv` says until it is interrupted."""
+    """Serves until interrupted."""
     options = make_parser().parse_args(list(argv))
     _check(options)
-    from alphagat.runtime import sharding  # JAX is imported only after the flags were found right
+    from alphagat.runtime import sharding  # JAX is imported only after the flags are checked
 
     sharding.configure_cpu_devices(1)
     from alphagat.serving.server import run_server
@@ -55,7 +57,7 @@ def _check(options) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Serves as `argv` (without the program's name) says and returns the exit status."""
+    """Serves with the arguments `argv` (without the program's name) and returns the exit status."""
     return commands.run(serve, argv, interrupted="stopped")
 
 

@@ -1,4 +1,4 @@
-"""Plays chess by UCI on standard input and output: `python -m alphagat.uci runs/chess`."""
+"""Runs a UCI chess engine on standard input and output: `python -m alphagat.uci runs/chess`."""
 
 import sys
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from alphagat.errors import UserError
 from alphagat.serving import options as engine_options
 
 EXAMPLES = """\
-SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), or a file of alphagat.export; no network for
-chess comes with the package.
+SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), or a file of alphagat.export. The package has no
+network for chess.
 
 examples:
   python -m alphagat.uci runs/chess --simulations 200
@@ -18,19 +18,19 @@ examples:
 
 
 def uci(argv: Sequence[str]) -> None:
-    """Answers commands until quit, or the end of input."""
+    """Answers commands until `quit` or the end of input."""
     parser = commands.ArgumentParser(
-        prog="python -m alphagat.uci", description="A UCI engine: chess, by a trained network.", epilog=EXAMPLES
+        prog="python -m alphagat.uci",
+        description="A UCI chess engine for trained networks.",
+        epilog=EXAMPLES,
     )
     engine_options.add_options(parser)
     engine_options.add_leaves(parser)
     options = parser.parse_args(list(argv))
     if not (options.source or options.workdir):
-        raise UserError(
-            "SOURCE is missing: no network for chess comes with the package; name a run, such as runs/chess"
-        )
+        raise UserError("SOURCE is missing: the package has no network for chess; name a run, such as runs/chess")
     engine_options.check_options(options)
-    from alphagat.serving.thinking import Thinker  # JAX is imported only after the flags were found right
+    from alphagat.serving.thinking import Thinker  # JAX is imported only after the flags are checked
     from alphagat.serving.uci_server import UciServer
 
     agent = engine_options.open_agent(options, options.board or "chess")
@@ -39,7 +39,7 @@ def uci(argv: Sequence[str]) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Plays as `argv` (without the program's name) says and returns the exit status."""
+    """Runs the engine with the arguments `argv` (without the program's name) and returns the exit status."""
     return commands.run(uci, argv, interrupted="interrupted")
 
 

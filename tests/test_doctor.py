@@ -1,4 +1,4 @@
-"""The doctor tells what is there, and what a run would need."""
+"""Tests the doctor: devices, the memory that a run needs, and warnings."""
 
 import pytest
 
@@ -8,14 +8,14 @@ from alphagat.training import diagnosis
 SMALL = ["--config.boards=hex:2", "--config.network.width=8", "--config.network.num_blocks=1", "--config.mesh.data=2"]
 
 
-def test_tells_versions_devices_and_the_speed_of_a_mean(capsys):
+def test_prints_versions_devices_and_all_reduce_speed(capsys):
     assert doctor.run(["--megabytes", "0.1"]) == 0
     said = capsys.readouterr().out
     for words in ("jax ", "cpu:7", "mean of 0.1 MB over 8 device(s)", "GB/s per device"):
         assert words in said
 
 
-def test_tells_what_a_run_needs(capsys):
+def test_prints_the_memory_of_a_run(capsys):
     assert doctor.run(["--megabytes", "0.1", "--config", "configs/smoke", *SMALL]) == 0
     said = capsys.readouterr().out
     assert "hex:2: an iteration needs 0.00 GB on each of its devices" in said
@@ -36,7 +36,7 @@ def test_mistakes_give_one_line(flags, message, capsys):
     assert said.count("\n") == 1
 
 
-def test_warns_of_a_cache_that_cannot_be_written(monkeypatch):
+def test_warns_of_a_read_only_cache(monkeypatch):
     monkeypatch.setenv(diagnosis.CACHE_VARIABLE, "/proc/nothing/cache")
     monkeypatch.setattr(diagnosis, "_is_writable", lambda folder: False)
     assert any("/proc/nothing/cache cannot be written" in line for line in diagnosis.warnings())

@@ -1,4 +1,4 @@
-"""What a person meets at the command line: one line and exit status 2 for each mistake."""
+"""Tests the command line: each mistake gives one line and exit status 2."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ FILES = {
 
 @pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Config, Path]]:
-    """Makes a folder of configs the current one, and records what reaches `alphagat.train`."""
+    """Changes to a folder with config files, and records the calls of `alphagat.train`."""
     folder = tmp_path / "configs"
     folder.mkdir()
     for name, text in FILES.items():
@@ -114,7 +114,7 @@ def test_overrides(flags: list[str], path: str, value: object, calls):
         assert {field.path: field.value for field in config_fields.fields(config)}[path] == value
 
 
-def test_mistake_inside_train_gives_one_line(calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+def test_user_error_in_train_gives_one_line(calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     def refuse(config: Config, workdir: Path, profile: str | None) -> None:
         raise UserError("the board\n is unknown")
 
@@ -129,11 +129,11 @@ def test_interrupt_says_how_to_resume(calls, monkeypatch: pytest.MonkeyPatch, ca
 
     monkeypatch.setattr(alphagat, "train", interrupt, raising=False)
     assert main.run(BASE) == 130
-    assert "the same command resumes" in capsys.readouterr().err
+    assert "run the same command to resume" in capsys.readouterr().err
 
 
-def test_an_interrupt_that_python_drops_is_repeated():
-    """Inside a callback of the garbage collector, of which JAX has one, it is only printed."""
+def test_an_interrupt_in_a_garbage_collector_callback_is_repeated():
+    """Python only prints an exception raised there, and JAX installs such a callback."""
     program = """
 import gc, os, signal, sys, time
 from alphagat import commands
@@ -162,8 +162,8 @@ def test_help_lists_every_field(capsys: pytest.CaptureFixture):
     assert max(len(line) for line in text.splitlines()) <= 120
 
 
-def test_a_mistake_is_found_before_jax_is_imported():
-    """Flags are read before anything slow: a fresh process that ends in a mistake has not imported JAX."""
+def test_mistakes_are_reported_before_jax_is_imported():
+    """Flags are checked before the slow import."""
     program = (
         "import sys; from alphagat import main; status = main.run(['--config', 'nowhere.py', '--workdir', 'w']);"
         "print(status, [name for name in ('jax', 'flax', 'orbax', 'tensorboardX') if name in sys.modules])"
@@ -172,8 +172,8 @@ def test_a_mistake_is_found_before_jax_is_imported():
     assert ended.stdout == "2 []\n"
 
 
-def test_one_of_several_processes_ends_at_once_when_it_fails(calls, monkeypatch, capsys):
-    """Python's own end would wait for the others, which wait for this one."""
+def test_a_failure_of_one_of_several_processes_exits_at_once(calls, monkeypatch, capsys):
+    """Python's shutdown would wait for the other processes, which wait for this one."""
 
     def fail(config: Config, workdir: Path, profile: str | None) -> None:
         raise RuntimeError("broken")

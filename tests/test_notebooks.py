@@ -1,4 +1,4 @@
-"""Every notebook runs from start to end in its quick version, and what it says then is true."""
+"""Runs every notebook in its quick version, and checks its results."""
 
 import json
 import os
@@ -16,7 +16,7 @@ FILES = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ADDRESS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
 MAX_BYTES = 300_000
 MACHINE = re.compile(r"(?<![\w.~])/(home|root|Users|tmp|work|mnt|opt|var)/")
-# By notebook: what its variables are at the end, as an expression, and what has to be true of it.
+# By notebook: an expression over its variables at the end, and a predicate on the values.
 ENDS = {
     "01_train": (
         "[line['iteration'] for line in lines], len(starts), result.num_games, "
@@ -78,7 +78,7 @@ def test_every_notebook_is_checked():
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_it_is_clean(file):
+def test_notebook_is_clean(file):
     notebook = nbformat.read(file, as_version=4)
     nbformat.validate(notebook)
     assert notebook.metadata == METADATA
@@ -94,7 +94,7 @@ def test_it_is_clean(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_what_it_shows_is_of_a_full_run_without_errors(file):
+def test_outputs_come_from_one_full_run_without_errors(file):
     cells = [cell for cell in nbformat.read(file, as_version=4).cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in cells] == [*range(1, len(cells) + 1)]
     outputs = [output for cell in cells for output in cell.outputs]
@@ -103,8 +103,8 @@ def test_what_it_shows_is_of_a_full_run_without_errors(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_it_says_where_it_comes_from_and_has_its_switches(file):
-    """The address of the project stands in `pyproject.toml`; badges and installation have to agree with it."""
+def test_notebook_has_badge_installation_and_switches(file):
+    """Badges and installation use the project's address in `pyproject.toml`."""
     repository = ADDRESS.removeprefix("https://github.com/")
     badge = f"(https://colab.research.google.com/github/{repository}/blob/main/notebooks/{file.name})"
     text, code = sources(file, "markdown"), sources(file, "code")
@@ -120,7 +120,7 @@ def test_it_says_where_it_comes_from_and_has_its_switches(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_it_runs(file, tmp_path):
+def test_notebook_runs(file, tmp_path):
     expression, is_true = ENDS[file.stem]
     variables = os.environ | {
         "ALPHAGAT_NOTEBOOK": "quick",
@@ -140,6 +140,6 @@ def files_here() -> set[Path]:
 
 
 def text_of(notebook: nbformat.NotebookNode) -> str:
-    """Returns what its cells have printed."""
+    """Returns the printed output of all cells."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return "".join(output.get("text", "") for cell in cells for output in cell.outputs)

@@ -1,4 +1,4 @@
-"""What a person meets at the command line of `alphagat.pretrain`."""
+"""Tests the command line of `alphagat.pretrain`."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Config, Path]]:
     return recorded
 
 
-def test_flags_become_fields(calls):
+def test_flags_set_config_fields(calls):
     argv = [*BASE, "--games", "a, b.sgf", "--games", "runs/c", "--holdout", "0.2", "--config.learner.batch_size=64"]
     assert pretrain.run(argv) == 0
     ((config, workdir),) = calls

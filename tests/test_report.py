@@ -1,4 +1,4 @@
-"""The page about a run: it tells what the files of the run do, and loads nothing."""
+"""Tests the report of a run: its content, and that it is self-contained."""
 
 import html.parser
 import json
@@ -38,7 +38,7 @@ def write_lines(folder: Path, lines: list) -> None:
 
 
 class Balance(html.parser.HTMLParser):
-    """Raises AssertionError where elements do not nest; notes what would be loaded."""
+    """Raises AssertionError if elements do not nest; collects the addresses that a browser would load."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -57,7 +57,7 @@ class Balance(html.parser.HTMLParser):
             assert self.open.pop() == tag
 
 
-def test_the_page_tells_what_the_run_does(run, capsys):
+def test_the_page_shows_the_run(run, capsys):
     assert report.run(["--workdir", str(run)]) == 0, capsys.readouterr().err
     page = (run / "report.html").read_text()
     assert Balance(page).loaded == []
@@ -74,7 +74,7 @@ def test_the_page_tells_what_the_run_does(run, capsys):
     assert "http-equiv" not in page
 
 
-def test_a_damaged_checkpoint_gives_way_to_the_one_before(run):
+def test_a_damaged_checkpoint_falls_back_to_the_previous_one(run):
     for file in (run / "checkpoints" / "4" / "params").rglob("*"):
         if file.is_file():
             file.write_bytes(b"")
@@ -83,7 +83,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(run):
     assert "The network of iteration 2 with" in (run / "report.html").read_text()
 
 
-def test_a_run_that_has_just_begun_has_a_page(run):
+def test_a_run_without_metrics_or_checkpoints_has_a_page(run):
     shutil.rmtree(run / "checkpoints")
     (run / METRICS_FILE).unlink()
     (run / "env.json").unlink()
@@ -96,7 +96,7 @@ def test_a_run_that_has_just_begun_has_a_page(run):
     assert not (run / "checkpoints").exists()
 
 
-def test_following_ends_with_the_run(run, monkeypatch):
+def test_follow_stops_at_the_end_of_the_run(run, monkeypatch):
     shutil.copytree(run / "checkpoints" / "4", run / "checkpoints" / str(NUM_ITERATIONS))
     seen = []
     monkeypatch.setattr("time.sleep", lambda seconds: grow(seconds))

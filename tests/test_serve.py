@@ -1,4 +1,4 @@
-"""The command that serves the page: its flags, its one line of refusal, and its end."""
+"""Tests the serve command: flags, one-line errors, and shutdown."""
 
 import json
 import signal
@@ -15,7 +15,7 @@ from tests.serving.untrained import save_untrained
 pytest.importorskip("uvicorn", reason="pip install 'alphagat[serve]'")
 
 
-def test_it_serves_until_it_is_interrupted(tmp_path):
+def test_serves_until_interrupted(tmp_path):
     command = [sys.executable, "-m", "alphagat.serve", "--workdir", save_untrained(tmp_path, "hex:2"), "--port", "0"]
     with subprocess.Popen(
         [*command, "--simulations", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -48,14 +48,14 @@ def test_it_serves_until_it_is_interrupted(tmp_path):
         (["--sims", "3"], "unrecognized arguments: --sims 3; see --help"),
     ],
 )
-def test_mistakes_end_in_one_line(flags, error, capsys):
+def test_mistakes_give_one_line(flags, error, capsys):
     assert serve.run([*flags, "--port", "0"] if "--port" not in flags else flags) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert error in line
 
 
-def test_a_port_that_is_taken_is_named(capsys):
+def test_a_port_in_use_is_reported(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert serve.run(["--port", str(port)]) == 2
@@ -65,7 +65,7 @@ def test_a_port_that_is_taken_is_named(capsys):
     )
 
 
-def test_the_help_names_every_flag(capsys):
+def test_help_lists_every_flag(capsys):
     assert serve.run(["--help"]) == 0
     text = capsys.readouterr().out
     for flag in ("workdir", "board", "host", "port", "simulations", "max_batch", "max_wait_ms", "max_queue"):

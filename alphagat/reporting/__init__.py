@@ -1,1 +1,1 @@
-"""One page about a run: its curves, sample games, what its network attends to, its config and its machines."""
+"""The report of a run, a self-contained page: curves, sample games, attention, config and machines."""

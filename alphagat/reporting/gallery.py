@@ -1,4 +1,4 @@
-"""Several boards, with what is drawn over them, as one SVG document: one picture to notebooks and their readers."""
+"""Arranges boards and their overlays in one SVG document, for notebooks."""
 
 import hashlib
 import html
@@ -14,20 +14,20 @@ from alphagat.games import svg
 from alphagat.games.base import Game
 from alphagat.reporting.overlays import attention_shapes, line_shapes, policy_shapes
 
-GAP, LINE = 16.0, 19.0  # pixels between drawings, and of a line of text
+GAP, LINE = 16.0, 19.0  # pixels between drawings, and per line of text
 FADED = 0.35
 ATTENTION = "#087f5b"
 SIZE = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
 
 
 class Picture(NamedTuple):
-    """A drawing, and what belongs to it.
+    """A drawing with its caption and overlay.
 
     Attributes:
-      drawing: an SVG document, as of `Game.render_svg`.
-      caption: what stands below, one or more lines.
-      over: SVG shapes to draw over it, at its coordinates.
-      faded: shows the drawing itself pale.
+      drawing: an SVG document, such as that of `Game.render_svg`.
+      caption: one or more lines of text below the drawing.
+      over: SVG shapes drawn over it, in its coordinates.
+      faded: draws the board pale, but not the shapes over it.
     """
 
     drawing: str
@@ -37,9 +37,9 @@ class Picture(NamedTuple):
 
 
 def gallery(pictures: Sequence[Picture], columns: int, width: float = 150.0) -> str:
-    """Returns one SVG document with the pictures, `columns` in a row, each `width` pixels wide.
+    """Returns an SVG document of the pictures in rows of `columns`, each `width` pixels wide.
 
-    A drawing that several pictures have is written once.
+    A drawing shared by several pictures is stored once.
     """
     names = {each.drawing: "board-" + hashlib.sha256(each.drawing.encode()).hexdigest()[:12] for each in pictures}
     shapes = ["<defs>", *(f'<g id="{name}">{_inside(drawing)}</g>' for drawing, name in names.items()), "</defs>"]
@@ -60,7 +60,7 @@ def gallery(pictures: Sequence[Picture], columns: int, width: float = 150.0) -> 
 
 
 def draw_game(game: Game, moves: Sequence[str], number: int = 6, columns: int = 6, width: float = 140.0) -> str:
-    """Returns `number` positions of a game as one SVG document, at equal steps, the last one at the end of `moves`."""
+    """Returns an SVG document of `number` equally spaced positions of a game, ending with the last."""
     shown = set(np.linspace(0, len(moves), number + 1).round().astype(int)[1:].tolist())
     played, pictures = LiveGame(game), []
     for ply, move in enumerate(moves, 1):
@@ -70,32 +70,32 @@ def draw_game(game: Game, moves: Sequence[str], number: int = 6, columns: int = 
     return gallery(pictures, columns, width)
 
 
-def draw_analysis(game: Game, state: Any, found: Analysis, width: float = 240.0) -> str:
-    """Returns one SVG document: the network's policy and value, those with search, and the best line, on the board.
+def draw_analysis(game: Game, state: Any, analysis: Analysis, width: float = 240.0) -> str:
+    """Returns an SVG document of three boards: policy and value without search, with search, and the best line.
 
     Args:
-      found: of that one state, without `[B]`.
+      analysis: of `state`, without `[B]`.
     """
-    board, names = game.render_svg(state), line_names(game, state, found.variation)
-    alone, searched = (policy_shapes(game, state, policy) for policy in (found.prior, found.policy))
+    board, names = game.render_svg(state), line_names(game, state, analysis.variation)
+    alone, searched = (policy_shapes(game, state, policy) for policy in (analysis.prior, analysis.policy))
     pictures = [
-        Picture(board, f"network alone: value {float(found.network_value):+.2f}", alone),
-        Picture(board, f"with search: value {float(found.value):+.2f}", searched),
-        Picture(board, " ".join(["best line:", *names[:8]]), line_shapes(game, state, found.variation)),
+        Picture(board, f"network alone: value {float(analysis.network_value):+.2f}", alone),
+        Picture(board, f"with search: value {float(analysis.value):+.2f}", searched),
+        Picture(board, " ".join(["best line:", *names[:8]]), line_shapes(game, state, analysis.variation)),
     ]
     return gallery(pictures, len(pictures), width)
 
 
 def attention_picture(game: Game, state: Any, weights: np.ndarray, caption: str, max_edges: int = 60) -> Picture:
-    """Returns the board, pale, with the strongest of attention weights `[E]` over it (`attention_shapes`)."""
+    """Returns a pale board with the strongest of the attention weights `[E]` over it (`attention_shapes`)."""
     shapes = attention_shapes(game, state, weights, max_edges)
     return Picture(game.render_svg(state), caption, [f'<g fill="{ATTENTION}">', *shapes, "</g>"], faded=True)
 
 
 def _size(drawing: str) -> tuple[float, float]:
-    found = SIZE.search(drawing)
-    assert found is not None, "a drawing states its width and height"
-    return float(found[1]), float(found[2])
+    match = SIZE.search(drawing)
+    assert match is not None, "a drawing must state its width and height"
+    return float(match[1]), float(match[2])
 
 
 def _inside(drawing: str) -> str:

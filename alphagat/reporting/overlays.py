@@ -1,4 +1,4 @@
-"""What is drawn over a board: shares of moves, a line of play, attention; SVG shapes, at the places of the drawing."""
+"""Overlays for a board drawing as SVG shapes: policy, variation and attention."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,13 +11,13 @@ from alphagat.games.base import Game
 from alphagat.games.places import MARGIN
 
 POLICY = "#7048e8"
-LEAST_SHARE = 0.005  # of a move that is drawn
+LEAST_SHARE = 0.005  # smaller shares are not drawn
 
 
 def policy_shapes(game: Game, state: Any, policy: np.ndarray) -> list[str]:
-    """Draws the share of each move, `[A]`, as a disc where the move leads to, by area, with its percentage if it fits.
+    """Draws a policy `[A]` as discs at the places of the moves, with area by share, and a percentage if it fits.
 
-    Of moves that lead to the same place only the likeliest is drawn.
+    Of several moves to the same place, only the most likely is drawn.
     """
     places, shapes, most = game.action_places(state), {}, float(np.max(policy))
     for action in np.argsort(policy, kind="stable"):
@@ -32,7 +32,7 @@ def policy_shapes(game: Game, state: Any, policy: np.ndarray) -> list[str]:
 
 
 def line_shapes(game: Game, state: Any, actions: Sequence[int]) -> list[str]:
-    """Draws the moves of a line of play from `state` on, numbered, in the colours of their players; -1 ends it."""
+    """Draws a variation from `state`, padded with -1, as numbered discs in the colours of the players."""
     line, shapes = LiveGame(game, state), {}
     for number, action in enumerate(actions, 1):
         if action < 0 or line.is_over:
@@ -49,15 +49,16 @@ def line_shapes(game: Game, state: Any, actions: Sequence[int]) -> list[str]:
 
 
 def attention_shapes(game: Game, state: Any, weights: np.ndarray, max_edges: int) -> list[str]:
-    """Draws the strongest edges of one block or head, the weakest first, in the colour of what they are put into.
+    """Draws the `max_edges` strongest edges, the weakest first. The shapes inherit the fill of their parent.
 
-    A wedge is wide at the node that attends, and its tip is at what it attends to; a disc is a node's own share.
+    A wedge points from the attending node (receiver) to the attended node (sender). A disc is a node's attention to
+    itself.
 
     Args:
-      weights: `[E]`; an edge of weight 0 is not drawn.
+      weights: `[E]` attention weights of a head, or their mean over heads; edges of weight 0 are not drawn.
     """
     places, topology = game.node_places(state), game.topology
-    columns = places[:, 3] > 2 * places[:, 2]  # a column is named below the board, and shown there
+    columns = places[:, 3] > 2 * places[:, 2]  # attention to a column is drawn at its label below the board
     places[columns, 1] += (places[columns, 3] - MARGIN) / 2
     shown = ~np.isnan(places[topology.senders, 0]) & ~np.isnan(places[topology.receivers, 0])
     edges = np.flatnonzero(shown & (weights > 0))
@@ -65,7 +66,7 @@ def attention_shapes(game: Game, state: Any, weights: np.ndarray, max_edges: int
     size, strongest = np.nanmedian(places[:, 2:]), weights[edges].max(initial=1e-9)
     shapes = []
     for edge in edges:
-        share = (weights[edge] / strongest) ** 0.5  # so the areas of discs are as the weights
+        share = (weights[edge] / strongest) ** 0.5  # the area of a disc is proportional to the weight
         start, tip = places[topology.receivers[edge], :2], places[topology.senders[edge], :2]
         if topology.senders[edge] == topology.receivers[edge]:
             radius = 0.2 * size * share

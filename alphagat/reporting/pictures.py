@@ -13,17 +13,17 @@ from alphagat.reporting.overlays import attention_shapes
 from alphagat.reporting.samples import NUM_SIMULATIONS, Moment, SampleGame, play_samples
 
 NUM_GAMES = 2
-MAX_BOARDS = 30  # of a game; a longer one is shown at equal steps
-MAX_EDGES = 120  # of an attention picture; the strongest
+MAX_BOARDS = 30  # per game; longer games are shown at equal steps
+MAX_EDGES = 120  # per attention picture; the strongest
 
 
-def draw_none(why: str) -> str:
-    """Returns what stands in the place of the pictures."""
-    return _section("Sample games", why, "")
+def draw_none(reason: str) -> str:
+    """Returns the section shown when there are no pictures."""
+    return _section("Sample games", reason, "")
 
 
 def draw_checkpoint(agents: Sequence[Agent]) -> str:
-    """Returns sections with sample games and attention, of one network on at most `NUM_GAMES` boards.
+    """Returns the sections with sample games and attention, for one network on at most `NUM_GAMES` boards.
 
     Raises:
       UserError: a board has too few openings.
@@ -37,13 +37,13 @@ def draw_checkpoint(agents: Sequence[Agent]) -> str:
             f" against itself. Under each position, its value for {agent.game.player_colours[0][0]}: 1 wins, -1 loses."
         )
     else:
-        note += ". Under each position, the points that it still expects; under the last one of a game, those it made."
-    found = _section("Sample games", note, games)
+        note += ". Under each position, the expected further points; under the final one, the points of the game."
+    section = _section("Sample games", note, games)
     moment = sample.moments[len(sample.moments) // 2]
-    note = f"On {agent.game.name} after {moment.ply} plies, the mean over the heads of each block. "
-    note += "A wedge leads from the node that attends to what it attends to; a disc is its attention to itself."
+    note = f"On {agent.game.name} after {moment.ply} plies, averaged over the heads of each block. "
+    note += "A wedge points from a node to the node it attends to; a disc is a node's attention to itself."
     attention = _draw_attention(agent, moment)
-    return found + (_section("Attention", note, attention) if attention else "")
+    return section + (_section("Attention", note, attention) if attention else "")
 
 
 def _section(title: str, note: str, inside: str) -> str:
@@ -51,7 +51,7 @@ def _section(title: str, note: str, inside: str) -> str:
 
 
 def _draw_game(game: Game, sample: SampleGame) -> str:
-    """Returns the boards of a game, one figure per position, with the value under each."""
+    """Returns a game as one figure per position, with the value under each."""
     rows = np.unique(np.linspace(0, len(sample.moments) - 1, MAX_BOARDS).round().astype(int))
     figures = "".join(_draw_moment(game, sample.moments[row]) for row in rows)
     return f"<h3>{game.name}: <em>{html.escape(sample.result)}</em></h3><div class=boards>{figures}</div>"
@@ -63,7 +63,7 @@ def _draw_moment(game: Game, moment: Moment) -> str:
 
 
 def _value(game: Game, moment: Moment) -> str:
-    """Shows the value of player 0: with two players also as a bar that they share."""
+    """Returns the value of player 0, with a bar for games with two players."""
     if game.num_players == 1:
         return f"<b>{moment.value:,.0f}</b>"
     share = 50 * (1 + min(max(moment.value, -1.0), 1.0))
@@ -71,9 +71,9 @@ def _value(game: Game, moment: Moment) -> str:
 
 
 def _draw_attention(agent: Agent, moment: Moment) -> str:
-    """Returns one figure per block: along which edges of the board each node attends to others, the mean over heads.
+    """Returns one figure per block with the attention along the edges of the board, averaged over heads.
 
-    Empty where the network has no attention, or the game does not say where its nodes are.
+    Empty if the network has no attention or the game has no node places.
     """
     places = agent.game.node_places(moment.state)
     if not has_attention(agent) or np.isnan(places).all():

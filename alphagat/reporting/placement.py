@@ -1,19 +1,19 @@
-"""Where the parts of an array lie, as a drawing."""
+"""Draws the sharding of an array."""
 
 import jax
 
 from alphagat.games import svg
 
-# Of devices 0, 1, ...; read well under white text.
+# Of devices 0, 1, ...; dark enough for white text.
 DEVICE_COLOURS = ("#1c7ed6", "#e8590c", "#2b8a3e", "#ae3ec9", "#c92a2a", "#0b7285", "#5f3dc4", "#846358")
-SHARED = "#868e96"  # where every device has all of the array
-WIDTH, HEIGHT, GAP = 240.0, 144.0, 3.0  # of a drawing, and between its parts
+SHARED = "#868e96"  # of a replicated array
+WIDTH, HEIGHT, GAP = 240.0, 144.0, 3.0  # size of the drawing, and gap between shards
 
 
 def draw_placement(array: jax.Array) -> str:
-    """Returns an SVG document: the array as a sheet, cut into its parts, with the devices that hold each.
+    """Returns an SVG document: a rectangle cut into the shards of the array, labeled with their devices.
 
-    Rows go down. The sheet has two axes of the array: those that are split, first of all.
+    It shows two axes of the array, sharded axes first; the earlier axis runs downward.
     """
     parts = _parts(array)
     axes = sorted(range(array.ndim), key=lambda axis: (len({part[axis] for part in parts}) == 1, axis))[:2]
@@ -32,7 +32,7 @@ def draw_placement(array: jax.Array) -> str:
 
 
 def _parts(array: jax.Array) -> dict[tuple[tuple[int, int], ...], list[int]]:
-    """Returns the devices that hold each part, a range of indices per axis."""
+    """Returns the devices of each shard; a shard is given by its index range per axis."""
     parts: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for device, index in array.sharding.devices_indices_map(array.shape).items():
         ranges = tuple(each.indices(size)[:2] for each, size in zip(index or (), array.shape))
@@ -47,7 +47,7 @@ def _extent(array: jax.Array, part: tuple, axis: int | None, pixels: float) -> t
 
 
 def _names(devices: list[int]) -> str:
-    """Writes numbers, three or more in a row as a range: `0 2 4`, `0-7`."""
+    """Formats device numbers: `0 2 4`, or `0-7` for three or more in sequence."""
     if len(devices) > 2 and devices == list(range(devices[0], devices[-1] + 1)):
         return f"{devices[0]}-{devices[-1]}"
     return " ".join(map(str, devices))

@@ -1,4 +1,4 @@
-"""Sample games: a network against itself, with what it thinks of each position."""
+"""Sample games of a network against itself, with its value of each position."""
 
 from typing import Any, NamedTuple
 
@@ -10,17 +10,17 @@ from alphagat.evaluation.openings import distinct_openings
 from alphagat.games.base import Game
 
 NUM_SIMULATIONS = 16
-MAX_PLIES = 300  # a longer game is cut
+MAX_PLIES = 300  # longer games are truncated
 
 
 class Moment(NamedTuple):
     """One position of a game.
 
     Attributes:
-      ply: how many moves led to it.
-      move: the name of the last of them.
+      ply: number of moves before it.
+      move: name of the last move.
       state: the position, with numpy leaves.
-      value: for player 0; of the network, and at the end what the game paid.
+      value: the network's value for player 0; in the final position, player 0's return.
     """
 
     ply: int
@@ -30,11 +30,11 @@ class Moment(NamedTuple):
 
 
 class SampleGame(NamedTuple):
-    """A game from an opening on.
+    """A game that starts from an opening.
 
     Attributes:
-      moments: its positions, the opening first.
-      result: how it ended, in words.
+      moments: its positions, from the opening on.
+      result: the outcome in words.
     """
 
     moments: list[Moment]
@@ -42,7 +42,7 @@ class SampleGame(NamedTuple):
 
 
 def play_samples(agent: Agent, num_games: int, seed: int = 0) -> list[SampleGame]:
-    """Plays games of `agent` against itself, without noise, from distinct openings.
+    """Plays `num_games` games of `agent` against itself, without noise, from distinct openings.
 
     Raises:
       UserError: the board has too few openings.
@@ -85,7 +85,7 @@ def _opening_name(game: Game, actions: np.ndarray) -> str:
 
 def _result(game: Game, last: Moment) -> str:
     if not last.state.terminated:
-        return f"cut after {last.ply} plies"
+        return f"truncated after {last.ply} plies"
     if game.num_players == 1:
         return f"{last.value:,.0f} points after {last.ply} plies"
     winner = "a draw" if last.value == 0 else f"{game.player_colours[int(last.value < 0)][0]} wins"

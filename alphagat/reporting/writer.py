@@ -1,4 +1,4 @@
-"""Reads a run that may still go on, and writes its page."""
+"""Writes the report of a finished or running run."""
 
 from pathlib import Path
 
@@ -14,22 +14,22 @@ from alphagat.runs.metrics import read_metrics
 
 
 class PageWriter:
-    """Writes the page of one run again and again; pictures are drawn anew only for a new checkpoint."""
+    """Writes the report of a run, and updates it. Pictures are redrawn only for a new checkpoint."""
 
     def __init__(self, folder: Path, file: Path):
-        """Raises UserError: there is no run in `folder`."""
+        """Reads the run in `folder`. Raises UserError if there is none."""
         self._folder, self._file = folder, file
         self._config = read_config(folder)
         self._drawn: int | None = None
         self._pictures = ""
 
     def write(self, refresh: float | None = None) -> bool:
-        """Replaces the page, and returns whether the run has reached its end.
+        """Writes the page, and returns whether the run has ended.
 
         Args:
-          refresh: seconds after which a browser reads the page anew, unless the run has reached its end.
+          refresh: seconds after which a browser reloads the page of a run in progress; None: never.
         """
-        self._config = read_config(self._folder)  # a resumed run may be a longer one
+        self._config = read_config(self._folder)  # a resumed run may have more iterations
         lines = read_metrics(self._folder)
         self._draw_pictures()
         end = self._config.num_iterations
@@ -57,7 +57,7 @@ class PageWriter:
                 return
             try:
                 self._pictures = self._pictures_of(step)
-            except UserError as error:  # damaged, or removed by the run meanwhile: the one before may be whole
+            except UserError as error:  # damaged, or deleted by the run meanwhile; the previous one may be valid
                 reasons.append(str(error))
             else:
                 self._drawn = step

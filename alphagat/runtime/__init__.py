@@ -1,1 +1,1 @@
-"""Runtime: devices and their mesh, several processes, signals, and the settings of the compiler."""
+"""Runtime: devices and the mesh, multiple processes, signals, and compiler settings."""

@@ -1,4 +1,4 @@
-"""Several processes as one run: who they are, and how they find each other."""
+"""Joins several processes into one run."""
 
 import contextlib
 import dataclasses
@@ -13,20 +13,20 @@ from collections.abc import Iterator, Mapping
 from alphagat.errors import UserError
 
 CONNECT_SECONDS = 300
-PATIENCE_SECONDS = 60  # that JAX waits longer than we do: at the end of its own time it aborts the process
-HEARTBEAT_SECONDS = 30  # a process that is silent for so long is dead, and the others end
+PATIENCE_SECONDS = 60  # added to JAX's own timeout: when that expires, JAX aborts the process
+HEARTBEAT_SECONDS = 30  # a process without a heartbeat for this long is dead, and the others end
 
 _num_processes = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """This process among those of the run.
+    """Identifies this process within the run.
 
     Attributes:
-      nodes: processes of the run; each has one or more devices.
-      node_rank: of this one, from 0 on; the first one writes the run folder.
-      coordinator: HOST:PORT where the first one listens.
+      nodes: number of processes; each has one or more devices.
+      node_rank: rank of this process, from 0; rank 0 writes the run folder.
+      coordinator: HOST:PORT on which rank 0 listens.
     """
 
     nodes: int
@@ -35,14 +35,13 @@ class Cluster:
 
 
 def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, seconds: int = CONNECT_SECONDS) -> None:
-    """Joins the processes of a run, before any device is touched.
+    """Connects this process to the others of the run. Call it before touching any device.
 
-    Without arguments it joins what Slurm, Open MPI or Kubernetes has started, and else does nothing.
-
-    Where not all of them come within `seconds`, this process ends with status 2, and one line tells why.
+    Without arguments it detects the processes that Slurm, Open MPI or Kubernetes started; outside of these it does
+    nothing. If some process is still missing after `seconds`, this one prints one line and exits with status 2.
 
     Raises:
-      UserError: an argument is missing or wrong, or the first process does not answer in time.
+      UserError: an argument is missing or invalid, or rank 0 does not answer within `seconds`.
     """
     cluster = _named(nodes, node_rank, coordinator, os.environ)
     method = None if cluster else detect(os.environ)
@@ -55,7 +54,7 @@ def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, s
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     where = f"--coordinator {cluster.coordinator}" if cluster else f"processes of {method}"
     try:
-        with _ending_after(seconds, f"{where}: not all processes came within {seconds} s; start the others, too"):
+        with _exit_after(seconds, f"{where}: not all processes connected within {seconds} s; start the others, too"):
             jax.distributed.initialize(
                 coordinator_address=cluster.coordinator if cluster else None,
                 num_processes=cluster.nodes if cluster else None,
@@ -66,14 +65,14 @@ def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, s
             )
     except (RuntimeError, ValueError) as error:
         reason = str(error).strip().split("\n")[0][:200]
-        raise UserError(f"{where}: the processes did not find each other ({reason})") from error
+        raise UserError(f"{where}: the processes did not connect ({reason})") from error
     global _num_processes
     _num_processes = cluster.nodes if cluster else jax.process_count()
 
 
 @contextlib.contextmanager
-def _ending_after(seconds: int, message: str) -> Iterator[None]:
-    """Ends the process with one line where what is inside takes longer: nothing else interrupts JAX."""
+def _exit_after(seconds: int, message: str) -> Iterator[None]:
+    """Exits with one line if the body takes longer than `seconds`. Nothing gentler interrupts JAX."""
 
     def end() -> None:
         sys.stderr.write(f"error: {message}\n")
@@ -90,12 +89,12 @@ def _ending_after(seconds: int, message: str) -> Iterator[None]:
 
 
 def num_processes() -> int:
-    """Returns how many processes `connect` has joined, without touching a device."""
+    """Returns the number of connected processes, without touching a device."""
     return _num_processes
 
 
 def detect(environment: Mapping[str, str]) -> str | None:
-    """Returns JAX's name for what has started several processes of which this is one, or None."""
+    """Returns JAX's name of the launcher that started this process as one of several, or None."""
     if (
         environment.get("SLURM_JOB_ID")
         and int(environment.get("SLURM_NTASKS", 1)) > 1
@@ -111,7 +110,7 @@ def detect(environment: Mapping[str, str]) -> str | None:
 def _named(
     nodes: int | None, node_rank: int | None, coordinator: str | None, environment: Mapping[str, str]
 ) -> Cluster | None:
-    """Checks what the flags say. In a job of Kubernetes the rank may be left out."""
+    """Returns the cluster that the flags describe, or None without flags. Kubernetes jobs may omit the rank."""
     if node_rank is None and nodes is not None and environment.get("JOB_COMPLETION_INDEX", "").isdecimal():
         node_rank = int(environment["JOB_COMPLETION_INDEX"])
     given = {"--nodes": nodes, "--node_rank": node_rank, "--coordinator": coordinator}
@@ -131,7 +130,7 @@ def _named(
 
 
 def _check_reachable(cluster: Cluster, seconds: int) -> None:
-    """Waits for the coordinator here, since JAX ends the process where it cannot reach it."""
+    """Waits for the coordinator; JAX would abort the process if it cannot connect."""
     host, _, port = cluster.coordinator.rpartition(":")
     if cluster.node_rank == 0:
         sys.stderr.write(f"waiting at {cluster.coordinator} for {cluster.nodes - 1} other process(es)\n")

@@ -1,4 +1,4 @@
-"""SIGTERM, by which a scheduler asks for the machine back: noticed at any time, acted on when the run can be saved."""
+"""Handles SIGTERM, a scheduler's request to stop. It is noted at once and acted on when the run can be saved."""
 
 import contextlib
 import signal
@@ -14,15 +14,15 @@ _requested = threading.Event()
 
 
 class Preempted(Exception):
-    """The run was asked to end by SIGTERM, and everything it has done is saved."""
+    """Ends a run after SIGTERM. Its state is saved."""
 
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
-    """Notes a SIGTERM inside instead of dying of it.
+    """Records SIGTERM within the block instead of terminating.
 
-    It does nothing outside the main thread, where Python allows no handler, and where there are several processes, for
-    which JAX listens itself.
+    Does nothing outside the main thread, where Python allows no handler, or with several processes, where JAX handles
+    the signal itself.
     """
     if threading.current_thread() is not threading.main_thread() or distributed.num_processes() > 1:
         yield
@@ -36,18 +36,18 @@ def listening() -> Iterator[None]:
 
 
 def is_requested() -> bool:
-    """Returns whether a SIGTERM has come."""
+    """Returns whether SIGTERM has arrived."""
     return _requested.is_set()
 
 
 def run(work: Callable[[], T]) -> T:
-    """Calls `work`, whose effects may be lost, and returns what it returns.
+    """Returns the result of `work`, a function that may be abandoned at any time.
 
-    It runs in a thread of its own, because a signal reaches Python only between two steps of the main thread, and a
-    match or a compilation is one step.
+    `work` runs in its own thread, because Python handles a signal only between two steps of the main thread, and a
+    match or a compilation is a single step.
 
     Raises:
-      Preempted: SIGTERM has come; `work` is left to itself, until the process ends.
+      Preempted: SIGTERM has arrived. `work` continues in the background until the process ends.
     """
     results: list[T] = []
     errors: list[BaseException] = []

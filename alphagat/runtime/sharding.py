@@ -1,8 +1,8 @@
-"""Devices: how many, their mesh, and where the arrays of a run lie on it.
+"""The device mesh, and the sharding of a run's arrays over it.
 
-A mesh has three axes. Games, replay and batches are split over `data`, by `over_data`, whose functions say what
-crosses it. The others have one device unless a network is split: along `model` XLA's partitioner follows the
-parameters, and along `stage` lie the blocks, as `networks.pipeline` says.
+A mesh has three axes. Games, replay and batches are split over `data` by `over_data`; functions mapped by it name the
+axis in their collectives. The other two axes have size 1 unless the network is split: over `model` by XLA's
+partitioner, which follows the sharding of the parameters, and over `stage` by blocks (`networks.pipeline`).
 """
 
 import contextlib
@@ -18,18 +18,17 @@ from alphagat.errors import UserError
 from alphagat.runtime import distributed
 
 DATA, STAGE, MODEL = "data", "stage", "model"
-DEFAULT_CPU_DEVICES = 8  # measured on two cores: search and updates run faster on eight CPU devices than on one
+DEFAULT_CPU_DEVICES = 8  # on two cores, search and updates are faster on eight CPU devices than on one
 
 REPLICATED = PartitionSpec()
 SHARDED = PartitionSpec(DATA)  # the leading axis, one slice per device
 
 
 def configure_cpu_devices(num_devices: int) -> None:
-    """Asks for that many CPU devices over all processes (0: the default), which matters only where JAX finds no
-    accelerator.
+    """Sets the number of CPU devices over all processes (0: the default). Has no effect with an accelerator.
 
-    JAX reads this when it first touches a device. Where that has happened already, as in a notebook, the devices stay
-    as they are, and `make_mesh` says so if they are too few.
+    JAX reads the setting when it first touches a device. After that, as in a notebook, the devices do not change, and
+    `make_mesh` raises if there are too few.
     """
     with contextlib.suppress(RuntimeError):
         here = (num_devices or DEFAULT_CPU_DEVICES) // distributed.num_processes()
@@ -37,10 +36,10 @@ def configure_cpu_devices(num_devices: int) -> None:
 
 
 def make_mesh(data: int = 0, model: int = 1, stage: int = 1) -> Mesh:
-    """Returns a mesh of `data` times `stage` times `model` devices, the first that there are (data=0: all).
+    """Returns a mesh of the first `data` times `stage` times `model` devices (data=0: all devices).
 
     Raises:
-      UserError: there are fewer devices, or `stage` times `model` does not divide all of them.
+      UserError: there are too few devices, or data=0 and `stage` times `model` does not divide their number.
     """
     devices = jax.devices()
     there = f"{len(devices)} {devices[0].platform} device(s)"
@@ -69,7 +68,7 @@ def make_mesh(data: int = 0, model: int = 1, stage: int = 1) -> Mesh:
 
 
 def split_mesh(mesh: Mesh, num_actors: int) -> tuple[Mesh, Mesh]:
-    """Returns the meshes of the devices that play, the first `num_actors`, and of those that learn; 0: all do both."""
+    """Returns the meshes of actors, the first `num_actors` devices, and of learners; 0: all devices do both."""
     if not num_actors:
         return mesh, mesh
     parts = mesh.devices[:num_actors], mesh.devices[num_actors:]
@@ -78,9 +77,9 @@ def split_mesh(mesh: Mesh, num_actors: int) -> tuple[Mesh, Mesh]:
 
 
 def over_data(function: Callable, mesh: Mesh, in_specs: Any, out_specs: Any) -> Callable:
-    """Maps `function` over the slices along `data`; what crosses the axis is inside it, by name.
+    """Maps `function` over the slices along `data`. It may use collectives over the axis name `DATA`.
 
-    `check_vma=False` because mctx's loops do not declare what varies over the mesh.
+    `check_vma=False` because mctx's loops do not declare which values vary over the mesh.
     """
     return jax.shard_map(
         function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names={DATA}, check_vma=False
@@ -96,7 +95,7 @@ def sharded(mesh: Mesh) -> NamedSharding:
 
 
 def place(tree: Any, where: NamedSharding) -> Any:
-    """Puts arrays, the same ones on every process, on the devices of a mesh. What lies on that mesh stays as it is."""
+    """Puts arrays, equal on every process, on the devices of a mesh. Arrays already on that mesh are unchanged."""
 
     def put(leaf: Any) -> jax.Array:
         if (
@@ -109,13 +108,13 @@ def place(tree: Any, where: NamedSharding) -> Any:
             return jax.device_put(leaf, where)
         if isinstance(leaf, jax.Array) and jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jax.random.wrap_key_data(put(jax.random.key_data(leaf)))
-        return jax.device_put(np.asarray(leaf), where)  # from other devices JAX puts nothing on several processes
+        return jax.device_put(np.asarray(leaf), where)  # JAX copies across processes from host arrays only
 
     return jax.tree.map(put, tree)
 
 
 def fetch(array: jax.Array) -> np.ndarray:
-    """Brings a sharded array to the host, on every process."""
+    """Copies a sharded array to the host, on every process."""
     if array.is_fully_addressable:
         return np.asarray(array)
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))

@@ -1,4 +1,4 @@
-"""Keeps the processes of a run alive on one machine: all start together, and all start again when one dies or hangs."""
+"""Runs the processes of a run on one machine, and restarts all of them when one dies or hangs."""
 
 import contextlib
 import dataclasses
@@ -11,22 +11,21 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from alphagat.commands import REQUEUE, USER_ERROR
-from alphagat.errors import UserError
+from alphagat.errors import REQUEUE, USER_ERROR, UserError
 
 POLL_SECONDS = 0.2
-GRACE_SECONDS = 60  # from SIGTERM to SIGKILL: a run saves itself in that time
+GRACE_SECONDS = 60  # from SIGTERM to SIGKILL: time for the run to save its state
 LONGEST_PAUSE = 60.0  # seconds before a restart
-HELPLESS = (0, USER_ERROR, REQUEUE)  # statuses after which the same would happen again, or nothing is left to do
+FINAL = (0, USER_ERROR, REQUEUE)  # no restart after these: the run is done, or would end the same way
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """When to give up, and when to start again.
+    """Sets when to restart, and when to give up.
 
     Attributes:
-      restarts: without any progress between.
-      hang_seconds: without progress, before processes that live count as hung; their first program is compiled in it.
+      restarts: the most restarts in a row without progress.
+      hang_seconds: seconds without progress after which live processes count as hung; includes compilation.
     """
 
     restarts: int
@@ -41,15 +40,15 @@ def supervise(
     limits: Limits,
     say: Callable[[str], None],
 ) -> int:
-    """Runs `command` in so many processes until they end, and returns the status that they end with.
+    """Runs `command` in `num_processes` processes until they end, and returns their exit status.
 
-    Each process gets `--nodes`, `--node_rank` and `--coordinator`, and where there are GPUs one of its own.
+    Each process gets `--nodes`, `--node_rank` and `--coordinator`, and its own GPU if there are GPUs.
 
     Args:
-      progress: a file that grows while all is well.
+      progress: a file that grows as the run makes progress.
 
     Raises:
-      UserError: processes died or hung too often.
+      UserError: the processes died or hung too often.
     """
     restarts = 0
     with _terminations() as is_terminated:
@@ -57,18 +56,18 @@ def supervise(
             before = _stamp(progress)
             processes = _start(command, num_processes, num_gpus)
             status = _watch(processes, progress, limits.hang_seconds, is_terminated, say)
-            if status in HELPLESS or is_terminated():
+            if status in FINAL or is_terminated():
                 return status
             restarts = 0 if _stamp(progress) != before else restarts + 1
             if restarts > limits.restarts:
                 raise UserError(f"the processes ended {restarts} times without progress, last with status {status}")
             pause = min(2.0**restarts, LONGEST_PAUSE)
-            say(f"all start again from the last checkpoint in {pause:.0f} s")
+            say(f"restarting all processes from the last checkpoint in {pause:.0f} s")
             time.sleep(pause)
 
 
 def count_gpus() -> int:
-    """Returns how many NVIDIA GPUs the driver shows, or those that CUDA_VISIBLE_DEVICES leaves of them."""
+    """Returns the number of NVIDIA GPUs, limited by CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return len([each for each in visible.split(",") if each.strip() not in ("", "-1")])
@@ -77,13 +76,13 @@ def count_gpus() -> int:
 
 @contextlib.contextmanager
 def _terminations():
-    """Gives a function that tells whether SIGTERM or Ctrl-C has come."""
-    came: list[int] = []
+    """Yields a function that returns whether SIGTERM or SIGINT has arrived."""
+    received: list[int] = []
     before = {
-        each: signal.signal(each, lambda number, _: came.append(number)) for each in (signal.SIGTERM, signal.SIGINT)
+        each: signal.signal(each, lambda number, _: received.append(number)) for each in (signal.SIGTERM, signal.SIGINT)
     }
     try:
-        yield lambda: bool(came)
+        yield lambda: bool(received)
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
@@ -100,7 +99,7 @@ def _start(command: Sequence[str], num_processes: int, num_gpus: int) -> list[su
         if num_gpus:
             environment["CUDA_VISIBLE_DEVICES"] = visible[rank]
         where = ["--nodes", str(num_processes), "--node_rank", str(rank), "--coordinator", f"127.0.0.1:{port}"]
-        # A group of their own, so that Ctrl-C reaches them once, by way of this process.
+        # A separate process group, so that Ctrl-C reaches them only through this process.
         words = [sys.executable, "-m", *command, *where]
         processes.append(subprocess.Popen(words, env=environment, process_group=0))
     return processes
@@ -113,14 +112,14 @@ def _watch(
     is_terminated: Callable[[], bool],
     say: Callable[[str], None],
 ) -> int:
-    """Waits until all have ended, and ends the others when one dies, all hang, or this process is told to end."""
+    """Waits for all processes. Ends them all when one dies, all hang, or this process is terminated."""
     seen, since = _stamp(progress), time.monotonic()
     while not is_terminated():
         statuses = [process.poll() for process in processes]
         failed = [status for status in statuses if status not in (None, 0, REQUEUE)]
         if failed:
             say(f"process {statuses.index(failed[0])} ended with status {failed[0]}")
-            _end(processes, 0)  # the others wait for it in vain, and have nothing to save
+            _end(processes, 0)  # the others are blocked on it and have nothing to save
             return failed[0]
         if None not in statuses:
             break
@@ -136,7 +135,7 @@ def _watch(
 
 
 def _end(processes: Sequence[subprocess.Popen], grace: float) -> None:
-    """Asks them to end, and kills those that have not after `grace` seconds."""
+    """Terminates the processes, and kills those still running after `grace` seconds."""
     deadline = time.monotonic() + grace
     for process in processes:
         if process.poll() is None:

@@ -1,4 +1,4 @@
-"""What the compiler is told before JAX is loaded: flags by name, and where compiled programs are kept."""
+"""Compiler settings, made before JAX is loaded: named sets of XLA flags, and the compilation cache."""
 
 import hashlib
 import os
@@ -7,31 +7,30 @@ from pathlib import Path
 
 from alphagat.errors import UserError
 
-# Name: flags, each of a version of XLA that JAX 0.10 and later come with.
+# Flags by name, for the XLA of JAX 0.10 and later.
 FLAGS = {
     "default": (),
-    # On a GPU some sums are otherwise added up in any order: the price of a resume that is exact there.
+    # Fixes the order of sums on a GPU. A bit-identical resume needs it there, at some cost in speed.
     "deterministic": ("--xla_gpu_deterministic_ops=true",),
-    # Gradients travel between the GPUs while the rest of the backward pass is computed.
+    # Overlaps the all-reduce of gradients with the rest of the backward pass.
     "overlap": ("--xla_gpu_enable_latency_hiding_scheduler=true",),
-    # Programs as they were traced, for looking at what is slow or wrong; far from fast.
+    # Keeps programs close to their trace, for debugging; slow.
     "debug": ("--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"),
 }
 CACHE_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 
 
 def use_flags(name: str) -> None:
-    """Adds the flags called `name` to XLA_FLAGS. Raises UserError where there is no such name."""
+    """Adds the set of flags `name` to XLA_FLAGS. Raises UserError if the name is unknown."""
     if name not in FLAGS:
         raise UserError(f"--xla {name}: choose one of {', '.join(FLAGS)}")
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS[name]]).strip()
 
 
 def use_cache() -> None:
-    """Lets JAX keep compiled programs, unless JAX_COMPILATION_CACHE_DIR or JAX_ENABLE_COMPILATION_CACHE says where or
-    whether.
+    """Enables JAX's persistent compilation cache in `~/.cache/alphagat`, unless JAX_COMPILATION_CACHE_DIR is set.
 
-    Each kind of processor has a folder of its own: programs of one may not run on another.
+    Each processor model has its own folder, since a program compiled for one may not run on another.
     """
     processor = hashlib.sha256(_describe_processor().encode()).hexdigest()[:8]
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

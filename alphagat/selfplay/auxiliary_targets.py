@@ -6,17 +6,15 @@ the two config fields, and a test.
 """
 
 import abc
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from alphagat.games.base import Game, Symmetries
+from alphagat.selfplay.ply import Ply
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes
-
-if TYPE_CHECKING:  # plies carry the records of these targets
-    from alphagat.selfplay.games_in_flight import Ply
 
 
 class AuxiliaryTarget(abc.ABC):
@@ -45,11 +43,11 @@ class AuxiliaryTarget(abc.ABC):
         """Returns what one ply records of the state after its move; any value unless the game `ended` there."""
 
     @abc.abstractmethod
-    def targets(self, history: "Ply") -> jax.Array:
+    def targets(self, history: Ply) -> jax.Array:
         """Returns the target of each ply from the records `[T, N, ...]`; zeros where the end of the game is unknown."""
 
     @abc.abstractmethod
-    def audited_target(self, history: "Ply", ply: int) -> np.ndarray:
+    def audited_target(self, history: Ply, ply: int) -> np.ndarray:
         """Returns the target of one ply of one game's history `[T]`, computed on the host independently of `targets`.
 
         The history holds the end of that game.
@@ -86,11 +84,11 @@ class Ownership(AuxiliaryTarget):
         assert ownership is not None, "a run checks `can_teach` first"
         return ownership
 
-    def targets(self, history: "Ply") -> jax.Array:
+    def targets(self, history: Ply) -> jax.Array:
         ownership = last_records(history.auxiliary[self.name], history.ended)
         return jnp.where(history.state.current_player[..., None] == 0, ownership, -ownership)
 
-    def audited_target(self, history: "Ply", ply: int) -> np.ndarray:
+    def audited_target(self, history: Ply, ply: int) -> np.ndarray:
         end = ply + int(np.argmax(history.ended[ply:]))
         sign = 1 if history.state.current_player[ply] == 0 else -1
         return sign * np.asarray(history.auxiliary[self.name][end])

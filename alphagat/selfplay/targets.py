@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from alphagat.selfplay.games_in_flight import Ply
+from alphagat.selfplay.ply import Ply
 
 
 def value_targets(history: Ply, value_lambda: float) -> jax.Array:

@@ -1,1 +1,1 @@
-"""Trained players for other programs and for people: analysis of positions, and the protocols that ask for it."""
+"""Analysis of positions by trained networks, served as a web page and over GTP, UCI and JSON lines."""

@@ -1,7 +1,7 @@
 """The web page and its HTTP API.
 
-The server keeps no games: each request tells board and moves, which are replayed by the rules. Whatever is wrong with
-a request is answered with a status from 400 to 499 and one line, `{"error": ...}`; where too many wait, with 503.
+The server is stateless: each request names a board and its moves, and the server replays them. An invalid request gets
+a status from 400 to 499 and one line, `{"error": ...}`. A full queue gets 503.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from alphagat.agents.analysis import Analysis
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord, file_ending, to_text
 from alphagat.serving import messages
@@ -28,15 +29,16 @@ from alphagat.serving.roster import BoardSession, Program, Roster
 from alphagat.serving.service import BatchService, Busy
 
 PAGE = Path(__file__).parents[1] / "web"
-STRENGTHS = (0, 16, 64, 256)  # simulations that are offered
-TIMEOUT_S = 120.0  # for an answer; the first one on a board waits for its compilation
+STRENGTHS = (0, 16, 64, 256)  # numbers of simulations on offer
+TIMEOUT_S = 120.0  # for an answer, including compilation on the first request for a board
 
 
 def make_app(roster: Roster, service: BatchService, simulations: int) -> FastAPI:
-    """Returns the app; `service` evaluates `roster.prepare`, and is closed with the app.
+    """Returns the app.
 
     Args:
-      simulations: of the network's moves unless the page asks for others.
+      service: evaluates the programs of `roster.prepare`; closed when the app shuts down.
+      simulations: the default number per move.
     """
 
     @contextlib.asynccontextmanager
@@ -51,7 +53,7 @@ def make_app(roster: Roster, service: BatchService, simulations: int) -> FastAPI
 
     @app.get("/api/info")
     def info() -> dict[str, Any]:
-        """Tells what is played here."""
+        """Returns the boards and strengths on offer, with their defaults."""
         return {
             "boards": roster.boards,
             "default": roster.default,
@@ -61,7 +63,7 @@ def make_app(roster: Roster, service: BatchService, simulations: int) -> FastAPI
 
     @app.get("/api/metrics")
     def metrics() -> dict[str, Any]:
-        """Tells what the evaluation service does: see `BatchService.metrics`."""
+        """Returns the metrics of the evaluation service (`BatchService.metrics`)."""
         return service.metrics()
 
     app.mount("/", StaticFiles(directory=PAGE, html=True))
@@ -76,7 +78,7 @@ def _strengths(simulations: int) -> list[int]:
 def _add_games(app: FastAPI, roster: Roster) -> None:
     @app.get("/api/boards/{board}")
     def board(board: str) -> dict[str, Any]:
-        """Describes a board: who plays, and what its network can show."""
+        """Describes a board: its players, and the attention of its network."""
         session = roster.session(board)
         config = session.agent.config.network
         return {
@@ -93,49 +95,49 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
 
     @app.post("/api/position")
     def position(request: GameRequest) -> dict[str, Any]:
-        """Describes the position that the moves lead to."""
-        session, so_far = _replay(roster, request)
+        """Describes the position after the moves."""
+        session, playthrough = _replay(roster, request)
         last = None
-        if so_far.steps:
+        if playthrough.steps:
             before = session.games.replay(request.seed, request.moves[:-1])
-            last = messages.describe_move(session.game, before.state, so_far.steps[-1].action)
-        return messages.describe_position(session.game, so_far, last)
+            last = messages.describe_move(session.game, before.state, playthrough.steps[-1].action)
+        return messages.describe_position(session.game, playthrough, last)
 
     @app.post("/api/record")
     def record(request: RecordRequest) -> PlainTextResponse:
         """Writes the game as SGF, or as PGN for chess."""
-        session, so_far = _replay(roster, request)
+        session, playthrough = _replay(roster, request)
         if session.game.num_players != 2:
-            raise UserError(f"board {request.board}: files of games are for two players")
-        moves = tuple(step.name for step in so_far.steps)
-        players = tuple(step.player for step in so_far.steps)
-        outcome = int(np.sign(so_far.returns[0]))
+            raise UserError(f"board {request.board}: game files are for two players")
+        moves = tuple(step.name for step in playthrough.steps)
+        players = tuple(step.player for step in playthrough.steps)
+        outcome = int(np.sign(playthrough.returns[0]))
         return PlainTextResponse(to_text(GameRecord(session.game.name, request.names, moves, players, outcome)))
 
 
 def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, strengths: list[int]) -> None:
-    async def evaluate(request: Request, session: BoardSession, so_far: Playthrough, simulations: int | None) -> Any:
-        if so_far.state.terminated:
+    async def evaluate(http: Request, session: BoardSession, playthrough: Playthrough, simulations: int | None) -> Any:
+        if playthrough.state.terminated:
             raise UserError("the game is over; ask about an earlier position")
-        answer = service.submit(Program(session.game.name, simulations), so_far.state)
-        return await _answer_while_connected(request, asyncio.wrap_future(answer))
+        answer = service.submit(Program(session.game.name, simulations), playthrough.state)
+        return await _answer_while_connected(http, asyncio.wrap_future(answer))
 
     @app.post("/api/analysis")
-    async def analysis(request: Request, wanted: AnalysisRequest) -> dict[str, Any]:
-        """Analyses the position that the moves lead to; `action` is the move to play."""
-        if wanted.simulations not in strengths:
-            raise UserError(f"simulations {wanted.simulations}: take one of {', '.join(map(str, strengths))}")
-        session, so_far = await run_in_threadpool(_replay, roster, wanted)
-        found = await evaluate(request, session, so_far, wanted.simulations)
-        return await run_in_threadpool(_describe, session, wanted, so_far, found)
+    async def analysis(http: Request, request: AnalysisRequest) -> dict[str, Any]:
+        """Analyzes the position after the moves; `action` is the move to play."""
+        if request.simulations not in strengths:
+            raise UserError(f"simulations {request.simulations}: take one of {', '.join(map(str, strengths))}")
+        session, playthrough = await run_in_threadpool(_replay, roster, request)
+        result = await evaluate(http, session, playthrough, request.simulations)
+        return await run_in_threadpool(_describe, session, request, playthrough, result)
 
     @app.post("/api/attention")
-    async def attention(request: Request, wanted: GameRequest) -> dict[str, Any]:
-        """Tells what each head of each block attends to, in the position that the moves lead to."""
-        session, so_far = await run_in_threadpool(_replay, roster, wanted)
+    async def attention(http: Request, request: GameRequest) -> dict[str, Any]:
+        """Returns the attention weights of each block and head in the position after the moves."""
+        session, playthrough = await run_in_threadpool(_replay, roster, request)
         if not session.has_attention:
-            raise UserError(f"board {wanted.board}: its network has no attention to show")
-        weights = await evaluate(request, session, so_far, None)
+            raise UserError(f"board {request.board}: its network has no attention")
+        weights = await evaluate(http, session, playthrough, None)
         return messages.describe_attention(session.game, weights)
 
 
@@ -144,21 +146,23 @@ def _replay(roster: Roster, request: GameRequest) -> tuple[BoardSession, Playthr
     return session, session.games.replay(request.seed, request.moves)
 
 
-def _describe(session: BoardSession, wanted: AnalysisRequest, so_far: Playthrough, found: Any) -> dict[str, Any]:
-    line = messages.describe_line(session.games, session.game, wanted, found.variation)
-    return messages.describe_analysis(session.game, so_far, found, line)
+def _describe(
+    session: BoardSession, request: AnalysisRequest, playthrough: Playthrough, analysis: Analysis
+) -> dict[str, Any]:
+    line = messages.describe_line(session.games, session.game, request, analysis.variation)
+    return messages.describe_analysis(session.game, playthrough, analysis, line)
 
 
-async def _answer_while_connected(request: Request, answer: asyncio.Future) -> Any:
-    """Waits for an answer, and takes the question back when the client has gone or `TIMEOUT_S` are over."""
-    gone = asyncio.ensure_future(request.receive())  # the body has been read: what comes next is the end
+async def _answer_while_connected(http: Request, answer: asyncio.Future) -> Any:
+    """Awaits an answer. Cancels it when the client disconnects or after `TIMEOUT_S`."""
+    disconnect = asyncio.ensure_future(http.receive())  # the body is read, so the next message is the disconnect
     try:
-        await asyncio.wait({answer, gone}, timeout=TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({answer, disconnect}, timeout=TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
             return answer.result()
-        raise HTTPException(504 if not gone.done() else 499, "no answer in time; ask again")
+        raise HTTPException(504 if not disconnect.done() else 499, "no answer in time; ask again")
     finally:
-        gone.cancel()
+        disconnect.cancel()
         answer.cancel()
 
 
@@ -180,6 +184,6 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]  # without the input, which may be long
+        first = error.errors()[0]  # the answer omits the input, which may be long
         where = ".".join(str(part) for part in first["loc"][1:])[:60]
         return refuse(422, f"{where or 'body'}: {first['msg'][:200]}")

@@ -1,21 +1,21 @@
-"""Time for a move, from what a controller tells of the clock."""
+"""Allocates time to moves, given the state of the controller's clock."""
 
 import dataclasses
 
-LAG_SECONDS = 0.05  # between our clock and the controller's, for each move
+LAG_SECONDS = 0.05  # per move, between our clock and the controller's
 LAG_SHARE = 0.05
 MIN_SECONDS = 0.01
-MOVES_LEFT = (8, 40)  # the fewest and the most that a player's main time is shared among
+MOVES_LEFT = (8, 40)  # least and most number of moves that share a player's main time
 
 
 @dataclasses.dataclass
 class Clock:
-    """What one player has left: main time, then overtime.
+    """Holds one player's remaining time: main time, then overtime.
 
     Attributes:
-      main: seconds.
-      overtime: seconds for `moves` moves, again and again; 0 for none.
-      moves: at least 1.
+      main: seconds of main time.
+      overtime: seconds per overtime period; 0 for none.
+      moves: moves per overtime period, at least 1.
     """
 
     main: float
@@ -23,31 +23,33 @@ class Clock:
     moves: int = 1
 
     def seconds_for_move(self, plies_left: int) -> float:
-        """Returns how long to think: an equal share of the main time and of overtime, less what is lost on the way.
+        """Returns the seconds for one move: an equal share of main time and overtime, less the lag.
 
         Args:
-          plies_left: until the longest game ends; a quarter of them, within limits, are taken for own moves to come.
+          plies_left: plies until the longest possible game ends. A quarter of them, clipped to `MOVES_LEFT`, estimates
+            the player's remaining moves.
         """
         fewest, most = MOVES_LEFT
         share = self.main / min(max(plies_left // 4, fewest), most) + self.overtime / self.moves
         return less_lag(share)
 
     def spend(self, seconds: float) -> None:
-        """Takes off what a move has cost; overtime is told anew by who runs the clock."""
+        """Subtracts the time of a move from main time. The controller keeps track of overtime."""
         self.main = max(0.0, self.main - seconds)
 
 
 def less_lag(seconds: float) -> float:
-    """Returns what is left of the time for one move after what is lost on the way."""
+    """Returns the seconds for one move, less the lag."""
     return max(MIN_SECONDS, seconds * (1 - LAG_SHARE) - LAG_SECONDS)
 
 
 def seconds_with_increment(left: float, increment: float, moves_to_go: int | None, plies_left: int) -> float:
-    """Returns how long to think where each move adds to the clock once it is made.
+    """Returns the seconds for one move on a clock with an increment per move; at most `left`.
 
     Args:
-      left: seconds on the clock now; never more than these.
-      moves_to_go: until the clock is filled again; None: the rest of the game.
+      left: seconds on the clock.
+      increment: seconds added after each move.
+      moves_to_go: moves until the next time control; None: the rest of the game.
       plies_left: as in `Clock.seconds_for_move`.
     """
     fewest, most = MOVES_LEFT

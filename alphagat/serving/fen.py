@@ -1,4 +1,4 @@
-"""Positions of chess from their description in FEN (Forsyth-Edwards notation)."""
+"""Parses chess positions in FEN (Forsyth-Edwards notation)."""
 
 import re
 
@@ -13,27 +13,27 @@ from alphagat.games.chess_rules import ChessState
 
 SIZE = 8
 SIDES = "wb"
-RIGHTS = "QKqk"  # castling of White to the left, to the right, then of Black
+RIGHTS = "QKqk"  # castling rights: White's queenside and kingside, then Black's
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
-# Where White's king and rooks stand that may castle, and Black's, by row and column from the top left.
+# Squares of king and rook for each castling right, as (row, column) from the top left.
 HOMES = {"Q": ((7, 4), (7, 0)), "K": ((7, 4), (7, 7)), "q": ((0, 4), (0, 0)), "k": ((0, 4), (0, 7))}
 
 
 def state_from_fen(fen: str) -> ChessState:
-    """Returns the state that a FEN of six or four fields describes.
+    """Returns the state of a FEN with six or four fields.
 
-    What it cannot tell is taken as not having been: the positions before, which repetitions are counted from, and the
-    last move, which the network sees.
+    A FEN has no history: the state has no earlier positions for counting repetitions, and no last move, which the
+    network observes.
 
     Raises:
-      UserError: it is no FEN, or no position of chess that can be.
+      UserError: the FEN is malformed or the position is impossible.
     """
     fields = fen.split()
     if len(fields) not in (4, 6):
         raise UserError(f"FEN {fen!r} has {len(fields)} fields; write all 6, or the first 4")
     board, side = _board(fen, fields[0]), fields[1]
     if side not in SIDES or len(side) != 1:
-        raise UserError(f"FEN {fen!r}: {side!r} is no side; write w or b")
+        raise UserError(f"FEN {fen!r}: {side!r} is not a side; write w or b")
     rights = _rights(fen, fields[2], board)
     player, column = SIDES.index(side), _en_passant(fen, fields[3], side, board)
     _check_pieces(fen, board)
@@ -54,7 +54,7 @@ def state_from_fen(fen: str) -> ChessState:
 
 
 def _board(fen: str, field: str) -> np.ndarray:
-    """Returns `[8, 8]` int8 pieces, White's positive, the eighth rank first."""
+    """Returns the pieces, `[8, 8]` int8, White's positive, the eighth rank first."""
     rows = [re.sub("[1-8]", lambda digit: "." * int(digit[0]), row) for row in field.split("/")]
     if len(rows) != SIZE or not all(re.fullmatch("[.pnbrqkPNBRQK]{8}", row) for row in rows):
         raise UserError(f"FEN {fen!r}: its first field does not describe 8 rows of 8 squares")
@@ -67,26 +67,26 @@ def _check_pieces(fen: str, board: np.ndarray) -> None:
         if (board == colour * KING).sum() != 1:
             raise UserError(f"FEN {fen!r}: each side needs one king")
     if (abs(board[[0, -1]]) == PAWN).any():
-        raise UserError(f"FEN {fen!r}: a pawn stands on the first or the last row")
+        raise UserError(f"FEN {fen!r}: there is a pawn on the first or last rank")
 
 
 def _rights(fen: str, field: str, board: np.ndarray) -> np.ndarray:
-    """Returns `[4]` bool in the order of `RIGHTS`."""
+    """Returns the castling rights, `[4]` bool in the order of `RIGHTS`."""
     if field != "-" and not re.fullmatch("K?Q?k?q?", field):
-        raise UserError(f"FEN {fen!r}: {field!r} are no castling rights; write some of KQkq, or -")
+        raise UserError(f"FEN {fen!r}: {field!r} are not castling rights; write some of KQkq, or -")
     for right in field.replace("-", ""):
         colour = 1 if right.isupper() else -1
         king, rook = HOMES[right]
         if (board[king], board[rook]) != (colour * KING, colour * ROOK):
-            raise UserError(f"FEN {fen!r}: castling {right} needs king and rook on their first squares")
+            raise UserError(f"FEN {fen!r}: castling {right} needs king and rook on their initial squares")
     return np.array([right in field for right in RIGHTS])
 
 
 def _en_passant(fen: str, field: str, side: str, board: np.ndarray) -> int:
-    """Returns the column that a pawn has just jumped in, or -1."""
+    """Returns the column of the pawn that just moved two squares, or -1."""
     if field == "-":
         return -1
-    row, step, pawn = (3, -1, -PAWN) if side == "w" else (4, 1, PAWN)  # of the pawn that jumped
+    row, step, pawn = (3, -1, -PAWN) if side == "w" else (4, 1, PAWN)  # of the pawn that moved two squares
     column = COLUMNS.find(field[:1])
     is_square = re.fullmatch("[a-h][36]", field) and field[1] == ("6" if side == "w" else "3")
     if not is_square or board[row, column] != pawn or board[row + step, column] or board[row + 2 * step, column]:
@@ -96,5 +96,5 @@ def _en_passant(fen: str, field: str, side: str, board: np.ndarray) -> int:
 
 def _number(fen: str, field: str) -> int:
     if not re.fullmatch("[0-9]{1,4}", field):
-        raise UserError(f"FEN {fen!r}: {field!r} is no number of moves")
+        raise UserError(f"FEN {fen!r}: {field!r} is not a number of moves")
     return int(field)

@@ -1,4 +1,4 @@
-"""Boards of a family by their size, and how their moves are called in the Go Text Protocol."""
+"""Maps board sizes, komi and move names between GTP and this package."""
 
 import re
 
@@ -11,7 +11,7 @@ from alphagat.games.hex import HexGame
 
 
 def resize(game: Game, size: int) -> str:
-    """Returns the name of the board of another size. Raises UserError where the family has none of that size."""
+    """Returns the name of the same game on another board size. Raises UserError if the game has no such size."""
     words = game.name.split(":")
     if len(words) > 1 and words[1].isdigit():
         name = ":".join((words[0], str(size), *words[2:]))
@@ -23,22 +23,22 @@ def resize(game: Game, size: int) -> str:
 
 
 def with_komi(game: GoGame, komi: float) -> str:
-    """Returns the name of the board with another komi. Raises UserError where it cannot be."""
+    """Returns the name of the board with another komi. Raises UserError if the komi is invalid."""
     return make_game(f"go:{game.size}:{komi:g}").name
 
 
 def vertex(game: Game, name: str) -> str:
-    """Returns what a controller calls a move of ours: Go in capitals, a swap as Hex programs do."""
+    """Returns the GTP vertex of an action name: upper case for Go, `swap-pieces` for a swap in Hex."""
     if isinstance(game, HexGame) and name == "swap":
         return "swap-pieces"
     return name.upper() if isinstance(game, GoGame) and name != "pass" else name
 
 
 def move_name(game: Game, vertex: str) -> str:
-    """Returns what we call a move of a controller's."""
+    """Returns the action name of a GTP vertex; the inverse of `vertex`."""
     return "swap" if isinstance(game, HexGame) and vertex.lower() in SWAPS else vertex.lower()
 
 
 def has_names(game: Game) -> bool:
-    """Whether moves can be told by one word each."""
+    """Returns whether every action name is a single word, as GTP requires."""
     return all(re.fullmatch(r"\S+", name) for name in game.action_names)

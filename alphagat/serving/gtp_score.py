@@ -1,4 +1,4 @@
-"""The result of a game as the Go Text Protocol writes it."""
+"""Formats the result of a game for GTP."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,9 +10,9 @@ from alphagat.games.othello import OthelloGame
 
 
 def score(game: LiveGame) -> str | None:
-    """Returns e.g. `B+3.5`, `W+` where nothing is counted, or `0`; None while a game without points goes on.
+    """Returns e.g. `B+3.5`, `W+` for a win without points, or `0` for a draw; None if no score exists yet.
 
-    Go is counted as the stones stand, with nothing removed; who lost by repeating a position lost without points.
+    Go is scored by area with all stones alive. A loss by repetition has no points.
     """
     lead = _lead(game)
     if game.is_over:
@@ -27,7 +27,7 @@ def score(game: LiveGame) -> str | None:
 
 
 def _lead(game: LiveGame) -> float | None:
-    """Returns the points of player 0 less those of player 1; None where there are none."""
+    """Returns the points of player 0 minus those of player 1; None for games without points."""
     board, state = game.game, game.position.state
     if isinstance(board, GoGame):
         return int(go_rules.area_lead(state.chains, jnp.bool_(True))) - board.komi

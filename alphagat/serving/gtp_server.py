@@ -1,12 +1,12 @@
-"""A player that speaks GTP, the Go Text Protocol (version 2), for every board whose moves have names of one word.
+"""A GTP engine (Go Text Protocol, version 2) for every game whose action names are single words.
 
-- Moves are called as in `Game.action_names`, in any case: `d4`, `pass`, a column of Connect Four. Black moves first.
-- Players take turns by the rules of the board, but for what `turns` says.
-- Hex is Black from top to bottom, a1 at the top left. A swap is `swap-pieces`.
-- Komi ends in .5. Nothing is removed as dead: play on until all that is dead was taken.
-- By the clock, a move gets the time that `clock` says, by whatever the search makes of it, and no more simulations than
-  one was started with. Without a clock it gets its number of simulations.
-- An analysis goes on until the next line arrives; its `winrate` is (1 + value) / 2, so a draw is half a win.
+- Vertices are action names in any case: `d4`, `pass`, a column of Connect Four. Black moves first.
+- Players alternate by the rules of the game, with the exceptions in `turns`.
+- In Hex, Black connects top and bottom, and a1 is at the top left. A swap is `swap-pieces`.
+- Komi ends in .5. Scoring removes no dead stones: capture them before the game ends.
+- With a clock, `clock` allocates time to each move, and `--simulations`, if given, limits the search. Without a clock,
+  each move gets a fixed number of simulations.
+- An analysis runs until the next line arrives. Its `winrate` is (1 + value) / 2, so a draw counts as half a win.
 """
 
 import functools
@@ -29,26 +29,28 @@ COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
 
 class CommandError(Exception):
-    """What is answered to a command that fails; one line."""
+    """Fails a command; the message, one line, is the answer."""
 
 
 class GtpServer:
-    """One game, and who plays it. A command's function returns the answer, if any, or raises what is answered."""
+    """Plays one game. The function of a command returns its answer, or raises an error whose message is the answer."""
 
     def __init__(self, make_thinker: Callable[[str], Thinker], thinker: Thinker, simulations: int | None, version: str):
-        """Begins a game.
+        """Starts a game.
 
         Args:
-          make_thinker: makes the player for another board of the family.
-          simulations: for a move; None: with a clock as many as there is time for, else those of the run's config.
+          make_thinker: returns the player for another board of the same family.
+          thinker: the player for the first board.
+          simulations: most simulations per move; None: no limit with a clock, else the number of the run's config.
+          version: the answer to the command `version`.
 
         Raises:
-          UserError: a name of a move has several words.
+          UserError: an action name has several words.
         """
         self._make_thinker, self._thinkers = make_thinker, {thinker.agent.game.name: thinker}
         self._simulations = simulations
         self._setting: Clock | None = None
-        self._analysis: tuple[str, float] | None = None  # its dialect and seconds between lines, while it goes on
+        self._analysis: tuple[str, float] | None = None  # dialect and seconds between lines of a requested analysis
         self._set_board(thinker.agent.game.name)
         self._commands = {
             "protocol_version": lambda: "2",
@@ -74,7 +76,7 @@ class GtpServer:
             self._commands["komi"] = self._komi
 
     def serve(self, source: TextIO, out: TextIO) -> None:
-        """Answers the lines of `source` until it ends or one says quit."""
+        """Answers the commands of `source` until `quit` or its end."""
         lines = Lines(source)
         for line in lines:
             words = _words(line)
@@ -95,7 +97,7 @@ class GtpServer:
                 return
 
     def answer(self, words: list[str]) -> tuple[str, str]:
-        """Carries out one command and returns `=` or `?` and the text of the answer."""
+        """Executes one command. Returns `=` or `?`, and the text of the answer."""
         command = self._commands.get(words[0])
         if command is None:
             return "?", "unknown command"
@@ -107,7 +109,7 @@ class GtpServer:
             return "=", command(*arguments.args) or ""
         except (CommandError, IllegalMoveError, UserError) as error:
             return "?", " ".join(str(error).split())
-        except Exception as error:  # a game goes on better without this command than without its engine
+        except Exception as error:  # one failed command must not end the game
             return "?", f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
 
     def _boardsize(self, size: str) -> None:
@@ -122,7 +124,7 @@ class GtpServer:
         try:
             name = gtp_names.with_komi(game, _float(komi))
         except UserError as error:
-            raise CommandError(f"komi {komi} cannot be: take one that ends in .5, from 0.5 to 39.5") from error
+            raise CommandError(f"komi {komi} is invalid: take one that ends in .5, from 0.5 to 39.5") from error
         self._set_board(name)
         for player, move in zip(before.position.players, before.position.moves):
             self._turns.play_for(player, move)
@@ -151,12 +153,12 @@ class GtpServer:
         return gtp_names.vertex(turns.game, name)
 
     def _final_score(self) -> str:
-        found = gtp_score.score(self._turns)
-        if found is None:
+        score = gtp_score.score(self._turns)
+        if score is None:
             raise CommandError("cannot score: the game is not over")
-        return found
+        return score
 
-    # Time. What is set here is for both players; `time_left` is for one.
+    # Time. Settings are for both players, `time_left` is for one.
 
     def _time_settings(self, main: str, overtime: str, moves: str) -> None:
         main_seconds, overtime_seconds, num_moves = _float(main), _float(overtime), _int(moves)
@@ -170,7 +172,7 @@ class GtpServer:
                 self._set_clock(None)
             case "absolute", [main]:
                 self._set_clock(Clock(main))
-            case "byoyomi", [main, period, _]:  # the periods are not used up where each move keeps within one
+            case "byoyomi", [main, period, _]:  # each move stays within one period, so their number does not matter
                 self._set_clock(Clock(main, period))
             case "canadian", [main, overtime, moves] if moves >= 1:
                 self._set_clock(Clock(main, overtime, int(moves)))
@@ -179,9 +181,9 @@ class GtpServer:
 
     def _time_left(self, colour: str, seconds: str, moves: str) -> None:
         player, left, num_moves = _player(colour), _float(seconds), _int(moves)
-        known = self._setting or Clock(0.0)
+        setting = self._setting or Clock(0.0)
         if num_moves == 0:
-            self._clocks[player] = Clock(left, known.overtime, known.moves)
+            self._clocks[player] = Clock(left, setting.overtime, setting.moves)
         else:
             self._clocks[player] = Clock(0.0, left, num_moves)
 
@@ -200,20 +202,20 @@ class GtpServer:
     def _analyze(self, lines: Lines, out: TextIO) -> None:
         assert self._analysis is not None
         (dialect, interval), self._analysis = self._analysis, None
-        position, told_at, last = self._turns.position, 0.0, None
+        position, reported_at, last = self._turns.position, 0.0, None
         for progress in self._thinker.think(position.state):
             last = progress
             if lines.has_more():
                 break
-            if progress.seconds - told_at >= interval:
-                told_at = progress.seconds
-                self._tell(dialect, progress, out)
-        if last is not None and (told_at < last.seconds):
-            self._tell(dialect, last, out)
+            if progress.seconds - reported_at >= interval:
+                reported_at = progress.seconds
+                self._report(dialect, progress, out)
+        if last is not None and (reported_at < last.seconds):
+            self._report(dialect, last, out)
         while not lines.has_more():
             time.sleep(0.01)
 
-    def _tell(self, dialect: str, progress: Progress, out: TextIO) -> None:
+    def _report(self, dialect: str, progress: Progress, out: TextIO) -> None:
         position = self._turns.position
         moves = move_reports.ranked_moves(position.game, position.state, progress.read())
         _write(out, " ".join(move_reports.gtp_info(dialect, position.game, move) for move in moves) + "\n")
@@ -221,14 +223,14 @@ class GtpServer:
     # The game.
 
     def _set_board(self, name: str) -> None:
-        """Begins a new game on a board of that name. Raises UserError, and then the old one stays."""
+        """Starts a new game on the board `name`. On UserError the current game is kept."""
         if name not in self._thinkers:
             self._thinkers[name] = self._make_thinker(name)
         for thinker in self._thinkers.values():
             thinker.forget()
         self._thinker = self._thinkers[name]
         if not gtp_names.has_names(self._thinker.agent.game):
-            raise UserError(f"board {name}: its moves have names of several words, which GTP cannot tell")
+            raise UserError(f"board {name}: its moves have names of several words, which GTP cannot express")
         self._turns = Turns(self._thinker.agent.game)
         self._set_clock(self._setting)
 
@@ -238,25 +240,25 @@ class GtpServer:
 
 
 def _words(line: str) -> list[str]:
-    """Splits a line as the protocol says: control characters and comments dropped."""
+    """Splits a line into words, without control characters and comments."""
     return re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line).partition("#")[0].split()
 
 
 def _player(colour: str) -> int:
     if colour.lower() not in COLOURS:
-        raise CommandError(f"syntax error: {colour} is no colour")
+        raise CommandError(f"syntax error: {colour} is not a colour")
     return COLOURS[colour.lower()]
 
 
 def _int(word: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", word):
-        raise CommandError(f"syntax error: {word} is no whole number")
+        raise CommandError(f"syntax error: {word} is not a whole number")
     return int(word)
 
 
 def _float(word: str) -> float:
     if not re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{0,9})?", word):
-        raise CommandError(f"syntax error: {word} is no number")
+        raise CommandError(f"syntax error: {word} is not a number")
     return float(word)
 
 

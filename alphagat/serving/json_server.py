@@ -1,23 +1,23 @@
-"""Analysis by JSON lines, in the manner of KataGo's analysis engine: many positions at a time.
+"""Batched analysis over JSON lines, in the style of KataGo's analysis engine.
 
-A query is one line:
+Each line is a query:
 
     {"id": "q1", "board": "hex:5", "moves": ["c3", "b2"], "analyzeTurns": [1, 2], "maxVisits": 100}
 
-- `id`: a string; the answers have it.
-- `board`: any of the family of the player's boards; default: the one it was started with.
-- `moves`: names, or pairs of colour and name as in GTP (`["B", "c3"]`); from the first position.
-- `analyzeTurns`: after how many moves; default: after all.
-- `maxVisits`: of the search; it makes the largest power of two that is not more, or the number that it was started with
-  (the default), so that few programs are compiled. 0: the network alone.
+- `id`: a string, repeated in the answers.
+- `board`: any board of the player's family; default: the board it was started with.
+- `moves`: names, or pairs of colour and name as in GTP (`["B", "c3"]`), from the initial position.
+- `analyzeTurns`: the positions to analyze, as numbers of moves; default: after all moves.
+- `maxVisits`: simulations of the search, rounded down to a power of two to limit the number of compiled programs;
+  default: the number the server was started with, not rounded. 0: the network alone.
 
-Each turn is answered as it is done, whatever the order of the queries:
+Answers come as soon as they are ready, in any order:
 
     {"id": "q1", "turnNumber": 2, "rootInfo": {"currentPlayer": "B", "visits": 64, "winrate": 0.61, "rawWinrate": 0.57},
      "moveInfos": [{"move": "d2", "order": 0, "visits": 40, "winrate": 0.63, "prior": 0.21, "pv": ["d2", "b4"]}, ...]}
 
-`winrate` is (1 + value) / 2 for the player to move, after the search, and `rawWinrate` before it. A mistake is answered
-by `{"id": "q1", "error": "...", "field": "moves"}`, without what is not known.
+`winrate` is (1 + value) / 2 for the player to move after the search, `rawWinrate` before it. The answer to an invalid
+query is `{"id": "q1", "error": "...", "field": "moves"}`, without `id` or `field` if unknown.
 """
 
 import collections
@@ -43,7 +43,7 @@ COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
 
 class Task(NamedTuple):
-    """One position that waits: `state` is that of `game`, with numpy leaves."""
+    """Holds one queued position; `state` has numpy leaves."""
 
     query: str
     turn: int
@@ -53,7 +53,7 @@ class Task(NamedTuple):
 
 
 class QueryError(Exception):
-    """A mistake in a query."""
+    """Reports a mistake in a query; `field` is the invalid field, or None if unknown."""
 
     def __init__(self, message: str, field: str | None = None):
         super().__init__(message)
@@ -61,7 +61,7 @@ class QueryError(Exception):
 
 
 class JsonServer:
-    """Queries that wait, and who analyses them."""
+    """Queues and analyzes positions."""
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class JsonServer:
         """Loads the player.
 
         Args:
-          open_agent: loads the player for a board; None: the first of its run.
-          simulations: of a query without `maxVisits`; None: those of the run's config.
-          max_simulations: that a query may ask for.
-          batch_size: positions that are analysed at once.
+          open_agent: loads the player for a board; None: the first board of its run.
+          simulations: default of `maxVisits`; None: the number of the run's config.
+          max_simulations: largest valid `maxVisits`.
+          batch_size: positions per batch.
 
         Raises:
-          UserError: there is no such player.
+          UserError: the player does not exist.
         """
         agent = open_agent(None)
         self._open_agent, self._agents, self._board = open_agent, {agent.game.name: agent}, agent.game.name
@@ -90,7 +90,7 @@ class JsonServer:
         self._tasks: collections.deque[Task] = collections.deque()
 
     def serve(self, source: TextIO, out: TextIO) -> None:
-        """Answers the queries of `source`, one in each line, until it ends and all are answered."""
+        """Answers the queries of `source`, one per line, until its end."""
         lines = Lines(source)
         while self._tasks or lines.peek() is not None:
             while lines.has_more() and (line := lines.peek()) is not None:
@@ -101,30 +101,30 @@ class JsonServer:
                 self._answer_batch(out)
 
     def _read(self, line: str, out: TextIO) -> list[Task]:
-        """Returns the tasks of a query; a mistake is answered, and there are none."""
+        """Returns the tasks of a query. Answers an invalid query with an error and returns no tasks."""
         query: Any = None
         try:
             query = _parse(line)
             return self._tasks_of(query)
         except QueryError as error:
-            known = {"id": query["id"]} if isinstance(query, dict) and isinstance(query.get("id"), str) else {}
+            query_id = {"id": query["id"]} if isinstance(query, dict) and isinstance(query.get("id"), str) else {}
             field = {} if error.field is None else {"field": error.field}
-            _write(out, {**known, "error": " ".join(str(error).split()), **field})
+            _write(out, {**query_id, "error": " ".join(str(error).split()), **field})
             return []
 
     def _tasks_of(self, query: dict[str, Any]) -> list[Task]:
         for name in query:
             if name not in FIELDS:
-                raise QueryError(f"there is no such field; take some of {', '.join(FIELDS)}", name)
+                raise QueryError(f"unknown field; the fields are {', '.join(FIELDS)}", name)
         if not isinstance(query.get("id"), str):
-            raise QueryError("the id has to be a string", "id")
+            raise QueryError("the id must be a string", "id")
         agent = self._agent(query.get("board", self._board))
         moves = query.get("moves", [])
         if not isinstance(moves, list):
-            raise QueryError("want a list of moves", "moves")
+            raise QueryError("expected a list of moves", "moves")
         turns = query.get("analyzeTurns", [len(moves)])
         if not isinstance(turns, list) or not all(_is_int(turn) and 0 <= turn <= len(moves) for turn in turns):
-            raise QueryError(f"want a list of whole numbers from 0 to {len(moves)}, all the moves", "analyzeTurns")
+            raise QueryError(f"expected a list of whole numbers from 0 to {len(moves)}", "analyzeTurns")
         states = _play(agent.game, moves)
         simulations = self._rounded(query.get("maxVisits", self._simulations))
         for turn in turns:
@@ -142,17 +142,17 @@ class JsonServer:
 
     def _rounded(self, visits: Any) -> int:
         if not _is_int(visits) or not 0 <= visits <= self._max_simulations:
-            raise QueryError(f"want a whole number from 0 to {self._max_simulations}", "maxVisits")
+            raise QueryError(f"expected a whole number from 0 to {self._max_simulations}", "maxVisits")
         return visits if visits in (0, self._simulations) else 2 ** (visits.bit_length() - 1)
 
     def _answer_batch(self, out: TextIO) -> None:
-        """Answers the first of the tasks, and as many like it as there is room for in one call of the device."""
+        """Answers a batch: the first task and others with the same game and number of simulations."""
         first = self._tasks[0]
-        alike = [task for task in self._tasks if (task.game, task.simulations) == (first.game, first.simulations)]
-        batch = alike[: self._batch_size]
+        matching = [task for task in self._tasks if (task.game, task.simulations) == (first.game, first.simulations)]
+        batch = matching[: self._batch_size]
         taken = set(map(id, batch))
         self._tasks = collections.deque(task for task in self._tasks if id(task) not in taken)
-        size = 1 if len(batch) == 1 else self._batch_size  # two programs for each number of simulations
+        size = 1 if len(batch) == 1 else self._batch_size  # two compiled programs per number of simulations
         padded = [*batch, *[first] * (size - len(batch))]
         states = jax.tree.map(lambda *leaves: np.stack(leaves), *(task.state for task in padded))
         analysis = self._analyzer(first)(states, jax.random.key(0))
@@ -196,9 +196,9 @@ def _parse(line: str) -> dict[str, Any]:
     try:
         query = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise QueryError(f"this is no JSON: {error}") from error
+        raise QueryError(f"invalid JSON: {error}") from error
     if not isinstance(query, dict):
-        raise QueryError("want a JSON object in each line")
+        raise QueryError("expected a JSON object in each line")
     return query
 
 
@@ -212,7 +212,7 @@ def _play(game: Game, moves: list[Any]) -> list[Any]:
     for number, move in enumerate(moves):
         colour, name = move if isinstance(move, list) and len(move) == 2 else (None, move)
         if not isinstance(name, str) or (colour is not None and str(colour).lower() not in COLOURS):
-            raise QueryError(f"move {number} is {move!r}; want a name, or a pair such as ['B', 'c3']", "moves")
+            raise QueryError(f"move {number} is {move!r}; expected a name, or a pair such as ['B', 'c3']", "moves")
         try:
             if colour is None:
                 turns.play(move_name(game, name))

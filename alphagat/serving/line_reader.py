@@ -1,4 +1,4 @@
-"""Lines of text that arrive while something else is done."""
+"""Reads lines in the background."""
 
 import queue
 import threading
@@ -9,33 +9,33 @@ _NOTHING = object()
 
 
 class Lines:
-    """Reads a stream on a thread of its own."""
+    """Reads the lines of a stream on a separate thread."""
 
     def __init__(self, stream: TextIO):
-        """Starts to read; the thread ends with the stream, or with the process."""
+        """Starts the thread, which ends with the stream or the process."""
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._next: str | object | None = _NOTHING
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
 
     def __iter__(self) -> Iterator[str]:
-        """Yields the lines, without their ends, as they arrive."""
+        """Yields the lines, without line ends, as they arrive."""
         while (line := self.peek()) is not None:
             self.skip()
             yield line
 
     def has_more(self) -> bool:
-        """Whether a line, or the end of the stream, waits to be read."""
+        """Returns whether `peek` would return without waiting."""
         return self._next is not _NOTHING or not self._queue.empty()
 
     def peek(self) -> str | None:
-        """Returns the next line, which stays the next; None at the end. Waits for it."""
+        """Waits for the next line and returns it without consuming it; None at the end of the stream."""
         if self._next is _NOTHING:
             self._next = self._queue.get()
         assert self._next is None or isinstance(self._next, str)
         return self._next
 
     def skip(self) -> None:
-        """Drops the line that `peek` returned."""
+        """Consumes the line that `peek` returned."""
         self._next = _NOTHING
 
     def _read(self, stream: TextIO) -> None:

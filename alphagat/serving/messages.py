@@ -1,4 +1,4 @@
-"""What faces and server tell each other, as JSON: requests with their limits, and positions and analyses as dicts."""
+"""The JSON messages of the web API: validated requests, and descriptions of positions and analyses."""
 
 from typing import Annotated, Any
 
@@ -16,33 +16,33 @@ DECIMALS = 4
 
 
 class GameRequest(BaseModel):
-    """Asks about a game: its board, and its moves as numbers or names of actions."""
+    """Requests the position of a game, given its board and its moves as action numbers or names."""
 
     model_config = ConfigDict(extra="forbid")
     board: Name
     moves: list[Number | Name] = Field(default=[], max_length=MAX_MOVES)
-    seed: int = Field(default=0, ge=0, lt=2**32, strict=True)  # of what chance does
+    seed: int = Field(default=0, ge=0, lt=2**32, strict=True)  # of chance events
 
 
 class AnalysisRequest(GameRequest):
-    """Asks for an analysis of the position."""
+    """Requests an analysis of the position."""
 
     simulations: Number
 
 
 class RecordRequest(GameRequest):
-    """Asks for the game as a file; the names are those of player 0 and player 1."""
+    """Requests the game as a file; `names` are those of players 0 and 1."""
 
     names: tuple[Name, Name] = ("", "")
 
 
-def describe_position(game: Game, so_far: Playthrough, last: dict[str, Any] | None) -> dict[str, Any]:
-    """Describes a position: who is to move, what is legal and where it lies on the drawing, and how it ended.
+def describe_position(game: Game, playthrough: Playthrough, last: dict[str, Any] | None) -> dict[str, Any]:
+    """Describes a position: the player to move, the legal actions and their places, and the outcome of a finished game.
 
-    `last` is the move that led there (`describe_move`). A place is `[x, y, width, height]` of a middle and a size in
-    pixels of `svg`, or None where nothing is drawn.
+    `last` is the move that led to the position (`describe_move`). A place is `[x, y, width, height]`: center and size
+    in pixels of `svg`, or None for nodes and actions that are not drawn.
     """
-    state, (nodes, actions) = so_far.state, _places(game, so_far.state)
+    state, (nodes, actions) = playthrough.state, _places(game, playthrough.state)
     topology = game.topology
     legal = [
         {
@@ -52,18 +52,18 @@ def describe_position(game: Game, so_far: Playthrough, last: dict[str, Any] | No
             "to": int(topology.action_receivers[action]),
             "place": actions[action],
         }
-        for action, name in zip(so_far.legal, game.names_of(state, so_far.legal))
+        for action, name in zip(playthrough.legal, game.names_of(state, playthrough.legal))
     ]
-    best = so_far.returns.max()
-    winners = np.flatnonzero(so_far.returns == best).tolist()
+    best = playthrough.returns.max()
+    winners = np.flatnonzero(playthrough.returns == best).tolist()
     return {
         "board": game.name,
-        "moves": [step._asdict() for step in so_far.steps],
+        "moves": [step._asdict() for step in playthrough.steps],
         "last": last,
         "player": int(state.current_player),
         "over": bool(state.terminated),
         "winner": winners[0] if state.terminated and len(winners) == 1 and game.num_players == 2 else None,
-        "points": float(so_far.returns[0]) if game.num_players == 1 else None,
+        "points": float(playthrough.returns[0]) if game.num_players == 1 else None,
         "svg": game.render_svg(state),
         "text": game.render(state),
         "nodes": nodes,
@@ -72,16 +72,15 @@ def describe_position(game: Game, so_far: Playthrough, last: dict[str, Any] | No
 
 
 def describe_analysis(
-    game: Game, so_far: Playthrough, analysis: Analysis, line: list[dict[str, Any]]
+    game: Game, playthrough: Playthrough, analysis: Analysis, line: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Describes an analysis of the position that was reached, its numbers by legal action in ascending order.
+    """Describes an analysis of the position; lists are over the legal actions in ascending order.
 
-    Values are for the player to move; what no simulation has visited has the value None. `line` is the principal
-    variation (`describe_line`).
+    Values are for the player to move, None for unvisited actions. `line` is the principal variation (`describe_line`).
     """
-    legal = list(so_far.legal)
+    legal = list(playthrough.legal)
     return {
-        "player": int(so_far.state.current_player),
+        "player": int(playthrough.state.current_player),
         "action": int(analysis.action),
         "value": _number(analysis.value),
         "network_value": _number(analysis.network_value),
@@ -94,7 +93,7 @@ def describe_analysis(
 
 
 def describe_move(game: Game, state: Any, action: int) -> dict[str, Any]:
-    """Describes a move in `state`: its player, the place that it comes from, if it leaves one, and where it leads."""
+    """Describes a move in `state`: its player, its place, and the place `from` if it moves a piece."""
     nodes, actions = _places(game, state)
     sender, receiver = int(game.topology.action_senders[action]), int(game.topology.action_receivers[action])
     return {
@@ -107,7 +106,7 @@ def describe_move(game: Game, state: Any, action: int) -> dict[str, Any]:
 
 
 def describe_line(games: Playthroughs, game: Game, request: GameRequest, variation: np.ndarray) -> list[dict[str, Any]]:
-    """Describes the moves of a variation from the position that `request` tells of; -1 after its end."""
+    """Describes the moves of a variation, padded with -1, from the position of `request`."""
     line, moves = [], list(request.moves)
     for action in variation[variation >= 0].tolist():
         line.append(describe_move(game, games.replay(request.seed, moves).state, action))
@@ -116,7 +115,7 @@ def describe_line(games: Playthroughs, game: Game, request: GameRequest, variati
 
 
 def describe_attention(game: Game, weights: np.ndarray) -> dict[str, Any]:
-    """Describes attention: for each block and head, the weight of each edge from `senders` to `receivers`."""
+    """Describes attention `[blocks, heads, E]`: the weight of each edge from `senders` to `receivers`."""
     topology = game.topology
     return {
         "senders": topology.senders.tolist(),
@@ -127,7 +126,7 @@ def describe_attention(game: Game, weights: np.ndarray) -> dict[str, Any]:
 
 
 def _places(game: Game, state: Any) -> tuple[list, list]:
-    """Returns the places of nodes and of actions."""
+    """Returns the places of nodes `[N]` and actions `[A]`."""
     return _listed(game.node_places(state)), _listed(game.action_places(state))
 
 

@@ -1,10 +1,10 @@
-"""What stands before the app: limits on what comes in, and headers on what goes out."""
+"""ASGI middleware: a limit on request bodies, and security headers on responses."""
 
 from typing import Any
 
 MAX_BODY = 64 * 1024  # bytes
 HEADERS = {
-    # Everything that the page needs comes from this server.
+    # The page loads resources from this server only.
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -17,7 +17,7 @@ HEADERS = {
 
 
 class Middleware:
-    """Wraps an ASGI app: reads no more than `MAX_BODY` bytes of a request, and adds `HEADERS` to each response."""
+    """Rejects requests with more than `MAX_BODY` bytes, and adds `HEADERS` to each response."""
 
     def __init__(self, app: Any):
         self._app = app

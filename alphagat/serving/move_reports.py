@@ -1,4 +1,4 @@
-"""What an analysis says of each move, in the words of other programs."""
+"""Formats an analysis, move by move, for GTP and UCI."""
 
 import math
 from typing import Any, NamedTuple
@@ -12,15 +12,15 @@ from alphagat.serving.gtp_names import vertex
 
 
 class MoveReport(NamedTuple):
-    """One move that the search has visited.
+    """Describes one visited move.
 
     Attributes:
-      name: of the move.
-      visits: simulations through it.
+      name: its action name.
+      visits: number of simulations.
       value: in [-1, 1], for the player to move.
-      prior: of the network, in [0, 1].
-      order: 0 for the move to play, then by visits.
-      line: names of the moves from it on.
+      prior: the network's prior, in [0, 1].
+      order: rank: 0 for the move to play, the others by visits.
+      line: names of the variation that starts with this move.
     """
 
     name: str
@@ -32,9 +32,9 @@ class MoveReport(NamedTuple):
 
 
 def ranked_moves(game: Game, state: Any, analysis: Analysis) -> list[MoveReport]:
-    """Returns the visited moves of one position (an `Analysis` without `[B]`), the one to play first.
+    """Returns the visited moves of one position (an `Analysis` without `[B]`); the first is the move to play.
 
-    Without any simulation that is the one to play alone, with the network's value.
+    Without simulations, the list holds only that move, with the network's value.
     """
     visited = np.flatnonzero(analysis.visits)
     values = np.nan_to_num(analysis.action_values, nan=float(analysis.value))
@@ -49,12 +49,12 @@ def ranked_moves(game: Game, state: Any, analysis: Analysis) -> list[MoveReport]
 
 
 def winrate(value: float) -> float:
-    """Returns the share of the points of a game, 0 to 1, that a value in [-1, 1] stands for; a draw is half of them."""
+    """Converts a value in [-1, 1] to an expected score in [0, 1]; a draw counts 0.5."""
     return min(max((1 + value) / 2, 0.0), 1.0)
 
 
 def gtp_info(dialect: str, game: Game, move: MoveReport) -> str:
-    """Returns the words of one move after `lz-analyze` (winrate and prior in 1/10,000) or `kata-analyze`."""
+    """Formats one move for `lz-analyze` (winrate and prior in units of 1/10,000) or `kata-analyze`."""
     line = " ".join(vertex(game, name) for name in move.line)
     rate, prior = winrate(move.value), move.prior
     if dialect == "lz":
@@ -65,5 +65,5 @@ def gtp_info(dialect: str, game: Game, move: MoveReport) -> str:
 
 
 def centipawns(value: float) -> int:
-    """Returns the score of UCI for a value in [-1, 1]: 100 tan(pi / 2 value), so 100 for 0.5; at most 12,800."""
+    """Converts a value in [-1, 1] to UCI centipawns: 100 tan(pi / 2 value), clipped to +-12,800."""
     return round(max(-12800.0, min(12800.0, 100 * math.tan(math.pi / 2 * max(-0.9999, min(0.9999, value))))))

@@ -1,4 +1,4 @@
-"""Games replayed from their moves, with the positions on the way kept for who goes on from them or takes back."""
+"""Replays games from their moves, and caches the intermediate positions."""
 
 import collections
 import hashlib
@@ -20,8 +20,8 @@ class Step(NamedTuple):
 
     Attributes:
       action: its number.
-      name: `game.action_name` of it.
-      player: who made it.
+      name: `game.action_name` of the action.
+      player: the player who moved.
     """
 
     action: int
@@ -30,13 +30,13 @@ class Step(NamedTuple):
 
 
 class Playthrough(NamedTuple):
-    """A game so far.
+    """A replayed game.
 
     Attributes:
-      state: the position reached, with numpy leaves.
-      legal: the legal actions there, ascending; none at the end.
+      state: the current position, with numpy leaves.
+      legal: its legal actions, ascending; empty after the end.
       steps: the moves that led to it.
-      returns: `[num_players]` float64, what the moves paid to each player.
+      returns: `[num_players]` float64, the sum of each player's rewards.
     """
 
     state: Any
@@ -46,9 +46,9 @@ class Playthrough(NamedTuple):
 
 
 class Playthroughs:
-    """Replays games on one board by its rules; any thread may call it.
+    """Replays games on one board. Thread-safe.
 
-    Chance is drawn from a seed and the number of the ply, so that equal moves give equal games.
+    Chance events depend only on the seed and the ply, so equal moves give equal games.
     """
 
     def __init__(self, game: Game):
@@ -59,12 +59,12 @@ class Playthroughs:
                 game.step(state, action, jax.random.fold_in(jax.random.key(seed), ply))
             )
         )
-        self._kept: collections.OrderedDict[bytes, Playthrough] = collections.OrderedDict()  # by `_digest`
-        self._lock = threading.Lock()  # one replay at a time, so that long games of some leave room to others
-        self._cpu = jax.local_devices(backend="cpu")[0]  # one move at a time is nothing for an accelerator
+        self._kept: collections.OrderedDict[bytes, Playthrough] = collections.OrderedDict()  # by digest of seed, moves
+        self._lock = threading.Lock()  # one replay at a time
+        self._cpu = jax.local_devices(backend="cpu")[0]  # faster than an accelerator for a single game
 
     def replay(self, seed: int, moves: Sequence[int | str]) -> Playthrough:
-        """Plays `moves`, actions by number or by name, from the first position.
+        """Plays `moves`, action numbers or names, from the initial position.
 
         Raises:
           UserError: a move is not legal.
@@ -91,11 +91,11 @@ class Playthroughs:
 
     def _after(self, seed: int, game: Playthrough, move: int | str) -> Playthrough:
         state, ply, legal = game.state, len(game.steps), game.legal
-        called: list[int | str] = [*(self._game.names_of(state, legal) if isinstance(move, str) else legal)]
-        if move not in called:
-            why = "it is not legal there" if legal else "the game is over"
-            raise UserError(f"move {ply + 1}, {move}: {why}; give legal moves only")
-        action = legal[called.index(move)]
+        options: list[int | str] = [*(self._game.names_of(state, legal) if isinstance(move, str) else legal)]
+        if move not in options:
+            reason = "it is not legal there" if legal else "the game is over"
+            raise UserError(f"move {ply + 1}, {move}: {reason}; give legal moves only")
+        action = legal[options.index(move)]
         step = Step(action, self._game.action_name(state, action), int(state.current_player))
         after, mask = jax.device_get(self._step(state, np.int32(action), np.uint32(seed), np.uint32(ply + 1)))
         return Playthrough(after, _true(mask), (*game.steps, step), game.returns + after.rewards)

@@ -1,4 +1,4 @@
-"""Builds the server from the flags of `python -m alphagat.serve`, and runs it."""
+"""Builds and runs the server of `python -m alphagat.serve`."""
 
 import importlib
 import socket
@@ -14,10 +14,10 @@ from alphagat.serving.service import BatchService
 
 
 def run_server(options: Any) -> None:
-    """Serves until it is interrupted.
+    """Serves until interrupted.
 
     Raises:
-      UserError: FastAPI or uvicorn is not installed, the port is taken, or a network or a flag is wrong.
+      UserError: FastAPI or uvicorn is not installed, the port is in use, or a network or flag is invalid.
     """
     try:
         uvicorn, app = importlib.import_module("uvicorn"), importlib.import_module("alphagat.serving.app")
@@ -30,7 +30,7 @@ def run_server(options: Any) -> None:
             roster.prepare, max_batch=options.max_batch, max_wait_ms=options.max_wait_ms, max_queue=options.max_queue
         ) as service,
     ):
-        # The program that the first visitor needs is compiled while they open the page.
+        # Compiles the default program before the first request.
         first = first_state(roster.session(roster.default).game)
         service.submit(Program(roster.default, options.simulations), jax.device_get(first))
         config = uvicorn.Config(
@@ -44,10 +44,10 @@ def run_server(options: Any) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Opens a port, any free one for 0. Raises UserError where that is not to be had."""
+    """Opens a listening socket; port 0 takes any free port. Raises UserError if that fails."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        reason = str(error.strerror).partition(" (")[0]  # without the address once more
+        reason = str(error.strerror).partition(" (")[0]  # drops the repeated address
         raise UserError(f"--host {host} --port {port}: {reason}; take another port, or --port 0") from error

@@ -1,8 +1,7 @@
-"""One batched evaluation service behind all faces.
+"""Batches evaluation requests from many threads.
 
-Requests of many threads are gathered, evaluated together on the device, and each answered to who sent it. A request
-names its program, such as a board with a number of simulations; requests of one program share a batch. Programs with
-waiting requests take turns, so that none waits for ever.
+Each request names its program, such as a board with a number of simulations. A batch holds requests of one program, and
+programs with waiting requests take turns, so that none starves.
 """
 
 import dataclasses
@@ -18,15 +17,15 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.serving.service_metrics import ServiceMetrics
 
-Evaluate = Callable[[Any], Any]  # states [B] -> a pytree of arrays with [B] before each shape
-FACTOR = 4  # from one size of batch to the next: a few programs to compile, and no long wait for one position
+Evaluate = Callable[[Any], Any]  # states [B] -> a pytree of arrays with leading axis [B]
+FACTOR = 4  # ratio of successive batch sizes: few programs to compile, and little padding for a single position
 
 
 class Busy(Exception):
-    """Refuses a request: too many are waiting, or the service has been closed.
+    """Rejects a request because the queue is full or the service is closed.
 
     Attributes:
-      retry_after_s: when to ask again, in whole seconds.
+      retry_after_s: whole seconds to wait before the next attempt.
     """
 
     retry_after_s = 1
@@ -40,7 +39,7 @@ class _Request:
 
 
 def batch_sizes(max_batch: int) -> tuple[int, ...]:
-    """Returns the sizes that batches are padded to: 1, 4, 16 and so on, and the largest."""
+    """Returns the sizes that batches are padded to: 1, 4, 16 and so on, up to `max_batch`."""
     sizes = [1]
     while sizes[-1] * FACTOR < max_batch:
         sizes.append(sizes[-1] * FACTOR)
@@ -48,9 +47,9 @@ def batch_sizes(max_batch: int) -> tuple[int, ...]:
 
 
 class BatchService:
-    """Evaluates states in batches, on a thread of its own; all methods may be called from any thread.
+    """Evaluates states in batches on its own thread. All methods are thread-safe.
 
-    A request that nobody waits for any more is taken back by `Future.cancel`, and costs nothing unless it has begun.
+    `Future.cancel` removes a request from the queue, unless its evaluation has started.
     """
 
     def __init__(
@@ -59,10 +58,10 @@ class BatchService:
         """Starts the thread.
 
         Args:
-          prepare: gives the evaluation that a program stands for; called for each batch, from one thread.
-          max_batch: positions in one evaluation.
-          max_wait_ms: how long the device, when free, waits for those to ask again who have just been answered.
-          max_queue: requests that may wait; more are refused.
+          prepare: returns the evaluation function of a program; called for each batch, always from one thread.
+          max_batch: most positions per batch.
+          max_wait_ms: how long an idle device waits for the next requests of clients it has just answered.
+          max_queue: most waiting requests; further ones are rejected.
 
         Raises:
           UserError: a size is out of range.
@@ -80,9 +79,9 @@ class BatchService:
             max_wait_ms / 1000,
             max_queue,
         )
-        self._waiting: dict[Hashable, dict[_Request, None]] = {}  # by program, whose turn it is first; never empty ones
+        self._waiting: dict[Hashable, dict[_Request, None]] = {}  # by program, the next one first; no empty values
         self._changed = threading.Condition()  # guards `_waiting`, `_expected`, `_free_since` and `_closed`
-        self._expected: tuple[Hashable, int] = (None, 0)  # how many requests of the last program may soon wait
+        self._expected: tuple[Hashable, int] = (None, 0)  # the last program, and the number of requests expected soon
         self._free_since = 0.0
         self._closed = False
         self._metrics = ServiceMetrics()
@@ -90,7 +89,7 @@ class BatchService:
         self._thread.start()
 
     def submit(self, program: Hashable, state: Any) -> Future:
-        """Queues one state, a pytree of arrays, and returns the future of its row of the evaluation.
+        """Queues one state, a pytree of arrays, and returns a future of its row of the batch's evaluation.
 
         Raises:
           Busy: the queue is full, or the service has been closed.
@@ -109,13 +108,13 @@ class BatchService:
         return request.answer
 
     def metrics(self) -> dict[str, Any]:
-        """Returns counts, the queue's length now, batches by size, and percentiles of recent latencies in ms."""
+        """Returns counters, the current queue length, batches by size, and latency percentiles in ms."""
         with self._changed:
             queue_length = self._num_waiting()
         return {"queue_length": queue_length, **self._metrics.summary()}
 
     def close(self) -> None:
-        """Lets the batch on the device end, refuses what waits with `Busy`, and ends the thread; may be repeated."""
+        """Finishes the current batch, fails waiting requests with `Busy`, and joins the thread. Idempotent."""
         with self._changed:
             self._closed = True
             left = [request for requests in self._waiting.values() for request in requests]
@@ -137,7 +136,7 @@ class BatchService:
         return sum(map(len, self._waiting.values()))
 
     def _forget(self, program: Hashable, request: _Request) -> None:
-        """Takes a cancelled request out of the queue, so that its place is free."""
+        """Removes a cancelled request from the queue."""
         self._metrics.count("cancelled")
         with self._changed:
             requests = self._waiting.get(program, {})
@@ -151,10 +150,11 @@ class BatchService:
                 self._answer(program, requests)
 
     def _next_batch(self) -> tuple[Hashable, list[_Request]] | None:
-        """Waits for requests and takes those of one program; None once the service is closed.
+        """Waits for requests and returns those of one program; None once the service is closed.
 
-        Clients who have been answered often ask again at once. They are given `max_wait_ms`: without that they split
-        into halves that take turns, and each batch costs as much as one of them all. A client alone never waits.
+        Clients often send their next request right after an answer, so the batch waits up to `max_wait_ms` for them.
+        Otherwise clients would split into two groups that take turns, at the cost of a full batch each. A single client
+        never waits.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
@@ -168,12 +168,12 @@ class BatchService:
             )
             requests = list(self._waiting.pop(program, ()))
             if len(requests) > max_batch:
-                self._waiting[program] = dict.fromkeys(requests[max_batch:])  # the others' turn comes first
+                self._waiting[program] = dict.fromkeys(requests[max_batch:])  # moves to the end of the order
             taken = requests[:max_batch]
         return program, [request for request in taken if request.answer.set_running_or_notify_cancel()]
 
     def _answer(self, program: Hashable, requests: Sequence[_Request]) -> None:
-        """Evaluates a batch and answers each request; an error goes to all of them, and the service goes on."""
+        """Evaluates a batch and answers its requests. An error fails all of them, and the service continues."""
         try:
             rows = self._evaluate(program, [request.state for request in requests])
         except Exception as error:
@@ -190,7 +190,7 @@ class BatchService:
             request.answer.set_result(row)
 
     def _evaluate(self, program: Hashable, states: list[Any]) -> list[Any]:
-        """Pads to one of the sizes, evaluates on the device, and returns the rows of `states` as numpy."""
+        """Pads to a batch size, evaluates on the device, and returns one numpy row per state."""
         size = next(size for size in self._sizes if size >= len(states))
         padded = states + states[-1:] * (size - len(states))
         batch = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)

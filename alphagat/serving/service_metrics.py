@@ -1,4 +1,4 @@
-"""What the evaluation service tells of itself."""
+"""Metrics of the evaluation service."""
 
 import collections
 import threading
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-NUM_RECENT = 4096  # latencies that percentiles are taken of
+NUM_RECENT = 4096  # latencies kept for percentiles
 COUNTS = ("accepted", "answered", "refused", "cancelled", "failed")
 
 
 class ServiceMetrics:
-    """Counts of requests and batches since the start, and recent latencies; any thread may call it."""
+    """Counts requests and batches since the start, and keeps recent latencies. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,19 +21,19 @@ class ServiceMetrics:
         self._latencies: collections.deque[float] = collections.deque(maxlen=NUM_RECENT)
 
     def count(self, name: str, number: int = 1) -> None:
-        """Adds to one of `COUNTS`."""
+        """Increments one of `COUNTS`."""
         with self._lock:
             self._counts[name] += number
 
     def add_batch(self, latencies: Sequence[float]) -> None:
-        """Notes a batch that was answered, with the seconds from each request to its answer."""
+        """Records an answered batch, given the latency of each request in seconds."""
         with self._lock:
             self._counts["answered"] += len(latencies)
             self._batches[len(latencies)] += 1
             self._latencies.extend(latencies)
 
     def summary(self) -> dict[str, Any]:
-        """Returns the counts, `batches` (how many of each number of requests), and `latency_ms` with p50 and p99."""
+        """Returns the counts, `batches` (number of batches by size), and `latency_ms` with p50 and p99."""
         with self._lock:
             counts, batches, latencies = dict(self._counts), dict(self._batches), list(self._latencies)
         percentiles = np.percentile(latencies, (50, 99)) * 1000 if latencies else (None, None)

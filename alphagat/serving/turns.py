@@ -1,8 +1,8 @@
-"""Moves told with the colour of who makes them, one command for each, by controllers that know other rules of turns.
+"""Plays moves given with a colour, one command each, as controllers send them.
 
-Players take turns by the rules of the board. Where Othello makes a player pass, the pass may be left out. A white
-stone first of all, on a board of Hex with the swap rule, is the one that is there after a swap: black played its mirror
-image.
+Players alternate by the rules of the game, with two exceptions. A forced pass in Othello may be omitted. In Hex with
+the swap rule, a white stone as the first move is the result of a swap: black played its mirror image, then white
+swapped.
 """
 
 import re
@@ -15,14 +15,14 @@ NAMES = ("black", "white")
 
 
 class Turns(LiveGame):
-    """A game in which each command can be taken back, however many moves it has made."""
+    """A game with undo by command; a command may make several moves."""
 
     def __init__(self, game: Game):
         super().__init__(game)
-        self._lengths = [0]  # of the game before each command, and now
+        self._lengths = [0]  # number of moves before each command, and now
 
     def play_for(self, player: int, name: str) -> None:
-        """Plays a move of player 0 or 1. Raises IllegalMoveError, and then nothing was played."""
+        """Plays a move of player 0 or 1. On IllegalMoveError the game is unchanged."""
         try:
             if isinstance(self.game, HexGame) and self.game.swap and player == 1 and not self.position.moves:
                 self._play_swapped(name)
@@ -35,18 +35,18 @@ class Turns(LiveGame):
         self._lengths.append(len(self.position.moves))
 
     def give_turn(self, player: int) -> None:
-        """Lets the opponent pass where the rules leave him nothing else. Raises IllegalMoveError: it is his turn."""
+        """Plays the opponent's forced pass, if any. Raises IllegalMoveError if it is still the opponent's turn."""
         if not self.is_over and self.position.player != player and list(self.position.legal_actions()) == ["pass"]:
             self.play("pass")
         self.check_turn(player)
 
     def check_turn(self, player: int) -> None:
-        """Raises IllegalMoveError where it is the other player's turn."""
+        """Raises IllegalMoveError if it is the opponent's turn."""
         if not self.is_over and self.position.player != player:
             raise IllegalMoveError(f"{NAMES[1 - player]} is to move")
 
     def undo(self) -> None:
-        """Takes the last command back. Raises IllegalMoveError where there is none."""
+        """Undoes the last command. Raises IllegalMoveError if there is none."""
         if len(self._lengths) == 1:
             raise IllegalMoveError("cannot undo")
         self._lengths.pop()

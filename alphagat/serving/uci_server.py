@@ -1,11 +1,11 @@
-"""A player of chess that speaks UCI, the Universal Chess Interface.
+"""A chess engine for UCI, the Universal Chess Interface.
 
-- `go` takes `nodes`, `movetime`, the clock, `infinite`; without any, the number of simulations that it was started
-  with. A node is a simulation. There is no limit by `depth`, `mate` or `searchmoves`, and no pondering: an `info
-  string` says so, and the rest of the line counts.
-- `score cp` is 100 tan(pi / 2 value) for the value in [-1, 1] of the player to move. With UCI_ShowWDL, half of what is
-  not won or lost is shown on either side: the network tells no draws apart.
-- A position of FEN has no moves before it that could be repeated.
+- `go` accepts `nodes`, `movetime`, clock times and `infinite`; without a limit it runs the default number of
+  simulations. A node is a simulation. `depth`, `mate`, `searchmoves` and pondering are not supported: an `info string`
+  reports that they are ignored.
+- `score cp` is 100 tan(pi / 2 value) for the value in [-1, 1] of the player to move. UCI_ShowWDL always
+  reports 0 draws, because the network does not predict them; a draw counts as half a win and half a loss.
+- A position from FEN has no history, so earlier repetitions do not count.
 """
 
 import re
@@ -27,13 +27,15 @@ NO_MOVE = "bestmove (none)"
 
 
 class UciServer:
-    """One game of chess, and who plays it."""
+    """Plays one game of chess."""
 
     def __init__(self, thinker: Thinker, simulations: int | None, version: str):
-        """Begins a game.
+        """Starts a game.
 
         Args:
-          simulations: of `go` without a limit; None: those of the run's config.
+          thinker: the player.
+          simulations: of `go` without a limit; None: the number of the run's config.
+          version: shown in the engine's name.
 
         Raises:
           UserError: the board is not chess.
@@ -44,13 +46,13 @@ class UciServer:
         self._thinker, self._version = thinker, version
         self._simulations = simulations or thinker.agent.config.evaluation.num_simulations
         self._shows_wdl = False
-        self._game: LiveGame | None = LiveGame(game)  # None: the last position was refused
+        self._game: LiveGame | None = LiveGame(game)  # None: the last position was invalid
         self._start: str = fen.START
         self._lines: Lines
         self._out: TextIO
 
     def serve(self, source: TextIO, out: TextIO) -> None:
-        """Answers the lines of `source` until it ends or one says quit."""
+        """Answers the commands of `source` until `quit` or its end."""
         self._lines, self._out = Lines(source), out
         for line in self._lines:
             command, *words = line.split() or [""]
@@ -97,7 +99,10 @@ class UciServer:
         self._set_position(fen.START if kind == ["startpos"] else " ".join(words[1:split]), moves)
 
     def _set_position(self, start: str, moves: Sequence[str]) -> None:
-        """Sets the board up anew, or plays what it lacks of the moves; what cannot be is told and leaves no board."""
+        """Plays the new moves, or sets up the position if it does not extend the current game.
+
+        Reports an invalid position and clears the board.
+        """
         game, self._game = self._game, None
         try:
             if game is None or start != self._start or tuple(moves[: len(game.position.moves)]) != game.position.moves:
@@ -106,7 +111,7 @@ class UciServer:
             for move in moves[len(game.position.moves) :]:
                 game.play(move)
         except (UserError, IllegalMoveError) as error:
-            self._say(f"info string position refused: {error}")
+            self._say(f"info string invalid position: {error}")
             return
         self._game, self._start = game, start
 
@@ -121,30 +126,30 @@ class UciServer:
         simulations, seconds = self._budget(limits, game)
         if is_infinite:
             simulations, seconds = None, None
-        told_at, best = 0.0, None
+        reported_at, last = 0.0, None
         for progress in self._thinker.think(game.position.state, simulations, seconds):
-            best = progress
+            last = progress
             if self._is_stopped():
                 break
-            if progress.seconds - told_at >= INFO_SECONDS:
-                told_at = progress.seconds
-                self._tell(game, progress)
+            if progress.seconds - reported_at >= INFO_SECONDS:
+                reported_at = progress.seconds
+                self._report(game, progress)
         else:
             while is_infinite and not self._is_stopped(wait=True):
                 pass
-        assert best is not None
-        line = self._tell(game, best)
+        assert last is not None
+        line = self._report(game, last)
         self._say(f"bestmove {line[0]}" + (f" ponder {line[1]}" if len(line) > 1 else ""))
 
     def _read_limits(self, words: Sequence[str]) -> dict[str, int]:
         for name in IGNORED:
             if name in words:
-                self._say(f"info string {name} is ignored: this search knows nodes and time only")
+                self._say(f"info string {name} is ignored: only nodes and time limit the search")
         text = " ".join(words)
-        return {name: int(found[1]) for name in NUMBERS if (found := re.search(rf"\b{name} (-?[0-9]{{1,9}})\b", text))}
+        return {name: int(match[1]) for name in NUMBERS if (match := re.search(rf"\b{name} (-?[0-9]{{1,9}})\b", text))}
 
     def _budget(self, limits: dict[str, int], game: LiveGame) -> tuple[int | None, float | None]:
-        """Returns simulations and seconds, None where they are no limit."""
+        """Returns the limits of simulations and seconds; None for no limit."""
         clock, increment = ("wtime", "winc") if game.position.player == 0 else ("btime", "binc")
         seconds = None
         if "movetime" in limits:
@@ -158,10 +163,10 @@ class UciServer:
         return (self._simulations if seconds is None else None), seconds
 
     def _is_stopped(self, wait: bool = False) -> bool:
-        """Looks at the lines that have arrived, and answers what may not wait; any other ends the search."""
+        """Answers `isready`, and returns whether any other command, such as `stop`, ends the search."""
         while wait or self._lines.has_more():
             line = self._lines.peek()
-            if line is None:  # what was asked for is still wanted, but nobody will say stop
+            if line is None:  # at the end of input a limited search still finishes; an infinite one stops
                 return wait
             command = line.split()[:1]
             if command in ([], ["isready"], ["stop"]):
@@ -172,8 +177,8 @@ class UciServer:
                 return True
         return False
 
-    def _tell(self, game: LiveGame, progress: Progress) -> tuple[str, ...]:
-        """Writes how far the search has come; returns the line that it would play."""
+    def _report(self, game: LiveGame, progress: Progress) -> tuple[str, ...]:
+        """Writes the progress of the search; returns the best line."""
         analysis: Analysis = progress.read()
         best = move_reports.ranked_moves(game.game, game.position.state, analysis)[0]
         spent, speed = max(1, round(1000 * progress.seconds)), round(progress.made / progress.seconds)

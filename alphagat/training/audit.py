@@ -15,7 +15,7 @@ from flax import struct
 from alphagat.errors import AuditError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget
-from alphagat.selfplay.games_in_flight import Ply
+from alphagat.selfplay.ply import Ply
 from alphagat.training.plan import Plan
 
 TOLERANCE = 1e-4  # of sums and targets, in float32

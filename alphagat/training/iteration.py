@@ -15,7 +15,8 @@ from alphagat.networks.pipeline import place_blocks
 from alphagat.replay import Replay, add, sample
 from alphagat.runtime import sharding
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
-from alphagat.selfplay.games_in_flight import GamesInFlight, Ply, draw_full_searches, make_play
+from alphagat.selfplay.games_in_flight import GamesInFlight, draw_full_searches, make_play
+from alphagat.selfplay.ply import Ply
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 from alphagat.selfplay.targets import value_targets
 from alphagat.training.audit import Audit

@@ -1,4 +1,4 @@
-// Talks to the server. Errors are instances of ApiError with one line for people.
+// Requests to the server. Errors are instances of ApiError with a one-line message for the user.
 
 const RETRIES = 5;
 
@@ -16,7 +16,7 @@ async function call(path, body, signal, retries = RETRIES) {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError("The server does not answer. Is it still running?");
+    throw new ApiError("The server is not responding. Is it still running?");
   }
   if (response.status === 503 && retries > 0) {
     const seconds = Number(response.headers.get("Retry-After")) || 1;
@@ -26,7 +26,7 @@ async function call(path, body, signal, retries = RETRIES) {
   }
   if (!response.ok) {
     const { error } = await response.json().catch(() => ({}));
-    throw new ApiError(error || `The server answered with ${response.status}.`);
+    throw new ApiError(error || `The server responded with status ${response.status}.`);
   }
   return response;
 }

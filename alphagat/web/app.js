@@ -1,4 +1,4 @@
-// A person's game against the network: which position is shown, who moves, and what is said of it.
+// The game against the network: the displayed position, the player to move, and the analysis.
 
 import * as api from "./api.js";
 import { Board } from "./board.js";
@@ -8,18 +8,18 @@ import { read, save, writeRecord } from "./files.js";
 import { showCandidates, showChart, showLine, showMoves, showValue, title } from "./panels.js";
 import { game, isAtEnd, isPersons, recall, request, server, settings, view } from "./state.js";
 
-const PAUSE_MS = 350; // that the network takes at least for a move, so that one can follow
+const PAUSE_MS = 350; // minimum time per move of the network, so that people can follow
 const TOAST_MS = 6000;
 
-const analyses = new Map(); // by seed, moves and simulations, of this board
-let controller = new AbortController(); // of what is asked about the position shown
+const analyses = new Map(); // of the current board, by seed, moves and simulations
+let controller = new AbortController(); // of the requests for the displayed position
 
 const board = new Board($("board"), $("choices"), {
   onPlay: (action) => play(action),
   onLook: (node) => { view.node = node; annotate(); },
 });
 
-/** Runs what may fail, and tells people why it did. */
+/** Runs an action, and shows the message of an ApiError. */
 async function attempt(action) {
   try {
     await action();
@@ -33,12 +33,12 @@ async function attempt(action) {
   }
 }
 
-/** Shows the position at the cursor, asks what the network thinks of it, and lets it move where it is its turn. */
+/** Shows the position at the cursor, requests its analysis, and plays the network's move if it is its turn. */
 function update(announcement = "") {
   controller.abort();
   controller = new AbortController();
   const { signal } = controller;
-  Object.assign(view, { position: null, analysis: null, attention: null, node: null }); // nothing is played meanwhile
+  Object.assign(view, { position: null, analysis: null, attention: null, node: null }); // blocks moves until the position is shown
   return attempt(async () => {
     const position = await api.position(request(), signal);
     signal.throwIfAborted();
@@ -50,7 +50,7 @@ function update(announcement = "") {
     $("live").textContent = `${announcement} ${$("status-text").textContent}`.trim();
     if (position.over) return;
     const started = performance.now();
-    if (settings.attention && server.table.attention) attempt(() => attend(signal));
+    if (settings.attention && server.board.attention) attempt(() => attend(signal));
     view.analysis = await analyse(signal);
     signal.throwIfAborted();
     annotate();
@@ -70,24 +70,24 @@ async function attend(signal) {
 }
 
 async function analyse(signal) {
-  const { players } = server.table;
+  const { players } = server.board;
   const key = `${game.seed} ${game.moves.slice(0, game.cursor)} ${settings.simulations}`;
   if (!analyses.has(key)) analyses.set(key, await api.analysis(request(), settings.simulations, signal));
   const analysis = analyses.get(key), points = view.position.points;
   signal.throwIfAborted();
-  const ofFirst = analysis.player === 0 ? analysis.value : -analysis.value;
-  game.values[game.cursor] = points === null ? ofFirst : points + analysis.value;
+  const firstValue = analysis.player === 0 ? analysis.value : -analysis.value;
+  game.values[game.cursor] = points === null ? firstValue : points + analysis.value;
   for (const move of analysis.variation) move.colour = players[move.player].colour;
   return analysis;
 }
 
-/** What a finished game is worth to player 0; the points of a single one. */
+/** Returns the result of a finished game for player 0: 1, 0 or -1, or the points of a single-player game. */
 function outcome({ points, winner }) {
   return points ?? (winner === null ? 0 : winner === 0 ? 1 : -1);
 }
 
 function play(action) {
-  const { position } = view, { players } = server.table;
+  const { position } = view, { players } = server.board;
   const move = position?.legal.find((each) => each.action === action);
   if (!move) return;
   game.moves.splice(game.cursor, Infinity, action);
@@ -101,21 +101,21 @@ function goTo(cursor) {
   update();
 }
 
-/** Goes back, or forth, to where a person is to move. */
-function turn(way) {
-  let cursor = game.cursor + way;
+/** Moves the cursor by `step`, 1 or -1, and on to a position in which a person is to move. */
+function turn(step) {
+  let cursor = game.cursor + step;
   if (cursor < 0 || cursor > game.moves.length) return;
-  if (settings.sides.slice(0, server.table.players.length).includes("person")) {
-    while (cursor > 0 && cursor < game.moves.length && !isPersons(game.steps[cursor].player)) cursor += way;
+  if (settings.sides.slice(0, server.board.players.length).includes("person")) {
+    while (cursor > 0 && cursor < game.moves.length && !isPersons(game.steps[cursor].player)) cursor += step;
   }
   goTo(cursor);
 }
 
 function status({ over, player, points, winner }) {
-  const { players } = server.table;
+  const { players } = server.board;
   const you = players.findIndex((_, each) => isPersons(each));
-  const isAlone = players.filter((_, each) => isPersons(each)).length === 1; // so that "you" is one of them
-  if (points !== null) return `${over ? "Over, with " : ""}${points.toLocaleString("en")} points`;
+  const isAlone = players.filter((_, each) => isPersons(each)).length === 1; // "you" is unambiguous
+  if (points !== null) return `${over ? "Game over: " : ""}${points.toLocaleString("en")} points`;
   if (over && isAlone && winner !== null) return winner === you ? "You win" : "You lose";
   if (over) return winner === null ? "A draw" : `${capital(players[winner].name)} wins`;
   if (isAlone && player === you) return "Your move";
@@ -123,7 +123,7 @@ function status({ over, player, points, winner }) {
 }
 
 function showPosition() {
-  const { position } = view, { players, family } = server.table;
+  const { position } = view, { players, family } = server.board;
   const canPlay = !position.over && (isPersons(position.player) || !isAtEnd());
   const shown = position.over ? position.winner : position.player;
   $("status-text").textContent = status(position);
@@ -138,12 +138,12 @@ function showPosition() {
   annotate();
 }
 
-/** Shows what is switched on of all that is known. */
+/** Shows the annotations that are switched on. */
 function annotate() {
-  const { position, analysis, attention, node } = view, { players } = server.table;
+  const { position, analysis, attention, node } = view, { players } = server.board;
   if (!position) return;
   const line = settings.line && analysis ? analysis.variation : null;
-  const looking = Boolean(settings.attention && server.table.attention);
+  const looking = Boolean(settings.attention && server.board.attention);
   board.annotate({
     policy: settings.policy && analysis ? analysis[settings.source] : null,
     line, looking, node,
@@ -161,24 +161,24 @@ function annotate() {
   showMoves(game.steps, game.cursor, players, goTo);
 }
 
-/** The weights of the edges in the chosen block, of one head or the mean of all. */
+/** Returns the edge weights in the chosen block: of one head, or the mean over heads. */
 function chosenWeights(weights) {
   const heads = weights[view.block];
   if (view.head >= 0) return heads[view.head];
   return heads[0].map((_, edge) => heads.reduce((sum, head) => sum + head[edge], 0) / heads.length);
 }
 
-/** Begins a game on a board, or goes on with a saved one; what is shown stays if the server refuses it. */
+/** Starts a game on a board, or continues a saved one. If the server rejects it, the current game stays. */
 async function open(name, saved = {}) {
   const opened = await api.board(name);
   const seed = saved.seed ?? crypto.getRandomValues(new Uint32Array(1))[0];
   const { moves } = await api.position({ board: name, seed, moves: saved.moves ?? [] });
   const actions = moves.map((step) => step.action);
   analyses.clear();
-  server.table = opened;
+  server.board = opened;
   Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor: moves.length, values: [] });
   Object.assign(view, { block: opened.attention ? opened.attention[0] - 1 : 0, head: -1 });
-  if (moves.length) settings.sides = ["person", "person"]; // so that nothing moves before one has looked
+  if (moves.length) settings.sides = ["person", "person"]; // the network does not move in a loaded game
   $("boards").value = name;
   $("goal").textContent = opened.goal;
   showControls({ update, annotate });

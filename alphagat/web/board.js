@@ -1,19 +1,19 @@
-// The board: the server's drawing, what is said of it on top, and the places where a person can play or look.
+// The board: the server's drawing, the overlays on top of it, and the places that a person can click.
 
 import { html, percent, shape } from "./dom.js";
 import { drawAttention, drawHeat, drawLine } from "./overlays.js";
 
-// of arrow keys, swipes and moves of these names
+// Directions of arrow keys, swipes and the moves with these names.
 const WAYS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] };
-const LAYERS = ["hits", "arrows", "ghost", "marks", "heat", "attention", "line"]; // from the lowest
+const LAYERS = ["hits", "arrows", "ghost", "marks", "heat", "attention", "line"]; // bottom to top
 const SWIPE = 30; // pixels
-const MOST_NAMED = 6; // moves of one place, to a screen reader
+const MOST_NAMED = 6; // moves per place in the label for screen readers
 
 export class Board {
-  /** `onPlay(action)` when a person has chosen a move, `onLook(node or null)` when one points at a node. */
+  /** Calls `onPlay(action)` when a person chooses a move, and `onLook(node or null)` when they point at a node. */
   constructor(root, choices, { onPlay, onLook }) {
     Object.assign(this, { root, choices, onPlay, onLook });
-    this.held = null; // the node of the piece that was taken up
+    this.held = null; // the node of the selected piece
     this.looking = false;
     document.addEventListener("keydown", (event) => {
       if (this.position && (event.target === document.body || root.contains(event.target))) this.#onKey(event);
@@ -22,7 +22,7 @@ export class Board {
     root.addEventListener("pointerup", (event) => this.#onSwipe(event));
   }
 
-  /** Draws a position; `canPlay` tells whether it is a person's turn. */
+  /** Draws a position; `canPlay` is true on a person's turn. */
   show(position, family, mover, canPlay) {
     const hadFocus = this.root.contains(document.activeElement) || this.choices.contains(document.activeElement);
     Object.assign(this, { position, canPlay, held: null });
@@ -44,7 +44,7 @@ export class Board {
     this.#makeHits(hadFocus);
   }
 
-  /** Shows policy (`[share]` by legal move), line and attention, each null for none. */
+  /** Shows the policy (one share per legal move), the line and the attention; null hides each. */
   annotate({ policy, line, attention, looking, node }) {
     const { position, layers } = this;
     Object.assign(this, { policy, line });
@@ -79,7 +79,7 @@ export class Board {
     if (last.from) this.layers.marks.append(frame(last.from, "left-from"));
   }
 
-  /** The legal moves that start at a node, for moves that lead from one node to another; else those at the node. */
+  /** Returns the legal moves that start at a node or, with a piece selected, lead there from the piece. */
   #movesAt(node) {
     const { legal } = this.position;
     if (this.held !== null) return legal.filter((move) => move.from === this.held && move.to === node);
@@ -91,7 +91,7 @@ export class Board {
     const canPlayAt = (node) => this.canPlay && (node === this.held || this.#movesAt(node).length > 0);
     const active = nodes.map((_, node) => node).filter((node) => nodes[node] && (this.looking || canPlayAt(node)));
     const area = (node) => nodes[node][2] * nodes[node][3];
-    active.sort((one, other) => area(other) - area(one) || one - other); // small ones on top
+    active.sort((one, other) => area(other) - area(one) || one - other); // smaller ones on top
     this.hits = active.map((node) => this.#makeHit(node));
     this.layers.hits.replaceChildren(...this.hits);
     const arrows = this.hits.filter((hit) => hit.classList.contains("arrow"));
@@ -124,7 +124,7 @@ export class Board {
     return hit;
   }
 
-  /** Shows where a stone would come to lie. */
+  /** Previews a stone at the place of a move. */
   #ghost(move) {
     const isShown = move && move.place && !this.looking && !WAYS[move.name];
     const [x, y, width, height] = isShown ? move.place : [];
@@ -165,7 +165,7 @@ export class Board {
     this.layers.heat.replaceChildren(...(policy ? drawHeat(position, policy, held, line) : []));
   }
 
-  /** Lists moves that have no place of their own, or share one, as buttons. */
+  /** Shows moves without a unique place as buttons. */
   #offer(moves) {
     this.choices.hidden = !moves.length;
     this.choices.replaceChildren(...moves.map((move) => {
@@ -191,7 +191,7 @@ export class Board {
     }
   }
 
-  /** Plays the move that is called like the arrow, or goes to the nearest place in its direction. */
+  /** Plays the move named after the arrow key, or moves the focus to the nearest place in its direction. */
   #go([right, down], from, arrow) {
     const named = this.canPlay && !this.looking && this.position.legal.find((move) => move.name === arrow);
     if (named) return this.onPlay(named.action);

@@ -1,11 +1,11 @@
-// The controls beside the board: who plays, how strong, what is shown; buttons and keys.
+// The controls beside the board: sides, strength, annotations, buttons and keys.
 
 import { $, capital, segments } from "./dom.js";
 import { SHOWN, keep, server, settings, view } from "./state.js";
 
-/** Fills the controls for this board; `update` plays on with what was chosen, `annotate` only shows it. */
+/** Fills the controls for the current board. Calls `update` after changes to the game, else `annotate`. */
 export function showControls({ update, annotate }) {
-  const { players, attention, record } = server.table;
+  const { players, attention, record } = server.board;
   const choose = (field, then) => (value) => {
     settings[field] = value;
     keep();
@@ -31,7 +31,7 @@ export function showControls({ update, annotate }) {
   for (const name of SHOWN) $(`show-${name}`).setAttribute("aria-pressed", settings[name]);
 }
 
-/** Switches what is shown on or off. */
+/** Switches an annotation on or off. */
 export function toggle(name, { update, annotate }) {
   if ($(`show-${name}`).disabled) return;
   settings[name] = !settings[name];

@@ -1,4 +1,4 @@
-// Small helpers around the DOM.
+// Helpers for the DOM.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -19,7 +19,7 @@ export function html(tag, properties = {}, ...children) {
   return element;
 }
 
-/** Fills `root` with one radio button for each `[value, label, title]`, and calls `choose(value)` on a change. */
+/** Fills `root` with one radio button per `[value, label, title]`, and calls `choose(value)` on a change. */
 export function segments(root, options, chosen, choose) {
   root.replaceChildren(...options.map(([value, label, title]) => {
     const input = html("input", { type: "radio", name: root.id, checked: value === chosen });
@@ -37,7 +37,7 @@ export function download(name, text, type) {
 export const percent = (share) => `${Math.round(100 * share)} %`;
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Returns the colour of text that reads on a colour such as #e8590c. */
+/** Returns a text colour with good contrast on a background such as #e8590c. */
 export function inkOn(colour) {
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   return 0.3 * red + 0.59 * green + 0.11 * blue > 160 ? "#22252a" : "#ffffff";

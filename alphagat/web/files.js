@@ -1,4 +1,4 @@
-// Games as files.
+// Saves and loads games.
 
 import * as api from "./api.js";
 import { download } from "./dom.js";
@@ -14,7 +14,7 @@ export function save() {
   download(name(".json"), JSON.stringify(content), "application/json");
 }
 
-/** Reads what `save` wrote; an ApiError tells what is wrong with it. */
+/** Reads a file written by `save`. Throws an ApiError if it is invalid. */
 export async function read(file) {
   let saved;
   try {
@@ -22,8 +22,8 @@ export async function read(file) {
   } catch {
     saved = null;
   }
-  if (saved?.format !== FORMAT) throw new api.ApiError("This file is no game of AlphaGAT.");
-  if (!server.info.boards.includes(saved.board)) throw new api.ApiError(`The board ${saved.board} is not played here.`);
+  if (saved?.format !== FORMAT) throw new api.ApiError("This file is not an AlphaGAT game.");
+  if (!server.info.boards.includes(saved.board)) throw new api.ApiError(`This server does not offer the board ${saved.board}.`);
   return saved;
 }
 
@@ -31,5 +31,5 @@ export async function read(file) {
 export async function writeRecord() {
   const network = `AlphaGAT, ${settings.simulations} simulations`;
   const names = settings.sides.map((side) => (side === "person" ? "Person" : network));
-  download(name(server.table.record), await api.record(request(), names), "text/plain");
+  download(name(server.board.record), await api.record(request(), names), "text/plain");
 }

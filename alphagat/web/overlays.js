@@ -1,27 +1,27 @@
-// What is drawn over a board: shares of moves, a line of play, and attention. All return SVG elements.
+// Overlays for a board: policy, variation and attention. All functions return SVG elements.
 
 import { inkOn, shape } from "./dom.js";
 
 const MOST_ARROWS = 8, MOST_EDGES = 90, LEAST_SHARE = 0.005;
 
-const LABEL = 28; // pixels below a column of the board
+const LABEL = 28; // height in pixels of the label below a column
 
-/** The middle of a node's place; of a column that is its name, below the board. */
+/** The center of a node's place; for a column, the center of its label below the board. */
 const middle = ([x, y, width, height]) => [x, height > 2 * width ? y + (height - LABEL) / 2 : y];
 const radius = ([, , width, height]) => Math.min(width, height) / 2;
 
 /**
- * Draws the share of each legal move: discs by area, or arrows where a move leads from one place to another. Where a
- * move of `line` comes to lie the number is left out.
+ * Draws the share of each legal move as the area of a disc, or as an arrow for moves between two places. Omits the
+ * number at places covered by `line`.
  */
 export function drawHeat({ legal, nodes }, policy, held, line) {
   const most = Math.max(...policy);
-  const seen = legal.map((move, number) => ({ ...move, share: policy[number] }))
+  const visible = legal.map((move, number) => ({ ...move, share: policy[number] }))
     .filter(({ share, place, from }) => place && share >= LEAST_SHARE && (held === null || from === held))
     .sort((one, other) => one.share - other.share);
   const covered = new Set((line ?? []).map(({ place }) => String(place)));
-  const arrows = seen.filter(({ from, to }) => from !== to).slice(-MOST_ARROWS);
-  const discs = seen.filter(({ from, to }) => from === to);
+  const arrows = visible.filter(({ from, to }) => from !== to).slice(-MOST_ARROWS);
+  const discs = visible.filter(({ from, to }) => from === to);
   return [
     ...arrows.map((move) => drawArrow(nodes[move.from], move.place, move.share, most)),
     ...discs.map((move) => drawShare(move.place, move.share, most, !covered.has(String(move.place)))),
@@ -48,7 +48,7 @@ function drawArrow(from, to, share, most) {
   return shape("polygon", { class: "share", points: points.join(" "), opacity });
 }
 
-/** Draws the moves of a line, numbered, in the colours of their players. */
+/** Draws the numbered moves of a variation in the colours of their players. */
 export function drawLine(line) {
   const taken = new Set();
   return line.flatMap((move, number) => {
@@ -68,8 +68,8 @@ export function drawLine(line) {
 }
 
 /**
- * Draws attention as edges and shaded nodes: of one node where it looks, without one what all of them look at.
- * `senders`, `receivers` and `weights` are by edge; receivers look at senders.
+ * Draws attention as edges and shaded nodes: the attention of `node`, or of all nodes if `node` is null. `senders`,
+ * `receivers` and `weights` are per edge; receivers attend to senders.
  */
 export function drawAttention(nodes, { senders, receivers, weights }, node) {
   const total = new Array(nodes.length).fill(0), edges = [];

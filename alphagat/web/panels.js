@@ -1,10 +1,10 @@
-// The panels beside the board: value, candidates, best line, chart and list of moves.
+// The panels beside the board: value, candidate moves, best line, chart and list of moves.
 
 import { $, capital, html, inkOn, percent, shape } from "./dom.js";
 
 const CANDIDATES = 5;
 
-/** Says a board's name as people do: `hex:7` is Hex 7 × 7. */
+/** Returns a board's display name, such as Hex 7 × 7 for `hex:7`. */
 export function title(board) {
   const [family, ...words] = board.split(":");
   if (family === "mnk") {
@@ -15,7 +15,7 @@ export function title(board) {
   return [family.split("_").map(capital).join(" "), ...rest].join(" ");
 }
 
-/** Shows a value in [-1, 1] of player 0 as the shares of both players, or points of a single one. */
+/** Shows the value of player 0, in [-1, 1], as the expected scores of both players. Hidden for a single player. */
 export function showValue(value, players) {
   const bar = $("value");
   bar.classList.toggle("unknown", value === null);
@@ -36,8 +36,8 @@ export function showValue(value, players) {
 }
 
 /**
- * Lists the moves with the largest shares, and the one that the network would play, which need not be the first; none
- * before there is an analysis. `play(action)` plays one.
+ * Lists the moves with the largest shares, and the network's move, which need not be among them; empty without an
+ * analysis. `play(action)` plays a move.
  */
 export function showCandidates(position, analysis, source, play) {
   const rows = !analysis ? [] : position.legal.map((move, number) => ({
@@ -72,7 +72,7 @@ export function showLine(line) {
   }));
 }
 
-/** Draws the value of player 0 by ply, `values` with null where it is not known; `choose(ply)` goes there. */
+/** Draws the value of player 0 by ply, null where unknown. `choose(ply)` shows a position. */
 export function showChart(values, plies, cursor, players, choose) {
   const width = 320, height = 72, step = width / Math.max(plies, 8);
   const known = values.slice(0, plies + 1).flatMap((value, ply) => (Number.isFinite(value) ? [[ply, value]] : []));
@@ -104,7 +104,7 @@ export function showChart(values, plies, cursor, players, choose) {
   $("chart").replaceChildren(svg);
 }
 
-/** Lists the moves; `choose(ply)` goes to the position after that many. */
+/** Lists the moves. `choose(ply)` shows the position after `ply` moves. */
 export function showMoves(steps, cursor, players, choose) {
   const list = $("moves");
   list.replaceChildren(...steps.map((step, number) => {

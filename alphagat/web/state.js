@@ -1,8 +1,8 @@
-// What the page knows: the game, what a person has chosen, and what is shown. The server keeps nothing of it.
+// The state of the page: game, view and settings. The server is stateless.
 
 export const game = { board: "", seed: 0, moves: [], steps: [], cursor: 0, values: [] };
 export const view = { position: null, analysis: null, attention: null, node: null, block: 0, head: -1 };
-export const server = { info: null, table: null }; // what is played there, and the description of this board
+export const server = { info: null, board: null }; // the boards on offer, and the description of the current one
 export const SHOWN = ["value", "policy", "line", "attention"];
 export const settings = {
   sides: ["person", "network"], simulations: null, source: "policy",
@@ -13,14 +13,14 @@ const KEY = "alphagat";
 
 export const keep = () => localStorage.setItem(KEY, JSON.stringify(settings));
 
-/** Takes the settings of the last visit. */
+/** Restores the settings of the last visit. */
 export function recall() {
   try {
     Object.assign(settings, JSON.parse(localStorage.getItem(KEY) ?? "{}"));
-  } catch { /* what was kept is of no use */ }
+  } catch { /* invalid settings are ignored */ }
 }
 
-/** The game up to the cursor, as the server is asked about it. */
+/** Returns the game up to the cursor as a request. */
 export const request = () => ({ board: game.board, seed: game.seed, moves: game.moves.slice(0, game.cursor) });
 export const isPersons = (player) => settings.sides[player] === "person";
 export const isAtEnd = () => game.cursor === game.moves.length;

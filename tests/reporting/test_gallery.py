@@ -1,4 +1,4 @@
-"""Galleries: each picture in its place, each drawing once, what is over it at its coordinates."""
+"""Tests galleries: layout, shared drawings and overlays."""
 
 import xml.etree.ElementTree as ET
 
@@ -15,7 +15,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" width="200" height="100"><rect id="{}"/></svg>'
 
 
-def test_pictures_stand_in_rows():
+def test_pictures_are_laid_out_in_rows():
     one, other = DRAWING.format("one"), DRAWING.format("other")
     pictures = [
         Picture(one, "first\nA & B"),
@@ -37,24 +37,24 @@ def test_pictures_stand_in_rows():
     assert all(0 < float(each.get("y", 0)) < inside for each in root.findall(f"{SVG}text"))
 
 
-def test_a_game_is_shown_at_equal_steps_to_its_end():
+def test_a_game_is_drawn_at_equal_steps():
     root = ET.fromstring(draw_game(make_game("tic_tac_toe"), ["a3", "a2", "b3", "b2", "c3"], number=3, columns=3))
     assert [each.text for each in root.findall(f"{SVG}text")] == ["2. a2", "3. b3", "5. c3"]
 
 
-def test_an_analysis_shows_the_network_the_search_and_the_line():
+def test_an_analysis_shows_network_search_and_line():
     agent = alphagat.load("hex", board="hex:3")
     state = jax.device_get(first_state(agent.game))
-    found = Thinker(agent, 8).analyze(state)
-    root = ET.fromstring(draw_analysis(agent.game, state, found))
+    analysis = Thinker(agent, 8).analyze(state)
+    root = ET.fromstring(draw_analysis(agent.game, state, analysis))
     captions = [each.text for each in root.findall(f"{SVG}text")]
-    assert captions[0] == f"network alone: value {float(found.network_value):+.2f}"
-    assert captions[1] == f"with search: value {float(found.value):+.2f}"
-    assert (captions[2] or "").startswith(f"best line: {agent.game.action_names[found.action]}")
+    assert captions[0] == f"network alone: value {float(analysis.network_value):+.2f}"
+    assert captions[1] == f"with search: value {float(analysis.value):+.2f}"
+    assert (captions[2] or "").startswith(f"best line: {agent.game.action_names[analysis.action]}")
     assert len(root.findall(f"{SVG}defs/{SVG}g")) == 1
 
 
-def test_attention_is_drawn_where_there_is_any():
+def test_attention_draws_the_strongest_edges():
     game = make_game("hex:3")
     state = jax.device_get(first_state(game))
     weights = np.zeros(len(game.topology.senders))

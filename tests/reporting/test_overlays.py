@@ -1,4 +1,4 @@
-"""What is drawn over boards: at the right places, as large as the numbers say."""
+"""Tests overlays: places, sizes and colours of their shapes."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -16,20 +16,20 @@ def elements(shapes) -> list[ET.Element]:
     return list(ET.fromstring(f"<g>{''.join(shapes)}</g>").iter())
 
 
-def test_discs_of_a_policy_have_its_shares_as_areas():
+def test_areas_of_policy_discs_are_proportional_to_shares():
     game = make_game("hex:3")
     state, policy = jax.device_get(first_state(game)), np.zeros(9)
     policy[[2, 4, 7]] = 0.64, 0.357, 0.003
     shapes = elements(policy_shapes(game, state, policy))
     discs = {(float(each.get("cx", 0)), float(each.get("cy", 0))): each for each in shapes if each.tag == "circle"}
     places = [tuple(place.round(1)) for place in game.action_places(state)[:, :2]]
-    assert set(discs) == {places[2], places[4]}  # what is too little is left out
+    assert set(discs) == {places[2], places[4]}  # the smallest share is omitted
     radii = [float(discs[places[action]].get("r", 0)) for action in (2, 4)]
     assert abs((radii[1] / radii[0]) ** 2 - 0.357 / 0.64) < 0.01
     assert [each.text for each in shapes if each.tag == "text"] == ["36", "64"]
 
 
-def test_a_line_is_numbered_in_the_colours_of_its_players():
+def test_a_line_is_numbered_in_the_colours_of_the_players():
     game = make_game("connect_four")
     played = LiveGame(game)
     played.play("4")
@@ -38,7 +38,7 @@ def test_a_line_is_numbered_in_the_colours_of_its_players():
     assert [each.text for each in shapes if each.tag == "text"] == ["3", "2", "1"]
     assert [each.get("fill") for each in discs] == [svg.COLOURS[player] for player in (1, 0, 1)]
     heights = [float(each.get("cy", 0)) for each in discs]
-    assert heights[0] > heights[2] > heights[1]  # the second stone lies on the first, the third on the ground
+    assert heights[0] > heights[2] > heights[1]  # the second stone is on top of the first, the third at the bottom
 
 
 def test_a_line_ends_with_the_game():

@@ -1,4 +1,4 @@
-"""Attention pictures: the strongest edges, drawn between the nodes that they join."""
+"""Tests attention pictures: the strongest edges, drawn between their nodes."""
 
 import xml.etree.ElementTree as ET
 
@@ -21,7 +21,7 @@ def moment_of(game) -> Moment:
     return Moment(0, "", jax.device_get(first_state(game)), 0.0)
 
 
-def test_wedges_lead_from_who_attends_to_what_it_attends_to(monkeypatch):
+def test_wedges_point_from_receiver_to_sender(monkeypatch):
     agent = alphagat.load("hex", board="hex:3")
     monkeypatch.setattr(pictures, "MAX_EDGES", 7)
     moment, topology = moment_of(agent.game), agent.game.topology
@@ -29,9 +29,9 @@ def test_wedges_lead_from_who_attends_to_what_it_attends_to(monkeypatch):
     places = agent.game.node_places(moment.state)
     figures = list(ET.fromstring(pictures._draw_attention(agent, moment)))
     assert len(figures) == agent.config.network.num_blocks
-    for figure, found in zip(figures, np.asarray(weights), strict=True):
+    for figure, block_weights in zip(figures, np.asarray(weights), strict=True):
         (looks,) = figure.iter(f"{SVG}g")
-        strongest = np.argsort(found, kind="stable")[-7:]
+        strongest = np.argsort(block_weights, kind="stable")[-7:]
         own = [edge for edge in strongest if topology.senders[edge] == topology.receivers[edge]]
         wedges = [edge for edge in strongest if edge not in own]
         assert len(looks.findall(f"{SVG}circle")) == len(own)
@@ -42,7 +42,7 @@ def test_wedges_lead_from_who_attends_to_what_it_attends_to(monkeypatch):
             np.testing.assert_allclose((one + other) / 2, places[topology.receivers[edge], :2], atol=0.11)
 
 
-def test_without_attention_or_places_there_is_no_picture(tmp_path, monkeypatch):
+def test_no_picture_without_attention_or_places(tmp_path, monkeypatch):
     resnet = load(save_untrained(tmp_path, "hex:2", name="resnet"))
     assert pictures._draw_attention(resnet, moment_of(resnet.game)) == ""
     agent = load(save_untrained(tmp_path, "hex:2"))

@@ -1,4 +1,4 @@
-"""Where arrays lie: one part for each slice, with the devices that hold it."""
+"""Tests the drawing of shardings: one rectangle per shard, labeled with its devices."""
 
 import re
 
@@ -10,16 +10,16 @@ from jax.sharding import NamedSharding, PartitionSpec
 from alphagat.reporting.placement import draw_placement
 from alphagat.runtime import sharding
 
-WAYS = {
-    "everywhere": (PartitionSpec(), ["0-7"]),
+SHARDINGS = {
+    "replicated": (PartitionSpec(), ["0-7"]),
     "rows": (PartitionSpec("data"), ["0 1", "2 3", "4 5", "6 7"]),
     "columns": (PartitionSpec(None, "model"), ["0 2 4 6", "1 3 5 7"]),
     "both": (PartitionSpec("data", "model"), ["0", "1", "2", "3", "4", "5", "6", "7"]),
 }
 
 
-@pytest.mark.parametrize(("spec", "expected"), WAYS.values(), ids=WAYS.keys())
-def test_parts_and_their_devices(spec, expected):
+@pytest.mark.parametrize(("spec", "expected"), SHARDINGS.values(), ids=SHARDINGS.keys())
+def test_shards_and_their_devices(spec, expected):
     array = jax.device_put(np.zeros((8, 4)), NamedSharding(sharding.make_mesh(4, 2), spec))
     drawing = draw_placement(array)
     assert re.findall(r">([^<>\n]+)</text>", drawing) == expected
@@ -28,7 +28,7 @@ def test_parts_and_their_devices(spec, expected):
     assert len(sizes) == len(expected)
 
 
-def test_the_axis_that_is_split_is_shown_whichever_it_is():
+def test_the_sharded_axis_is_always_shown():
     array = jax.device_put(np.zeros((2, 3, 8)), NamedSharding(sharding.make_mesh(8), PartitionSpec(None, None, "data")))
     assert re.findall(r">(\d)</text>", draw_placement(array)) == list("01234567")
 

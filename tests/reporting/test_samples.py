@@ -1,4 +1,4 @@
-"""Sample games: they are games by the rules, and their values are the network's."""
+"""Tests sample games: they follow the rules, and their values are the network's."""
 
 import jax
 import numpy as np
@@ -10,7 +10,7 @@ from alphagat.reporting import samples
 from tests.serving.untrained import save_untrained
 
 
-def test_games_follow_the_rules_and_values_are_of_player_0():
+def test_games_follow_the_rules_and_values_are_for_player_0():
     agent = alphagat.load("hex", board="hex:3")
     game = agent.game
     games = samples.play_samples(agent, 2)
@@ -31,7 +31,7 @@ def test_games_follow_the_rules_and_values_are_of_player_0():
         assert sample.result == f"{'orange' if last.value > 0 else 'blue'} wins after {last.ply} plies"
 
 
-def test_a_game_for_one_player_ends_with_its_points(tmp_path, monkeypatch):
+def test_a_single_player_game_ends_with_its_points(tmp_path, monkeypatch):
     monkeypatch.setattr(samples, "NUM_SIMULATIONS", 2)
     agent = load(save_untrained(tmp_path, "2048:3"))
     for sample in samples.play_samples(agent, 2):

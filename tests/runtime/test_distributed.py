@@ -1,4 +1,4 @@
-"""Who is who among several processes: flags, environments, and addresses where nobody answers."""
+"""Tests how processes join a run: flags, environment variables, and unreachable coordinators."""
 
 import socket
 import subprocess
@@ -19,12 +19,12 @@ KUBERNETES = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JOB_COMPLETION_INDEX": "3"
         ({}, None),
         (SLURM, "slurm"),
         (SLURM | {"SLURM_NTASKS": "1"}, None),
-        ({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"}, None),  # the batch script, and no step of it
+        ({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"}, None),  # the batch script, not one of its steps
         ({"OMPI_COMM_WORLD_SIZE": "2"}, "ompi"),
         ({"OMPI_COMM_WORLD_SIZE": "1"}, None),
     ],
 )
-def test_detects_what_has_started_several_processes(environment, method):
+def test_detects_the_launcher(environment, method):
     assert distributed.detect(environment) == method
 
 
@@ -54,32 +54,32 @@ def test_flags_name_a_cluster():
         (2, 1, ":12", "--coordinator :12: write HOST:PORT"),
     ],
 )
-def test_wrong_flags_are_refused(nodes, rank, coordinator, message):
+def test_invalid_flags_raise(nodes, rank, coordinator, message):
     with pytest.raises(UserError) as refusal:
         distributed.connect(nodes, rank, coordinator)
     assert message in str(refusal.value)
 
 
-def test_a_coordinator_that_does_not_answer_is_an_error_in_time():
+def test_an_unreachable_coordinator_raises_after_the_timeout():
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and does not listen
+        taken.bind(("127.0.0.1", 0))  # does not listen
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UserError, match=f"--coordinator {address}: nobody answers there after 1 s"):
             distributed.connect(2, 1, address, seconds=1)
 
 
-def test_the_first_process_does_not_wait_for_ever():
+def test_the_first_process_exits_after_the_timeout():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = f"from alphagat import distributed; distributed.connect(2, 0, {address!r}, seconds=2)"
+    command = f"from alphagat.runtime import distributed; distributed.connect(2, 0, {address!r}, seconds=2)"
     ended = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
-    error = f"error: --coordinator {address}: not all processes came within 2 s; start the others, too"
+    error = f"error: --coordinator {address}: not all processes connected within 2 s; start the others, too"
     assert ended.stderr.splitlines()[-1] == error
 
 
-def test_a_port_that_is_taken_is_an_error(capsys):
+def test_a_port_in_use_raises(capsys):
     with socket.socket() as taken:
         taken.bind(("", 0))
         taken.listen()
@@ -89,7 +89,7 @@ def test_a_port_that_is_taken_is_an_error(capsys):
     assert f"waiting at {address} for 1 other process(es)" in capsys.readouterr().err
 
 
-def test_alone_there_is_nothing_to_join(monkeypatch):
+def test_a_single_process_connects_to_nothing(monkeypatch):
     monkeypatch.setattr(distributed.os, "environ", {})
     distributed.connect(None, None, None)
     assert distributed.num_processes() == 1

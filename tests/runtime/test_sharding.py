@@ -1,4 +1,4 @@
-"""The mesh: as many devices as asked, and one line where there are fewer."""
+"""Tests the mesh: its number of devices, and the error when there are too few."""
 
 import jax
 import pytest
@@ -7,20 +7,20 @@ from alphagat.errors import UserError
 from alphagat.runtime import sharding
 
 
-@pytest.mark.parametrize(("asked", "found"), [(0, 8), (1, 1), (3, 3), (8, 8)])
-def test_mesh_has_the_devices_asked_for(asked: int, found: int):
-    mesh = sharding.make_mesh(asked)
-    assert mesh.size == found
-    assert dict(mesh.shape) == {"data": found, "stage": 1, "model": 1}
-    assert list(mesh.devices.flat) == jax.devices()[:found]
+@pytest.mark.parametrize(("requested", "expected"), [(0, 8), (1, 1), (3, 3), (8, 8)])
+def test_mesh_has_the_requested_devices(requested: int, expected: int):
+    mesh = sharding.make_mesh(requested)
+    assert mesh.size == expected
+    assert dict(mesh.shape) == {"data": expected, "stage": 1, "model": 1}
+    assert list(mesh.devices.flat) == jax.devices()[:expected]
 
 
-def test_more_devices_than_there_are():
+def test_too_few_devices_raise():
     with pytest.raises(UserError, match=r"^config\.mesh\.data=9, but there are 8 cpu device\(s\): set config"):
         sharding.make_mesh(9)
 
 
-def test_devices_are_shared_with_the_model_axis():
+def test_devices_are_divided_among_the_axes():
     assert dict(sharding.make_mesh(0, 2).shape) == {"data": 4, "stage": 1, "model": 2}
     assert dict(sharding.make_mesh(2, 4).shape) == {"data": 2, "stage": 1, "model": 4}
     assert [device.id for device in sharding.make_mesh(2, 2).devices[0, 0]] == [0, 1]
@@ -33,7 +33,7 @@ def test_devices_are_shared_with_the_model_axis():
         sharding.make_mesh(0, 8, 2)
 
 
-def test_devices_that_are_in_use_stay_as_they_are():
+def test_initialized_devices_do_not_change():
     jax.devices()
     sharding.configure_cpu_devices(3)
     assert len(jax.devices()) == 8

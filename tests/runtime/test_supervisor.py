@@ -1,4 +1,4 @@
-"""Processes that die, hang or end, as small programs that stand for a run."""
+"""Tests the supervisor on small programs that die, hang or end."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """Returns a function that makes a module of a few lines; it has `rank`, `start` (its number) and `progress()`."""
+    """Returns a function that writes a module. Its lines may use `rank`, `start` (restarts so far) and `progress()`."""
 
     def make(lines: str) -> list[str]:
         head = f"""
@@ -48,7 +48,7 @@ def run(command, folder, *, restarts=2, hang_seconds=60.0, processes=2):
 
 
 def starts(folder: Path) -> int:
-    """Returns how often all were started: one that is ended at once, with another, may not have noted it."""
+    """Returns how often all were started. The maximum, since a process killed early may not have counted its start."""
     return max(len(file.read_text()) for file in folder.glob("starts_*"))
 
 
@@ -61,7 +61,7 @@ def test_all_start_together_and_end(program, tmp_path):
 
 
 def test_one_death_restarts_all(program, tmp_path):
-    """The other would wait for a minute."""
+    """The other process would sleep for a minute."""
     command = program("""
         if start == 0:
             os.kill(os.getpid(), 9) if rank == 1 else time.sleep(60)
@@ -77,24 +77,24 @@ def test_gives_up_after_deaths_without_progress(program, tmp_path):
     assert starts(tmp_path) == 3
 
 
-def test_progress_counts_anew(program, tmp_path):
+def test_progress_resets_the_count_of_restarts(program, tmp_path):
     status, _ = run(program("progress(); sys.exit(7 if start < 6 else 0)"), tmp_path, processes=1, restarts=1)()
     assert (status, starts(tmp_path)) == (0, 7)
 
 
-def test_a_hang_is_ended(program, tmp_path):
+def test_a_hang_restarts_all(program, tmp_path):
     status, said = run(program("progress(); time.sleep(0 if start else 60)"), tmp_path, hang_seconds=1.0)()
     assert (status, starts(tmp_path)) == (0, 2)
     assert said[0] == "no progress for 1 s"
 
 
 @pytest.mark.parametrize("status", [2, 75])
-def test_what_would_come_again_is_not_started_again(program, tmp_path, status):
+def test_final_statuses_do_not_restart(program, tmp_path, status):
     assert run(program(f"sys.exit({status})"), tmp_path)()[0] == status
     assert starts(tmp_path) == 1
 
 
-def test_sigterm_reaches_all_and_they_may_save(program, tmp_path):
+def test_sigterm_lets_all_processes_save(program, tmp_path):
     command = program("""
         import signal
         def save(*_):
@@ -105,7 +105,7 @@ def test_sigterm_reaches_all_and_they_may_save(program, tmp_path):
         time.sleep(60)
     """)
     code = (
-        "import pathlib; from alphagat.supervisor import *; "
+        "import pathlib; from alphagat.runtime.supervisor import *; "
         f"sys.exit(supervise({command!r}, 2, 0, pathlib.Path('none'), Limits(restarts=0, hang_seconds=60), print))"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}

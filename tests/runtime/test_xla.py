@@ -1,4 +1,4 @@
-"""Flags by name, and a place for compiled programs, before JAX is loaded."""
+"""Tests XLA flags by name, and the location of the compilation cache."""
 
 import pytest
 
@@ -12,12 +12,12 @@ def test_flags_are_added(monkeypatch):
     assert xla.os.environ["XLA_FLAGS"] == "--xla_mine=1 --xla_gpu_deterministic_ops=true"
 
 
-def test_an_unknown_name_is_refused():
+def test_an_unknown_name_raises():
     with pytest.raises(UserError, match="--xla fast: choose one of default, deterministic"):
         xla.use_flags("fast")
 
 
-def test_the_cache_is_of_one_processor_and_may_be_elsewhere(monkeypatch, tmp_path):
+def test_each_processor_has_its_own_cache_unless_one_is_set(monkeypatch, tmp_path):
     monkeypatch.delenv(xla.CACHE_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folders = []

@@ -5,7 +5,8 @@ import pytest
 from alphagat.evaluation.solvers import solve
 from alphagat.games import make_game
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS
-from alphagat.selfplay.games_in_flight import Ply, make_play, start_games
+from alphagat.selfplay.games_in_flight import make_play, start_games
+from alphagat.selfplay.ply import Ply
 from alphagat.selfplay.targets import value_targets
 from tests.selfplay.toy import random_search
 

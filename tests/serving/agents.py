@@ -1,4 +1,4 @@
-"""Agents of evaluators without a network."""
+"""Agents whose evaluator is a plain function instead of a network."""
 
 import functools
 
@@ -9,7 +9,7 @@ from alphagat.games import make_game
 
 @functools.cache
 def make_agent(board, evaluate, algorithm="gumbel"):
-    """Returns an agent of `board` that believes `evaluate`."""
+    """Returns an agent for `board` with the evaluator `evaluate`."""
     config = Config(boards=(board,))
     config.search.algorithm = algorithm
     return Agent(make_game(board), config, 0, None, evaluate)

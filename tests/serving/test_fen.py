@@ -1,4 +1,4 @@
-"""Positions from FEN against python-chess: what is legal, whose turn it is, and how the game goes on."""
+"""Tests positions from FEN against python-chess: legal moves, player to move, and continuations."""
 
 import functools
 
@@ -31,7 +31,7 @@ def from_fen(fen):
 
 
 @pytest.mark.parametrize("fen", KNOWN)
-def test_the_legal_moves_are_those_of_python_chess(fen):
+def test_legal_moves_match_python_chess(fen):
     game, board = LiveGame(CHESS, from_fen(fen)), chess.Board(fen)
     assert set(game.position.legal_actions()) == {move.uci() for move in board.legal_moves}
     assert game.position.player == int(board.turn == chess.BLACK)
@@ -42,8 +42,8 @@ def test_the_legal_moves_are_those_of_python_chess(fen):
         assert view[row, column] == (0 if piece is None else piece.piece_type * (1 if piece.color else -1))
 
 
-def test_games_go_on_as_from_the_first_position():
-    """A state made of a FEN has the moves, and so the castling rights, of the one that was played up to there."""
+def test_a_parsed_state_equals_the_played_one():
+    """A state parsed from a FEN equals the state reached by playing, including castling rights."""
     random = np.random.default_rng(0)
     for _ in range(3):
         board, played = chess.Board(), LiveGame(CHESS)
@@ -65,21 +65,21 @@ MISTAKES = {
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -  0": "has 5 fields",
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP w KQkq - 0 1": "8 rows of 8 squares",
     "rnbqkbnr/pppppppp/9/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1": "8 rows of 8 squares",
-    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR x KQkq - 0 1": "'x' is no side",
-    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w QK - 0 1": "no castling rights",
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR x KQkq - 0 1": "'x' is not a side",
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w QK - 0 1": "not castling rights",
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBN1 w KQkq - 0 1": "castling K needs king and rook",
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq e6 0 1": "no pawn has just jumped over 'e6'",
-    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - x 1": "no number of moves",
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - x 1": "not a number of moves",
     "rnbq1bnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQ - 0 1": "each side needs one king",
-    "P6k/8/8/8/8/8/8/K7 w - - 0 1": "a pawn stands on the first or the last row",
+    "P6k/8/8/8/8/8/8/K7 w - - 0 1": "a pawn on the first or last rank",
     "7k/8/8/8/8/8/8/K6R w - - 0 1": "not to move is in check",
     "7k/7R/8/8/8/8/8/K7 b - - 0 1": "",
 }
 
 
 @pytest.mark.parametrize(("fen", "message"), MISTAKES.items())
-def test_what_is_refused_and_why(fen, message):
-    if not message:  # in check, and to move
+def test_invalid_positions_raise(fen, message):
+    if not message:  # legal: the player to move is in check
         assert state_from_fen(fen).legal_action_mask.any()
         return
     with pytest.raises(UserError, match=message):

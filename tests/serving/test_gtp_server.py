@@ -1,4 +1,4 @@
-"""GTP as controllers speak it: golden transcripts, whole games by the rules, time, and what is refused."""
+"""Tests the GTP engine: golden transcripts, complete games, time control and errors."""
 
 import functools
 import io
@@ -29,7 +29,7 @@ def make_server(board, simulations=16):
 
 
 def talk(server, *lines):
-    """Returns the answers to the lines, without the blank lines that end them."""
+    """Returns the answers to the lines, without the terminating blank lines."""
     out = io.StringIO()
     server.serve(io.StringIO("\n".join(lines) + "\n"), out)
     assert out.getvalue().endswith("\n\n")
@@ -38,7 +38,7 @@ def talk(server, *lines):
 
 def test_a_golden_transcript():
     server = make_server("hex:3")
-    told = {
+    transcript = {
         "1 protocol_version": "=1 2",
         "name # who are you": "= AlphaGAT",
         "# nothing but a comment": None,
@@ -52,7 +52,7 @@ def test_a_golden_transcript():
         "play w a2": "? illegal move: black is to move",
         "play b b2": "? illegal move: b2 is illegal here",
         "play b z9": "? illegal move: z9 is illegal here",
-        "7 play green a2": "?7 syntax error: green is no colour",
+        "7 play green a2": "?7 syntax error: green is not a colour",
         "play b": "? syntax error: too few or too many words",
         "loadsgf x": "? unknown command",
         "final_score": "? cannot score: the game is not over",
@@ -61,8 +61,8 @@ def test_a_golden_transcript():
         "genmove b": None,
         "final_score ": None,
     }
-    answers = talk(server, *told, "quit")
-    expected = [answer for line, answer in told.items() if answer is not None]
+    answers = talk(server, *transcript, "quit")
+    expected = [answer for line, answer in transcript.items() if answer is not None]
     assert answers[: len(expected)] == expected
     move, score, goodbye = answers[len(expected) :]
     assert re.fullmatch("= [abc][123]", move)
@@ -70,7 +70,7 @@ def test_a_golden_transcript():
     assert goodbye == "="
 
 
-def test_it_finds_the_win_and_knows_the_result():
+def test_finds_a_win_and_scores_the_game():
     server = make_server("hex:3", 64)
     answers = talk(server, "play b b1", "play w a2", "play b b2", "play w a1", "genmove b", "final_score", "genmove w")
     assert answers[4] in ("= b3", "= a3")
@@ -81,8 +81,8 @@ def test_it_finds_the_win_and_knows_the_result():
 
 
 @pytest.mark.parametrize("board", ["hex:3:swap", "othello:4", "connect_four", "go:5:0.5", "breakthrough:5"])
-def test_whole_games_follow_the_rules(board):
-    """Both sides, told to the engine move by move; its board is always that of the rules."""
+def test_complete_games_follow_the_rules(board):
+    """The engine's board matches the rules after every move."""
     server, game = make_server(board, 4), make_game(board)
     (listed,) = talk(server, "list_commands")
     assert set(listed.removeprefix("= ").split()) > {"play", "genmove", "undo", "boardsize", "clear_board", "quit"}
@@ -98,7 +98,7 @@ def test_whole_games_follow_the_rules(board):
             else:
                 name = str(random.choice(list(legal)))
                 forced = list(legal) == ["pass"] and board.startswith("othello")
-                if not forced:  # Othello's passes may be left out
+                if not forced:  # Othello's passes may be omitted
                     assert talk(server, f"play {colour} {name.upper()}") == ["="]
                 passes += forced
             position = play(position, legal[name])
@@ -108,7 +108,7 @@ def test_whole_games_follow_the_rules(board):
         assert {"B": 1, "W": -1, "0": 0}[score[2]] == position.state.rewards[0]
 
 
-def test_a_swap_is_told_as_hex_programs_do():
+def test_a_swap_follows_the_convention_of_hex_programs():
     server = make_server("hex:3:swap")
     assert talk(server, "play b a2", "play w swap-pieces") == ["=", "="]
     swapped = talk(server, "showboard")
@@ -121,7 +121,10 @@ def test_a_swap_is_told_as_hex_programs_do():
 def test_boards_of_the_family_and_komi():
     server = make_server("go:5")
     assert talk(server, "play b c3", "boardsize 6", "showboard")[2].count("\n") == 8
-    assert talk(server, "boardsize 4", "boardsize x") == ["? unacceptable size", "? syntax error: x is no whole number"]
+    assert talk(server, "boardsize 4", "boardsize x") == [
+        "? unacceptable size",
+        "? syntax error: x is not a whole number",
+    ]
     assert "move 0" in talk(server, "showboard")[0]
     talk(server, "boardsize 5", "play b c3", "play w pass")
     assert talk(server, "final_score", "komi 0.5", "final_score", "komi 24.5", "final_score") == [
@@ -134,7 +137,7 @@ def test_boards_of_the_family_and_komi():
     answers = talk(server, "komi 25.5", "final_score", "undo", "undo", "undo")
     assert answers == ["=", "= W+0.5", "=", "=", "? cannot undo"]
     (refused,) = talk(server, "komi 7")
-    assert refused.startswith("? komi 7 cannot be: take one that ends in .5")
+    assert refused.startswith("? komi 7 is invalid: take one that ends in .5")
     assert talk(make_server("connect_four"), "boardsize 7", "boardsize 9") == ["=", "? unacceptable size"]
 
 
@@ -143,15 +146,15 @@ def test_an_analysis_ends_with_the_next_line(dialect):
     server = make_server("go:5")
     answers = talk(server, "play b c3", f"5 {dialect}-analyze w 10", "play w c4")
     assert [answers[0], answers[2]] == ["=", "="]
-    first, *told = answers[1].split("\n")
+    first, *reports = answers[1].split("\n")
     assert first == "=5"
     number = r"-?[0-9]+" if dialect == "lz" else r"-?[0-9]\.[0-9]{6}"
     utility = f"utility {number} " if dialect == "kata" else ""
     vertex = "(?:[A-HJ][1-5]|pass)"
     report = rf"info move ({vertex}) visits ([0-9]+) {utility}winrate ({number}) prior {number} order ([0-9]+)"
-    moves = re.findall(rf"{report} pv ((?:{vertex} ?)+)", told[-1])
+    moves = re.findall(rf"{report} pv ((?:{vertex} ?)+)", reports[-1])
     assert len(moves) > 1
-    assert sum(len(" ".join(move)) for move in moves) > len(told[-1]) / 4
+    assert sum(len(" ".join(move)) for move in moves) > len(reports[-1]) / 4
     assert [int(order) for *_, order, _ in moves] == list(range(len(moves)))
     visits = [int(visits) for _, visits, *_ in moves]
     assert visits == sorted(visits, reverse=True)
@@ -163,17 +166,17 @@ def test_an_analysis_ends_with_the_next_line(dialect):
     assert refused[1].startswith("? syntax error: minmoves is unknown")
 
 
-def test_the_rate_of_a_sure_win_is_all():
+def test_a_forced_win_has_the_full_winrate():
     server = make_server("hex:3", 64)
     talk(server, "play b b1", "play w a2", "play b b2", "play w a1")
-    told = talk(server, "lz-analyze", "name")[0]
-    best = re.search(r"info move (b3|a3) visits [0-9]+ winrate ([0-9]+) prior [0-9]+ order 0 pv (b3|a3)( |$)", told)
+    report = talk(server, "lz-analyze", "name")[0]
+    best = re.search(r"info move (b3|a3) visits [0-9]+ winrate ([0-9]+) prior [0-9]+ order 0 pv (b3|a3)( |$)", report)
     assert best[2] == "10000"
 
 
-def test_time_decides_the_simulations():
+def test_the_clock_limits_the_search():
     server = make_server("hex:3", None)
-    asked = []
+    limits = []
     thinker = server._thinker
 
     class Listening:
@@ -181,20 +184,20 @@ def test_time_decides_the_simulations():
 
         @staticmethod
         def analyze(state, simulations, seconds):
-            asked.append((simulations, None if seconds is None else round(seconds, 4)))
+            limits.append((simulations, None if seconds is None else round(seconds, 4)))
             return thinker.analyze(state, 4)
 
     server._thinker = Listening
-    talk(server, "time_settings 0 10 1", "genmove b")  # ten seconds for each move, less what is lost on the way
+    talk(server, "time_settings 0 10 1", "genmove b")  # ten seconds per move, less the lag
     talk(server, "time_left w 30 3", "genmove w")
     talk(server, "kgs-time_settings absolute 80", "genmove b")
     talk(server, "time_settings 0 1 0", "genmove w")
-    assert asked == [(None, 9.45), (None, 9.45), (None, 9.45), (32, None)]
+    assert limits == [(None, 9.45), (None, 9.45), (None, 9.45), (32, None)]
     answers = talk(server, "kgs-time_settings byoyomi 1", "time_left w x 3", "kgs-time_settings none")
     assert [answer[0] for answer in answers] == ["?", "?", "="]
 
 
-def test_a_fault_is_answered_and_the_game_goes_on(monkeypatch):
+def test_an_internal_error_does_not_end_the_game(monkeypatch):
     server = make_server("hex:3")
     monkeypatch.setattr(server._turns.game, "render", lambda state: 1 / 0)
     assert talk(server, "showboard", "play b a1") == [
@@ -203,13 +206,13 @@ def test_a_fault_is_answered_and_the_game_goes_on(monkeypatch):
     ]
 
 
-def test_games_that_it_does_not_play():
+def test_unsupported_games_raise():
     with pytest.raises(UserError, match=r"board 2048: .* a game for two players without chance"):
         make_server("2048")
 
 
 def test_our_own_controller_plays_a_game():
-    """Through the program, as another one would start it; the shipped network wins against random moves."""
+    """Runs the engine as a subprocess. The shipped network beats random moves."""
     game = make_game("hex:3")
     command = f"{sys.executable} -m alphagat.gtp --board hex:5 --simulations 8"
     with GtpEngine(game, command, seconds=1.0, grace=60.0) as engine:

@@ -1,4 +1,4 @@
-"""Analysis by JSON lines: against the analyzer and the rules, in batches, and what is refused."""
+"""Tests analysis over JSON lines: results, batches and errors."""
 
 import functools
 import io
@@ -49,8 +49,8 @@ def analysis_after(num_moves, simulations):
 
 
 @pytest.mark.parametrize("coloured", [False, True])
-def test_every_turn_is_what_the_analyzer_says(coloured):
-    """More turns than a batch holds, each once, in a game of both colours."""
+def test_answers_match_the_analyzer(coloured):
+    """The query has more turns than fit in a batch."""
     moves = [["BW"[ply % 2], name.upper()] for ply, name in enumerate(MOVES)] if coloured else MOVES
     answers = ask({"id": "x", "moves": moves, "analyzeTurns": list(range(7))})
     assert sorted(answer["turnNumber"] for answer in answers) == list(range(7))
@@ -75,7 +75,7 @@ def test_every_turn_is_what_the_analyzer_says(coloured):
         assert visits == sorted(visits, reverse=True)
 
 
-def test_queries_for_several_boards_and_visits_are_all_answered():
+def test_mixed_boards_and_visits_are_all_answered():
     queries = [
         {"id": f"{board} {visits} {row}", "board": board, "maxVisits": visits, "moves": ["b2"][:row]}
         for row in range(2)
@@ -84,7 +84,7 @@ def test_queries_for_several_boards_and_visits_are_all_answered():
     ]
     answers = ask(*queries)
     assert sorted(answer["id"] for answer in answers) == sorted(query["id"] for query in queries)
-    made = {0: 0, 5: 4, SIMULATIONS: SIMULATIONS}  # the powers of two below, but for the number at the start
+    made = {0: 0, 5: 4, SIMULATIONS: SIMULATIONS}  # rounded down to a power of two, except for the default
     for answer in answers:
         assert answer["rootInfo"]["visits"] == made[int(answer["id"].split()[1])]
         assert answer["rootInfo"]["currentPlayer"] == "BW"[answer["turnNumber"]]
@@ -106,12 +106,12 @@ def test_a_batch_is_one_call(monkeypatch):
     assert sizes == [BATCH, 1, BATCH, BATCH]
 
 
-def test_a_win_in_one_is_sure_for_whoever_moves():
-    told = ask(
+def test_a_win_in_one_has_winrate_1_for_both_players():
+    answers = ask(
         {"id": "black", "board": "hex:3", "moves": ["b1", "a2", "b2", "a1"], "maxVisits": 64},
         {"id": "white", "board": "hex:3", "moves": ["a1", "a2", "b1", "b2", "c1"], "maxVisits": 64},
     )
-    for answer in told:
+    for answer in answers:
         assert answer["moveInfos"][0]["winrate"] == 1
         assert answer["moveInfos"][0]["move"] in {"black": ("b3", "a3"), "white": ("c2",)}[answer["id"]]
         assert len(answer["moveInfos"][0]["pv"]) == 1
@@ -120,29 +120,29 @@ def test_a_win_in_one_is_sure_for_whoever_moves():
 
 
 MISTAKES = {
-    "{": (None, None, "this is no JSON"),
-    "[1]": (None, None, "want a JSON object"),
-    '{"moves": []}': (None, "id", "the id has to be a string"),
-    '{"id": 3}': (None, "id", "the id has to be a string"),
-    '{"id": "x", "move": []}': ("x", "move", "there is no such field; take some of id, board"),
+    "{": (None, None, "invalid JSON"),
+    "[1]": (None, None, "expected a JSON object"),
+    '{"moves": []}': (None, "id", "the id must be a string"),
+    '{"id": 3}': (None, "id", "the id must be a string"),
+    '{"id": "x", "move": []}': ("x", "move", "unknown field; the fields are id, board"),
     '{"id": "x", "board": "nowhere"}': ("x", "board", "board nowhere: there is no such game"),
     '{"id": "x", "board": ["hex:3"]}': ("x", "board", "unhashable"),
     '{"id": "x", "board": "2048"}': ("x", "board", "chance moves in it"),
-    '{"id": "x", "moves": "b2"}': ("x", "moves", "want a list of moves"),
+    '{"id": "x", "moves": "b2"}': ("x", "moves", "expected a list of moves"),
     '{"id": "x", "moves": ["b2", "b2"]}': ("x", "moves", "move 1: b2 is illegal here"),
     '{"id": "x", "moves": [["W", "b2"]]}': ("x", "moves", "move 0: black is to move"),
-    '{"id": "x", "moves": [["X", "b2"]]}': ("x", "moves", "move 0 is ['X', 'b2']; want a name"),
-    '{"id": "x", "moves": [7]}': ("x", "moves", "move 0 is 7; want a name"),
+    '{"id": "x", "moves": [["X", "b2"]]}': ("x", "moves", "move 0 is ['X', 'b2']; expected a name"),
+    '{"id": "x", "moves": [7]}': ("x", "moves", "move 0 is 7; expected a name"),
     '{"id": "x", "analyzeTurns": [1]}': ("x", "analyzeTurns", "whole numbers from 0 to 0"),
     '{"id": "x", "analyzeTurns": [true]}': ("x", "analyzeTurns", "whole numbers from 0 to 0"),
-    '{"id": "x", "maxVisits": 101}': ("x", "maxVisits", "want a whole number from 0 to 100"),
-    '{"id": "x", "maxVisits": 2.5}': ("x", "maxVisits", "want a whole number from 0 to 100"),
+    '{"id": "x", "maxVisits": 101}': ("x", "maxVisits", "expected a whole number from 0 to 100"),
+    '{"id": "x", "maxVisits": 2.5}': ("x", "maxVisits", "expected a whole number from 0 to 100"),
     '{"id": "x", "moves": ["a1", "a2", "b1", "b2", "c1"]}': ("x", "analyzeTurns", "the game is over after 5 moves"),
 }
 
 
 @pytest.mark.parametrize(("line", "mistake"), MISTAKES.items())
-def test_a_mistake_is_answered_and_the_next_query_too(line, mistake):
+def test_an_invalid_query_is_reported_and_the_next_one_answered(line, mistake):
     query_id, field, message = mistake
     answers = ask(line, "", {"id": "next", "maxVisits": 0})
     assert answers[0].get("id") == query_id
@@ -151,13 +151,13 @@ def test_a_mistake_is_answered_and_the_next_query_too(line, mistake):
     assert [answer["id"] for answer in answers[1:]] == ["next"]
 
 
-def test_the_program_answers_what_the_shipped_network_says(capsys, monkeypatch):
+def test_the_command_uses_the_shipped_network(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO('{"id": "1", "moves": ["c3"], "maxVisits": 0}\n'))
     assert analyze.run(["hex", "--board", "hex:5"]) == 0
     (answer,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert answer["turnNumber"] == 1
     assert answer["rootInfo"]["currentPlayer"] == "W"
-    assert answer["rootInfo"]["rawWinrate"] < 0.5  # the first stone in the middle wins
+    assert answer["rootInfo"]["rawWinrate"] < 0.5  # the first stone in the center wins
     assert np.isclose(answer["rootInfo"]["winrate"], answer["rootInfo"]["rawWinrate"])
 
 
@@ -172,7 +172,7 @@ def test_the_program_answers_what_the_shipped_network_says(capsys, monkeypatch):
         (["nothing", "--board", "hex:5"], "player 'nothing': there is no such run"),
     ],
 )
-def test_mistakes_at_the_start(argv, message, capsys):
+def test_mistakes_give_one_line(argv, message, capsys):
     assert analyze.run(argv) == 2
     error = capsys.readouterr().err
     assert message in error

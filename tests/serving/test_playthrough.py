@@ -1,4 +1,4 @@
-"""Games replayed from their moves."""
+"""Tests the replay of games from their moves."""
 
 import jax
 import numpy as np
@@ -10,7 +10,7 @@ from alphagat.serving import playthrough
 from alphagat.serving.playthrough import Playthroughs
 
 
-def test_moves_by_name_and_by_number_are_one_game():
+def test_moves_by_name_and_by_number_are_equivalent():
     games = Playthroughs(make_game("breakthrough:5"))
     named = games.replay(0, ["b2b3", "c4c3", "b3c4"])
     assert [step.player for step in named.steps] == [0, 1, 0]
@@ -20,33 +20,33 @@ def test_moves_by_name_and_by_number_are_one_game():
         np.testing.assert_array_equal(one, other)
 
 
-def test_the_end_pays_the_winner():
+def test_returns_are_those_of_the_winner():
     games = Playthroughs(make_game("tic_tac_toe"))
-    so_far = games.replay(0, ["a1", "a2", "b1", "b2", "c1"])
-    assert so_far.state.terminated
-    assert so_far.legal == ()
-    assert so_far.returns.tolist() == [1, -1]
+    game = games.replay(0, ["a1", "a2", "b1", "b2", "c1"])
+    assert game.state.terminated
+    assert game.legal == ()
+    assert game.returns.tolist() == [1, -1]
     with pytest.raises(UserError, match="move 6, c2: the game is over"):
         games.replay(0, ["a1", "a2", "b1", "b2", "c1", "c2"])
 
 
 @pytest.mark.parametrize("move", ["a1", 6, "z9", 9, 2**31 - 1, "", "legal"])
-def test_illegal_moves_are_named(move):
+def test_illegal_moves_raise(move):
     games = Playthroughs(make_game("tic_tac_toe"))
     with pytest.raises(UserError, match=f"move 2, {move}: it is not legal there"):
         games.replay(0, ["a1", move])
     assert len(games.replay(0, ["a1", "a2"]).steps) == 2
 
 
-def test_chance_follows_from_the_seed():
+def test_chance_depends_on_the_seed_only():
     games = Playthroughs(make_game("2048:2"))
 
     def play(seed):
         moves, boards = [], []
-        while not (so_far := games.replay(seed, moves)).state.terminated:
-            boards.append(so_far.state.board.tolist())
-            moves.append(so_far.legal[0])
-        return moves, boards, so_far.returns[0]
+        while not (game := games.replay(seed, moves)).state.terminated:
+            boards.append(game.state.board.tolist())
+            moves.append(game.legal[0])
+        return moves, boards, game.returns[0]
 
     moves, boards, points = play(3)
     again = Playthroughs(make_game("2048:2")).replay(3, moves)
@@ -55,7 +55,7 @@ def test_chance_follows_from_the_seed():
     assert any(play(seed)[1] != boards for seed in (4, 5, 6))
 
 
-def test_what_was_played_before_is_not_played_again(monkeypatch):
+def test_known_positions_are_cached(monkeypatch):
     monkeypatch.setattr(playthrough, "MAX_KEPT", 4)
     games = Playthroughs(make_game("tic_tac_toe"))
     steps = []
@@ -67,5 +67,5 @@ def test_what_was_played_before_is_not_played_again(monkeypatch):
     games.replay(0, ["a1", "a2", "c1"])
     assert len(steps) == 4
     games.replay(1, ["a1"])  # another seed is another game
-    games.replay(0, ["a1", "a2", "b1"])  # of which a part has been dropped
+    games.replay(0, ["a1", "a2", "b1"])  # partly evicted from the cache
     assert 5 < len(steps) <= 8

@@ -1,4 +1,4 @@
-"""The boards that a server offers."""
+"""Tests the boards that a server offers."""
 
 import jax
 import numpy as np
@@ -14,11 +14,11 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("roster")
 
 
-def test_the_networks_of_the_package_play_without_any_flag():
+def test_the_shipped_networks_are_the_default():
     roster = Roster(None)
     assert roster.default == "connect_four"
     assert {"connect_four", "hex:5", "hex:11"} <= set(roster.boards)
-    assert not {"tic_tac_toe", "hex:5:swap", "go:9"} & set(roster.boards)  # nodes that those networks have never seen
+    assert not {"tic_tac_toe", "hex:5:swap", "go:9"} & set(roster.boards)  # node kinds unknown to those networks
     assert Roster(None, "hex:9").default == "hex:9"
 
 
@@ -32,7 +32,7 @@ def test_a_board_is_added_and_opened_once(folder):
             roster.session(board)
 
 
-def test_a_network_for_one_size_of_board_plays_that_size(folder):
+def test_a_resnet_plays_its_board_size_only(folder):
     roster = Roster(save_untrained(folder, "othello:4", name="resnet"))
     assert roster.boards == ("othello:4",)
     assert not roster.session("othello:4").has_attention
@@ -41,7 +41,7 @@ def test_a_network_for_one_size_of_board_plays_that_size(folder):
 
 
 @pytest.mark.parametrize("board", ["go:9", "chess"])
-def test_boards_of_other_families_are_refused(folder, board):
+def test_boards_of_other_families_raise(folder, board):
     with pytest.raises(UserError, match="boards of one family"):
         Roster(save_untrained(folder, f"breakthrough:{5 + len(board) % 4}"), board)
     with pytest.raises(UserError, match=f"--board {board}: no network that comes with the package plays it"):

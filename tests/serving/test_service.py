@@ -1,4 +1,4 @@
-"""The evaluation service, with evaluations that are not networks: who gets which answer, and what goes wrong."""
+"""Tests the evaluation service with a stub for the device: routing of answers, batching and errors."""
 
 import threading
 import time
@@ -10,11 +10,11 @@ import pytest
 from alphagat.errors import UserError
 from alphagat.serving.service import BatchService, Busy, batch_sizes
 
-PATIENCE_S = 30  # that no test waits for unless it fails
+PATIENCE_S = 30  # reached only by failing tests
 
 
 class Device:
-    """Evaluates numbers: program n gives n * 1000 + state. Batches wait at the gate, and a bad state is an error."""
+    """Evaluates program n to n * 1000 + state. Batches wait at the gate, and negative states raise."""
 
     def __init__(self):
         self.gate, self.entered, self.batches = threading.Event(), threading.Semaphore(0), []
@@ -32,7 +32,7 @@ class Device:
         return evaluate
 
     def hold(self):
-        """Stops at the gate whatever comes next."""
+        """Closes the gate to the following batches."""
         self.gate.clear()
 
     def occupied(self):
@@ -47,7 +47,7 @@ def device():
 
 @pytest.fixture
 def make(device):
-    """Makes services that are closed in the end, whatever happens."""
+    """Returns a factory of services that are closed at teardown."""
     services = []
 
     def make(max_batch=8, max_wait_ms=1.0, max_queue=1000):
@@ -84,7 +84,7 @@ def test_many_clients_get_their_own_answers(make, device):
     assert sum(int(size) * number for size, number in metrics["batches"].items()) == 1600
 
 
-def test_what_waits_is_evaluated_together_by_program(make, device):
+def test_waiting_requests_are_batched_by_program(make, device):
     service = make()
     device.hold()
     first = ask(service, 0, 0)
@@ -96,8 +96,8 @@ def test_what_waits_is_evaluated_together_by_program(make, device):
     assert device.batches == [(0, [0]), (1, [0, 1, 2, 2]), (2, [0, 1, 2, 2])]
 
 
-def test_a_full_batch_waits_for_nobody_and_a_busy_program_lets_others_in(make, device):
-    service = make(max_batch=2, max_wait_ms=10_000)  # a test that waits so long fails
+def test_a_full_batch_does_not_wait_and_programs_take_turns(make, device):
+    service = make(max_batch=2, max_wait_ms=10_000)  # longer than the test allows
     device.hold()
     start = [ask(service, 0, state) for state in range(2)]
     device.occupied()
@@ -107,7 +107,7 @@ def test_a_full_batch_waits_for_nobody_and_a_busy_program_lets_others_in(make, d
     assert [program for program, _ in device.batches] == [0, 1, 2, 1]
 
 
-def test_who_has_just_been_answered_is_waited_for(make, device):
+def test_a_batch_waits_for_clients_just_answered(make, device):
     service = make(max_wait_ms=10_000)
     device.hold()
     first = ask(service, 0, 5)
@@ -122,7 +122,7 @@ def test_who_has_just_been_answered_is_waited_for(make, device):
     assert device.batches == [(0, [5]), (0, [6, 7, 7, 7])]
 
 
-def test_but_not_for_ever(make, device):
+def test_the_wait_for_clients_is_limited(make, device):
     service = make(max_wait_ms=20)
     device.hold()
     ask(service, 0, 5)
@@ -132,14 +132,14 @@ def test_but_not_for_ever(make, device):
     assert second.result(PATIENCE_S)["state"] == 6
 
 
-def test_a_client_alone_never_waits(make):
+def test_a_single_client_never_waits(make):
     service = make(max_wait_ms=1e6)
     for state in range(3):
         assert ask(service, 0, state).result(PATIENCE_S)["state"] == state
         assert ask(service, 1, state).result(PATIENCE_S)["value"] == 1000 + state
 
 
-def test_a_full_queue_refuses_until_there_is_room(make, device):
+def test_a_full_queue_rejects_requests_until_there_is_room(make, device):
     service = make(max_batch=1, max_queue=2)
     device.hold()
     running = ask(service, 0, 0)
@@ -154,7 +154,7 @@ def test_a_full_queue_refuses_until_there_is_room(make, device):
     assert service.metrics()["refused"] == 1
 
 
-def test_what_is_cancelled_is_not_evaluated_and_hurts_nobody(make, device):
+def test_cancelled_requests_are_not_evaluated(make, device):
     service = make()
     device.hold()
     ask(service, 0, 0)
@@ -174,7 +174,7 @@ def test_what_is_cancelled_is_not_evaluated_and_hurts_nobody(make, device):
     assert service.metrics()["cancelled"] == 3
 
 
-def test_what_is_on_the_device_cannot_be_cancelled(make, device):
+def test_a_running_request_cannot_be_cancelled(make, device):
     service = make()
     device.hold()
     running = ask(service, 0, 3)
@@ -186,7 +186,7 @@ def test_what_is_on_the_device_cannot_be_cancelled(make, device):
     assert running.result(PATIENCE_S)["state"] == 3
 
 
-def test_an_error_reaches_its_batch_and_the_service_goes_on(make, device):
+def test_an_error_fails_its_batch_only(make, device):
     service = make()
     device.hold()
     ask(service, 0, 0)
@@ -201,7 +201,7 @@ def test_an_error_reaches_its_batch_and_the_service_goes_on(make, device):
     assert service.metrics()["failed"] == 3
 
 
-def test_a_program_that_cannot_be_prepared_is_an_error_of_its_requests():
+def test_an_error_in_prepare_fails_the_requests_of_its_program():
     def prepare(program):
         raise UserError(f"no {program}")
 
@@ -212,7 +212,7 @@ def test_a_program_that_cannot_be_prepared_is_an_error_of_its_requests():
             ask(service, "other", 1).result(PATIENCE_S)
 
 
-def test_closing_ends_what_runs_and_refuses_the_rest(make, device):
+def test_close_finishes_the_running_batch_and_rejects_the_rest(make, device):
     service = make(max_batch=1)
     device.hold()
     running = ask(service, 0, 1)
@@ -238,11 +238,11 @@ def test_states_are_pytrees_and_answers_are_rows():
         return lambda states: (states["x"] + 1, states["y"][:, 0])
 
     with BatchService(prepare, max_batch=16, max_wait_ms=5, max_queue=100) as service:
-        asked = [service.submit("sum", {"x": np.float32(n), "y": np.array([n, 0])}) for n in range(16)]
-        assert [tuple(map(int, answer.result(PATIENCE_S))) for answer in asked] == [(n + 1, n) for n in range(16)]
+        answers = [service.submit("sum", {"x": np.float32(n), "y": np.array([n, 0])}) for n in range(16)]
+        assert [tuple(map(int, answer.result(PATIENCE_S))) for answer in answers] == [(n + 1, n) for n in range(16)]
 
 
-def test_sizes_of_batches_are_few():
+def test_batch_sizes():
     assert batch_sizes(1) == (1,)
     assert batch_sizes(16) == (1, 4, 16)
     assert batch_sizes(48) == (1, 4, 16, 48)
@@ -251,7 +251,7 @@ def test_sizes_of_batches_are_few():
 @pytest.mark.parametrize(
     ("name", "value"), [("max_batch", 0), ("max_queue", 0), ("max_wait_ms", -1), ("max_wait_ms", float("nan"))]
 )
-def test_sizes_out_of_range_are_refused(name, value):
+def test_sizes_out_of_range_raise(name, value):
     sizes = {"max_batch": 1, "max_wait_ms": 0, "max_queue": 1, name: value}
     with pytest.raises(UserError, match=f"--{name} {value}: take at least"):
         BatchService(lambda program: None, **sizes)

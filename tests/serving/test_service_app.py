@@ -1,4 +1,4 @@
-"""The HTTP API: what it answers, and what it refuses."""
+"""Tests the HTTP API: answers and errors."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ def game(*moves, **more):
     return {"board": "hex:3", "moves": list(moves), **more}
 
 
-def test_it_tells_what_is_played(client):
+def test_info_lists_boards_and_strengths(client):
     info = client.get("/api/info").json()
     assert (info["default"], info["strengths"], info["simulations"]) == ("hex:3", [0, 4, 16, 64, 256], SIMULATIONS)
     assert {"hex:3", "hex:11"} <= set(info["boards"])
@@ -61,7 +61,7 @@ def test_it_tells_what_is_played(client):
     assert [player["name"] for player in board["players"]] == ["orange", "blue"]
 
 
-def test_a_position_follows_from_its_moves(client):
+def test_position_describes_the_game(client):
     position = client.post("/api/position", json=game("b2", 0)).json()
     assert [(step["name"], step["player"]) for step in position["moves"]] == [("b2", 0), ("a1", 1)]
     assert (position["player"], position["over"], position["winner"]) == (0, False, None)
@@ -72,22 +72,22 @@ def test_a_position_follows_from_its_moves(client):
     assert (over["over"], over["winner"], over["legal"]) == (True, 0, [])
 
 
-def test_an_analysis_is_of_the_legal_moves(client):
+def test_analysis_covers_the_legal_moves(client):
     for simulations in (0, SIMULATIONS):
-        found = client.post("/api/analysis", json=game("b2", simulations=simulations)).json()
-        assert len(found["prior"]) == len(found["policy"]) == len(found["visits"]) == len(found["values"]) == 8
-        assert sum(found["policy"]) == pytest.approx(1, abs=1e-3)
-        assert (found["player"], sum(found["visits"])) == (1, simulations)
-        assert found["variation"][0]["action"] == found["action"] != 4
-        assert [move["player"] for move in found["variation"][:2]] == [1, 0][: len(found["variation"])]
-        assert all(value is None for value, visits in zip(found["values"], found["visits"]) if not visits)
+        analysis = client.post("/api/analysis", json=game("b2", simulations=simulations)).json()
+        assert [len(analysis[name]) for name in ("prior", "policy", "visits", "values")] == [8] * 4
+        assert sum(analysis["policy"]) == pytest.approx(1, abs=1e-3)
+        assert (analysis["player"], sum(analysis["visits"])) == (1, simulations)
+        assert analysis["variation"][0]["action"] == analysis["action"] != 4
+        assert [move["player"] for move in analysis["variation"][:2]] == [1, 0][: len(analysis["variation"])]
+        assert all(value is None for value, visits in zip(analysis["values"], analysis["visits"]) if not visits)
 
 
 def test_attention_sums_to_one_at_every_node(client):
-    found = client.post("/api/attention", json=game("b2")).json()
-    weights = np.array(found["weights"])  # [blocks, heads, E]
-    for node in range(len(found["kinds"])):
-        np.testing.assert_allclose(weights[..., np.array(found["receivers"]) == node].sum(-1), 1, atol=0.01)
+    attention = client.post("/api/attention", json=game("b2")).json()
+    weights = np.array(attention["weights"])  # [blocks, heads, E]
+    for node in range(len(attention["kinds"])):
+        np.testing.assert_allclose(weights[..., np.array(attention["receivers"]) == node].sum(-1), 1, atol=0.01)
 
 
 def test_a_record_reads_back(client):
@@ -98,7 +98,7 @@ def test_a_record_reads_back(client):
     assert record.moves == ("b1", "a1", "b2", "a2", "b3")
 
 
-def test_it_counts(client):
+def test_metrics_count_requests(client):
     before = client.get("/api/metrics").json()
     client.post("/api/analysis", json=game("b2", simulations=0))
     after = client.get("/api/metrics").json()
@@ -138,7 +138,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("path", ["position", "analysis", "attention", "record"])
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-def test_what_is_wrong_is_refused_in_one_short_line(client, path, body):
+def test_invalid_requests_get_one_short_line(client, path, body):
     answer = client.post(f"/api/{path}", content=body, headers={"content-type": "application/json"})
     assert 400 <= answer.status_code < 500
     assert len(answer.json()["error"]) < 600
@@ -146,7 +146,7 @@ def test_what_is_wrong_is_refused_in_one_short_line(client, path, body):
 
 
 @pytest.mark.parametrize("simulations", [5, -1, 10**6, "4", None, True])
-def test_simulations_are_those_offered(client, simulations):
+def test_simulations_not_on_offer_are_rejected(client, simulations):
     answer = client.post("/api/analysis", json=game("b2", simulations=simulations))
     assert answer.status_code == 422
     assert "simulations" in answer.json()["error"]
@@ -169,18 +169,18 @@ def test_a_large_body_is_not_read(client, declared):
 @pytest.mark.parametrize(
     "path", ["/api/none", "/../app.py", "/..%2fserving/app.py", "/%2e%2e/pyproject.toml", "/app.py"]
 )
-def test_nothing_else_is_served(client, path):
+def test_no_other_files_are_served(client, path):
     assert client.get(path).status_code == 404
     assert client.get("/api/boards/go:9").status_code == 422
     assert client.get("/api/position").status_code in (404, 405)
 
 
 @pytest.mark.parametrize("path", ["/", "/app.js", "/style.css", "/logo.svg", "/api/info", "/api/none"])
-def test_all_answers_carry_the_policy(client, path):
+def test_all_responses_have_the_security_headers(client, path):
     assert HEADERS.items() <= dict(client.get(path).headers).items()
 
 
-def test_the_page_needs_nothing_from_elsewhere():
+def test_the_page_loads_no_external_resources():
     for file in PAGE.iterdir():
         text = file.read_text().replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"//\w", text), file  # an address; a comment has a space there
@@ -200,7 +200,7 @@ def test_a_full_queue_is_503(roster):
         assert answer.json()["error"] == "8 requests wait already; ask again"
 
 
-def test_no_answer_in_time_is_504_and_taken_back(roster, monkeypatch):
+def test_a_timeout_is_504_and_cancels_the_request(roster, monkeypatch):
     monkeypatch.setattr(app_module, "TIMEOUT_S", 0.05)
     service = Silent()
     with TestClient(make_app(roster, service, 0)) as client:
@@ -209,7 +209,7 @@ def test_no_answer_in_time_is_504_and_taken_back(roster, monkeypatch):
     assert service.answers[0].cancelled()
 
 
-def test_who_goes_away_is_not_computed_for(roster):
+def test_a_disconnect_cancels_the_request(roster):
     service = Silent()
     app = make_app(roster, service, 0)
     body = json.dumps(game("b2", simulations=0)).encode()

@@ -1,4 +1,4 @@
-"""Thinking in slices: what it finds does not depend on them, and it ends where it was told to."""
+"""Tests search in slices: the result does not depend on them, and the limits hold."""
 
 import functools
 import itertools
@@ -31,7 +31,7 @@ def thinker(num_leaves):
 
 @pytest.fixture
 def slow(monkeypatch):
-    """Makes every slice of thinking take 0.05 seconds by the clock, for about 100 simulations per second."""
+    """Mocks the clock: every slice takes 0.05 seconds, at about 100 simulations per second."""
     ticks = itertools.count()
     monkeypatch.setattr(time, "monotonic", lambda: next(ticks) * 0.05)
     for num_leaves in (1, 8):
@@ -44,23 +44,23 @@ def state():
 
 
 @pytest.mark.parametrize("num_leaves", [1, 8])
-def test_slices_change_nothing(num_leaves, slow):
+def test_result_does_not_depend_on_slices(num_leaves, slow):
     search = make_parallel_search(GAME, make_table_evaluator(GAME), num_simulations=50, num_leaves=num_leaves)
     states, plies = some_positions(GAME, 4)
     for row in range(4):
         one = jax.tree.map(lambda x, row=row: x[row : row + 1], states)
         expected = jax.jit(search)(None, jax.random.key(0), one, plies[row : row + 1])
-        shown = list(thinker(num_leaves).think(jax.tree.map(lambda x: x[0], one), 50))
-        found = thinker(num_leaves).analyze(jax.tree.map(lambda x: x[0], one), 50)
-        assert len(shown) > 2
-        assert found.action == expected.action[0]
-        np.testing.assert_array_equal(found.visits, expected.root.visits[0])
-        np.testing.assert_array_equal(found.variations, expected.root.variations[0])
-        np.testing.assert_allclose(found.value, expected.value[0], rtol=1e-6)
-        assert found.variation[0] == found.action
+        slices = list(thinker(num_leaves).think(jax.tree.map(lambda x: x[0], one), 50))
+        analysis = thinker(num_leaves).analyze(jax.tree.map(lambda x: x[0], one), 50)
+        assert len(slices) > 2
+        assert analysis.action == expected.action[0]
+        np.testing.assert_array_equal(analysis.visits, expected.root.visits[0])
+        np.testing.assert_array_equal(analysis.variations, expected.root.variations[0])
+        np.testing.assert_allclose(analysis.value, expected.value[0], rtol=1e-6)
+        assert analysis.variation[0] == analysis.action
 
 
-def test_it_ends_by_simulations_by_time_and_where_the_memory_is_full(state, slow):
+def test_stops_by_simulations_time_and_capacity(state, slow):
     numbers = [progress.simulations for progress in thinker(1).think(state, 30)]
     assert numbers[-1] == 30
     assert numbers == sorted(set(numbers))
@@ -69,11 +69,11 @@ def test_it_ends_by_simulations_by_time_and_where_the_memory_is_full(state, slow
     *_, last = thinker(1).think(state, seconds=0.2)
     assert 0 < last.simulations < 30
     assert 0.199 < last.seconds < 0.301
-    assert thinker(1).analyze(state, seconds=0.0).visits.sum() > 0  # no time is no excuse for no move
+    assert thinker(1).analyze(state, seconds=0.0).visits.sum() > 0  # even without time there is a move
 
 
-def test_a_tree_that_is_kept_counts(state):
-    """The thought about the next position begins with what was searched of it, and ends with as much as any."""
+def test_a_kept_tree_counts_toward_the_limit(state):
+    """The search of the next position starts with the kept subtree and has the same total of simulations."""
     agent = make_agent("tic_tac_toe", make_table_evaluator(GAME))
     keeping = Thinker(agent, CAPACITY, 1, keeps_tree=True)
     before = keeping.analyze(state, 60)
@@ -86,7 +86,7 @@ def test_a_tree_that_is_kept_counts(state):
     assert first.made == first.simulations - retained
     enough = keeping.analyze(after, simulations=5)
     assert enough.visits.sum() == first.simulations
-    assert keeping.analyze(state, 60).visits.tolist() == before.visits.tolist()  # what lies before begins anew
+    assert keeping.analyze(state, 60).visits.tolist() == before.visits.tolist()  # an earlier position starts a new tree
     assert thinker(1).analyze(after, 5).visits.sum() == 5
     keeping.analyze(after, 30)
     keeping.forget()
@@ -95,20 +95,20 @@ def test_a_tree_that_is_kept_counts(state):
 
 @pytest.mark.parametrize("engine", [gtp, uci])
 @pytest.mark.parametrize("flags", [[], ["--new_trees"]])
-def test_engines_keep_their_trees_unless_told_otherwise(engine, flags, monkeypatch):
-    asked = []
+def test_engines_keep_trees_by_default(engine, flags, monkeypatch):
+    flag_values = []
 
     def make(*_, keeps_tree):
-        asked.append(keeps_tree)
+        flag_values.append(keeps_tree)
         raise UserError("enough")
 
     monkeypatch.setattr(thinking, "Thinker", make)
     monkeypatch.setattr(engine_options, "open_agent", lambda *_: None)
     assert engine.run(["runs/1", *flags]) == 2
-    assert asked == [not flags]
+    assert flag_values == [not flags]
 
 
-def test_a_clock_shares_what_is_left():
+def test_a_clock_shares_the_remaining_time():
     assert Clock(main=38.0).seconds_for_move(plies_left=40) == pytest.approx(3.8 * 0.95 - 0.05)
     assert Clock(main=400.0).seconds_for_move(1000) == pytest.approx(10 * 0.95 - 0.05)
     assert Clock(0.0, overtime=30.0, moves=5).seconds_for_move(4) == pytest.approx(6 * 0.95 - 0.05)
@@ -120,7 +120,7 @@ def test_a_clock_shares_what_is_left():
     assert clock.main == 0.0
 
 
-def test_an_increment_is_never_spent_before_it_comes():
+def test_an_increment_is_not_spent_in_advance():
     assert seconds_with_increment(40.0, 2.0, None, 1000) == pytest.approx(3 * 0.95 - 0.05)
     assert seconds_with_increment(1.0, 10.0, None, 1000) == pytest.approx(0.95 - 0.05)
     assert seconds_with_increment(60.0, 0.0, 2, 1000) == pytest.approx(30 * 0.95 - 0.05)

@@ -1,4 +1,4 @@
-"""UCI as controllers speak it: golden transcripts, limits, what is refused, and a whole game through the program."""
+"""Tests the UCI engine: golden transcripts, limits, errors, and a complete game as a subprocess."""
 
 import functools
 import io
@@ -76,10 +76,10 @@ def test_a_mate_in_one(server, player):
 
 
 def test_limits(server, monkeypatch):
-    asked = []
+    requests = []
 
     def think(state, simulations=None, seconds=None):
-        asked.append((simulations, seconds and round(seconds, 3)))
+        requests.append((simulations, seconds and round(seconds, 3)))
         yield from thinker().think(state, 4)
 
     class Listening:
@@ -98,21 +98,21 @@ def test_limits(server, monkeypatch):
         talk(server, line)
     talk(server, "position startpos moves e2e4", "go wtime 1 btime 20000 movestogo 10")
     said = talk(server, "setoption name Simulations value 5", "setoption name Simulations value 99", "go depth 3")
-    assert asked == [
+    assert requests == [
         (8, None),
         (30, None),
         (None, 0.9),
-        (None, round((41 / 40 + 2) * 0.95 - 0.05, 3)),  # an equal share among forty moves, and the increment
+        (None, round((41 / 40 + 2) * 0.95 - 0.05, 3)),  # an equal share of forty moves, plus the increment
         (None, 0.01),
         (None, 1.85),
         (5, None),
     ]
     assert said[0] == "info string there is no option 'Simulations' with a value '99'"
-    assert said[1] == "info string depth is ignored: this search knows nodes and time only"
+    assert said[1] == "info string depth is ignored: only nodes and time limit the search"
 
 
-def test_infinite_goes_on_until_stop(server):
-    """Even where the memory is full; meanwhile it says that it is ready."""
+def test_infinite_runs_until_stop(server):
+    """It waits even when the tree is full, and answers `isready` meanwhile."""
     write = io.StringIO()
     arrived, lines = threading.Event(), ["go infinite\n", "isready\n", "stop\n", "isready\n", "quit\n"]
 
@@ -141,9 +141,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("line", "message"), REFUSED.items())
-def test_what_is_no_position_is_never_played_from(server, line, message):
+def test_invalid_positions_clear_the_board(server, line, message):
     said = talk(server, line, "go", "ucinewgame", "go", "frobnicate")
-    assert said[0].startswith("info string position refused: ")
+    assert said[0].startswith("info string invalid position: ")
     assert message in said[0]
     assert said[1:3] == ["info string there is no position", "bestmove (none)"]
     assert said[-2].startswith("bestmove ")
@@ -157,7 +157,7 @@ def test_only_chess_is_played():
 
 
 def test_our_own_controller_plays_a_game(tmp_path):
-    """Through the program, with an untrained network; every move is legal."""
+    """Runs the engine as a subprocess with an untrained network; every move is legal."""
     config, game = tiny_config(), make_game("chess")
     config.boards = ("chess",)
     params = make_params(game, make_configured_network(config, game), jax.random.key(0))

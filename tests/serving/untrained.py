@@ -1,4 +1,4 @@
-"""Files of untrained networks, which play at once and badly."""
+"""Weight files of small untrained networks."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from alphagat.training.setup import make_configured_network, make_params
 
 
 def save_untrained(folder: Path, *boards: str, name: str = "gat") -> str:
-    """Writes a small network for boards of one family, and returns the file."""
+    """Writes a small network for boards of one family, and returns the path."""
     config = Config(boards=boards)
     config.network.name = name
     config.network.width, config.network.num_blocks, config.network.num_heads, config.network.mlp_ratio = 8, 2, 2, 1

@@ -18,7 +18,7 @@ from alphagat.training.audit import Auditor
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.setup import auxiliary_targets, make_setups
 from alphagat.training.state import init_state
-from tests.training.tiny import tiny_config
+from tests.training.tiny import run_of, tiny_config
 
 
 class PliesLeft(AuxiliaryTarget):
@@ -102,7 +102,7 @@ def test_a_registered_target_is_played_audited_and_trained(with_ownership):
         {"ownership": 0.5} if with_ownership else {}
     )
     (setup,), mesh = make_setups(config), sharding.make_mesh(1)
-    state, program = init_state([setup], mesh), make_iteration(setup, mesh)
+    state, program = init_state(run_of(setup, mesh)), make_iteration(setup, mesh)
     before = jax.device_get(state.train.params["params"]["plies_left"])
     auditor = Auditor(setup.game, setup.plan, config.selfplay.value_lambda, config.search.discount, targets)
     for number in itertools.count(1):

@@ -226,7 +226,7 @@ def test_sigterm_gives_the_status_that_asks_to_be_started_again(finished, tmp_pa
         run.terminate()
         _, said = run.communicate(timeout=120)
     assert run.returncode == 75
-    assert said.splitlines()[-1] == "ended by SIGTERM, and saved; the same command resumes"
+    assert said.splitlines()[-1] == "ended by SIGTERM after saving; run the same command to resume"
     assert last_state(folder).iteration >= 1
     train(tiny_config(), folder)
     assert_same_run(folder, finished)

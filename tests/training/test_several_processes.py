@@ -66,7 +66,7 @@ def test_killed_they_end_as_one_process_does(launch, tmp_path):
         _, said = launcher.communicate(timeout=400)
     assert launcher.returncode == 0, said
     assert re.search("process [01] ended with status", said)  # the other, cut off, may end first
-    assert "all start again from the last checkpoint" in said
+    assert "restarting all processes from the last checkpoint" in said
     train(config_for_two(), tmp_path / "alone")
     lines = [read_metrics(each) for each in (folder, tmp_path / "alone")]
     assert [line["iteration"] for line in lines[0]] == list(range(1, NUM_ITERATIONS + 1))

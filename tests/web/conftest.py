@@ -1,4 +1,4 @@
-"""A server with untrained networks on small boards, and a page in headless Chromium."""
+"""Fixtures: a server with untrained networks on small boards, and a page in headless Chromium."""
 
 import contextlib
 import shutil
@@ -18,10 +18,10 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 @pytest.fixture(scope="session")
 def browser():
     """Starts Chromium: the system's, or playwright's own."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     with sync_api.sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+            browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         except sync_api.Error as error:
             pytest.skip(f"Chromium is not installed: {str(error).splitlines()[0]}")
         yield browser
@@ -29,13 +29,13 @@ def browser():
 
 
 def is_error(message):
-    """Tells whether a message of the console is an error of the page; what the server refuses is none."""
+    """Returns whether a console message is an error of the page. A request rejected by the server is not."""
     return message.type == "error" and not message.text.startswith("Failed to load resource")
 
 
 @pytest.fixture
 def page(browser):
-    """Opens a page on which every error of a script fails the test."""
+    """Opens a page. Any script error fails the test."""
     context = browser.new_context(
         viewport={"width": 1200, "height": 850}, accept_downloads=True, reduced_motion="reduce"
     )
@@ -51,7 +51,7 @@ def page(browser):
 
 @pytest.fixture(scope="session")
 def serve(tmp_path_factory):
-    """Returns `serve(board)`, which serves an untrained network and gives the address."""
+    """Returns `serve(board)`, which serves an untrained network and returns the address."""
     from alphagat.serving.app import make_app
     from alphagat.serving.roster import Roster
     from alphagat.serving.server import listen

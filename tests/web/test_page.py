@@ -1,4 +1,4 @@
-"""The page in a browser: whole games by clicks and by keys, and what it shows and keeps."""
+"""Tests the page in a browser: complete games by mouse and keyboard, annotations and saved games."""
 
 import json
 import random
@@ -14,7 +14,7 @@ FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
 
 
 def open_page(page, address, sides="person,person"):
-    """Opens the page with a person on the given sides, and waits for the first analysis."""
+    """Opens the page with the given sides, and waits for the first analysis."""
     settings = {"sides": sides.split(","), "policy": True, "line": True}
     page.add_init_script(f"localStorage.alphagat ??= {json.dumps(json.dumps(settings))}")
     page.goto(address)
@@ -22,7 +22,7 @@ def open_page(page, address, sides="person,person"):
 
 
 def wait_for_ply(page, ply):
-    """Waits until that many moves have been played and the network has said what it thinks, or the game is over."""
+    """Waits for the position after `ply` moves, and for its analysis unless the game is over."""
     page.wait_for_selector(f'body[data-ply="{ply}"]')
     page.wait_for_selector('body:is([data-analysed="true"], [data-over="true"])')
 
@@ -42,13 +42,13 @@ def saved(page):
 
 
 def replayed(page):
-    """Returns the game that the page saves, replayed."""
+    """Saves the game in the page and replays it."""
     game = saved(page)
     return Playthroughs(make_game(game["board"])).replay(game["seed"], game["moves"])
 
 
 def click_any(page, chooser):
-    """Clicks on a place where one can play, and on another one where that only takes a piece up; or on a button."""
+    """Plays a random move: clicks a place, then a destination if that selected a piece, or clicks a button."""
     ply = ply_of(page)
     hits = page.query_selector_all("#board .hit") or page.query_selector_all("#choices button")
     chooser.choice(hits).dispatch_event("click")
@@ -69,28 +69,28 @@ def click_any(page, chooser):
 @pytest.mark.parametrize(
     "board", ["tic_tac_toe", "hex:3", "mnk:3x4x3:gravity", "othello:4", "breakthrough:5", "2048:2", "pgx:tic_tac_toe"]
 )
-def test_a_whole_game_by_clicks(serve, page, board):
+def test_a_complete_game_by_mouse(serve, page, board):
     open_page(page, serve(board))
     chooser = random.Random(0)
     for _ in range(80):
         if is_over(page):
             break
         click_any(page, chooser)
-    so_far = replayed(page)
-    assert so_far.state.terminated
-    assert len(so_far.steps) == ply_of(page)
+    game = replayed(page)
+    assert game.state.terminated
+    assert len(game.steps) == ply_of(page)
     status = page.inner_text("#status-text")
     if board == "2048:2":
-        assert f"{so_far.returns[0]:,.0f} points" in status
-    elif so_far.returns[0] == 0:
+        assert f"{game.returns[0]:,.0f} points" in status
+    elif game.returns[0] == 0:
         assert status == "A draw"
     else:
-        name, _ = make_game(board).player_colours[int(so_far.returns[1] > 0)]
+        name, _ = make_game(board).player_colours[int(game.returns[1] > 0)]
         assert status == f"{name.capitalize()} wins"
     assert status in page.inner_text("#live")
 
 
-def test_a_game_of_go_by_clicks(serve, page):
+def test_a_game_of_go_by_mouse(serve, page):
     open_page(page, serve("go:5"))
     for point in ("c3", "b2"):
         page.click(f'.hit[data-name="{point}"]')
@@ -103,7 +103,7 @@ def test_a_game_of_go_by_clicks(serve, page):
     assert page.inner_text("#status-text") == "White wins"
 
 
-def test_a_game_of_chess_by_clicks(serve, page):
+def test_a_game_of_chess_by_mouse(serve, page):
     open_page(page, serve("chess"))
     for ply, move in enumerate(FOOLS_MATE):
         page.click(f'.hit[aria-label*="{move[:2]}"] >> nth=0')
@@ -113,7 +113,7 @@ def test_a_game_of_chess_by_clicks(serve, page):
     assert tuple(step.name for step in replayed(page).steps) == FOOLS_MATE
 
 
-def test_the_readmes_game_is_played_by_buttons(serve, page, monkeypatch):
+def test_the_game_of_the_readme_is_played_by_buttons(serve, page, monkeypatch):
     (source,) = [block for block in README.split("```python\n") if "class KaylesGame" in block]
     namespace: dict = {"__name__": "kayles"}
     exec(compile(source.partition("```")[0], "README.md", "exec"), namespace)
@@ -136,7 +136,7 @@ def test_the_network_answers_and_moves_are_taken_back(serve, page):
     page.click("#forward")
     wait_for_ply(page, 2)
     page.click("#moves button >> nth=0")
-    wait_for_ply(page, 1)  # and the network does not move while one looks
+    wait_for_ply(page, 1)  # the network does not move in an earlier position
     page.click("#moves button >> nth=1")
     wait_for_ply(page, 2)
     page.click("#back")
@@ -146,7 +146,7 @@ def test_the_network_answers_and_moves_are_taken_back(serve, page):
     assert saved(page)["moves"][0] == "a1"
 
 
-def test_a_person_is_told_who_won_and_plays_again(serve, page):
+def test_the_winner_is_shown_and_a_new_game_starts(serve, page):
     open_page(page, serve("hex:3"), sides="network,person")
     assert page.inner_text("#goal") == make_game("hex:3").goal
     chooser = random.Random(0)
@@ -165,14 +165,14 @@ def test_a_person_is_told_who_won_and_plays_again(serve, page):
     assert not is_over(page)
 
 
-def test_nothing_is_played_before_the_last_move_is_shown(serve, page):
+def test_moves_are_blocked_until_the_position_is_shown(serve, page):
     open_page(page, serve("hex:3"))
     page.eval_on_selector_all(".hit", "(hits) => hits.forEach((hit) => hit.dispatchEvent(new Event('click')))")
     wait_for_ply(page, 1)
     assert len(saved(page)["moves"]) == 1
 
 
-def test_changing_sides_lets_the_network_begin(serve, page):
+def test_changing_sides_lets_the_network_move_first(serve, page):
     open_page(page, serve("hex:3"), sides="person,network")
     page.click("#sides label:has-text('Blue')")
     wait_for_ply(page, 1)
@@ -182,7 +182,7 @@ def test_changing_sides_lets_the_network_begin(serve, page):
     assert replayed(page).state.terminated
 
 
-def test_a_whole_game_by_keys(serve, page):
+def test_a_complete_game_by_keyboard(serve, page):
     open_page(page, serve("tic_tac_toe"))
     page.focus('.hit[data-name="a3"]')
     focused = "document.activeElement.dataset.name"
@@ -215,7 +215,7 @@ def test_a_whole_game_by_keys(serve, page):
     wait_for_ply(page, 1)
 
 
-def test_a_piece_is_taken_up_and_put_down_by_keys(serve, page):
+def test_a_piece_is_selected_and_deselected_by_keyboard(serve, page):
     open_page(page, serve("breakthrough:5"))
     page.focus("#board .hit >> nth=0")
     page.keyboard.press("Enter")
@@ -240,7 +240,7 @@ def test_arrow_keys_play_2048(serve, page):
         assert page.inner_text("#moves li:last-child").endswith(name)
 
 
-def test_it_shows_policy_line_and_attention(serve, page):
+def test_shows_policy_line_and_attention(serve, page):
     open_page(page, serve("hex:3"))
     assert page.query_selector(".heat .share")
     assert page.query_selector(".line .step")
@@ -260,11 +260,11 @@ def test_it_shows_policy_line_and_attention(serve, page):
     page.click("#heads label:has-text('2')")
     page.hover('.hit[data-name="a1"]')
     assert page.inner_html(".attention") != before
-    page.click('.hit[data-name="b2"]')  # looks, and does not play
+    page.click('.hit[data-name="b2"]')  # shows attention and does not play
     assert ply_of(page) == 0
 
 
-def test_a_saved_game_is_loaded_again(serve, page, tmp_path):
+def test_a_saved_game_loads(serve, page, tmp_path):
     open_page(page, serve("hex:3"))
     for ply, cell in enumerate(("b2", "a1", "c1")):
         page.click(f'.hit[data-name="{cell}"]')
@@ -281,8 +281,8 @@ def test_a_saved_game_is_loaded_again(serve, page, tmp_path):
     wait_for_ply(page, 3)
     assert saved(page) == {**game, "board": "hex:4"}
     for wrong, message in (
-        ("{", "no game of AlphaGAT"),
-        ({**game, "board": "go:9"}, "not played here"),
+        ("{", "not an AlphaGAT game"),
+        ({**game, "board": "go:9"}, "does not offer the board go:9"),
         ({**game, "moves": ["b2", "b2"]}, "move 2, b2"),
     ):
         file.write_text(wrong if isinstance(wrong, str) else json.dumps(wrong))
@@ -292,7 +292,7 @@ def test_a_saved_game_is_loaded_again(serve, page, tmp_path):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1200, "light")])
-def test_everything_fits_and_has_a_name(serve, page, width, scheme):
+def test_the_layout_fits_and_controls_have_names(serve, page, width, scheme):
     page.set_viewport_size({"width": width, "height": 740})
     page.emulate_media(color_scheme=scheme)
     open_page(page, serve("hex:3"))
