@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
 
+from alphagat.agents.build import make_params
 from alphagat.config import Config
 from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState, make_health, make_update, mean_gradients
@@ -27,7 +28,7 @@ from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runtime import sharding
 from alphagat.search import Evaluation
 from alphagat.training.iteration import make_iteration, play_and_store, program_arguments, run_iteration
-from alphagat.training.setup import make_params, make_setups
+from alphagat.training.setup import make_setups
 from alphagat.training.state import init_state, over_board
 
 NETWORKS = {

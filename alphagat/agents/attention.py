@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from alphagat.agents.agent import Agent
+from alphagat.agents.build import make_configured_network
 from alphagat.errors import UserError
 from alphagat.networks import GraphAttentionNetwork
 from alphagat.networks.attention import attention_weights, split_heads
-from alphagat.training.setup import make_configured_network
 
 PROJECTION = "query_key_value"  # the layer of a block whose outputs attend to each other
 

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jax import export
 
 from alphagat.agents.agent import Agent
+from alphagat.agents.build import make_configured_network
 from alphagat.networks.values import expected_value
 from alphagat.runs.atomic_files import check_new
-from alphagat.training.setup import make_configured_network
 
 ENDING = ".stablehlo"
 PLATFORMS = ("cpu", "cuda")

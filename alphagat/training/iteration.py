@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import stages
 from jax.sharding import Mesh
 
+from alphagat.agents.build import make_configured_search
 from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState, make_update, mean_gradients
 from alphagat.networks.pipeline import PipelinedNetwork
@@ -19,7 +20,7 @@ from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_sy
 from alphagat.selfplay.targets import ownership_targets, value_targets
 from alphagat.training.audit import Audit
 from alphagat.training.plan import Plan
-from alphagat.training.setup import Setup, make_configured_search, scales_loss
+from alphagat.training.setup import Setup, scales_loss
 from alphagat.training.state import BoardState, RunState, Sample, over_board, params_shardings
 
 Metrics = dict[str, jax.Array]

@@ -1,5 +1,6 @@
 """Where a run goes on: its newest checkpoint that is whole, or its start."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,11 +10,16 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
-from alphagat.agents.agent import load_weights
+from alphagat.agents.build import check_one_family, make_configured_network, make_params, param_shapes
+from alphagat.agents.sources import Source, resolve
 from alphagat.errors import UserError
+from alphagat.games import make_game
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.training.setup import Setup
 from alphagat.training.state import RunState, init_state, with_params
+
+# Network fields that may differ from those of `init_from`: none changes the shape of a shared parameter.
+FREE_NETWORK_FIELDS = ("backend", "precision", "remat", "ownership_head")
 
 
 class Start(NamedTuple):
@@ -49,6 +55,47 @@ def find_start(setups: Sequence[Setup], mesh: Mesh, folder: Path) -> Start:
         )
     state, source = init_state(setups, mesh), setups[0].config.init_from
     return Start(with_params(state, load_weights(source, setups[0])) if source else state, 0, {})
+
+
+def load_weights(name: str, setup: Setup) -> Any:
+    """Reads the initial parameters of a run from another run or a file; a missing ownership head is initialised.
+
+    Args:
+      name: a trained network (`agents.sources.resolve`).
+
+    Raises:
+      UserError: there is no such network, its boards are of another family, or its config differs in shape.
+    """
+    source = resolve(name, board=setup.game.name)
+    _check_weights_fit(name, source, setup)
+    theirs, ours = source.config.network, setup.config.network
+    shapes = param_shapes(setup.game, make_configured_network(source.config, setup.game))
+    params = source.read_params(shapes)["params"]
+    if ours.ownership_head and not theirs.ownership_head:
+        initial = make_params(setup.game, setup.network, jax.random.key(setup.config.seed))
+        params["ownership"] = initial["params"]["ownership"]
+    if theirs.ownership_head and not ours.ownership_head:
+        del params["ownership"]
+    return {"params": params}
+
+
+def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
+    config, game = source.config, make_game(source.config.boards[0])
+    if (game.topology.vocabulary, game.num_features) != (setup.game.topology.vocabulary, setup.game.num_features):
+        raise UserError(
+            f"config.init_from={name!r} has weights of the family {game.topology.vocabulary.family} "
+            f"({', '.join(config.boards)}), but config.boards is of {setup.game.topology.vocabulary.family} "
+            f"({', '.join(setup.config.boards)}); take a run of that family"
+        )
+    if config.network.name == "resnet":
+        check_one_family(config, [game, setup.game])
+    for field in dataclasses.fields(config.network):
+        theirs, ours = getattr(config.network, field.name), getattr(setup.config.network, field.name)
+        if theirs != ours and field.name not in FREE_NETWORK_FIELDS:
+            raise UserError(
+                f"config.network.{field.name}={ours!r}, but the weights of config.init_from={name!r} have "
+                f"{theirs!r}: set that"
+            )
 
 
 def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]:

@@ -11,11 +11,11 @@ import alphagat
 from alphagat import export
 from alphagat.agents import stablehlo
 from alphagat.agents.agent import Agent
+from alphagat.agents.build import make_configured_network, make_params
 from alphagat.config import Config
 from alphagat.evaluation.openings import random_positions
 from alphagat.games import make_game
 from alphagat.search import make_network_evaluator
-from alphagat.training.setup import make_configured_network, make_params
 
 
 def untrained(board: str, **fields) -> Agent:

@@ -44,7 +44,7 @@ def test_a_network_for_one_size_of_board_plays_that_size(folder):
 def test_boards_of_other_families_are_refused(folder, board):
     with pytest.raises(UserError, match="boards of one family"):
         Roster(save_untrained(folder, f"breakthrough:{5 + len(board) % 4}"), board)
-    with pytest.raises(UserError, match=f"--board {board}: no network that comes with the package plays it"):
+    with pytest.raises(UserError, match=f"board {board}: no shipped network plays it, only boards of the families"):
         Roster(None, board)
 
 
