@@ -86,7 +86,7 @@ def test_a_shipped_network_of_another_board_runs_without_alphagat(tmp_path, caps
     [
         (["--out", "net.onnx"], "end the name with .safetensors or .stablehlo"),
         (["--out", "net.stablehlo", "--batch", "0"], "--batch 0: take at least 1"),
-        (["--out", "net.safetensors", "--batch", "4"], "is for all boards and batches"),
+        (["--out", "net.safetensors", "--batch", "4"], "works for all boards and batch sizes"),
         (["--out", "net.stablehlo", "--card", "card.txt"], "card.txt: end the name with .md"),
         (["--out", "net.stablehlo", "--board", "connect_four"], "families"),
     ],
