@@ -8,11 +8,11 @@ from alphagat import commands
 from alphagat.errors import UserError
 
 EXAMPLES = """\
-What the file is follows from its ending:
-  .safetensors  the parameters, float32, and the config of the run; read by alphagat.load, by --init_from, and as a
-                player by alphagat.match
-  .stablehlo    a program for CPUs and NVIDIA GPUs, of the network on one board: features [B, V, F] to prior logits
-                [B, A] and values [B]; read by jax.export.deserialize, without AlphaGAT
+The ending of the file decides its format:
+  .safetensors  the parameters, float32, and the config of the run, for alphagat.load, config.init_from and
+                alphagat.match
+  .stablehlo    the network on one board as a program for CPUs and NVIDIA GPUs: features [B, V, F] to prior logits
+                [B, A] and values [B], for jax.export.deserialize, without AlphaGAT
 
 examples:
   python -m alphagat.export --workdir runs/hex --out hex.safetensors --card hex.md
@@ -21,23 +21,21 @@ examples:
 
 
 def export(argv: Sequence[str]) -> None:
-    """Writes the files that `argv` describes and says so."""
+    """Writes the files that `argv` describes and prints their size."""
     parser = commands.ArgumentParser(
         prog="python -m alphagat.export",
-        description="Writes the network of a run to one file, without what training needs.",
+        description="Writes the network of a run to one file, without the training state.",
         epilog=EXAMPLES,
     )
-    parser.add_argument(
-        "--workdir", required=True, metavar="FOLDER", help="of the run, or the name of a shipped network"
-    )
+    parser.add_argument("--workdir", required=True, metavar="FOLDER", help="the run, or the name of a shipped network")
     parser.add_argument("--out", required=True, metavar="FILE", help="a new file, ending in .safetensors or .stablehlo")
-    parser.add_argument("--iteration", type=int, help="which checkpoint (default: the latest)")
+    parser.add_argument("--iteration", type=int, help="the checkpoint (default: the latest)")
     parser.add_argument("--board", help="of a .stablehlo file (default: the run's first)")
     parser.add_argument(
         "--batch", type=int, metavar="B", help="of a .stablehlo file (default: any number of positions)"
     )
-    parser.add_argument("--precision", help="what its blocks compute in, such as float32 (default: as in training)")
-    parser.add_argument("--card", metavar="FILE", help="a new file ending in .md, which tells what the network is")
+    parser.add_argument("--precision", help="of the blocks, such as float32 (default: as in training)")
+    parser.add_argument("--card", metavar="FILE", help="a new file for the model card, ending in .md")
     options = parser.parse_args(list(argv))
     if options.batch is not None and options.batch < 1:
         raise UserError(f"--batch {options.batch}: take at least 1")
@@ -45,15 +43,16 @@ def export(argv: Sequence[str]) -> None:
 
 
 def _write(options, file: Path) -> None:
+    # JAX is imported only after the flags were checked
     from alphagat.agents import model_card, stablehlo, weight_files
     from alphagat.agents.agent import load
-    from alphagat.runs import atomic_files  # JAX is imported once the flags were found right
+    from alphagat.runs import atomic_files
     from alphagat.runs.metrics import read_metrics
 
     atomic_files.check_new(file, weight_files.ENDING, stablehlo.ENDING)
     if file.suffix == weight_files.ENDING and (options.board or options.batch):
         raise UserError(
-            f"--out {file} is for all boards and batches; leave out --board and --batch, or take .stablehlo"
+            f"--out {file} works for all boards and batch sizes; leave out --board and --batch, or take .stablehlo"
         )
     if options.card:
         atomic_files.check_new(Path(options.card), model_card.ENDING)
@@ -68,7 +67,7 @@ def _write(options, file: Path) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Exports as `argv` (without the program's name) says and returns the exit status."""
+    """Runs the command with `argv`, without the program's name, and returns the exit status."""
     return commands.run(export, argv, interrupted="interrupted")
 
 

@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from alphagat import commands
 
 EXAMPLES = """\
-A and B are each a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat.export, shipped (the
-network that comes with the package), random, mcts:N (plain Monte-Carlo tree search), solver (perfect play, in
-connect_four, tic_tac_toe and hex up to 5x5), gtp:COMMAND, uci:COMMAND or pgx:FILE (a baseline of Pgx, for its boards).
+A and B are each one of these:
+  a run folder, one of its checkpoints (runs/1/checkpoints/40), or a file of alphagat.export
+  shipped      the network of the package that plays the board
+  random       uniformly random legal moves
+  mcts:N       Monte-Carlo tree search with N random rollouts
+  solver       perfect play, in connect_four, tic_tac_toe and hex up to 5x5
+  gtp:COMMAND, uci:COMMAND   an engine
+  pgx:FILE     a baseline of Pgx, for its boards
+In a game for one player, each plays alone and the mean scores are compared.
 
 examples:
   python -m alphagat.match runs/c4 mcts:1000 --games 200
@@ -22,20 +28,22 @@ examples:
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser(
         prog="python -m alphagat.match",
-        description="Plays A against B, each opening with both colours, and tells who is stronger.",
+        description="Plays A against B, each opening with both colours, and reports the score of A.",
         epilog=EXAMPLES,
     )
-    parser.add_argument("a", metavar="A", help="whose score is told; see below")
-    parser.add_argument("b", metavar="B", help="the other one")
+    parser.add_argument("a", metavar="A", help="the player whose score is reported; see below")
+    parser.add_argument("b", metavar="B", help="the opponent")
     parser.add_argument("--board", help="e.g. hex:7 (default: the first board of the run)")
     parser.add_argument("--games", type=int, help="an even number (default: 200, or all with --opening_plies)")
-    parser.add_argument("--opening_plies", type=int, help="start from all distinct openings of so many plies")
+    parser.add_argument("--opening_plies", type=int, metavar="N", help="start from all distinct openings of N plies")
     parser.add_argument("--simulations", help="of trained players: N, or N,M for A and B (default: as in their runs)")
-    parser.add_argument("--sprt", metavar="ELO0,ELO1", help="stop once A is surely not ELO0, or ELO1, stronger than B")
+    parser.add_argument(
+        "--sprt", metavar="ELO0,ELO1", help="stop once a sequential test decides between these Elo differences"
+    )
     parser.add_argument("--out", metavar="FILE", help="a new file for the games: SGF, or PGN for chess")
     parser.add_argument("--games_at_once", type=int, help="(default: all; 8 with an engine; 64 with --sprt)")
-    parser.add_argument("--move_seconds", type=float, default=1.0, help="of engines (default: %(default)s)")
-    parser.add_argument("--move_nodes", type=int, help="of UCI engines, in place of seconds")
+    parser.add_argument("--move_seconds", type=float, default=1.0, help="per move of an engine (default: %(default)s)")
+    parser.add_argument("--move_nodes", type=int, help="per move of a UCI engine, in place of seconds")
     parser.add_argument("--engine_option", action="append", default=[], metavar="NAME=VALUE", help="of UCI engines")
     parser.add_argument("--seed", type=int, default=0, help="of openings and players (default: %(default)s)")
     return parser
@@ -45,7 +53,7 @@ def match(argv: Sequence[str]) -> None:
     """Plays the match that `argv` describes and prints its result."""
     options = make_parser().parse_args(list(argv))
     commands.check_match(games=options.games, seed=options.seed)
-    from alphagat.runtime import sharding  # JAX is imported only after the flags were found right
+    from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
 
     sharding.configure_cpu_devices(0)
     from alphagat.contests.match import play
@@ -54,8 +62,8 @@ def match(argv: Sequence[str]) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Plays as `argv` (without the program's name) says and returns the exit status."""
-    return commands.run(match, argv, interrupted="interrupted; what was played is in the file of --out, if any")
+    """Runs the command with `argv`, without the program's name, and returns the exit status."""
+    return commands.run(match, argv, interrupted="interrupted; the file of --out, if any, has the games played so far")
 
 
 if __name__ == "__main__":

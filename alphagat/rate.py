@@ -8,8 +8,8 @@ from alphagat import commands
 from alphagat.errors import UserError
 
 EXAMPLES = """\
-Each checkpoint plays the next one and every anchor; of these random, or without it the first, is rated 0.
-DIR/ratings.json keeps the matches, and the same call plays only those that are missing; DIR/ratings.svg is the curve.
+Each checkpoint plays the next one and every anchor. The anchor random, or else the first anchor, is rated 0.
+DIR/ratings.json keeps the matches, and the same command plays only the missing ones; DIR/ratings.svg is the curve.
 
 examples:
   python -m alphagat.rate --workdir runs/c4
@@ -20,15 +20,15 @@ def rate(argv: Sequence[str]) -> None:
     """Plays and rates as `argv` describes, and prints the ratings."""
     parser = commands.ArgumentParser(
         prog="python -m alphagat.rate",
-        description="Rates the checkpoints of a run on the Elo scale, by matches between them and with fixed players.",
+        description="Rates the checkpoints of a run on the Elo scale, by matches between them and against anchors.",
         epilog=EXAMPLES,
     )
     parser.add_argument("--workdir", required=True, metavar="DIR", help="the folder of the run")
-    parser.add_argument("--iterations", metavar="N,N,...", help="which checkpoints (default: all that are kept)")
+    parser.add_argument("--iterations", metavar="N,N,...", help="the checkpoints (default: all)")
     parser.add_argument("--anchors", default="random,mcts:100", help="weakest first (default: %(default)s)")
-    parser.add_argument("--games", type=int, default=100, help="of each match; an even number (default: %(default)s)")
-    parser.add_argument("--simulations", type=int, help="of the networks (default: as in the run's own evaluations)")
-    parser.add_argument("--board", help="any of the family of the run's boards (default: the run's first)")
+    parser.add_argument("--games", type=int, default=100, help="per match, an even number (default: %(default)s)")
+    parser.add_argument("--simulations", type=int, help="per move of a network (default: as in the run's evaluations)")
+    parser.add_argument("--board", help="any board of the run's family (default: the run's first)")
     parser.add_argument("--seed", type=int, default=0, help="of openings and players (default: %(default)s)")
     options = parser.parse_args(list(argv))
     commands.check_match(games=options.games, seed=options.seed, simulations=options.simulations)
@@ -39,7 +39,7 @@ def rate(argv: Sequence[str]) -> None:
 
 
 def _rate(options, iterations: list[int] | None) -> None:
-    from alphagat.runtime import sharding  # JAX is imported only after the flags were found right
+    from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
 
     sharding.configure_cpu_devices(0)
     from rich.console import Console
@@ -62,8 +62,8 @@ def _rate(options, iterations: list[int] | None) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Rates as `argv` (without the program's name) says and returns the exit status."""
-    return commands.run(rate, argv, interrupted="interrupted; the same command goes on from the last match")
+    """Runs the command with `argv`, without the program's name, and returns the exit status."""
+    return commands.run(rate, argv, interrupted="interrupted; the same command continues after the last match")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from rich.table import Table
 from throughput import NETWORKS
 
 from alphagat import config_validation
+from alphagat.agents.build import make_params
 from alphagat.config import Config
 from alphagat.evaluation.rollout import uniform_actions, word
 from alphagat.games import make_game
@@ -28,7 +29,7 @@ from alphagat.games.base import Game
 from alphagat.learner.loss import Batch, alphazero_loss
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, program_arguments, run_iteration
-from alphagat.training.setup import Run, Setup, make_params, make_setups
+from alphagat.training.setup import Run, Setup, make_setups
 from alphagat.training.state import init_state
 
 NETWORKS = NETWORKS | {"GAT dense, bfloat16": {"precision": "bfloat16"}}

@@ -21,15 +21,17 @@ import jax
 import numpy as np
 
 from alphagat.agents import weight_files
+from alphagat.agents.build import make_configured_network, make_params
+from alphagat.agents.sources import shipped_network_for
 from alphagat.config import Config
 from alphagat.contests.contenders import EngineLimits, make_contender
+from alphagat.errors import UserError
 from alphagat.evaluation.engines.base import Engine, EngineError, Position
 from alphagat.evaluation.engines.gtp import GtpEngine
 from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.training.setup import make_configured_network, make_params
 
 GTP_BOARDS = ("hex:4", "hex:4:swap", "othello:4", "othello:6", "go:5")
 START_SECONDS = 120.0
@@ -46,10 +48,9 @@ class RandomEngine(Engine):
 
 
 def source_for(game: Game, folder: Path) -> str:
-    """Returns the shipped network, or writes a small untrained one."""
-    family = game.name.partition(":")[0]
-    if family in weight_files.shipped_names():
-        return family
+    """Returns the shipped network of the board, or writes a small untrained one."""
+    with contextlib.suppress(UserError):
+        return shipped_network_for(game.name)
     config = Config(boards=(game.name,))
     config.network.width, config.network.num_blocks, config.network.num_heads = 16, 1, 2
     file = folder / f"{game.name.replace(':', '_')}{weight_files.ENDING}"

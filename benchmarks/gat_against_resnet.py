@@ -33,11 +33,11 @@ from rich.console import Console
 from variants import Effort, Test, Variant, compare, end_trainings_as_well
 
 from alphagat import commands
+from alphagat.agents.build import make_configured_network, make_params
 from alphagat.config import Config
 from alphagat.games import make_game
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runtime import sharding
-from alphagat.training.setup import make_configured_network, make_params
 
 WIDTHS = range(16, 193, 4)
 FAST_WIDTHS = WIDTHS[::4]  # multiples of 16; on a CPU, widths in between cost as much as the next multiple

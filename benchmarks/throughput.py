@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from alphagat import config_validation
+from alphagat.agents.build import make_params
 from alphagat.config import Config
 from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState, make_health, make_update, mean_gradients
@@ -28,7 +29,7 @@ from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runtime import sharding
 from alphagat.search import Evaluation
 from alphagat.training.iteration import make_iteration, play_and_store, program_arguments, run_iteration
-from alphagat.training.setup import Run, make_params, make_setups
+from alphagat.training.setup import Run, make_setups
 from alphagat.training.state import init_state, over_board
 
 NETWORKS = {

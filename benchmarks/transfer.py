@@ -11,11 +11,11 @@ import dataclasses
 import jax
 
 from alphagat.agents.agent import load
+from alphagat.agents.build import make_configured_network, make_params
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import make_opponent
 from alphagat.runtime import sharding
-from alphagat.training.setup import make_configured_network, make_params
 
 
 def main() -> None:

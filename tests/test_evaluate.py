@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from alphagat import evaluate
+from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run
 
 
@@ -34,6 +35,16 @@ def test_result_is_one_line(run, capsys):
     assert capsys.readouterr().out == printed.out
 
 
+def test_a_game_for_one_player(tmp_path, capsys):
+    file = save_untrained(tmp_path, "2048:3")
+    assert evaluate.run(["--workdir", file, "--opponent", "random", "--games", "4", "--simulations", "2"]) == 0
+    assert re.fullmatch(
+        r"2048:3, iteration 0, 2 simulations: mean score \S+ \(95% interval \S+ to \S+\); "
+        r"random: \S+ \(\S+ to \S+\); \S+ times, 4 games each\n",
+        capsys.readouterr().out,
+    )
+
+
 MISTAKES = {
     "no workdir": ([], "--workdir"),
     "odd games": (["--games", "7"], "--games 7: take an even number"),
@@ -41,9 +52,9 @@ MISTAKES = {
     "too many games": (["--games", "600"], "play at most"),
     "a word for games": (["--games", "many"], "invalid int value: 'many'"),
     "no simulations": (["--simulations", "0"], "--simulations 0: take at least 1"),
-    "unknown opponent": (["--opponent", "mcst:3"], "opponent 'mcst:3' is unknown: take random, mcts:N"),
+    "unknown opponent": (["--opponent", "mcst:3"], "player 'mcst:3': there is no such folder; take a run folder"),
     "no playouts": (["--opponent", "mcts:0"], "opponent 'mcts:0' is unknown"),
-    "previous": (["--opponent", "previous"], "opponent 'previous' is unknown"),
+    "previous": (["--opponent", "previous"], "player 'previous': there is no such folder"),
     "negative seed": (["--seed", "-1"], "--seed -1: take"),
     "unknown flag": (["--game", "3"], "unrecognized arguments: --game 3"),
 }

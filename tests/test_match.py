@@ -7,6 +7,7 @@ import pytest
 
 from alphagat import match
 from alphagat.evaluation.game_files import read_games
+from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run
 
 FAKE_ENGINE = Path(__file__).parent / "evaluation" / "fake_engine.py"
@@ -71,17 +72,30 @@ def test_games_lost_by_an_engine_are_named(capsys):
     assert match.run(["random", engine, "--board", "go:5", "--games", "2"]) == 0
     printed = capsys.readouterr()
     assert counts(printed.out) == [2, 0, 0]
-    assert "lost 2 games by this: died" in printed.out
+    assert "forfeited 2 games: died" in printed.out
     assert printed.err.count("lost a game after") == 2
+
+
+def test_players_of_a_game_for_one_are_compared_by_mean_score(capsys):
+    assert match.run(["random", "random", "--board", "2048:3", "--games", "4"]) == 0
+    rows = cells(capsys.readouterr().out)
+    assert rows["player"] == rows["against"] == "random"
+    assert rows["ratio of scores"] == "1.0"  # both play with the same keys
+
+
+def test_a_file_brings_its_board(tmp_path, capsys):
+    file = save_untrained(tmp_path, "hex:2")
+    assert match.run([file, "random", "--games", "4", "--simulations", "2"]) == 0
+    assert "hex:2, 4 games" in capsys.readouterr().out
 
 
 MISTAKES = {
     "no player": ([], "the following arguments are required: A, B"),
     "no such folder": (["no/run", "random", "--board", "hex:3"], "player 'no/run': there is no such folder"),
-    "a folder without a run": (["tests", "random", "--board", "hex:3"], "player 'tests': this folder holds no run"),
+    "a folder without a run": (["tests", "random", "--board", "hex:3"], "tests holds no run"),
     "no board": (["random", "random"], "--board is missing"),
     "unknown board": (["random", "random", "--board", "hexx:3"], "board hexx:3: there is no such game"),
-    "one player": (["random", "random", "--board", "2048"], "needs a game for two"),
+    "one player": (["random", "random", "--board", "2048", "--sprt", "0,30"], "--sprt: 2048 is a game for one player"),
     "odd games": (["random", "random", "--board", "hex:3", "--games", "7"], "--games 7: take an even number"),
     "too many games": (["random", "random", "--board", "hex:2", "--games", "600"], "play at most"),
     "no program": (["random", "gtp:", "--board", "go:5"], "player 'gtp:': it names no program"),
@@ -93,7 +107,7 @@ MISTAKES = {
     "option": (["random", "random", "--board", "hex:3", "--engine_option", "x"], "--engine_option x: write NAME"),
     "ending": (
         ["random", "random", "--board", "hex:3", "--out", "x.pgn"],
-        "--out x.pgn: games of hex:3 are written as",
+        "--out x.pgn: games of hex:3 need a name that ends in .sgf",
     ),
     "out folder": (["random", "random", "--board", "hex:3", "--out", "no/x.sgf"], "there is no folder no"),
     "out exists": (["random", "random", "--board", "hex:3", "--out", "README.md"], "nothing is overwritten"),

@@ -128,7 +128,7 @@ def test_an_interrupted_call_keeps_the_matches_that_were_played(run, capsys, mon
     with monkeypatch.context() as context:
         context.setattr(rate_run, "play_match", play)
         assert rate.run(["--workdir", str(run), *FLAGS]) == 130
-    assert "interrupted; the same command goes on" in capsys.readouterr().err
+    assert "interrupted; the same command continues" in capsys.readouterr().err
     assert len(read(run)["matches"]) == 2
     assert rate.run(["--workdir", str(run), *FLAGS]) == 0
     assert "2 of 9 matches were played before" in capsys.readouterr().err
@@ -162,7 +162,7 @@ MISTAKES = {
     "unknown anchor": (["--anchors", "random,mcst:3"], "opponent 'mcst:3' is unknown: take random, mcts:N"),
     "nobody to play": (["--anchors", "", "--iterations", "8"], "one player alone has no rating"),
     "another family": (["--board", "connect_four"], "boards of one run share weights"),
-    "one player": (["--board", "2048"], "board 2048: ratings need a game for two"),
+    "one player": (["--board", "2048"], "board 2048: ratings need a game for two players"),
     "negative seed": (["--seed", "-1"], "--seed -1: take"),
     "unknown flag": (["--opponent", "random"], "unrecognized arguments: --opponent random"),
 }

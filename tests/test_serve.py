@@ -42,7 +42,10 @@ def test_serves_until_interrupted(tmp_path):
         (["--port", "70000"], "--port 70000: take 0 to 65535"),
         (["--simulations", "-1"], "--simulations -1: take 0 (the network alone) to 4096"),
         (["--workdir", "nowhere"], "nowhere"),
-        (["--board", "go:9"], "--board go:9: no network that comes with the package plays it; name a run by --workdir"),
+        (
+            ["--board", "go:9"],
+            "board go:9: no shipped network plays it, only boards of the families mnk, hex, othello; name a run",
+        ),
         (["--board", "hex:x"], "board hex:x: want hex:SIZE"),
         (["--max_batch", "0"], "--max_batch 0: take at least 1"),
         (["--sims", "3"], "unrecognized arguments: --sims 3; see --help"),

@@ -50,4 +50,7 @@ def test_a_match_knows_it_as_shipped(capsys, monkeypatch):
     assert match.run(["shipped", "random", "--board", "hex:3", "--games", "4", "--simulations", "2"]) == 0
     assert "hex:3, 4 games" in capsys.readouterr().out
     assert match.run(["shipped", "random", "--board", "go:5", "--games", "4"]) == 2
-    assert "no network for go:5 comes with the package, only connect_four, hex, othello" in capsys.readouterr().err
+    assert (
+        "board go:5: no shipped network plays it, only boards of the families mnk, hex, othello"
+        in capsys.readouterr().err
+    )

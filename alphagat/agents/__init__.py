@@ -1,5 +1,7 @@
 """Agents: trained networks with the search around them.
 
-`agent.load` restores one from a run, a file or the package. `weight_files` and `stablehlo` export it, `analysis` and
-`attention` show what it thinks of a position.
+- `sources` resolves a name to a checkpoint or a file, `build` makes networks and searches from a config, and
+  `agent.load` loads an agent.
+- `weight_files` and `stablehlo` export a network; `model_card` describes it.
+- `analysis` and `attention` evaluate positions.
 """

@@ -1,4 +1,4 @@
-"""Analysis of a batch of positions: what the network says of each, and what the search makes of it."""
+"""Analyses batches of positions by the network and by the search."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,19 +14,19 @@ from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
 
 
 class Analysis(NamedTuple):
-    """What is known of a batch of positions, with `[B]` before each shape, from the view of the player to move.
+    """The analysis of `[B]` positions, from the view of the player to move; each shape follows a leading `[B]`.
 
-    Values lie in [-1, 1], or are points in games for one player.
+    Values lie in [-1, 1]; in games for one player they are points.
 
     Attributes:
-      prior: `[A]` float32, the network's policy, sums to 1; 0 where illegal.
+      prior: `[A]` float32, the network's policy; sums to 1, 0 where illegal.
       network_value: `[]` float32, without search.
       action: `[]` int32, the move to play.
-      policy: `[A]` float32, the search's improved policy (`SearchOutput.policy_target`), sums to 1.
+      policy: `[A]` float32, the search's improved policy (`SearchOutput.policy_target`); sums to 1.
       visits: `[A]` int32, simulations through each action.
-      action_values: `[A]` float32; NaN where never visited.
+      action_values: `[A]` float32; NaN where unvisited.
       value: `[]` float32, with search.
-      variation: `[L]` int32, the line of `variations` that begins with `action`.
+      variation: `[L]` int32, the row of `variations` for `action`.
       variations: `[A, L]` int32, as in `search.tree.RootStatistics`.
     """
 
@@ -42,23 +42,22 @@ class Analysis(NamedTuple):
 
 
 class Analyzer:
-    """Analyses positions by an agent's network and search, without noise.
+    """Analyses positions by an agent's network and search, without exploration noise.
 
-    Each size of batch is compiled once, at its first use: who has any number of positions pads them to a few sizes.
+    Each batch size is compiled at its first use, so pad batches to a few sizes.
     """
 
     def __init__(self, agent: Agent, num_simulations: int):
-        """Prepares the analysis; nothing is compiled yet.
+        """Builds the analysis without compiling it.
 
         Args:
-          num_simulations: of the search for each position; 0: the network alone, whose policy is `policy` then, and
-            whose value `value`.
+          num_simulations: per position; 0: no search, so that `policy` and `value` are the network's.
 
         Raises:
           UserError: `num_simulations` is negative.
         """
         if num_simulations < 0:
-            raise UserError(f"simulations {num_simulations}: take 0, for the network alone, or more")
+            raise UserError(f"simulations {num_simulations}: take 0 (the network alone) or more")
         search = agent.search(num_simulations) if num_simulations else _no_search(agent.evaluator)
         self._params, self._analyze = agent.params, jax.jit(_make_analysis(agent.evaluator, search))
 
@@ -66,25 +65,25 @@ class Analyzer:
         """Analyses `[B]` states, none of them terminal.
 
         Args:
-          key: of chance in games that have it, and of ties between moves.
+          key: draws chance outcomes, and breaks ties between moves.
         """
         return jax.tree.map(np.asarray, self._analyze(self._params, states, key))
 
 
-def make_analysis(prior: jax.Array, network_value: jax.Array, found: SearchOutput) -> Analysis:
-    """Puts together what the network says of `[B]` states, `[B, A]` and `[B]`, and what a search has found."""
-    assert found.root is not None
-    line = jnp.take_along_axis(found.root.variations, found.action[:, None, None], axis=1)[:, 0]
+def make_analysis(prior: jax.Array, network_value: jax.Array, output: SearchOutput) -> Analysis:
+    """Combines the network's policy `[B, A]` and value `[B]` with the output of a search that keeps its root."""
+    assert output.root is not None
+    line = jnp.take_along_axis(output.root.variations, output.action[:, None, None], axis=1)[:, 0]
     return Analysis(
         prior=prior,
         network_value=network_value,
-        action=found.action,
-        policy=found.policy_target,
-        visits=found.root.visits,
-        action_values=found.root.action_values,
-        value=found.value,
+        action=output.action,
+        policy=output.policy_target,
+        visits=output.root.visits,
+        action_values=output.root.action_values,
+        value=output.value,
         variation=line,
-        variations=found.root.variations,
+        variations=output.root.variations,
     )
 
 
@@ -92,14 +91,14 @@ def _make_analysis(evaluate: Evaluator, search: Search) -> Callable[[Any, Any, j
     def analyze(params: Any, states: Any, key: jax.Array) -> Analysis:
         evaluation = evaluate(params, states)
         prior = jax.nn.softmax(mask_illegal(evaluation.prior_logits, states))
-        plies = jnp.zeros(states.terminated.shape, jnp.int32)  # they steer the noise of self-play only
+        plies = jnp.zeros(states.terminated.shape, jnp.int32)  # used by exploration only
         return make_analysis(prior, evaluation.value, search(params, key, states, plies))
 
     return analyze
 
 
 def _no_search(evaluate: Evaluator) -> Search:
-    """Returns what stands for a search without simulations: the network's policy, its value and its best move."""
+    """Makes a search without simulations: its output is the network's policy, value and best move."""
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del key, plies

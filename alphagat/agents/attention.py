@@ -1,4 +1,4 @@
-"""What a graph attention network attends to."""
+"""Extracts the attention weights of a graph attention network."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 
 from alphagat.agents.agent import Agent
+from alphagat.agents.build import make_configured_network
 from alphagat.errors import UserError
 from alphagat.network_traits import NETWORK_TRAITS, networks_with
 from alphagat.networks import GraphAttentionNetwork
 from alphagat.networks.attention import attention_weights, split_heads
-from alphagat.training.setup import make_configured_network
 
-PROJECTION = "query_key_value"  # the layer of a block whose outputs attend to each other
+PROJECTION = "query_key_value"  # the layer of a block that projects to queries, keys and values
 
 
 def has_attention(agent: Agent) -> bool:
@@ -22,9 +22,9 @@ def has_attention(agent: Agent) -> bool:
 
 
 def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
-    """Returns `attend(states [B])`: `[B, blocks, heads, E]` float32 weights, in [0, 1], of the topology's edges.
+    """Makes `attend(states [B])`, which gives float32 weights `[B, blocks, heads, E]` of the topology's edges.
 
-    The weights of the edges that lead to a node sum to 1, in each block and head (`networks.attention`).
+    In each block and head, the weights of the edges into a node sum to 1 (`networks.attention`).
 
     Raises:
       UserError: the network has no attention.

@@ -1,4 +1,4 @@
-"""Trained networks as StableHLO, for programs that know nothing of AlphaGAT."""
+"""Exports trained networks as StableHLO, for programs without AlphaGAT."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -8,25 +8,25 @@ import jax.numpy as jnp
 from jax import export
 
 from alphagat.agents.agent import Agent
+from alphagat.agents.build import make_configured_network
 from alphagat.networks.values import expected_value
 from alphagat.runs.atomic_files import check_new
-from alphagat.training.setup import make_configured_network
 
 ENDING = ".stablehlo"
 PLATFORMS = ("cpu", "cuda")
 
 
 def write(file: Path, agent: Agent, batch_size: int | None = None) -> None:
-    """Writes the network of `agent`, with its parameters and for its board, as what `jax.export.deserialize` reads.
+    """Writes the network of `agent`, with its parameters, for one board; `jax.export.deserialize` reads the file.
 
-    What is read maps features `[B, V, F]` float32, of `Game.observe`, to prior logits `[B, A]`, illegal actions not
-    masked, and values `[B]`, for the player to move; on CPUs and on NVIDIA GPUs.
+    The program runs on CPUs and NVIDIA GPUs. It maps features `[B, V, F]` float32 (`Game.observe`) to prior logits
+    `[B, A]`, with illegal actions unmasked, and values `[B]`, both from the view of the player to move.
 
     Args:
-      batch_size: B; None: any.
+      batch_size: B; None: any number.
 
     Raises:
-      UserError: the file exists, or its folder does not.
+      UserError: the file exists, or its folder does not exist.
     """
     check_new(file, ENDING)
     game = agent.game

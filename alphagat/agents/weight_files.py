@@ -1,6 +1,6 @@
-"""Trained networks as single files: safetensors, with the config of the run that made them.
+"""Trained networks as single safetensors files, with the config of their run.
 
-The package ships some, by the first word of the boards that they play: `alphagat.load("hex")`.
+The package ships some of them: `alphagat.load("hex")`.
 """
 
 import json
@@ -16,22 +16,22 @@ from safetensors.numpy import save_file
 from alphagat import config_fields, config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
-from alphagat.games.base import Game
-from alphagat.networks import Network
 from alphagat.runs.atomic_files import check_new
-from alphagat.training.setup import make_params
 
 ENDING = ".safetensors"
 FOLDER = Path(__file__).parents[1] / "weights"
 
 
 def shipped_names() -> list[str]:
-    """Returns the names of the networks that come with the package."""
+    """Returns the names of the shipped networks, sorted."""
     return sorted(file.stem for file in FOLDER.glob(f"*{ENDING}"))
 
 
 def find_file(source: str | Path) -> Path | None:
-    """Returns the file that `source` stands for, a path or the name of a network that is shipped; None: neither."""
+    """Returns the file of a path or of a shipped network's name; None if `source` is neither.
+
+    A folder takes precedence over a shipped network of the same name.
+    """
     path = Path(source)
     if path.suffix == ENDING:
         return path
@@ -39,7 +39,7 @@ def find_file(source: str | Path) -> Path | None:
 
 
 def write(file: Path, params: Any, config: Config, iteration: int) -> None:
-    """Writes the parameters, float32, and what it takes to use them. Raises UserError where the file exists."""
+    """Writes the parameters, float32, with the config and the iteration. Raises UserError if the file exists."""
     check_new(file, ENDING)
     flat: dict[str, Any] = flatten_dict(params, sep="/")
     arrays = {name: np.ascontiguousarray(value) for name, value in jax.device_get(flat).items()}
@@ -48,7 +48,7 @@ def write(file: Path, params: Any, config: Config, iteration: int) -> None:
 
 
 def read_header(file: Path) -> tuple[Config, int]:
-    """Returns the config and the iteration of the run that made a file. Raises UserError: it cannot be read."""
+    """Reads a file's config and iteration, not its parameters. Raises UserError if the file cannot be read."""
     try:
         with safe_open(file, framework="numpy") as opened:
             metadata = opened.metadata() or {}
@@ -56,26 +56,28 @@ def read_header(file: Path) -> tuple[Config, int]:
     except FileNotFoundError:
         raise UserError(f"{file} does not exist; take a run folder, or one of {', '.join(shipped_names())}") from None
     except KeyError as error:
-        raise UserError(f"{file} is no network of AlphaGAT: its metadata lack {error}") from error
+        raise UserError(f"{file} is not a network of AlphaGAT: its metadata lacks {error}") from error
     except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"{file} cannot be read: {error}") from error
 
 
-def read_params(file: Path, game: Game, network: Network) -> Any:
-    """Returns the parameters of a file, for `network` on `game`.
+def read_params(file: Path, shapes: Any) -> Any:
+    """Reads the parameters of a file.
+
+    Args:
+      shapes: the expected pytree of `ShapeDtypeStruct`.
 
     Raises:
-      UserError: it cannot be read, or is another network's.
+      UserError: the file is damaged, or its arrays do not fit `shapes`.
     """
     try:
         with safe_open(file, framework="numpy") as opened:
             flat = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise UserError(f"{file} cannot be read: {error}") from error
-    shapes = jax.eval_shape(lambda: make_params(game, network, jax.random.key(0)))
     expected: dict[str, Any] = flatten_dict(shapes, sep="/")
     if _shapes(flat) != _shapes(expected):
-        raise UserError(f"{file} has other arrays than its config tells; export it again")
+        raise UserError(f"{file} has arrays that do not match its config; export it again")
     return jax.device_put(unflatten_dict(flat, sep="/"))
 
 

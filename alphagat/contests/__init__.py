@@ -1,1 +1,1 @@
-"""Contests: players by name, and what `alphagat.match`, `alphagat.evaluate` and `alphagat.rate` do with them."""
+"""Contests: players by name, and the matches of `alphagat.match`, `alphagat.evaluate` and `alphagat.rate`."""

@@ -1,35 +1,33 @@
-"""Players by the names that commands take: trained ones, engines, and those of `evaluation`."""
+"""Players by the names that commands take: trained networks, engines, and the fixed players of `evaluation`.
+
+To add a kind of player, add a line to `KINDS`, or to `evaluation.players.OPPONENTS` if it runs on the devices.
+"""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from alphagat.agents import weight_files
-from alphagat.agents.agent import Agent, load
+from alphagat.agents import sources
+from alphagat.agents.agent import load
 from alphagat.errors import UserError
 from alphagat.evaluation.engines.base import Engine
 from alphagat.evaluation.engines.gtp import GtpEngine
 from alphagat.evaluation.engines.solver import SOLVER_BOARDS, SolverEngine
 from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.evaluation.pgx_model import pgx_model_player
-from alphagat.evaluation.players import Player, make_opponent
+from alphagat.evaluation.players import OPPONENTS, Player, make_opponent
 from alphagat.games.base import Game
-from alphagat.runs.checkpoints import CHECKPOINT_FOLDER
-from alphagat.runs.folder import CONFIG_FILE, read_config
-
-KINDS = (
-    "a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat.export, shipped, random, mcts:N, "
-    "solver, gtp:COMMAND, uci:COMMAND, pgx:FILE"
-)
 
 
 @dataclasses.dataclass(frozen=True)
 class EngineLimits:
-    """What engines are given for a move.
+    """Limits and options of engines.
 
     Attributes:
-      seconds: at most.
-      nodes: of a UCI engine's search, instead of seconds; None: no limit.
-      options: of UCI engines, by name.
+      seconds: the most seconds per move.
+      nodes: search nodes per move of a UCI engine, in place of seconds; None: no limit.
+      options: options of UCI engines, by name.
     """
 
     seconds: float = 1.0
@@ -37,76 +35,89 @@ class EngineLimits:
     options: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
+class Request(NamedTuple):
+    """The arguments of `make_contender`, with `argument` for the text after the first colon of `name`."""
+
+    game: Game
+    name: str
+    argument: str
+    num_simulations: int | None
+    limits: EngineLimits
+    seed: int
+
+
+class Kind(NamedTuple):
+    """A kind of player: how to write its name, and how to make it."""
+
+    usage: str
+    make: Callable[[Request], Player | Engine]
+
+
 def make_contender(
     game: Game, name: str, num_simulations: int | None, limits: EngineLimits, seed: int
 ) -> Player | Engine:
-    """Makes the player of that name.
+    """Makes the player called `name`.
 
     Args:
-      num_simulations: of a trained player; None: as in its run's own evaluations, none of a model of Pgx.
-      seed: of an exact player's choice among equal moves.
+      num_simulations: per move of a trained player; None: the number in its run's own evaluations, or no search for a
+        Pgx model.
+      seed: decides between equally good moves of an exact solver.
 
     Raises:
-      UserError: there is no such player, or none for this board.
+      UserError: there is no such player, or it does not play the board.
     """
     kind, _, argument = name.partition(":")
-    if kind in ("gtp", "uci") and not argument.strip():
-        raise UserError(f"player {name!r}: it names no program; take {kind}:COMMAND, such as gtp:'gnugo --mode gtp'")
-    if kind == "gtp":
-        return GtpEngine(game, argument, limits.seconds)
-    if kind == "uci":
-        return UciEngine(game, argument, limits.seconds, limits.nodes, limits.options)
-    if kind == "pgx":
-        return pgx_model_player(game, Path(argument), num_simulations)
-    if name == "solver" and game.name in SOLVER_BOARDS:
-        return SolverEngine(game, seed)
-    if (agent := load_agent(name, game.name)) is not None:
-        return agent.player(num_simulations)
-    if kind in ("random", "mcts", "solver"):
-        return make_opponent(game, name)
-    raise UserError(f"player {name!r}: there is no such folder; take {KINDS}")
+    if kind in KINDS:
+        return KINDS[kind].make(Request(game, name, argument, num_simulations, limits, seed))
+    if sources.is_source(name):
+        return load(name, board=game.name).player(num_simulations)
+    usages = ", ".join(each.usage for each in KINDS.values())
+    raise UserError(f"player {name!r}: there is no such folder; take {sources.KINDS}, {usages}")
 
 
-def load_agent(name: str, board: str | None) -> Agent | None:
-    """Loads the trained player of that name; None where it is another kind of player's.
-
-    Args:
-      board: to play; None: the first of its run.
-
-    Raises:
-      UserError: it cannot be loaded, or does not play the board.
-    """
-    if name == "shipped":
-        if board is None:
-            raise UserError("player 'shipped' needs a board; name one, such as --board hex:5")
-        return load(_shipped_for(board), board=board)
-    if weight_files.find_file(name) is not None:
-        return load(name, board=board)
-    run = _run_of(name)
-    return None if run is None else load(*run, board)
+def default_board(*names: str) -> str | None:
+    """Returns the first board of the first trained player in `names`; None if there is none."""
+    for name in names:
+        if name != sources.SHIPPED and name.partition(":")[0] not in KINDS and sources.is_source(name):
+            return sources.resolve(name).config.boards[0]
+    return None
 
 
-def board_of(*names: str) -> str | None:
-    """Returns the first board of the first trained player among `names`; None where there is none."""
-    runs = [run for run in map(_run_of, names) if run is not None]
-    return read_config(runs[0][0]).boards[0] if runs else None
+def _make_opponent(request: Request) -> Player:
+    return make_opponent(request.game, request.name)
 
 
-def _shipped_for(board: str) -> str:
-    """Returns the name of the network of the package that plays a board."""
-    name, names = board.partition(":")[0], weight_files.shipped_names()
-    if name not in names:
-        raise UserError(f"player 'shipped': no network for {board} comes with the package, only {', '.join(names)}")
-    return name
+def _make_solver(request: Request) -> Player | Engine:
+    if request.name == "solver" and request.game.name in SOLVER_BOARDS:
+        return SolverEngine(request.game, request.seed)
+    return _make_opponent(request)
 
 
-def _run_of(name: str) -> tuple[Path, int | None] | None:
-    """Returns the run folder and the iteration that a player's name stands for; None where it is no folder."""
-    folder = Path(name)
-    if not folder.is_dir():
-        return None
-    if folder.parent.name == CHECKPOINT_FOLDER and folder.name.isdigit():
-        return folder.parent.parent, int(folder.name)
-    if not (folder / CONFIG_FILE).exists():
-        raise UserError(f"player {name!r}: this folder holds no run; take {KINDS}")
-    return folder, None
+def _make_gtp(request: Request) -> Engine:
+    return GtpEngine(request.game, _command_of(request), request.limits.seconds)
+
+
+def _make_uci(request: Request) -> Engine:
+    limits = request.limits
+    return UciEngine(request.game, _command_of(request), limits.seconds, limits.nodes, limits.options)
+
+
+def _make_pgx(request: Request) -> Player:
+    return pgx_model_player(request.game, Path(request.argument), request.num_simulations)
+
+
+def _command_of(request: Request) -> str:
+    if not request.argument.strip():
+        kind = request.name.partition(":")[0]
+        raise UserError(
+            f"player {request.name!r}: it names no program; take {kind}:COMMAND, such as gtp:'gnugo --mode gtp'"
+        )
+    return request.argument
+
+
+KINDS = {kind: Kind(opponent.usage, _make_opponent) for kind, opponent in OPPONENTS.items()} | {
+    "solver": Kind("solver", _make_solver),
+    "gtp": Kind("gtp:COMMAND", _make_gtp),
+    "uci": Kind("uci:COMMAND", _make_uci),
+    "pgx": Kind("pgx:FILE", _make_pgx),
+}

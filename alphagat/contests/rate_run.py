@@ -1,4 +1,4 @@
-"""Rates the checkpoints of a run by matches between them and with fixed players: what `alphagat.rate` does."""
+"""Rates the checkpoints of a run, for `alphagat.rate`: matches between them and against anchors."""
 
 import dataclasses
 import itertools
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import track
 
 from alphagat.agents.agent import load
+from alphagat.agents.sources import choose_steps
 from alphagat.errors import UserError
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
@@ -22,7 +23,6 @@ from alphagat.evaluation.ratings import PairResult, rate
 from alphagat.games import make_game
 from alphagat.monitoring.rating_curve import Rated, player_name, rated_players
 from alphagat.runs.atomic_files import write_atomically
-from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
@@ -32,7 +32,7 @@ RATINGS_FILE = "ratings.json"
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What the results of a match depend on, beside its players."""
+    """The parameters of a match other than its players."""
 
     board: str
     games: int
@@ -42,11 +42,11 @@ class Settings:
 
 
 class Matches(NamedTuple):
-    """What `ratings.json` keeps.
+    """The contents of `ratings.json`.
 
     Attributes:
-      played: the pair scores of the matches with these settings, by their players.
-      others: those with other settings, as they stand in the file.
+      played: pair scores of the matches with the current settings, by (player, opponent).
+      others: matches with other settings, kept unchanged.
     """
 
     played: dict[tuple[str, str], np.ndarray]
@@ -60,26 +60,27 @@ def rate_run(
     settings: Settings,
     console: Console,
 ) -> list[Rated]:
-    """Lets each checkpoint play the next one and each anchor, and each anchor the next, and rates them all.
+    """Plays every checkpoint against the next one and every anchor, and rates all players.
 
-    `random` is rated 0, else the first anchor, or without anchors the first checkpoint. `ratings.json` keeps the
-    matches: after each one, so that an interrupted call loses one at most, and those of an earlier call with the same
-    settings are not played again; those with other settings stay in it.
+    Each anchor also plays the next one. The player rated 0 is `random`, else the first anchor, else the first
+    checkpoint. `ratings.json` is written after each match, so that an interrupted call loses at most one; a later call
+    with the same settings plays only the missing matches.
 
     Args:
-      folder: of the run.
-      iterations: which checkpoints; None: all there are.
-      anchors: players as `make_opponent` names them, weakest first.
-      console: where progress is shown.
+      folder: the run folder.
+      iterations: the checkpoints; None: all.
+      anchors: players named as in `make_opponent`, weakest first.
+      console: shows the progress.
 
     Raises:
-      UserError: there is no run, no such checkpoint or player, too few of them, or the board is not for two; nothing
-        was changed.
+      UserError: the run, a checkpoint or a player does not exist, there is only one player, or the board is not for
+        two players; nothing was changed.
     """
     game = make_game(settings.board)
     if game.num_players != 2:
-        raise UserError(f"board {game.name}: ratings need a game for two; see python -m alphagat.evaluate")
-    steps = _choose_steps(folder, iterations)
+        raise UserError(f"board {game.name}: ratings need a game for two players; see python -m alphagat.evaluate")
+    read_config(folder)  # refuses a folder that holds no run
+    steps = choose_steps(folder, iterations or ())
     opponents = [make_opponent(game, name) for name in dict.fromkeys(anchors)]
     names = [each.name for each in opponents]
     anchor = "random" if "random" in names else [*names, player_name(steps[0])][0]
@@ -93,7 +94,7 @@ def rate_run(
     played = matches.played
     missing = [pair for pair in pairings if pair not in played]
     if len(missing) < len(pairings):
-        known = f"{len(pairings) - len(missing)} of {len(pairings)} matches were played before, see {file}"
+        known = f"{len(pairings) - len(missing)} of {len(pairings)} matches were played before; see {file}"
         console.print(known, markup=False, soft_wrap=True)
     for pair in track(missing, "matches", console=console, transient=True, disable=not console.is_terminal):
         one, other = (players[name] for name in pair)
@@ -106,23 +107,8 @@ def rate_run(
 
 
 def _match_key(seed: int, pair: tuple[str, str]) -> jax.Array:
-    """Returns a key of this pair's own, whichever others play."""
+    """Returns the key of one match, independent of the other matches."""
     return jax.random.fold_in(jax.random.key(seed), zlib.crc32(" ".join(pair).encode()))
-
-
-def _choose_steps(folder: Path, iterations: Sequence[int] | None) -> list[int]:
-    read_config(folder)  # a folder that holds no run is refused as such
-    with Checkpoints(folder, read_only=True) as checkpoints:
-        steps = checkpoints.steps()
-    if not steps:
-        raise UserError(f"{folder} has no complete checkpoint yet: let the run reach its first one")
-    for iteration in iterations or ():
-        if iteration not in steps:
-            raise UserError(
-                f"--iterations: {folder} has no checkpoint of iteration {iteration}, only of "
-                f"{', '.join(map(str, steps))}; config.checkpoint.keep_every keeps more"
-            )
-    return sorted(set(iterations or steps))
 
 
 def _pairings(networks: Sequence[str], anchors: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -132,11 +118,11 @@ def _pairings(networks: Sequence[str], anchors: Sequence[str]) -> Iterator[tuple
 
 
 def _networks(folder: Path, steps: Sequence[int], settings: Settings) -> dict[str, Player]:
-    """Returns the networks' players, whose programs are one: only the parameters differ."""
+    """Loads the checkpoints as players that share one compiled program."""
     agents = [load(folder, step, settings.board) for step in steps]
     first = agents[0].player(settings.simulations)
     names = map(player_name, steps)
-    return {name: Player(name, first.act, agent.params) for name, agent in zip(names, agents)}
+    return {name: Player(name, first.act, agent.params) for name, agent in zip(names, agents, strict=True)}
 
 
 def _read_matches(file: Path, settings: Settings) -> Matches:

@@ -2,8 +2,9 @@
 
 import dataclasses
 import functools
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -68,20 +69,40 @@ def solver_player(game: Game) -> Player:
     return Player("solver", _make_solver_act(game), jnp.asarray(make_solved_table(game)))
 
 
+class Opponent(NamedTuple):
+    """A kind of player that needs no trained network.
+
+    Attributes:
+      usage: how to write its name.
+      pattern: the regular expression of its name; a group holds the argument.
+      make: `make(game, *groups)`.
+    """
+
+    usage: str
+    pattern: str
+    make: Callable[..., Player]
+
+
+# by the text before the first colon of the name
+OPPONENTS = {
+    "random": Opponent("random", "random", random_player),
+    "mcts": Opponent("mcts:N", "mcts:([1-9][0-9]*)", lambda game, number: mcts_player(game, int(number))),
+    "solver": Opponent("solver", "solver", solver_player),
+}
+
+
 def make_opponent(game: Game, spec: str) -> Player:
-    """Makes the player called `random`, `mcts:N` (N simulations) or `solver` (where an exact table is to be had).
+    """Makes the player called `random`, `mcts:N` (N simulations) or `solver` (on boards with an exact table).
 
     Raises:
-      UserError: there is no such player, or none for this board.
+      UserError: there is no such player, or it does not play the board.
     """
-    kind, _, argument = spec.partition(":")
-    if spec == "random":
-        return random_player(game)
-    if spec == "solver":
-        return solver_player(game)
-    if kind == "mcts" and argument.isascii() and argument.isdigit() and int(argument) > 0:
-        return mcts_player(game, int(argument))
-    raise UserError(f"opponent {spec!r} is unknown: take random, mcts:N with N simulations (e.g. mcts:100) or solver")
+    opponent = OPPONENTS.get(spec.partition(":")[0])
+    if opponent is None or (match := re.fullmatch(opponent.pattern, spec, re.ASCII)) is None:
+        raise UserError(
+            f"opponent {spec!r} is unknown: take random, mcts:N with N simulations (e.g. mcts:100) or solver"
+        )
+    return opponent.make(game, *match.groups())
 
 
 def _random_act(params: None, key: jax.Array, states: Any) -> jax.Array:

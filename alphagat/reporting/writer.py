@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from alphagat.agents.agent import load
+from alphagat.agents.sources import list_steps
 from alphagat.errors import UserError
 from alphagat.games import make_game, svg
 from alphagat.reporting.page import Contents, make_page
 from alphagat.reporting.pictures import NUM_GAMES, draw_checkpoint, draw_none
 from alphagat.runs.atomic_files import write_atomically
-from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config, read_starts
 from alphagat.runs.metrics import read_metrics
 
@@ -49,10 +49,8 @@ class PageWriter:
         return ended
 
     def _draw_pictures(self) -> None:
-        with Checkpoints(self._folder, read_only=True) as checkpoints:
-            steps = checkpoints.steps()
         reasons = []
-        for step in reversed(steps):
+        for step in reversed(list_steps(self._folder)):
             if step == self._drawn:
                 return
             try:

@@ -17,10 +17,7 @@ import orbax.checkpoint as ocp
 from jax.sharding import SingleDeviceSharding
 
 from alphagat.errors import UserError
-from alphagat.games.base import Game
-from alphagat.networks import Network
 from alphagat.runs.manifest import find_damage, write_manifest
-from alphagat.training.setup import make_params
 
 CHECKPOINT_FOLDER = "checkpoints"
 DAMAGED_FOLDER = "damaged"
@@ -116,13 +113,15 @@ class Checkpoints:
         target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), shapes)
         return self._read(step, _RUN, target, verify=True)
 
-    def restore_params(self, game: Game, network: Network, step: int) -> Any:
-        """Reads only the parameters of `step`, for `network` on `game`, onto the first device.
+    def restore_params(self, shapes: Any, step: int) -> Any:
+        """Reads only the parameters of `step`, onto the first device.
+
+        Args:
+          shapes: the expected pytree of `ShapeDtypeStruct`.
 
         Raises:
-          UserError: they are not what was written, or are another network's.
+          UserError: the files are damaged, or belong to another network.
         """
-        shapes = jax.eval_shape(lambda: make_params(game, network, jax.random.key(0)))
         sharding = SingleDeviceSharding(jax.devices()[0])
         target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shapes)
         return self._read(step, _PARAMS, target, verify=True)

@@ -1,4 +1,4 @@
-"""The boards that a server offers, and the networks that play them."""
+"""Decides which boards a server offers, and which network plays each."""
 
 import dataclasses
 import functools
@@ -11,14 +11,16 @@ import jax
 from alphagat.agents.agent import Agent, load
 from alphagat.agents.analysis import Analyzer
 from alphagat.agents.attention import has_attention, make_attention
+from alphagat.agents.sources import resolve, shipped_network_for
 from alphagat.agents.weight_files import shipped_names
+from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.serving.playthrough import Playthroughs
 
-# What is offered besides the boards of the run, by family: a run plays those whose nodes are of kinds that it knows.
+# By family, the boards offered besides those of the run. A run plays a board whose node kinds it trained on.
 MENU = {
     "hex": tuple(f"hex:{size}" for size in (3, 4, 5, 6, 7, 8, 9, 10, 11, 13)),
     "mnk": ("tic_tac_toe", "connect_four", "gomoku:9", "gomoku:15", "mnk:5x6x4:gravity", "mnk:7x8x4:gravity"),
@@ -31,7 +33,7 @@ MENU = {
 
 
 class Program(NamedTuple):
-    """What the evaluation service evaluates: analyses with so many simulations, or attention (None)."""
+    """A compiled evaluation: analysis with `num_simulations` per position, or attention weights if it is None."""
 
     board: str
     num_simulations: int | None
@@ -39,12 +41,7 @@ class Program(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BoardSession:
-    """One board, and who plays it.
-
-    Attributes:
-      agent: the network.
-      games: replays games on it.
-    """
+    """One board, its agent, and the replay of its games."""
 
     agent: Agent
     games: Playthroughs
@@ -59,34 +56,34 @@ class BoardSession:
 
 
 class Roster:
-    """Boards by name, opened when first asked for; any thread may call it.
+    """Opens boards by name, each once, at its first use; thread-safe.
 
     Attributes:
-      boards: the names, those of a family together.
-      default: the one to begin with.
+      boards: the names on offer, grouped by family.
+      default: the board shown first.
     """
 
     def __init__(self, source: str | None, board: str | None = None):
-        """Looks through the networks without reading parameters.
+        """Reads the configs of the networks, and opens the default board.
 
         Args:
-          source: what `alphagat.load` reads; None: all networks that come with the package.
-          board: to be offered in any case, and to begin with; None: the first of the network's run.
+          source: a trained network (`agents.sources.resolve`); None: all shipped networks.
+          board: the default board, offered even if it is not on the menu; None: the first of the network's run.
 
         Raises:
           UserError: there is no such network, or it does not play `board`.
         """
-        agents = {name: load(name) for name in ([source] if source else shipped_names())}
-        self._sources = {each: name for name, agent in agents.items() for each in _boards(agent)}
-        self.default = board or next(iter(agents.values())).config.boards[0]
-        if board and board not in self._sources:
-            self._sources[board] = source or _shipped_for(board)
-            load(self._sources[board], board=board)  # refuses a board of another family
+        configs = {name: resolve(name, board=board).config for name in ([source] if source else shipped_names())}
+        self._sources = {each: name for name, config in configs.items() for each in _boards(config)}
+        self.default = board or next(iter(configs.values())).boards[0]
+        if self.default not in self._sources:
+            self._sources[self.default] = source or shipped_network_for(self.default)
         self.boards = tuple(self._sources)
         self._lock, self._sessions = threading.Lock(), {}
+        self.session(self.default)  # refuses a damaged file, or a board of another family
 
     def session(self, board: str) -> BoardSession:
-        """Opens a board. Raises UserError for one that is not offered."""
+        """Opens a board. Raises UserError if the board is not offered."""
         if board not in self._sources:
             raise UserError(f"board {board[:40]}: it is not played here; take one of {', '.join(self.boards)}")
         with self._lock:
@@ -97,7 +94,7 @@ class Roster:
 
     @functools.lru_cache(maxsize=256)  # noqa: B019 (a roster lives as long as its server)
     def prepare(self, program: Program) -> Callable[[Any], Any]:
-        """Returns the evaluation of `[B]` states that a program stands for: an `Analysis`, or attention weights."""
+        """Returns the function from `[B]` states to an `Analysis`, or to attention weights."""
         agent = self.session(program.board).agent
         if program.num_simulations is None:
             return make_attention(agent)
@@ -105,21 +102,12 @@ class Roster:
         return lambda states: analyze(states, jax.random.key(0))
 
 
-def _boards(agent: Agent) -> list[str]:
-    """Returns the boards that a network can play with what it has learned, those of its run among them."""
-    own = [make_game(name) for name in agent.config.boards]
+def _boards(config: Config) -> list[str]:
+    """Returns the boards of the run, and those of the menu whose node kinds are the kinds that it trained on."""
+    own = [make_game(name) for name in config.boards]
     kinds = {kind for game in own for kind in game.topology.node_kinds.tolist()}
     offered = [make_game(name) for name in MENU.get(own[0].topology.vocabulary.family, ())]
-    if not NETWORK_TRAITS[agent.config.network.name].plays_any_size:
+    if not NETWORK_TRAITS[config.network.name].plays_any_size:
         offered = []
     fit = [game.name for game in offered if set(game.topology.node_kinds.tolist()) == kinds]
     return [*fit, *(game.name for game in own if game.name not in fit)]
-
-
-def _shipped_for(board: str) -> str:
-    """Returns the network of the package that plays a board."""
-    family = make_game(board).topology.vocabulary.family
-    for name in shipped_names():
-        if load(name).game.topology.vocabulary.family == family:
-            return name
-    raise UserError(f"--board {board}: no network that comes with the package plays it; name a run by --workdir")

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
+from alphagat.agents.build import make_configured_search
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.openings import distinct_openings
@@ -14,7 +15,7 @@ from alphagat.evaluation.players import Player, make_opponent, search_player
 from alphagat.evaluation.single_player import Scores, play_alone
 from alphagat.monitoring.live_ratings import NUM_GAMES, PREVIOUS
 from alphagat.runtime import sharding
-from alphagat.training.setup import Run, Setup, make_configured_search
+from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import stages
 from jax.sharding import Mesh
 
+from alphagat.agents.build import make_configured_search
 from alphagat.learner.loss import AuxiliaryLoss, Batch
 from alphagat.learner.update import TrainState, make_update, mean_gradients
 from alphagat.networks.pipeline import place_blocks
@@ -21,7 +22,7 @@ from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_sy
 from alphagat.selfplay.targets import value_targets
 from alphagat.training.audit import Audit
 from alphagat.training.plan import Plan
-from alphagat.training.setup import Setup, auxiliary_targets, make_configured_search, scales_loss
+from alphagat.training.setup import Setup, auxiliary_targets, scales_loss
 from alphagat.training.state import BoardState, RunState, Sample, over_board, params_shardings
 
 Metrics = dict[str, jax.Array]

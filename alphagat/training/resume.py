@@ -1,5 +1,6 @@
 """Where a run goes on: its newest checkpoint that is whole, or its start."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -7,11 +8,17 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from alphagat.agents.agent import load_weights
+from alphagat.agents.build import check_one_family, make_configured_network, make_params, param_shapes
+from alphagat.agents.sources import Source, resolve
 from alphagat.errors import UserError
+from alphagat.games import make_game
+from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.runs.checkpoints import Checkpoints
-from alphagat.training.setup import Run
+from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState, init_state, placed_shapes, with_params
+
+# Network fields that may differ from those of `init_from`: none changes the shape of a shared parameter.
+FREE_NETWORK_FIELDS = ("backend", "precision", "remat")
 
 
 class Start(NamedTuple):
@@ -47,6 +54,48 @@ def find_start(run: Run, folder: Path) -> Start:
         )
     state, source = init_state(run), run.config.init_from
     return Start(with_params(state, load_weights(source, run.boards[0])) if source else state, 0, {})
+
+
+def load_weights(name: str, setup: Setup) -> Any:
+    """Reads the initial parameters of a run from another run or a file; a missing auxiliary head is initialised.
+
+    Args:
+      name: a trained network (`agents.sources.resolve`).
+
+    Raises:
+      UserError: there is no such network, its boards are of another family, or its config differs in shape.
+    """
+    source = resolve(name, board=setup.game.name)
+    _check_weights_fit(name, source, setup)
+    theirs, ours = source.config.network, setup.config.network
+    shapes = param_shapes(setup.game, make_configured_network(source.config, setup.game))
+    params = source.read_params(shapes)["params"]
+    extra, missing = (set(a.auxiliary_heads) - set(b.auxiliary_heads) for a, b in ((theirs, ours), (ours, theirs)))
+    params = {name: part for name, part in params.items() if name not in extra}
+    if missing:
+        initial = make_params(setup.game, setup.network, jax.random.key(setup.config.seed))["params"]
+        params |= {name: initial[name] for name in missing}
+    return {"params": params}
+
+
+def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
+    config, game = source.config, make_game(source.config.boards[0])
+    if (game.topology.vocabulary, game.num_features) != (setup.game.topology.vocabulary, setup.game.num_features):
+        raise UserError(
+            f"config.init_from={name!r} has weights of the family {game.topology.vocabulary.family} "
+            f"({', '.join(config.boards)}), but config.boards is of {setup.game.topology.vocabulary.family} "
+            f"({', '.join(setup.config.boards)}); take a run of that family"
+        )
+    if not NETWORK_TRAITS[config.network.name].plays_any_size:
+        check_one_family(config, [game, setup.game])
+    for field in dataclasses.fields(config.network):
+        theirs, ours = getattr(config.network, field.name), getattr(setup.config.network, field.name)
+        is_free = field.name in FREE_NETWORK_FIELDS or field.name.endswith("_head")
+        if theirs != ours and not is_free:
+            raise UserError(
+                f"config.network.{field.name}={ours!r}, but the weights of config.init_from={name!r} have "
+                f"{theirs!r}: set that"
+            )
 
 
 def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]:

@@ -2,23 +2,20 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import Any
 
 import jax
-import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
 
+from alphagat.agents.build import check_one_family, make_configured_network
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.learner.optimizer import make_optimizer, make_schedule
-from alphagat.network_traits import NETWORK_TRAITS, networks_with
-from alphagat.networks import Network, make_network
+from alphagat.networks import Network
 from alphagat.runtime import sharding
-from alphagat.search import Evaluator, Search, make_network_evaluator, make_search
+from alphagat.search import Evaluator, make_network_evaluator
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
 from alphagat.training.board_schedule import board_schedule
 from alphagat.training.pipeline_cut import pipeline
@@ -159,49 +156,3 @@ def check_groups(config: Config, mesh: Mesh) -> None:
                 f"config.selfplay.num_groups={num_groups} does not divide by the {share} {kind}: set it to "
                 f"{-(-num_groups // share) * share}, or their number to a divisor of {num_groups}"
             )
-
-
-def check_one_family(config: Config, games: Sequence[Game]) -> None:
-    """Checks that one network can play all boards.
-
-    Raises:
-      UserError: they are of several families, or of several sizes and the network reads one only.
-    """
-    names = ", ".join(game.name for game in games)
-    families = [game.topology.vocabulary.family for game in games]
-    if len({(game.topology.vocabulary, game.num_features, game.value_support) for game in games}) > 1:
-        raise UserError(
-            f"config.boards: {names} are of the families {', '.join(families)}; boards of one run share weights, so "
-            "take boards of one family"
-        )
-    if not NETWORK_TRAITS[config.network.name].plays_any_size and len({game.topology.num_nodes for game in games}) > 1:
-        raise UserError(
-            f"config.network.name={config.network.name!r} has weights for one size of board, but config.boards has "
-            f"{names}; set it to {networks_with('plays_any_size')}, or take one board"
-        )
-
-
-def make_configured_network(config: Config, game: Game) -> Network:
-    """Returns the network that a config describes, for one board."""
-    return make_network(game.topology, value_support=game.value_support, **dataclasses.asdict(config.network))
-
-
-def make_params(game: Game, network: Network, key: jax.Array) -> Any:
-    """Initialises the parameters of `network` for `game`."""
-    return network.init(key, jnp.zeros((1, game.topology.num_nodes, game.num_features)))
-
-
-def make_configured_search(
-    game: Game, evaluate: Evaluator, config: Config, *, explore: bool, num_simulations: int | None = None
-) -> Search:
-    """Returns the search that a config describes, with another number of simulations where one is given.
-
-    Without `explore` a value counts `evaluation.value_scale` in place of `search.value_scale`: self-play needs soft
-    targets, and a move that wins needs none of the prior once it has been searched.
-    """
-    options = dataclasses.asdict(config.search)
-    if not explore:
-        options["value_scale"] = config.evaluation.value_scale
-    if num_simulations is not None:
-        options["num_simulations"] = num_simulations
-    return make_search(game, evaluate, explore=explore, **options)

@@ -9,12 +9,13 @@ import numpy as np
 from flax import struct
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from alphagat.agents.build import make_params
 from alphagat.learner.update import TrainState, make_health
 from alphagat.networks.partition import model_dimension, slice_dimension
 from alphagat.replay import Replay, make_replay
 from alphagat.runtime import sharding
 from alphagat.selfplay.games_in_flight import GamesInFlight, start_games
-from alphagat.training.setup import Run, Setup, auxiliary_targets, make_params, scales_loss
+from alphagat.training.setup import Run, Setup, auxiliary_targets, scales_loss
 
 
 class Sample(struct.PyTreeNode):

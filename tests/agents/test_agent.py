@@ -11,7 +11,8 @@ import pytest
 
 import alphagat
 from alphagat import evaluate
-from alphagat.agents.agent import load, load_weights
+from alphagat.agents.agent import load
+from alphagat.agents.build import make_configured_search
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
@@ -21,7 +22,8 @@ from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
 from alphagat.search import Evaluation
-from alphagat.training.setup import make_configured_search, make_setups
+from alphagat.training.resume import load_weights
+from alphagat.training.setup import make_setups
 from alphagat.training.state import RunState, init_state
 from tests.training.tiny import run_of, tiny_config, tiny_run, tiny_setup
 
@@ -139,7 +141,7 @@ def broken(request, run, tmp_path) -> tuple[list[str], str]:
         shutil.rmtree(folder / "checkpoints")
         return [str(folder)], "has no complete checkpoint yet"
     if request.param == "no such checkpoint":
-        return [str(folder), "--iteration=7"], "has no checkpoint of iteration 7: it has [1, 2]"
+        return [str(folder), "--iteration=7"], "has no checkpoint of iteration 7, only of 1, 2"
     (folder / "checkpoints" / "2" / "params" / "manifest.ocdbt").write_bytes(b"")
     return [str(folder)], "checkpoints/2 is damaged: params/manifest.ocdbt has changed since it was written"
 

@@ -8,9 +8,9 @@ import pytest
 
 import alphagat
 from alphagat.agents.attention import has_attention, make_attention
+from alphagat.agents.build import make_configured_network
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
-from alphagat.training.setup import make_configured_network
 
 
 @pytest.fixture(scope="module")

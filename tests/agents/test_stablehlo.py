@@ -11,11 +11,11 @@ import alphagat
 from alphagat import export
 from alphagat.agents import stablehlo
 from alphagat.agents.agent import Agent
+from alphagat.agents.build import make_configured_network, make_params
 from alphagat.config import Config
 from alphagat.evaluation.openings import random_positions
 from alphagat.games import make_game
 from alphagat.search import make_network_evaluator
-from alphagat.training.setup import make_configured_network, make_params
 
 
 def untrained(board: str, **fields) -> Agent:
@@ -86,7 +86,7 @@ def test_a_shipped_network_of_another_board_runs_without_alphagat(tmp_path, caps
     [
         (["--out", "net.onnx"], "end the name with .safetensors or .stablehlo"),
         (["--out", "net.stablehlo", "--batch", "0"], "--batch 0: take at least 1"),
-        (["--out", "net.safetensors", "--batch", "4"], "is for all boards and batches"),
+        (["--out", "net.safetensors", "--batch", "4"], "works for all boards and batch sizes"),
         (["--out", "net.stablehlo", "--card", "card.txt"], "card.txt: end the name with .md"),
         (["--out", "net.stablehlo", "--board", "connect_four"], "families"),
     ],

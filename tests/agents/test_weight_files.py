@@ -10,9 +10,10 @@ from safetensors.numpy import load_file, save_file
 import alphagat
 from alphagat import export
 from alphagat.agents import weight_files
-from alphagat.agents.agent import load, load_weights
+from alphagat.agents.agent import load
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
+from alphagat.training.resume import load_weights
 from alphagat.training.setup import make_setups
 from tests.training.tiny import save_tiny_run, tiny_config
 
@@ -102,10 +103,10 @@ def changed(file: Path, tmp_path: Path, change: str) -> Path:
     [
         ("missing", "does not exist; take a run folder"),
         ("cut short", "cannot be read"),
-        ("no network", "is no network of AlphaGAT: its metadata lack 'config'"),
-        ("an array less", "has other arrays than its config tells"),
+        ("no network", "is not a network of AlphaGAT: its metadata lacks 'config'"),
+        ("an array less", "has arrays that do not match its config"),
         ("not ours", "config.colour is not a field"),
-        ("another shape", "has other arrays than its config tells"),
+        ("another shape", "has arrays that do not match its config"),
     ],
 )
 def test_what_is_damaged_is_refused(file, tmp_path, change, message):

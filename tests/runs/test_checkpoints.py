@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from alphagat.agents.build import param_shapes
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints, set_aside
 from alphagat.runtime import sharding
@@ -84,7 +85,7 @@ def test_restores_exactly_on_other_devices(setup, content, saved, devices_before
 
 def test_parameters_alone_are_those_of_the_run(setup, content, saved):
     with Checkpoints(saved[8], read_only=True) as checkpoints:
-        params = checkpoints.restore_params(setup.game, setup.network, STEP)
+        params = checkpoints.restore_params(param_shapes(setup.game, setup.network), STEP)
     assert_equal(params, content.train.params)
 
 
@@ -161,7 +162,7 @@ def test_damage_is_found_and_changes_nothing(setup, saved, tmp_path, pattern: st
         assert checkpoints.find_damage(STEP)
         reads = {
             "run": lambda: checkpoints.restore(placed_shapes(run_of(setup, sharding.make_mesh(8))), STEP),
-            "params": lambda: checkpoints.restore_params(setup.game, setup.network, STEP),
+            "params": lambda: checkpoints.restore_params(param_shapes(setup.game, setup.network), STEP),
         }
         for item, read in reads.items():
             if pattern == "manifest.json" and how == "flipped":
@@ -231,4 +232,4 @@ def test_another_networks_checkpoint_is_refused(saved):
         with pytest.raises(UserError, match="cannot be read"):
             checkpoints.restore(placed_shapes(run_of(other, sharding.make_mesh(8))), STEP)
         with pytest.raises(UserError, match="cannot be read"):
-            checkpoints.restore_params(other.game, other.network, STEP)
+            checkpoints.restore_params(param_shapes(other.game, other.network), STEP)

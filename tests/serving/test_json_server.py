@@ -166,10 +166,10 @@ def test_the_command_uses_the_shipped_network(capsys, monkeypatch):
     [
         ([], "neither a player nor a --board is named"),
         (["hex", "--workdir", "runs/1"], "hex names a player already"),
-        (["--board", "go:5"], "no network for go:5 comes with the package"),
+        (["--board", "go:5"], "board go:5: no shipped network plays it"),
         (["--board", "hex:5", "--simulations", "0"], "--simulations 0: take at least 1"),
         (["--board", "hex:5", "--batch", "0"], "--batch 0: take at least 1"),
-        (["nothing", "--board", "hex:5"], "player 'nothing': there is no such run"),
+        (["nothing", "--board", "hex:5"], "nothing holds no run"),
     ],
 )
 def test_mistakes_give_one_line(argv, message, capsys):

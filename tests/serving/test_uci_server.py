@@ -12,12 +12,12 @@ import jax
 import pytest
 
 from alphagat.agents import weight_files
+from alphagat.agents.build import make_configured_network, make_params
 from alphagat.errors import UserError
 from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.games import make_game
 from alphagat.serving.thinking import Thinker
 from alphagat.serving.uci_server import UciServer
-from alphagat.training.setup import make_configured_network, make_params
 from tests.evaluation.host_games import play_against_random
 from tests.search.evaluators import uniform_evaluator
 from tests.serving.agents import make_agent

@@ -5,9 +5,9 @@ from pathlib import Path
 import jax
 
 from alphagat.agents import weight_files
+from alphagat.agents.build import make_configured_network, make_params
 from alphagat.config import Config
 from alphagat.games import make_game
-from alphagat.training.setup import make_configured_network, make_params
 
 
 def save_untrained(folder: Path, *boards: str, name: str = "gat") -> str:

@@ -2,10 +2,11 @@
 
 import pytest
 
+from alphagat.agents.build import make_configured_network
 from alphagat.games import make_game
 from alphagat.training import pipeline_cut
 from alphagat.training.pipeline_cut import Cost, measure_parts, pipeline
-from alphagat.training.setup import make_configured_network, make_setups
+from alphagat.training.setup import make_setups
 from tests.training.tiny import tiny_config
 
 

@@ -7,14 +7,15 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from alphagat.agents.sources import choose_steps, find_run
 from alphagat.config import MeshConfig
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord, read_games
 from alphagat.evaluation.game_replay import play_again
 from alphagat.games.base import Game, StochasticGame
 from alphagat.replay import Replay
-from alphagat.runs.checkpoints import CHECKPOINT_FOLDER, Checkpoints
-from alphagat.runs.folder import CONFIG_FILE, read_config
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import read_config
 from alphagat.runtime import sharding
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.setup import Run, make_setups
@@ -41,18 +42,11 @@ def read_sources(names: Iterable[str], games: Sequence[Game], discount: float) -
       UserError: one cannot be read, is of no board of `games`, or breaks the rules.
     """
     for name in names:
-        if (run := run_of(Path(name))) is not None:
+        if (run := find_run(Path(name))) is not None:
             yield from _read_run(*run, games)
         else:
             for file in game_files(Path(name)):
                 yield from _read_file(file, games, discount)
-
-
-def run_of(path: Path) -> tuple[Path, int | None] | None:
-    """Returns the folder of a run and the iteration, if named, of one of its checkpoints; None: it is no run."""
-    if path.is_dir() and path.parent.name == CHECKPOINT_FOLDER and path.name.isdigit():
-        return path.parent.parent, int(path.name)
-    return (path, None) if (path / CONFIG_FILE).is_file() else None
 
 
 def game_files(path: Path) -> list[Path]:
@@ -123,11 +117,11 @@ def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator
         raise UserError(f"--games {folder}: it is of {', '.join(config.boards)}; take it out, or set config.boards")
     config.mesh = MeshConfig(actors=config.mesh.actors)  # on which devices it ran does not matter
     run = Run(config, sharding.make_mesh(1), make_setups(config))
+    try:
+        step = choose_steps(folder, [] if step is None else [step])[-1]
+    except UserError as error:
+        raise UserError(f"--games {error}") from error
     with Checkpoints(folder, read_only=True) as checkpoints:
-        steps = checkpoints.steps()
-        if not steps or step not in (None, *steps):
-            raise UserError(f"--games {folder}: it has no such checkpoint; it has {steps}")
-        step = steps[-1] if step is None else step
         boards = checkpoints.read(state_shapes(run), step).boards
     for game in shared:
         number = config.boards.index(game.name)

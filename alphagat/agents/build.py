@@ -1,0 +1,66 @@
+"""Builds networks and searches from a config."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from alphagat.config import Config
+from alphagat.errors import UserError
+from alphagat.games.base import Game
+from alphagat.network_traits import NETWORK_TRAITS, networks_with
+from alphagat.networks import Network, make_network
+from alphagat.search import Evaluator, Search, make_search
+
+
+def check_one_family(config: Config, games: Sequence[Game]) -> None:
+    """Checks that one network can play all boards.
+
+    Raises:
+      UserError: the boards belong to several families, or differ in size and the network fits one size only.
+    """
+    names = ", ".join(game.name for game in games)
+    families = [game.topology.vocabulary.family for game in games]
+    if len({(game.topology.vocabulary, game.num_features, game.value_support) for game in games}) > 1:
+        raise UserError(
+            f"config.boards: {names} are of the families {', '.join(families)}; boards of one run share weights, so "
+            "take boards of one family"
+        )
+    if not NETWORK_TRAITS[config.network.name].plays_any_size and len({game.topology.num_nodes for game in games}) > 1:
+        raise UserError(
+            f"config.network.name={config.network.name!r} has weights for one size of board, but config.boards has "
+            f"{names}; set it to {networks_with('plays_any_size')}, or take one board"
+        )
+
+
+def make_configured_network(config: Config, game: Game) -> Network:
+    """Builds the network of `config` for one board."""
+    return make_network(game.topology, value_support=game.value_support, **dataclasses.asdict(config.network))
+
+
+def make_params(game: Game, network: Network, key: jax.Array) -> Any:
+    """Initialises the parameters of `network` for `game`."""
+    return network.init(key, jnp.zeros((1, game.topology.num_nodes, game.num_features)))
+
+
+def param_shapes(game: Game, network: Network) -> Any:
+    """Returns the parameters' shapes and dtypes: a pytree of `ShapeDtypeStruct`."""
+    return jax.eval_shape(lambda: make_params(game, network, jax.random.key(0)))
+
+
+def make_configured_search(
+    game: Game, evaluate: Evaluator, config: Config, *, explore: bool, num_simulations: int | None = None
+) -> Search:
+    """Builds the search of `config`; `num_simulations` overrides the config's number.
+
+    Without `explore`, `evaluation.value_scale` replaces `search.value_scale`. Self-play needs soft targets; in
+    evaluation, a move that the search has proven to win must outweigh the prior.
+    """
+    options = dataclasses.asdict(config.search)
+    if not explore:
+        options["value_scale"] = config.evaluation.value_scale
+    if num_simulations is not None:
+        options["num_simulations"] = num_simulations
+    return make_search(game, evaluate, explore=explore, **options)

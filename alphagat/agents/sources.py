@@ -1,0 +1,144 @@
+"""Resolves names of trained networks: the checkpoint or file of a name, and the shipped network of a board."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from alphagat.agents import weight_files
+from alphagat.config import Config
+from alphagat.errors import UserError
+from alphagat.games import make_game
+from alphagat.runs.checkpoints import CHECKPOINT_FOLDER, Checkpoints
+from alphagat.runs.folder import CONFIG_FILE, read_config
+
+SHIPPED = "shipped"  # the shipped network that plays the board
+KINDS = "a run folder, one of its checkpoints (runs/1/checkpoints/40), an exported .safetensors file, shipped"
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A trained network whose parameters are not read yet.
+
+    Attributes:
+      path: the run folder, or the .safetensors file.
+      config: the config of the run.
+      iteration: the iteration of the checkpoint.
+    """
+
+    path: Path
+    config: Config
+    iteration: int
+
+    def read_params(self, shapes: Any) -> Any:
+        """Reads the parameters onto the first device.
+
+        Args:
+          shapes: the expected pytree of `ShapeDtypeStruct` (`build.param_shapes`).
+
+        Raises:
+          UserError: the parameters are damaged, or belong to another network.
+        """
+        if self.path.suffix == weight_files.ENDING:
+            return weight_files.read_params(self.path, shapes)
+        with Checkpoints(self.path, read_only=True) as checkpoints:
+            return checkpoints.restore_params(shapes, self.iteration)
+
+
+class RunPath(NamedTuple):
+    """A run folder, and the iteration if the path names one of its checkpoints."""
+
+    folder: Path
+    iteration: int | None
+
+
+def resolve(name: str | os.PathLike, iteration: int | None = None, board: str | None = None) -> Source:
+    """Finds the trained network that `name` means; reads its config, not its parameters.
+
+    Args:
+      name: a run folder, one of its checkpoints (runs/1/checkpoints/40), a .safetensors file, the name of a shipped
+        network, or "shipped".
+      iteration: the checkpoint of a run; None: the one in `name`, else the latest.
+      board: the board for which "shipped" picks a network.
+
+    Raises:
+      UserError: there is no such run, checkpoint, file or shipped network.
+    """
+    if os.fspath(name) == SHIPPED:
+        if board is None:
+            raise UserError(f"player {SHIPPED!r} needs a board; name one, such as --board hex:5")
+        name = shipped_network_for(board)
+    if (file := weight_files.find_file(os.fspath(name))) is not None:
+        config, file_iteration = weight_files.read_header(file)
+        if iteration not in (None, file_iteration):
+            raise UserError(f"{file} is of iteration {file_iteration}, not {iteration}")
+        return Source(file, config, file_iteration)
+    if (run := find_run(Path(name))) is None:
+        raise UserError(
+            f"{name} holds no run, since {Path(name) / CONFIG_FILE} does not exist; take {KINDS}, or the name of a "
+            f"shipped network: {', '.join(weight_files.shipped_names())}"
+        )
+    if iteration is not None and run.iteration not in (None, iteration):
+        raise UserError(f"{name} is of iteration {run.iteration}, not {iteration}")
+    wanted = run.iteration if iteration is None else iteration
+    config = read_config(run.folder)
+    return Source(run.folder, config, choose_steps(run.folder, [] if wanted is None else [wanted])[-1])
+
+
+def is_source(name: str) -> bool:
+    """Returns whether `resolve` should read `name`: a shipped network, an exported file, or any existing folder."""
+    return name == SHIPPED or weight_files.find_file(name) is not None or Path(name).is_dir()
+
+
+def find_run(path: Path) -> RunPath | None:
+    """Splits the path of a run, or of one of its checkpoints; None if `path` is neither."""
+    if path.is_dir() and path.parent.name == CHECKPOINT_FOLDER and path.name.isdigit():
+        return RunPath(path.parent.parent, int(path.name))
+    return RunPath(path, None) if (path / CONFIG_FILE).is_file() else None
+
+
+def list_steps(folder: Path) -> list[int]:
+    """Returns the iterations of a run's complete checkpoints, ascending; empty if there are none."""
+    with Checkpoints(folder, read_only=True) as checkpoints:
+        return checkpoints.steps()
+
+
+def choose_steps(folder: Path, wanted: Sequence[int] = ()) -> list[int]:
+    """Returns the wanted iterations, ascending and without repeats; all complete checkpoints if none are given.
+
+    Raises:
+      UserError: the run has no checkpoint, or lacks a wanted one.
+    """
+    steps = list_steps(folder)
+    if not steps:
+        raise UserError(f"{folder} has no complete checkpoint yet: let the run reach its first one")
+    for iteration in wanted:
+        if iteration not in steps:
+            raise UserError(
+                f"{folder} has no checkpoint of iteration {iteration}, only of {', '.join(map(str, steps))}; "
+                "config.checkpoint.keep_every keeps more"
+            )
+    return sorted(set(wanted or steps))
+
+
+def shipped_network_for(board: str) -> str:
+    """Returns the name of the shipped network whose graph vocabulary is of the board's family.
+
+    Raises:
+      UserError: no shipped network plays the board.
+    """
+    family, families = family_of(board), []
+    for name in weight_files.shipped_names():
+        config, _ = weight_files.read_header(weight_files.FOLDER / f"{name}{weight_files.ENDING}")
+        families.append(family_of(config.boards[0]))
+        if families[-1] == family:
+            return name
+    raise UserError(
+        f"board {board}: no shipped network plays it, only boards of the families {', '.join(families)}; name a run"
+    )
+
+
+def family_of(board: str) -> str:
+    """Returns the family of the board's graph vocabulary. Raises UserError if there is no such board."""
+    return make_game(board).topology.vocabulary.family

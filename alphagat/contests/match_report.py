@@ -1,0 +1,77 @@
+"""Describes the result of a match: as a table, and as one line."""
+
+import numpy as np
+from rich.table import Table
+
+from alphagat.evaluation.match_result import MatchResult
+from alphagat.evaluation.single_player import Scores
+from alphagat.evaluation.sprt import Sprt
+from alphagat.evaluation.statistics import elo_difference
+from alphagat.games.base import Game
+
+
+def match_table(game: Game, names: tuple[str, str], result: MatchResult) -> Table:
+    """Tabulates the result of A, with 95% intervals."""
+    low, high = result.interval
+    first, second = result.score_by_colour
+    table = Table(title=f"{game.name}, {result.num_games} games", show_header=False, title_justify="left")
+    table.add_row("player", names[0])
+    table.add_row("against", names[1])
+    table.add_row("won, drawn, lost", f"{result.wins}, {result.draws}, {result.losses}")
+    table.add_row("score", f"{result.score:.1%} (95% interval {low:.1%} to {high:.1%})")
+    table.add_row("Elo difference", f"{result.elo:+.0f} ({elo_difference(low):+.0f} to {elo_difference(high):+.0f})")
+    table.add_row("moving first, second", f"{first:.1%}, {second:.1%}")
+    table.add_row("plies per game", f"{result.mean_plies:.0f}")
+    return table
+
+
+def solo_table(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]) -> Table:
+    """Tabulates the mean scores of two players who played alone, with 95% intervals."""
+    num_games = len(scores[0].scores)
+    table = Table(title=f"{game.name}, {num_games} games each", show_header=False, title_justify="left")
+    for title, name, each in zip(("player", "against"), names, scores):
+        low, high = each.interval
+        table.add_row(title, name)
+        table.add_row("mean score", f"{each.mean:,.0f} (95% interval {low:,.0f} to {high:,.0f})")
+        table.add_row("plies per game", f"{each.plies.mean():.0f}")
+    table.add_row("ratio of scores", f"{_ratio(scores):.1f}")
+    return table
+
+
+def notes(names: tuple[str, str], result: MatchResult, test: Sprt | None) -> list[str]:
+    """Lists the games that were forfeited, and the verdict of the sequential test."""
+    lines = []
+    for name, lost in zip(names, (result.outcomes < 0, result.outcomes > 0)):
+        reasons, counts = np.unique(result.forfeits[lost & (result.forfeits != "")], return_counts=True)
+        lines += [f"{name} forfeited {count} games: {reason}" for reason, count in zip(reasons, counts)]
+    if test is not None:
+        lines.append(
+            f"SPRT: {test.verdict} after {result.num_games} games, log likelihood ratio {test.llr:.2f} "
+            f"({test.lower:.2f} rejects, {test.upper:.2f} accepts)"
+        )
+    return lines
+
+
+def match_line(game: Game, names: tuple[str, str], result: MatchResult) -> str:
+    """Summarises the result of A in one line."""
+    low, high = result.interval
+    first, second = result.score_by_colour
+    return (
+        f"{game.name}, {names[0]} against {names[1]}: score {result.score:.1%} "
+        f"(95% interval {low:.1%} to {high:.1%}; moving first {first:.1%}, second {second:.1%}), "
+        f"{result.wins} won, {result.draws} drawn, {result.losses} lost of {result.num_games} games"
+    )
+
+
+def solo_line(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]) -> str:
+    """Summarises the scores of two players who played alone in one line."""
+    (low_a, high_a), (low_b, high_b) = (each.interval for each in scores)
+    return (
+        f"{game.name}, {names[0]}: mean score {scores[0].mean:,.0f} (95% interval {low_a:,.0f} to {high_a:,.0f}); "
+        f"{names[1]}: {scores[1].mean:,.0f} ({low_b:,.0f} to {high_b:,.0f}); "
+        f"{_ratio(scores):.1f} times, {len(scores[0].scores)} games each"
+    )
+
+
+def _ratio(scores: tuple[Scores, Scores]) -> float:
+    return scores[0].mean / scores[1].mean

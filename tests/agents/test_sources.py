@@ -1,0 +1,99 @@
+"""Which checkpoint a name means, and which shipped network plays a board."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from alphagat.agents import weight_files
+from alphagat.agents.sources import choose_steps, find_run, resolve, shipped_network_for
+from alphagat.contests.contenders import EngineLimits, default_board, make_contender
+from alphagat.errors import UserError
+from alphagat.games import EXAMPLES, make_game
+from alphagat.runs.folder import open_run_folder
+from alphagat.serving import options as engine_options
+from alphagat.serving import roster
+from tests.training.tiny import save_tiny_run, tiny_config
+
+FAMILIES = {"mnk": "connect_four", "hex": "hex", "othello": "othello"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    return save_tiny_run(tmp_path_factory.mktemp("sources") / "run", 3, 5)
+
+
+def test_a_name_means_one_checkpoint(run):
+    for name, iteration, expected in (
+        (run, None, 5),
+        (str(run), 3, 3),
+        (run / "checkpoints" / "3", None, 3),
+        (run / "checkpoints" / "3", 3, 3),
+    ):
+        source = resolve(name, iteration)
+        assert (source.path, source.iteration, source.config) == (run, expected, tiny_config())
+    assert resolve("hex").path == resolve("shipped", board="hex:4").path == weight_files.FOLDER / "hex.safetensors"
+
+
+def test_what_does_not_exist_is_refused(run, tmp_path):
+    open_run_folder(tmp_path / "new", tiny_config())
+    for name, iteration, message in (
+        (run / "checkpoints" / "3", 5, "is of iteration 3, not 5"),
+        (run, 4, "has no checkpoint of iteration 4, only of 3, 5"),
+        (tmp_path / "new", None, "has no complete checkpoint yet"),
+        (tmp_path, None, "holds no run"),
+        ("nothing", None, "nothing/config.json does not exist; take a run folder"),
+        ("nothing.safetensors", None, "does not exist; take a run folder"),
+        ("shipped", None, "'shipped' needs a board"),
+    ):
+        with pytest.raises(UserError) as refusal:
+            resolve(name, iteration)
+        assert message in str(refusal.value)
+
+
+def test_steps_are_sorted_without_repeats(run):
+    assert choose_steps(run) == [3, 5]
+    assert choose_steps(run, [5, 3, 5]) == [3, 5]
+    assert find_run(run.parent) is None
+
+
+def test_the_first_trained_player_gives_the_board(run):
+    assert default_board("random", str(run)) == "hex:2"
+    assert default_board("shipped", "hex") == resolve("hex").config.boards[0]
+    assert default_board("mcts:3", "shipped", "gtp:gnugo") is None
+
+
+@pytest.mark.parametrize("board", EXAMPLES)
+def test_every_command_takes_the_same_shipped_network(board, monkeypatch):
+    """`gtp` opens its agent by `open_agent`, `serve` by `Roster`, `match` by `make_contender`."""
+    loaded = []
+
+    class Loaded:
+        def player(self, num_simulations):
+            return None
+
+    def load(name, iteration=None, board=None, precision=None):
+        loaded.append((resolve(name, board=board).path.stem, board))
+        return Loaded()
+
+    monkeypatch.setattr("alphagat.agents.agent.load", load)
+    monkeypatch.setattr("alphagat.contests.contenders.load", load)
+    monkeypatch.setattr(roster, "load", load)
+    monkeypatch.setattr(roster, "Playthroughs", lambda game: None)
+    monkeypatch.setattr(Loaded, "game", make_game(board), raising=False)
+    options = argparse.Namespace(source=None, workdir=None, board=board)
+    commands = (
+        lambda: engine_options.open_agent(options, None),
+        lambda: roster.Roster(None, board),
+        lambda: make_contender(make_game(board), "shipped", None, EngineLimits(), 0),
+    )
+    expected = FAMILIES.get(make_game(board).topology.vocabulary.family)
+    if expected is None:
+        for command in (*commands, lambda: shipped_network_for(board)):
+            with pytest.raises(UserError, match=f"board {board}: no shipped network plays it"):
+                command()
+        return
+    for command in commands:
+        command()
+    assert loaded == [(expected, board)] * len(commands)
+    assert shipped_network_for(board) == expected
