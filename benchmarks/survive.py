@@ -178,7 +178,7 @@ def deaths(times: int, moments: random.Random, folder: Path) -> bool:
             before = newest_step(workdir)
             while newest_step(workdir) == before:
                 if time.perf_counter() - start > 300:
-                    raise SystemExit(f"{workdir} does not go on after iteration {before}")
+                    raise SystemExit(f"{workdir} makes no progress after iteration {before}")
                 time.sleep(0.1)
             seconds.append(time.perf_counter() - start)
             CONSOLE.print(

@@ -25,7 +25,7 @@ class Searcher(Engine):
     """Makes `simulations` new simulations per move; `kept` counts the reused ones, if it keeps its trees."""
 
     def __init__(self, agent: Agent, simulations: int, *, keeps_trees: bool):
-        self.name, self.kept = "keeps trees" if keeps_trees else "begins anew", []
+        self.name, self.kept = "reuses trees" if keeps_trees else "fresh trees", []
         self._params, self._keeps_trees, self._trees = agent.params, keeps_trees, {}
         discount = agent.config.search.discount
         search = make_growing_search(
@@ -67,7 +67,7 @@ def main() -> None:
     low, high = result.interval
     title = f"{agent.game.name}, {result.num_games} games, seed {options.seed}"
     print(f"{title}, {options.simulations} new simulations a move, {np.mean(keeping.kept):.0f} kept on average")
-    print(f"whoever keeps trees scores {result.score:.1%} ({low:.1%} to {high:.1%})")
+    print(f"tree reuse scores {result.score:.1%} ({low:.1%} to {high:.1%})")
 
 
 if __name__ == "__main__":

@@ -223,7 +223,7 @@ def run_training(command: Sequence[str], cores: Collection[int] = ()) -> None:
 
 
 def end_trainings_as_well() -> None:
-    """Makes SIGTERM end the training processes, which would otherwise occupy cores and folders of the next start."""
+    """Makes SIGTERM end the training processes, too, which would otherwise hold cores and folders needed next."""
 
     def end(number: int, _: object) -> None:
         for process in list(TRAININGS):
