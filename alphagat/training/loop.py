@@ -16,6 +16,7 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints, set_aside
 from alphagat.runs.folder import check_run_folder, open_run_folder
+from alphagat.runs.metrics import Result
 from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
@@ -163,8 +164,8 @@ class _Run:
             report.say(*self._profiler.after(iteration, metrics))
             if self._matches is not None and is_due(iteration, config.evaluation.every, last):
                 report.wait()
-                state, scores = self._evaluate(state, iteration)
-                report.add_scores(scores)
+                state, results = self._evaluate(state, iteration)
+                report.add_results(results)
             is_preempted = _is_preempted(iteration)
             if is_preempted or is_due(iteration, config.checkpoint.every, last):
                 report.flush()
@@ -176,12 +177,12 @@ class _Run:
 
     def evaluate_late(self, state: RunState, iteration: int) -> RunState:
         """Plays the matches of an iteration that a SIGTERM has cut short, and saves the state with them done."""
-        state, scores = self._evaluate(state, iteration, is_saved=True)
-        self._report.add_late_scores(iteration, scores)
+        state, results = self._evaluate(state, iteration, is_saved=True)
+        self._report.add_late_results(iteration, results)
         self._checkpoints.replace(state, iteration)
         return state
 
-    def _evaluate(self, state: RunState, iteration: int, is_saved: bool = False) -> tuple[RunState, dict[str, float]]:
+    def _evaluate(self, state: RunState, iteration: int, is_saved: bool = False) -> tuple[RunState, list[Result]]:
         """Plays the matches; a SIGTERM saves the state as it was before them, unless it is on disk already."""
         assert self._matches is not None
         matches = self._matches

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from alphagat.reporting.charts import BOTTOM, LEFT, MAX_POINTS, RIGHT, TOP, Curve, draw_chart, tick_text
+from alphagat.monitoring.charts import BOTTOM, LEFT, MAX_POINTS, RIGHT, TOP, Curve, draw_chart, tick_text
 
 
 def curve(places, values, spread=0.0) -> Curve:
