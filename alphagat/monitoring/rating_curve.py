@@ -99,7 +99,7 @@ def draw(folder: Path, curves: Mapping[str, Sequence[Rated]], title: str) -> Non
             chart = draw_chart(drawn, AXIS_CLASSES[axis], max(places), tick_text, False)
             x = len(panels) * WIDTH
             panels.append(
-                f'<g transform="translate({x} {HEADER})"><g>{_sized(chart)}</g>'
+                f'<g transform="translate({x} {HEADER})">{_sized(chart)}'
                 f'<text x="{WIDTH / 2}" y="{HEIGHT + 8}" text-anchor="middle">{counted}</text></g>'
             )
     legend = _legend(list(curves)) if len(curves) > 1 else ""

@@ -112,7 +112,9 @@ def tagged(line: Line, several_boards: bool) -> dict[str, float]:
         if name in ("iteration", "board", RESULTS) or value is None:
             continue
         section, _, rest = name.partition("/")
-        tags[f"eval/{name}" if name == NUM_GAMES else tag(section, rest, line.get("board", "")) if rest else name] = value
+        tags[f"eval/{name}" if name == NUM_GAMES else tag(section, rest, line.get("board", "")) if rest else name] = (
+            value
+        )
     for each in line.get(RESULTS, ()):
         if each.name.startswith(HOLDOUT):
             name = tag("holdout", each.name.removeprefix(HOLDOUT), each.board)
@@ -177,4 +179,6 @@ def _parse(text: str) -> dict[str, Any] | None:
 
 def _parse_result(fields: Mapping[str, Any]) -> Result:
     result = Result(**fields)
-    return result._replace(value=math.nan) if result.value is None else result  # the one NaN that equals itself in lists
+    return (
+        result._replace(value=math.nan) if result.value is None else result
+    )  # the one NaN that equals itself in lists

@@ -15,7 +15,7 @@ from alphagat.runs.metrics import ELO, NUM_GAMES, WIN_RATE, MetricsWriter, Resul
 BOARD = Config().boards[0]
 
 
-def win_rates(board: str = BOARD, **scores: float) -> list[Result]:
+def win_rates(board: str = BOARD, /, **scores: float) -> list[Result]:
     """Returns the results against opponents; `mcts` stands for `mcts:100`."""
     return [Result(WIN_RATE, board, score, opponent=name.replace("mcts", "mcts:100")) for name, score in scores.items()]
 

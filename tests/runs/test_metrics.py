@@ -41,8 +41,8 @@ def scalars(folder: Path) -> list[tuple[int, str, float]]:
     return [(event.step, value.tag, value.simple_value) for event in events(folder) for value in event.summary.value]
 
 
-def write(folder: Path, first: int, last: int, **options: int) -> None:
-    with MetricsWriter(folder, **options) as writer:
+def write(folder: Path, first: int, last: int, restored_iteration: int = 0) -> None:
+    with MetricsWriter(folder, restored_iteration=restored_iteration) as writer:
         for iteration in range(first, last + 1):
             writer.write(iteration, {"iteration": iteration, "train/policy_loss": 1 / iteration})
 
@@ -128,7 +128,7 @@ def test_an_evaluation_is_added_to_its_line(tmp_path: Path):
 
 def test_tags_name_the_board_where_there_are_several():
     line = {"iteration": 4, "board": "hex:7", "hours": 1.0, "train/policy_loss": 2.0, "num_games": 64}
-    line["results"] = RESULTS[:1] + [Result("holdout/policy_loss", "hex:5", 0.5)]
+    line["results"] = [*RESULTS[:1], Result("holdout/policy_loss", "hex:5", 0.5)]
     assert list(tagged(line, several_boards=False)) == [
         "hours",
         "train/policy_loss",
