@@ -3,9 +3,13 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from alphagat import commands
 from alphagat.errors import UserError
+
+if TYPE_CHECKING:
+    from alphagat.agents.agent import Agent
 
 EXAMPLES = """\
 The ending of the file decides its format:
@@ -47,7 +51,6 @@ def _write(options, file: Path) -> None:
     from alphagat.agents import model_card, stablehlo, weight_files
     from alphagat.agents.agent import load
     from alphagat.runs import atomic_files
-    from alphagat.runs.metrics import read_metrics
 
     atomic_files.check_new(file, weight_files.ENDING, stablehlo.ENDING)
     if file.suffix == weight_files.ENDING and (options.board or options.batch):
@@ -62,8 +65,21 @@ def _write(options, file: Path) -> None:
     else:
         weight_files.write(file, agent.params, agent.config, agent.iteration)
     if options.card:
-        model_card.write(Path(options.card), agent, file.name, read_metrics(options.workdir))
+        _write_card(Path(options.card), agent, file.name, options.workdir)
     sys.stdout.write(f"{file}: iteration {agent.iteration} of {options.workdir}, {file.stat().st_size / 1e6:.1f} MB\n")
+
+
+def _write_card(card: Path, agent: "Agent", exported: str, workdir: str) -> None:
+    from alphagat.agents import model_card
+    from alphagat.monitoring.metric_text import describe_results
+    from alphagat.runs.metrics import RESULTS, last_evaluation, read_metrics
+
+    lines, measured = read_metrics(workdir), None
+    if evaluation := last_evaluation(lines, agent.iteration):
+        results = describe_results(evaluation[RESULTS], agent.config.boards)
+        rows = [(each.label, each.value_and_interval) for each in results]
+        measured = model_card.Measured(evaluation["iteration"], rows)
+    model_card.write(card, agent, exported, lines, measured)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from variants import end_trainings_as_well, run_training
 
-from alphagat.runs.metrics import read_metrics
+from alphagat.runs.metrics import HOLDOUT, RESULTS, read_metrics
 
 RATES = {"lamb": 5e-3, "adamw": 1e-3}  # at a batch of 1,024
 USUAL_BATCH = 1024
@@ -54,7 +54,7 @@ def train(options: argparse.Namespace, optimizer: str, batch_size: int, rate: fl
     games = [word for name in options.games for word in ("--games", name)]
     flags = [f"--config.{name}={value}" for name, value in fields.items()]
     run_training([*command, *games, *flags])
-    return read_metrics(folder)[-1]
+    return {each.name: each.value for each in read_metrics(folder)[-1][RESULTS]}
 
 
 def main() -> None:
@@ -76,8 +76,8 @@ def main() -> None:
         for optimizer, rate in RATES.items():
             for factor in options.factors:
                 scaled = rate * factor * math.sqrt(batch_size / USUAL_BATCH)
-                found = train(options, optimizer, batch_size, scaled)
-                cells = [f"{found[f'holdout/{name}']:.3f}" for name in measures]
+                results = train(options, optimizer, batch_size, scaled)
+                cells = [f"{results[HOLDOUT + name]:.3f}" for name in measures]
                 updates = options.examples // batch_size
                 table.add_row(optimizer, f"{batch_size:,}", f"{updates:,}", f"{scaled:.2g}", *cells)
     console.print(table)

@@ -14,10 +14,17 @@ from alphagat.runs.metrics import METRICS_FILE
 from tests.training.tiny import NUM_ITERATIONS, save_tiny_run
 
 LINES = [
-    {"iteration": number, "frames": 64.0 * number, "hours": 0.01 * number, "train/policy_loss": 2.0 / number}
+    {
+        "iteration": number,
+        "board": "hex:2",
+        "frames": 64.0 * number,
+        "hours": 0.01 * number,
+        "train/policy_loss": 2.0 / number,
+    }
     for number in range(1, 5)
 ]
-EVALUATION = {"eval/num_games": 4.0, "eval/elo": 123.0, "eval/elo_low": 50.0, "eval/elo_high": 190.0}
+ELO = {"name": "elo", "board": "hex:2", "value": 123.0, "low": 50.0, "high": 190.0}
+EVALUATION = {"num_games": 4, "results": [ELO]}
 VOID = {"meta", "input", "br", "line", "circle", "rect", "polygon", "polyline", "path", "link"}
 
 
@@ -103,7 +110,8 @@ def test_follow_stops_at_the_end_of_the_run(run, monkeypatch):
 
     def grow(seconds):
         seen.append((seconds, "http-equiv" in (run / "report.html").read_text()))
-        write_lines(run, [{"iteration": NUM_ITERATIONS if len(seen) == 2 else 5, "train/policy_loss": 1.0}])
+        last = NUM_ITERATIONS if len(seen) == 2 else 5
+        write_lines(run, [{"iteration": last, "board": "hex:2", "train/policy_loss": 1.0}])
 
     assert report.run(["--workdir", str(run), "--follow", "7"]) == 0
     assert seen == [(7, True), (7, True)]

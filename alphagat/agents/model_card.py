@@ -1,15 +1,15 @@
 """A card for an exported network, in the form that Hugging Face reads: YAML between rules, then Markdown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import jax
 
 from alphagat import config_fields
 from alphagat.agents import stablehlo
 from alphagat.agents.agent import Agent
-from alphagat.monitoring import results
+from alphagat.runs.metrics import Line
 
 ENDING = ".md"
 FRONT_MATTER = """\
@@ -39,15 +39,22 @@ DESERIALIZE = """\
 """
 
 
-def write(file: Path, agent: Agent, exported: str, lines: Sequence[Mapping[str, Any]]) -> None:
+class Measured(NamedTuple):
+    """What an evaluation measured: label and value of each result, after an iteration."""
+
+    iteration: int
+    rows: Sequence[tuple[str, str]]
+
+
+def write(file: Path, agent: Agent, exported: str, lines: Sequence[Line], measured: Measured | None) -> None:
     """Writes the card of the file `exported`; `lines` are those of `metrics.jsonl`, none where there is no run.
 
-    The file is new, and ends in .md (`files.check_new`).
+    The file is new, and ends in .md (`atomic_files.check_new`).
     """
-    file.write_text("\n\n".join(part.strip("\n") for part in _parts(agent, exported, lines)) + "\n")
+    file.write_text("\n\n".join(part.strip("\n") for part in _parts(agent, exported, lines, measured)) + "\n")
 
 
-def _parts(agent: Agent, exported: str, lines: Sequence[Mapping[str, Any]]) -> list[str]:
+def _parts(agent: Agent, exported: str, lines: Sequence[Line], measured: Measured | None) -> list[str]:
     config, game = agent.config, agent.game
     family, boards = game.topology.vocabulary.family, ", ".join(config.boards)
     size = sum(leaf.size for leaf in jax.tree.leaves(agent.params))
@@ -64,13 +71,13 @@ def _parts(agent: Agent, exported: str, lines: Sequence[Mapping[str, Any]]) -> l
         "## Use",
         _use(agent, exported),
     ]
-    evaluation = results.last_evaluation(lines, agent.iteration)
-    if rows := results.describe(evaluation):
-        measured = f"Measured after iteration {evaluation['iteration']}, with {config.evaluation.num_simulations}"
+    if measured and measured.rows:
+        simulations = config.evaluation.num_simulations
         parts += [
             "## Results",
-            f"{measured} simulations per move; 95 % intervals in brackets.",
-            _table(("", ""), rows),
+            f"Measured after iteration {measured.iteration}, with {simulations} simulations per move; "
+            "95 % intervals in brackets.",
+            _table(("", ""), measured.rows),
         ]
     changed = [(f"`{field.path}`", f"`{field.value}`") for field, _ in config_fields.changes(config)]
     return [*parts, "## Config", "What differs from the defaults:", _table(("field", "value"), changed)]

@@ -4,7 +4,7 @@ import abc
 import collections
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 
 from rich.console import Console, Group
@@ -14,35 +14,32 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from alphagat.monitoring.catalogue import LEARNING
 from alphagat.monitoring.metric_text import (
-    LEARNING,
-    Metrics,
+    ResultText,
+    data_rows,
+    describe_results,
     duration,
-    holdout_rows,
     interval,
     learning_rows,
-    rating_text,
-    ratings,
     score_scale,
-    score_text,
-    scores,
-    selfplay_rows,
-    single_player_rows,
     sparkline,
 )
+from alphagat.runs.metrics import RESULTS, WIN_RATE, Line, Result
 
 PLAIN_SECONDS = 10.0  # between two lines without a terminal
 PACE_ITERATIONS = 50  # the time left follows the pace of the latest so many
 NARROW = 76  # columns below which sections stack
+SPARKLINES = ("train/policy_loss", "train/value_loss")
 MEDIUM = 66  # columns below which scales and the time elapsed are left out
 
 
-def make_display(total_iterations: int, board: str, console: Console | None = None) -> "Display":
+def make_display(total_iterations: int, boards: Sequence[str], console: Console | None = None) -> "Display":
     """Returns a live display where the console is a terminal, else one that prints lines.
 
     Args:
       total_iterations: of the whole run, those before a resume included.
-      board: its name, shown.
+      boards: their names, shown.
       console: where to; standard output when None.
     """
     if console is None:
@@ -50,35 +47,42 @@ def make_display(total_iterations: int, board: str, console: Console | None = No
         if console.is_jupyter:  # where Rich makes a page of each line, and the kernel calls itself a terminal
             console = Console(force_jupyter=False, force_terminal=False)
     kind = LiveDisplay if console.is_terminal and not console.is_dumb_terminal else PlainDisplay
-    return kind(total_iterations, board, console)
+    return kind(total_iterations, boards, console)
 
 
 class Display(abc.ABC):
     """Shows the metrics of each iteration. A context manager; `finish` may be called inside or after it.
 
-    `update` reads the names `iteration`, `frames`, `train/*`, `selfplay/*`, `pretrain/*`, `holdout/*`, `eval/elo`,
-    `eval/vs_<opponent>/win_rate`, and for games of one player `eval/score` and `eval/vs_<opponent>/score_ratio`, all
-    four with the board after `eval/` where there are several; beside a score, `_low` and `_high` of the same name are
-    its interval. Every name may be missing, and what was shown stays until a newer value comes.
+    `update` takes lines of `metrics.jsonl`. It reads the scalars and results of the catalogue. Each of them may be
+    missing; the display keeps a value until a newer one comes.
     """
 
     def __init__(
-        self, total_iterations: int, board: str, console: Console, clock: Callable[[], float] = time.monotonic
+        self,
+        total_iterations: int,
+        boards: Sequence[str],
+        console: Console,
+        clock: Callable[[], float] = time.monotonic,
     ):
         self.total_iterations = total_iterations
-        self.board = board
+        self.boards = boards
         self.console = console
         self.metrics: dict[str, float] = {}
+        self.results: dict[tuple[str, str, str | None], Result] = {}
         self._clock = clock
         self._start = clock()
         self._updates: collections.deque[tuple[float, int]] = collections.deque(maxlen=PACE_ITERATIONS)
 
-    def update(self, metrics: Metrics) -> None:
+    def update(self, line: Line) -> None:
         """Takes the metrics of one iteration, `iteration` among them. One that is not finite counts as missing."""
-        metrics = {name: value for name, value in metrics.items() if math.isfinite(value)}
-        self.metrics = {**self.metrics, **metrics}  # a new one: the live display's thread may be reading the old
+        scalars = {name: value for name, value in line.items() if isinstance(value, int | float)}
+        scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
+        results = [each for each in line.get(RESULTS, ()) if math.isfinite(each.value)]
+        # New objects: the live display's thread may be reading the old ones.
+        self.metrics = {**self.metrics, **scalars}
+        self.results = {**self.results, **{(each.name, each.board, each.opponent): each for each in results}}
         self._updates.append((self._clock(), self.iteration))
-        self._show(metrics)
+        self._show(scalars, describe_results(results, self.boards))
 
     def message(self, text: str) -> None:
         """Prints a line that stays."""
@@ -116,8 +120,8 @@ class Display(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def _show(self, metrics: Metrics) -> None:
-        """Shows that `self.metrics` has taken these in."""
+    def _show(self, scalars: Mapping[str, float], results: Sequence[ResultText]) -> None:
+        """Shows the newest scalars and results, which `self.metrics` and `self.results` include."""
 
 
 class PlainDisplay(Display):
@@ -125,33 +129,37 @@ class PlainDisplay(Display):
 
     _printed_at = float("-inf")
 
-    def _show(self, metrics: Metrics) -> None:
-        now, found = self._clock(), _evaluation(metrics)
-        if now - self._printed_at >= PLAIN_SECONDS or self.iteration >= self.total_iterations or found:
+    def _show(self, scalars: Mapping[str, float], results: Sequence[ResultText]) -> None:
+        now = self._clock()
+        if now - self._printed_at >= PLAIN_SECONDS or self.iteration >= self.total_iterations or results:
             self._printed_at = now
             self.message(self._line())
-        if found:
-            self.message("  evaluation: " + ", ".join(found))
+        if results:
+            self.message("  evaluation: " + ", ".join(f"{each.label} {each.value_and_interval}" for each in results))
 
     def _line(self) -> str:
         parts = [f"iteration {self.iteration}/{self.total_iterations}"]
-        parts += [f"{value} {label}".strip() for label, value in selfplay_rows(self.metrics)]
+        parts += [f"{value} {label}".strip() for label, value in data_rows(self.metrics)]
         parts += [f"{label} {value}" for label, value in learning_rows(self.metrics)]
         left = self.seconds_left
         parts += [f"{duration(self.seconds_elapsed)} elapsed"] + (
             [f"{duration(left)} left"] if left is not None else []
         )
-        return f"{self.board}: " + ", ".join(parts)
+        return f"{', '.join(self.boards)}: " + ", ".join(parts)
 
 
 class LiveDisplay(Display):
     """Redraws a few lines in place: progress, self-play, learning, and the latest scores with their intervals."""
 
     def __init__(
-        self, total_iterations: int, board: str, console: Console, clock: Callable[[], float] = time.monotonic
+        self,
+        total_iterations: int,
+        boards: Sequence[str],
+        console: Console,
+        clock: Callable[[], float] = time.monotonic,
     ):
-        super().__init__(total_iterations, board, console, clock)
-        self._history: dict[str, list[float]] = {"policy loss": [], "value loss": []}
+        super().__init__(total_iterations, boards, console, clock)
+        self._history: dict[str, list[float]] = {metric.label: [] for metric in LEARNING if metric.name in SPARKLINES}
         self._live = Live(console=console, get_renderable=self.render, refresh_per_second=2)
 
     def __enter__(self) -> "LiveDisplay":
@@ -161,18 +169,18 @@ class LiveDisplay(Display):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def _show(self, metrics: Metrics) -> None:
-        for label, values in self._history.items():
-            if LEARNING[label] in metrics:
-                values.append(metrics[LEARNING[label]])
+    def _show(self, scalars: Mapping[str, float], results: Sequence[ResultText]) -> None:
+        for metric in LEARNING:
+            if metric.name in SPARKLINES and metric.name in scalars:
+                self._history[metric.label].append(scalars[metric.name])
 
     def render(self) -> Padding:
         """Draws the present state for the console's present width."""
         width = min(self.console.width, 110) - 4
         rows = [self._headline(width), self._bar(width), Text("")]
         rows += self._numbers(width)
-        if _evaluation(self.metrics):
-            rows += [Text(""), self._scores(width)]
+        if self.results:
+            rows += [Text(""), self._strength(width)]
         return Padding(Group(*rows), (1, 2))
 
     def _headline(self, width: int) -> Table:
@@ -187,7 +195,9 @@ class LiveDisplay(Display):
         line.add_column(justify="right", no_wrap=True)
         elapsed = f"{duration(self.seconds_elapsed)} elapsed"
         times = [elapsed, *([remaining] if remaining else [])] if width >= MEDIUM else [remaining or elapsed]
-        line.add_row(Text.assemble(("AlphaGAT", "bold"), "  ", (self.board, "cyan")), Text(" · ".join(times), "dim"))
+        line.add_row(
+            Text.assemble(("AlphaGAT", "bold"), "  ", (", ".join(self.boards), "cyan")), Text(" · ".join(times), "dim")
+        )
         return line
 
     def _bar(self, width: int) -> Table:
@@ -208,7 +218,7 @@ class LiveDisplay(Display):
         if not self.metrics:
             return []
         title = "recorded games" if "pretrain/epochs" in self.metrics else "self-play"
-        selfplay = _section(title, [(label, value, "") for label, value in selfplay_rows(self.metrics)])
+        selfplay = _section(title, [(label, value, "") for label, value in data_rows(self.metrics)])
         learning = _section(
             "learning",
             [
@@ -224,24 +234,12 @@ class LiveDisplay(Display):
         both.add_row(selfplay, learning)
         return [both]
 
-    def _scores(self, width: int) -> Table:
-        rows = [(label, rating_text(self.metrics, name)) for label, name in ratings(self.metrics).items()]
-        rows += [*single_player_rows(self.metrics), *holdout_rows(self.metrics)]
-        table = _section("strength", [(label, *text.partition("  ")[::2], "") for label, text in rows])
-        for label, name in scores(self.metrics).items():
-            value, _, bounds = score_text(self.metrics, name).partition("  ")
-            scale = score_scale(*interval(self.metrics, name)) if width >= MEDIUM else ""
-            table.add_row(f"against {label}", value, Text(bounds), scale)
+    def _strength(self, width: int) -> Table:
+        table = _section("strength", [])
+        for label, value, ends, result in describe_results(self.results.values(), self.boards):
+            is_drawn = result.name == WIN_RATE and width >= MEDIUM
+            table.add_row(label, value, Text(ends), score_scale(result.value, *interval(result)) if is_drawn else "")
         return table
-
-
-def _evaluation(metrics: Metrics) -> list[str]:
-    """Formats what an evaluation found, one text per result; none where the metrics hold no evaluation."""
-    rated = [(label, rating_text(metrics, name)) for label, name in ratings(metrics).items()]
-    scored = [(label, score_text(metrics, name)) for label, name in scores(metrics).items()]
-    return [
-        f"{label} {text}" for label, text in (*rated, *single_player_rows(metrics), *scored, *holdout_rows(metrics))
-    ]
 
 
 def _section(title: str, rows: Iterable[tuple[str, ...]], extra_style: str = "dim") -> Table:

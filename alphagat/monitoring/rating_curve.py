@@ -1,21 +1,27 @@
 """The curve of ratings over a run: the players that it rates, as a table, a file and a drawing."""
 
-import io
-import logging
+import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from rich.table import Table
 
 from alphagat.evaluation.ratings import Rating
+from alphagat.monitoring.charts import AXES, AXIS_CLASSES, COLOURS, HEIGHT, WIDTH, Curve, draw_chart, tick_text
 from alphagat.runs.atomic_files import write_atomically
+from alphagat.runs.metrics import Line
 
 CURVE_FILE = "ratings.svg"
 PREFIX = "iteration "
-# Read well on white and on black.
-GREY, COLOURS = "#808080", ("#2a8fd8", "#d9792b", "#3ba366", "#b867c9", "#c9a227", "#d65a6b")
-AXES = {"iteration": "iterations", "frames": "frames", "hours": "hours of training"}
+HEADER, FOOTER = 52, 22  # pixels above and below the panels
+STYLE = """
+text { fill: #808080; font: 11px sans-serif; }
+.title { font-size: 14px; text-anchor: middle; }
+.grid { stroke: #808080; stroke-opacity: .3; }
+.curve { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
+"""  # a grey that is legible on white and on black
 
 
 class Rated(NamedTuple):
@@ -45,7 +51,7 @@ def player_name(iteration: float) -> str:
     return f"{PREFIX}{int(iteration)}"
 
 
-def rated_players(ratings: Mapping[str, Rating], lines: Sequence[Mapping[str, Any]]) -> list[Rated]:
+def rated_players(ratings: Mapping[str, Rating], lines: Sequence[Line]) -> list[Rated]:
     """Returns the players, first those that are no network of the run, by rating, then these, by iteration.
 
     Args:
@@ -85,51 +91,44 @@ def draw(folder: Path, curves: Mapping[str, Sequence[Rated]], title: str) -> Non
 
     Players that are no network of the run are dashed lines.
     """
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it warns when it looks for fonts for the first time
-    import matplotlib
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter, MaxNLocator
-
-    axes_names = [name for name in AXES if any(_places(players, name)[0] for players in curves.values())]
-    style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": title, "text.color": GREY, "axes.labelcolor": GREY}
-    style |= {"axes.edgecolor": GREY, "xtick.color": GREY, "ytick.color": GREY, "legend.labelcolor": GREY}
-    with matplotlib.rc_context(style):
-        figure = Figure(figsize=(max(4.0 * len(axes_names), 5.0), 3.6), layout="constrained")
-        axes = figure.subplots(1, max(len(axes_names), 1), sharey=True, squeeze=False)[0]
-        for name, axis in zip(axes_names, axes):
-            for (label, players), colour in zip(curves.items(), COLOURS * len(curves)):
-                _draw_curve(axis, players, name, label, colour)
-            axis.set_xlabel(AXES[name])
-            axis.xaxis.set_major_locator(MaxNLocator(5, integer=name != "hours"))
-            if name == "frames":
-                axis.xaxis.set_major_formatter(EngFormatter())
-            axis.grid(color=GREY, alpha=0.25)
-            axis.patch.set_alpha(0)
-            axis.spines[["top", "right"]].set_visible(False)
-        axes[0].set_ylabel("Elo")
-        if len(curves) > 1:
-            axes[0].legend(frameon=False)
-        figure.suptitle(title)
-        stream = io.StringIO()
-        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
-    write_atomically(folder / CURVE_FILE, stream.getvalue())
-
-
-def _places(players: Sequence[Rated], axis: str) -> tuple[list[float], list[Rated]]:
-    """Returns where on an axis the networks of the run stand, and which these are."""
-    known = [each for each in players if each.iteration is not None and getattr(each, axis) is not None]
-    return [float(getattr(each, axis)) for each in known], known
-
-
-def _draw_curve(axis: Any, players: Sequence[Rated], name: str, label: str, colour: str) -> None:
-    places, known = _places(players, name)
-    axis.fill_between(
-        places, [each.low for each in known], [each.high for each in known], color=colour, alpha=0.25, linewidth=0
-    )
-    axis.plot(places, [each.elo for each in known], color=colour, marker="o", markersize=3, linewidth=1.5, label=label)
-    for each in players:
-        if each.iteration is None:
-            axis.axhline(each.elo, color=colour, linestyle="--", linewidth=1, alpha=0.7)
-            axis.annotate(
-                each.name, (0.99, each.elo), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
+    panels = []
+    for axis, counted in AXES.items():
+        drawn = [_curve(board, players, axis) for board, players in curves.items()]
+        places = [place for curve in drawn for place in curve.places]
+        if places:
+            chart = draw_chart(drawn, AXIS_CLASSES[axis], max(places), tick_text, False)
+            x = len(panels) * WIDTH
+            panels.append(
+                f'<g transform="translate({x} {HEADER})">{_sized(chart)}'
+                f'<text x="{WIDTH / 2}" y="{HEIGHT + 8}" text-anchor="middle">{counted}</text></g>'
             )
+    legend = _legend(list(curves)) if len(curves) > 1 else ""
+    width, height = max(len(panels), 1) * WIDTH, HEADER + HEIGHT + FOOTER
+    text = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+        f'<style>{STYLE}</style><text class="title" x="{width / 2}" y="20">{html.escape(title)}</text>'
+        f'<text x="8" y="{HEADER}">Elo</text>{legend}{"".join(panels)}</svg>\n'
+    )
+    write_atomically(folder / CURVE_FILE, text)
+
+
+def _curve(board: str, players: Sequence[Rated], axis: str) -> Curve:
+    known = [each for each in players if each.iteration is not None and getattr(each, axis) is not None]
+    places, elo, low, high = (
+        np.array([getattr(each, name) for each in known], float) for name in (axis, "elo", "low", "high")
+    )
+    others = {each.name: each.elo for each in players if each.iteration is None}
+    return Curve(board, places, elo, low, high, others)
+
+
+def _legend(boards: Sequence[str]) -> str:
+    words = (
+        f'<tspan dx="12" style="fill:{COLOURS[number % len(COLOURS)]}">{html.escape(board)}</tspan>'
+        for number, board in enumerate(boards)
+    )
+    return f'<text x="34" y="{HEADER - 12}">{"".join(words)}</text>'
+
+
+def _sized(chart: str) -> str:
+    """Gives a chart its size in pixels; a page sizes it by its style sheet."""
+    return chart.replace("<svg ", f'<svg width="{WIDTH}" height="{HEIGHT}" ', 1)

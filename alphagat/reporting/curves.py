@@ -1,29 +1,20 @@
-"""Which metrics of a run stand in which chart."""
+"""Charts of a run, from the catalogue of metrics."""
 
 import html
+import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from alphagat.monitoring.metric_text import auxiliary_losses, ratings, scores
-from alphagat.monitoring.rating_curve import AXES, COLOURS
-from alphagat.reporting.charts import Curve, draw_chart, percent_text, tick_text
+from alphagat.monitoring import catalogue
+from alphagat.monitoring.catalogue import Metric
+from alphagat.monitoring.charts import AXES, AXIS_CLASSES, COLOURS, Curve, draw_chart, percent_text, tick_text
+from alphagat.monitoring.metric_text import interval
+from alphagat.runs.metrics import RESULTS, Line, Result
 
-Line = Mapping[str, Any]
-# Title of a chart, and its metrics by what they are called there; with several boards each has its own.
-LOSSES = (
-    ("Policy loss", {"": "train/policy_loss"}),
-    ("Value loss", {"": "train/value_loss"}),
-)
-LEARNING = (
-    ("Entropy of the policy", {"network": "train/policy_entropy", "search": "selfplay/target_entropy"}),
-    ("Gradient norm", {"": "train/grad_norm"}),
-    ("Plies per game", {"": "selfplay/game_length"}),
-    ("Simulations per second", {"": "selfplay/simulations_per_s"}),
-)
-ORACLE = {"network": "eval/oracle/best_move", "search": "eval/oracle/best_move_search"}
-HELD_OUT = {"moves named first": "holdout/policy_accuracy", "winners named": "holdout/value_sign"}
+Point = tuple[Line, Result]  # the line has its place on every axis
 
 
 class Chart(NamedTuple):
@@ -31,63 +22,71 @@ class Chart(NamedTuple):
 
     Attributes:
       title: over the chart.
-      metrics: their names in `metrics.jsonl`, each under its label; `_low` and `_high` behind are its interval.
-      shares: all values lie in [0, 1].
+      curves: points by the label of their curve, oldest first.
+      is_share: all values lie in [0, 1].
     """
 
     title: str
-    metrics: dict[str, str]
-    shares: bool = False
+    curves: Mapping[str, Sequence[Point]]
+    is_share: bool = False
 
 
 def charts_of(lines: Sequence[Line], boards: Sequence[str]) -> list[Chart]:
-    """Returns the charts for which the lines of `metrics.jsonl` have values: strength first, then learning."""
-    known = {name: 0.0 for line in lines for name, value in line.items() if value is not None}
-    found = [Chart("Elo", {label.removesuffix("Elo").strip(): name for label, name in ratings(known).items()})]
-    against = scores(known)
-    for prefix in [f"{board} " for board in boards] if len(boards) > 1 else [""]:
-        here = {label.removeprefix(prefix): name for label, name in against.items() if label.startswith(prefix)}
-        found.append(Chart(_titled("Score against", prefix.strip()), here, shares=True))
-    found += _by_board("Points per game", {"": "eval/score"}, boards)
-    found += _by_board("Best moves", ORACLE, boards, shares=True)
-    found += _by_board("Recorded games that were held out", HELD_OUT, boards, shares=True)
-    auxiliary = [(label.capitalize(), {"": name}) for label, name in auxiliary_losses(known).items()]
-    for title, metrics in (*LOSSES, *auxiliary, *LEARNING):
-        found += _by_board(title, metrics, boards)
-    found = [each._replace(metrics={label: m for label, m in each.metrics.items() if m in known}) for each in found]
-    return [each for each in found if each.metrics]
+    """Returns the charts for which the lines of `metrics.jsonl` have values: strength first, then learning.
+
+    Boards share a chart where each has one curve; otherwise each board has a chart.
+    """
+    points: dict[tuple[str, str], list[Point]] = defaultdict(list)  # by name and board
+    for line in lines:
+        for result in _results(line):
+            points[result.name, result.board].append((line, result))
+    made = []
+    for title, metrics in catalogue.charts().items():
+        is_share = metrics[0].is_share
+        if len(boards) > 1 and len(metrics) == 1 and not metrics[0].has_opponent:
+            shared = {board: points[metrics[0].name, board] for board in boards}
+            made.append(Chart(title, _without_empty(shared), is_share))
+            continue
+        for board in boards:
+            curves = _curves(metrics, {each.name: points[each.name, board] for each in metrics})
+            made.append(Chart(f"{title}, {board}" if len(boards) > 1 else title, curves, is_share))
+    return [each for each in made if each.curves]
 
 
-def _by_board(title: str, metrics: Mapping[str, str], boards: Sequence[str], shares: bool = False) -> list[Chart]:
-    """Returns the charts of metrics that each board of a run has: one where each has one curve, else one per board."""
-    if len(boards) == 1:
-        return [Chart(title, dict(metrics), shares)]
-    named = {board: {label: _named(name, board) for label, name in metrics.items()} for board in boards}
-    if len(metrics) == 1:
-        return [Chart(title, {board: name for board, found in named.items() for name in found.values()}, shares)]
-    return [Chart(_titled(title, board), found, shares) for board, found in named.items()]
+def _results(line: Line) -> list[Result]:
+    """Returns the finite scalars and results of the catalogue in a line, all as results."""
+    scalars = [
+        Result(each.name, line["board"], line[each.name])
+        for each in (*catalogue.LEARNING, *catalogue.DATA)
+        if line.get(each.name) is not None
+    ]
+    return [each for each in (*scalars, *line.get(RESULTS, ())) if math.isfinite(each.value)]
 
 
-def _named(name: str, board: str) -> str:
-    """Names a metric as a run on several boards does: `train/hex:7/policy_loss`."""
-    section, _, rest = name.partition("/")
-    return f"{section}/{board}/{rest}"
+def _curves(metrics: Sequence[Metric], points: Mapping[str, Sequence[Point]]) -> dict[str, Sequence[Point]]:
+    """Returns one curve per metric, or per opponent where the metric has one."""
+    curves: dict[str, list[Point]] = defaultdict(list)
+    for metric in metrics:
+        for line, result in points[metric.name]:
+            curves[result.opponent or metric.curve].append((line, result))
+    return dict(curves)
 
 
-def _titled(title: str, board: str) -> str:
-    return f"{title}, {board}" if board else title
+def _without_empty(curves: Mapping[str, Sequence[Point]]) -> dict[str, Sequence[Point]]:
+    return {label: points for label, points in curves.items() if points}
 
 
 def draw(chart: Chart, lines: Sequence[Line]) -> str:
     """Returns a figure with a title, the latest values as the legend, and one drawing for each x axis."""
-    text = percent_text if chart.shares else tick_text
+    text = percent_text if chart.is_share else tick_text
     drawings = []
     for axis in AXES:
-        curves = [_curve(lines, axis, label, name) for label, name in chart.metrics.items()]
+        curves = [_curve(axis, label, points) for label, points in chart.curves.items()]
         if any(len(each.places) for each in curves):
-            drawings.append(draw_chart(curves, AXIS_CLASSES[axis], _end(lines, axis), text, chart.shares))
+            drawings.append(draw_chart(curves, AXIS_CLASSES[axis], _end(lines, axis), text, chart.is_share))
     legend = "".join(
-        _legend(lines, *item, COLOURS[i % len(COLOURS)], text) for i, item in enumerate(chart.metrics.items())
+        _legend(label, points[-1][1].value, COLOURS[number % len(COLOURS)], text)
+        for number, (label, points) in enumerate(chart.curves.items())
     )
     title = html.escape(chart.title)
     return (
@@ -95,24 +94,16 @@ def draw(chart: Chart, lines: Sequence[Line]) -> str:
     )
 
 
-AXIS_CLASSES = {name: name + "s" if name == "iteration" else name for name in AXES}
-
-
-def _curve(lines: Sequence[Line], axis: str, label: str, name: str) -> Curve:
-    here = [each for each in lines if each.get(name) is not None and each.get(axis) is not None]
-    values = [each[name] for each in here]
-    ends = [[_or(each.get(name + end), each[name]) for each in here] for end in ("_low", "_high")]
-    return Curve(label, *(np.array(each, float) for each in ([line[axis] for line in here], values, *ends)))
+def _curve(axis: str, label: str, points: Sequence[Point]) -> Curve:
+    placed = [(line[axis], result) for line, result in points if line.get(axis) is not None]
+    rows = np.array([(place, result.value, *interval(result)) for place, result in placed], float).reshape(-1, 4)
+    places, values, low, high = rows.T
+    return Curve(label, places, values, low, high)
 
 
 def _end(lines: Sequence[Line], axis: str) -> float:
     return max(each[axis] for each in lines if each.get(axis) is not None)
 
 
-def _or(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
-
-
-def _legend(lines: Sequence[Line], label: str, name: str, colour: str, text: Callable[[float], str]) -> str:
-    last = next(each[name] for each in reversed(lines) if each.get(name) is not None)
-    return f'<span style="--colour:{colour}">{html.escape(label)} <b>{text(last)}</b></span>'
+def _legend(label: str, value: float, colour: str, text: Callable[[float], str]) -> str:
+    return f'<span style="--colour:{colour}">{html.escape(label)} <b>{text(value)}</b></span>'

@@ -11,12 +11,12 @@ from typing import Any
 
 from alphagat import config_fields
 from alphagat.config import Config
-from alphagat.monitoring import results
-from alphagat.monitoring.metric_text import compact, duration
+from alphagat.monitoring.catalogue import compact
+from alphagat.monitoring.metric_text import describe_results, duration
 from alphagat.reporting import curves
+from alphagat.runs.metrics import RESULTS, Line, last_evaluation
 
 FOLDER = Path(__file__).parent
-Line = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ def make_page(contents: Contents) -> str:
         colours=f"--first:{contents.colours[0]};--second:{contents.colours[1]}",
         written=time.strftime("%Y-%m-%d %H:%M:%S"),
         progress=_progress(config, lines),
-        tiles=_tiles(lines),
+        tiles=_tiles(config, lines),
         charts=charts or "<p>No iteration has been written yet.</p>",
         pictures=contents.pictures,
         config=_config(config),
@@ -67,17 +67,16 @@ def make_page(contents: Contents) -> str:
 def _progress(config: Config, lines: Sequence[Line]) -> str:
     done, end = lines[-1]["iteration"] if lines else 0, config.num_iterations
     text = f"iteration {done:,} of {end:,} <progress max={end} value={done}></progress>"
-    evaluation = results.last_evaluation(lines)
+    evaluation = last_evaluation(lines)
     return f"{text} evaluated after iteration {evaluation['iteration']:,}" if evaluation else text
 
 
-def _tiles(lines: Sequence[Line]) -> str:
-    last, evaluation = (lines[-1] if lines else {}), results.last_evaluation(lines)
+def _tiles(config: Config, lines: Sequence[Line]) -> str:
+    last, evaluation = (lines[-1] if lines else {}), last_evaluation(lines)
     tiles = [("frames", compact(last["frames"]), "")] if "frames" in last else []
     tiles += [("training", duration(3600 * last["hours"]), "")] if "hours" in last else []
-    for label, text in results.describe(evaluation):
-        value, _, interval = text.partition("  ")
-        tiles.append((label, value, interval))
+    results = evaluation[RESULTS] if evaluation else []
+    tiles += [(each.label, each.value, each.interval) for each in describe_results(results, config.boards)]
     return "".join(
         f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(value)}<small>{html.escape(more)}</small></dd></div>"
         for label, value, more in tiles

@@ -3,9 +3,9 @@
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorboardX import SummaryWriter
 
@@ -13,6 +13,35 @@ from alphagat.runs.atomic_files import write_atomically
 
 METRICS_FILE = "metrics.jsonl"
 TENSORBOARD_FOLDER = "tensorboard"
+RESULTS, NUM_GAMES = "results", "num_games"  # fields of a line with an evaluation
+
+# Names of results.
+ELO, WIN_RATE = "elo", "win_rate"
+SCORE, SCORE_RATIO = "score", "score_ratio"  # of games for one player
+ORACLE, HOLDOUT = "oracle/", "holdout/"  # prefixes: one result per measure
+
+# A line of `metrics.jsonl`: `iteration`, `board`, scalars by name, and after an evaluation `num_games` and `results`.
+Line = Mapping[str, Any]
+
+
+class Result(NamedTuple):
+    """One number that an evaluation measured.
+
+    Attributes:
+      name: of the metric, the same on every board and against every opponent.
+      board: name of the board.
+      value: NaN where nothing was measured.
+      low: lower end of the 95% interval; None without one.
+      high: upper end.
+      opponent: of a metric that compares with another player.
+    """
+
+    name: str
+    board: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    opponent: str | None = None
 
 
 class MetricsWriter:
@@ -22,8 +51,10 @@ class MetricsWriter:
     appears once.
     """
 
-    def __init__(self, workdir: str | os.PathLike, *, restored_iteration: int = 0):
+    def __init__(self, workdir: str | os.PathLike, *, restored_iteration: int = 0, several_boards: bool = False):
+        """Drops later iterations. With `several_boards`, TensorBoard's tags name the board."""
         folder = Path(workdir)
+        self._several_boards = several_boards
         self._file = folder / METRICS_FILE
         truncate_after(self._file, restored_iteration)
         self._stream = self._file.open("a")
@@ -35,27 +66,26 @@ class MetricsWriter:
             filename_suffix=f".{restored_iteration}.{os.getpid()}",
         )
 
-    def write(self, iteration: int, metrics: Mapping[str, float]) -> None:
+    def write(self, iteration: int, metrics: Line) -> None:
         """Writes the metrics of one iteration and flushes. A value that is not finite becomes null, and no point."""
-        line = _finite(metrics)
-        self._stream.write(_json(iteration, line))
+        self._stream.write(_json(iteration, metrics))
         self._stream.flush()
-        self._draw(iteration, line)
+        self._draw(iteration, metrics)
 
-    def amend(self, iteration: int, metrics: Mapping[str, float]) -> None:
+    def amend(self, iteration: int, metrics: Line) -> None:
         """Adds metrics to the line of `iteration`, the last one; where it is missing, they become one."""
         lines = read_metrics(self._file.parent)
         before = lines.pop() if lines and lines[-1]["iteration"] == iteration else {}
-        text = "".join(_json(line["iteration"], _finite(line)) for line in lines)
+        text = "".join(_json(line["iteration"], line) for line in lines)
         self._stream.close()
-        write_atomically(self._file, text + _json(iteration, _finite(before) | _finite(metrics)))
+        write_atomically(self._file, text + _json(iteration, {**before, **metrics}))
         self._stream = self._file.open("a")
-        self._draw(iteration, _finite(metrics))
+        self._draw(iteration, metrics)
 
-    def _draw(self, iteration: int, line: Mapping[str, float | None]) -> None:
-        for name, value in line.items():
-            if value is not None:
-                self._summaries.add_scalar(name, value, iteration)
+    def _draw(self, iteration: int, line: Line) -> None:
+        for tag, value in tagged(line, self._several_boards).items():
+            if math.isfinite(value):
+                self._summaries.add_scalar(tag, value, iteration)
         self._summaries.flush()
 
     def close(self) -> None:
@@ -69,20 +99,62 @@ class MetricsWriter:
         self.close()
 
 
-def _finite(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Returns the metrics without the iteration, with None for what is not finite."""
-    values = {name: None if value is None else float(value) for name, value in metrics.items() if name != "iteration"}
-    return {name: None if value is None or not math.isfinite(value) else value for name, value in values.items()}
+def tagged(line: Line, several_boards: bool) -> dict[str, float]:
+    """Returns the values of a line by TensorBoard's tags: `eval/vs_random/win_rate`, or `eval/hex:7/vs_random/win_rate`
+    with several boards. Nothing reads these names back.
+    """
+
+    def tag(section: str, name: str, board: str) -> str:
+        return f"{section}/{board}/{name}" if several_boards else f"{section}/{name}"
+
+    tags = {}
+    for name, value in line.items():
+        if name in ("iteration", "board", RESULTS) or value is None:
+            continue
+        section, _, rest = name.partition("/")
+        tags[f"eval/{name}" if name == NUM_GAMES else tag(section, rest, line.get("board", "")) if rest else name] = (
+            value
+        )
+    for each in line.get(RESULTS, ()):
+        if each.name.startswith(HOLDOUT):
+            name = tag("holdout", each.name.removeprefix(HOLDOUT), each.board)
+        else:
+            name = tag("eval", f"vs_{each.opponent}/{each.name}" if each.opponent else each.name, each.board)
+        ends = {"": each.value, "_low": each.low, "_high": each.high}
+        tags |= {name + end: value for end, value in ends.items() if value is not None}
+    return tags
 
 
-def _json(iteration: int, line: Mapping[str, float | None]) -> str:
-    return json.dumps({"iteration": int(iteration), **line}, allow_nan=False) + "\n"
+def _json(iteration: int, line: Line) -> str:
+    values = {name: _plain(value) for name, value in line.items() if name != "iteration"}
+    return json.dumps({"iteration": int(iteration), **values}, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """Returns what JSON can hold: an object for a result, None for a number that is not finite."""
+    if isinstance(value, Result):
+        return {name: _plain(field) for name, field in value._asdict().items()}
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, Sequence):
+        return [_plain(each) for each in value]
+    return float(value) if math.isfinite(value) else None
 
 
 def read_metrics(workdir: str | os.PathLike) -> list[dict[str, Any]]:
-    """Returns the lines of `metrics.jsonl`, oldest first; a line that a crash broke is left out."""
+    """Returns the lines of `metrics.jsonl`, oldest first, with `Result` objects in `results`.
+
+    Leaves out a line that a crash broke.
+    """
     file = Path(workdir) / METRICS_FILE
-    return [line for text in file.read_text().splitlines() if (line := _parse(text))] if file.exists() else []
+    lines = [line for text in file.read_text().splitlines() if (line := _parse(text))] if file.exists() else []
+    return [line | {RESULTS: list(map(_parse_result, line[RESULTS]))} if RESULTS in line else line for line in lines]
+
+
+def last_evaluation(lines: Sequence[Line], iteration: int | None = None) -> Line | None:
+    """Returns the last line with an evaluation, up to an iteration; None without one."""
+    evaluated = [each for each in lines if RESULTS in each and (iteration is None or each["iteration"] <= iteration)]
+    return evaluated[-1] if evaluated else None
 
 
 def truncate_after(file: Path, iteration: int) -> None:
@@ -103,3 +175,10 @@ def _parse(text: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return line if isinstance(line, dict) and isinstance(line.get("iteration"), int) else None
+
+
+def _parse_result(fields: Mapping[str, Any]) -> Result:
+    result = Result(**fields)
+    return (
+        result._replace(value=math.nan) if result.value is None else result
+    )  # the one NaN that equals itself in lists

@@ -64,7 +64,7 @@ def closing_lines(game: Game, folder: Path, step: int) -> list[str]:
 def say_finished(config: Config, folder: Path, start: int) -> None:
     """Says that there was nothing left to do."""
     # Never entered: there is no progress to draw.
-    display = make_display(config.num_iterations, ", ".join(config.boards))
+    display = make_display(config.num_iterations, config.boards)
     display.message(
         f"nothing to do: {start} iterations are done, and config.num_iterations={config.num_iterations}; "
         "set it higher to train on"

@@ -13,7 +13,8 @@ from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.players import Player, make_opponent, search_player
 from alphagat.evaluation.single_player import Scores, play_alone
-from alphagat.monitoring.live_ratings import NUM_GAMES, PREVIOUS
+from alphagat.monitoring.live_ratings import PREVIOUS
+from alphagat.runs.metrics import ORACLE, SCORE, SCORE_RATIO, WIN_RATE, Result
 from alphagat.runtime import sharding
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState
@@ -24,25 +25,24 @@ class Matches:
 
     def __init__(self, run: Run):
         self._boards = [_BoardMatches(setup, run.mesh) for setup in run.boards]
-        self._num_games = run.config.evaluation.num_games
 
     def first_lines(self, state: RunState) -> list[str]:
         """Returns what to say of the initial state: nothing."""
         del state
         return []
 
-    def play(self, state: RunState, iteration: int) -> tuple[RunState, dict[str, float]]:
-        """Plays every opponent on every board; returns the metrics, and the state with today's parameters as the
-        previous ones. With several boards the name of each stands in its metrics: `eval/hex:7/vs_random/win_rate`.
+    def play(self, state: RunState, iteration: int) -> tuple[RunState, list[Result]]:
+        """Plays every opponent on every board; returns the results, and the state with today's parameters as the
+        previous ones.
         """
-        metrics = {NUM_GAMES: float(self._num_games)}
-        for board in self._boards:
-            found = board.play(state.train.acting, state.previous_params, iteration)
-            prefix = f"eval/{board.name}/" if len(self._boards) > 1 else "eval/"
-            metrics |= {prefix + name.removeprefix("eval/"): value for name, value in found.items()}
+        results = [
+            result
+            for board in self._boards
+            for result in board.play(state.train.acting, state.previous_params, iteration)
+        ]
         # Copies, because the next iteration donates the parameters.
         previous = jax.tree.map(jnp.copy, state.train.acting)
-        return state.replace(previous_params=previous, evaluated=jnp.copy(state.iteration)), metrics
+        return state.replace(previous_params=previous, evaluated=jnp.copy(state.iteration)), results
 
 
 class _BoardMatches:
@@ -68,39 +68,33 @@ class _BoardMatches:
         if not self._alone:
             self._openings = distinct_openings(setup.game, self._config.num_games // 2, self._seed)
 
-    def play(self, params: Any, previous: Any, iteration: int) -> dict[str, float]:
-        """Returns the metrics of the parameters against every opponent."""
+    def play(self, params: Any, previous: Any, iteration: int) -> list[Result]:
+        """Returns the results of the parameters against every opponent."""
         player = search_player("now", self._search, params)
         key = jax.random.fold_in(jax.random.key(self._seed), iteration)
-        metrics = score_metrics(self._score(player, key)) if self._alone else {}
+        scores = self._score(player, key) if self._alone else None
+        results = [] if scores is None else [Result(SCORE, self.name, scores.mean, *scores.interval)]
         if self._oracle is not None:
             # On one device of each process.
             here = jax.tree.map(sharding.fetch, params)
-            metrics |= {f"eval/oracle/{name}": share for name, share in self._oracle.play(here, key).items()}
+            shares = self._oracle.play(here, key)
+            results += [Result(ORACLE + name, self.name, share) for name, share in shares.items()]
         for number, name in enumerate(self._config.opponents):
             is_previous = name == PREVIOUS
             opponent = search_player(PREVIOUS, self._search, previous) if is_previous else self._opponents[name]
             match_key = jax.random.fold_in(key, number)
-            if self._alone:
-                metrics[f"eval/vs_{name}/score_ratio"] = metrics["eval/score"] / self._score(opponent, match_key).mean
+            if scores is not None:
+                ratio = scores.mean / self._score(opponent, match_key).mean
+                results.append(Result(SCORE_RATIO, self.name, ratio, opponent=name))
                 continue
             result = play_match(self._game, player, opponent, self._openings, match_key, self._mesh)
-            metrics |= match_metrics(name, result)
-        return metrics
+            results.append(match_result(self.name, name, result))
+        return results
 
     def _score(self, player: Player, key: jax.Array) -> Scores:
         return play_alone(self._game, player, self._config.num_games, key, self._mesh)
 
 
-def match_metrics(name: str, result: MatchResult) -> dict[str, float]:
+def match_result(board: str, opponent: str, match: MatchResult) -> Result:
     """Returns the score (draws count half) and its 95% interval."""
-    return _with_interval(f"eval/vs_{name}/win_rate", result.score, result.interval)
-
-
-def score_metrics(scores: Scores) -> dict[str, float]:
-    """Returns the mean score of a game for one player, and its 95% interval."""
-    return _with_interval("eval/score", scores.mean, scores.interval)
-
-
-def _with_interval(name: str, value: float, interval: tuple[float, float]) -> dict[str, float]:
-    return {name: value, f"{name}_low": interval[0], f"{name}_high": interval[1]}
+    return Result(WIN_RATE, board, match.score, *match.interval, opponent)

@@ -14,6 +14,7 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints, set_aside
 from alphagat.runs.folder import check_run_folder, open_run_folder
+from alphagat.runs.metrics import Result
 from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
@@ -24,7 +25,7 @@ from alphagat.training.iterations import Iterations, make_iterations
 from alphagat.training.pretraining.dataset import Recorded, read_recorded
 from alphagat.training.pretraining.holdout import Holdout, MatchesAndHoldout
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
-from alphagat.training.reporter import Diverged, Report, hours_so_far, open_sinks
+from alphagat.training.reporter import Diverged, Reporter, hours_so_far, open_sinks
 from alphagat.training.resume import Start, find_start, with_another_key
 from alphagat.training.setup import Run, make_configured_mesh, make_run
 from alphagat.training.state import RunState
@@ -39,8 +40,8 @@ class Evaluator(Protocol):
         """Returns what to say of the initial state."""
         ...
 
-    def play(self, state: RunState, iteration: int) -> tuple[RunState, dict[str, float]]:
-        """Returns the state, marked as evaluated, and the metrics."""
+    def play(self, state: RunState, iteration: int) -> tuple[RunState, list[Result]]:
+        """Returns the state, marked as evaluated, and the results."""
         ...
 
 
@@ -112,7 +113,7 @@ def _train(
         Checkpoints(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints,
         open_sinks(run, folder, start.iteration) if is_first else contextlib.nullcontext() as sinks,
     ):
-        report = Report(run, sinks, hours_so_far(folder))
+        report = Reporter(run, sinks, hours_so_far(folder))
         if rollback:
             report.say(f"updates were not finite: the run goes back, by another way ({rollback})")
         report.say(*moved, *opening_lines(run, start, recorded))
@@ -141,7 +142,7 @@ class _Steps:
         iterations: Iterations,
         evaluator: Evaluator | None,
         checkpoints: Checkpoints,
-        report: Report,
+        report: Reporter,
         profiler: Profiler,
     ):
         self._run, self._iterations, self._evaluator = run, iterations, evaluator
@@ -157,8 +158,8 @@ class _Steps:
             report.say(*self._profiler.after(iteration, metrics))
             if self._evaluator is not None and is_due(iteration, config.evaluation.every, last):
                 report.wait()
-                state, scores = self._evaluate(state, iteration)
-                report.add_scores(scores)
+                state, results = self._evaluate(state, iteration)
+                report.add_results(results)
             is_preempted = _is_preempted(iteration)
             if is_preempted or is_due(iteration, config.checkpoint.every, last):
                 report.flush()
@@ -170,12 +171,12 @@ class _Steps:
 
     def evaluate_late(self, state: RunState, iteration: int) -> RunState:
         """Plays the matches of an iteration that a SIGTERM has cut short, and saves the state with them done."""
-        state, scores = self._evaluate(state, iteration, is_saved=True)
-        self._report.add_late_scores(iteration, scores)
+        state, results = self._evaluate(state, iteration, is_saved=True)
+        self._report.add_late_results(iteration, results)
         self._checkpoints.replace(state, iteration)
         return state
 
-    def _evaluate(self, state: RunState, iteration: int, is_saved: bool = False) -> tuple[RunState, dict[str, float]]:
+    def _evaluate(self, state: RunState, iteration: int, is_saved: bool = False) -> tuple[RunState, list[Result]]:
         """Plays the matches; a SIGTERM saves the state as it was before them, unless it is on disk already."""
         assert self._evaluator is not None
         evaluator = self._evaluator
@@ -199,7 +200,7 @@ def make_evaluator(run: Run, recorded: Recorded | None) -> Evaluator:
     return matches if recorded is None else MatchesAndHoldout(matches, Holdout(run, recorded))
 
 
-def _compile(run: Run, state: RunState, report: Report, recorded: Recorded | None) -> Iterations:
+def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | None) -> Iterations:
     """Compiles the programs of all boards and reports the time it took. Raises Preempted."""
     before, start = dict(cache_counts()), time.perf_counter()
     iterations = preemption.run(lambda: make_iterations(run, state, report.say, recorded))

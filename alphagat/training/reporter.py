@@ -6,18 +6,17 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 
 from alphagat.monitoring.display import Display, make_display
 from alphagat.monitoring.live_ratings import LiveRatings
-from alphagat.runs.metrics import MetricsWriter, read_metrics
+from alphagat.runs.metrics import NUM_GAMES, RESULTS, MetricsWriter, Result, read_metrics
 from alphagat.training.audit import Audit, Auditor
 from alphagat.training.iteration import TRAIN, Metrics
 from alphagat.training.pretraining.program import EPOCHS, POSITIONS
 from alphagat.training.setup import Run, auxiliary_targets
-
-SECTIONS = ("train", "selfplay", "pretrain")  # of metrics that belong to one board
 
 
 class Diverged(Exception):
@@ -38,21 +37,26 @@ def open_sinks(run: Run, folder: Path, start: int) -> Iterator[Sinks]:
     """Opens everything for a run that goes on after iteration `start`."""
     config = run.config
     with (
-        MetricsWriter(folder, restored_iteration=start) as writer,
-        make_display(config.num_iterations, ", ".join(config.boards)) as display,
+        MetricsWriter(folder, restored_iteration=start, several_boards=len(config.boards) > 1) as writer,
+        make_display(config.num_iterations, config.boards) as display,
     ):
         yield Sinks(writer, display, LiveRatings(folder, config))
 
 
-class Report:
-    """Turns device metrics into what people read, one iteration late, so that the host never holds up the devices.
+class Reporter:
+    """Writes and shows the metrics of each iteration, one iteration late, so that the host never blocks the devices.
 
-    A thread waits for each iteration, whose time ends when the devices are done with it: whoever starts the next one
-    may be held up until that one is almost over, as XLA does on GPUs.
+    A thread waits for each iteration and notes the time at which the devices finish it. The thread that starts the next
+    iteration cannot measure this: on GPUs XLA may block it until the iteration is almost over.
     """
 
     def __init__(self, run: Run, sinks: Sinks | None, hours: float):
-        """Without an sinks it only watches the updates. `hours`: that the run took before."""
+        """Starts the clock.
+
+        Args:
+          sinks: the outputs; None in all processes but the first, which only watch for divergence.
+          hours: training time of earlier starts.
+        """
         self._plan, self._max_skipped = run.boards[0].plan, run.config.learner.max_skipped
         selfplay, discount = run.config.selfplay, run.config.search.discount
         self._audit_every = selfplay.audit_every
@@ -66,8 +70,9 @@ class Report:
         self.start_clock()
         self._waiter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="report")
         self._pending: tuple[int, int, Future[tuple[dict[str, float], float]], Audit | None] | None = None
-        self._measured: dict[str, float] = {}
-        self._scores: dict[str, float] = {}
+        self._num_games = run.config.evaluation.num_games
+        self._measured: dict[str, Any] = {}
+        self._evaluation: dict[str, Any] = {}
 
     def add(self, iteration: int, board: int, metrics: Metrics, audit: Audit | None) -> None:
         """Takes what an iteration gives that may still be running, and reports the one before. Without self-play there
@@ -93,23 +98,27 @@ class Report:
     def wait(self) -> None:
         """Waits for the iteration that was added last, so that what follows is not counted as its time."""
         if self._pending and not self._measured:
-            iteration, _, fetched, _ = self._pending
+            iteration, board, fetched, _ = self._pending
             values, ready = fetched.result()
-            self._measured = self._describe(iteration, values, ready - self._ready)
+            self._measured = {"board": self._boards[board]} | self._describe(iteration, values, ready - self._ready)
             self._ready = ready
 
-    def add_scores(self, scores: dict[str, float]) -> None:
+    def add_results(self, results: list[Result]) -> None:
         """Takes the evaluation of the iteration that was added last, which was waited for, and rates it."""
-        self._scores = scores
-        if self._sinks is not None:
-            self._scores = scores | self._sinks.ratings.add(self._measured | scores)
+        self._evaluation = self._rate(self._measured, results)
         self.start_clock()
 
-    def add_late_scores(self, iteration: int, scores: dict[str, float]) -> None:
+    def add_late_results(self, iteration: int, results: list[Result]) -> None:
         """Takes the evaluation of an iteration that was written before the run was interrupted."""
         if self._sinks is not None:
-            rated = self._sinks.ratings.add({"iteration": float(iteration)} | scores)
-            self._sinks.writer.amend(iteration, scores | rated)
+            self._sinks.writer.amend(iteration, self._rate({"iteration": iteration}, results))
+
+    def _rate(self, line: dict[str, Any], results: list[Result]) -> dict[str, Any]:
+        """Returns what an evaluation adds to the line of its iteration."""
+        evaluation = {NUM_GAMES: self._num_games, RESULTS: results}
+        if self._sinks is not None:
+            evaluation[RESULTS] = results + self._sinks.ratings.add(line | evaluation)
+        return evaluation
 
     def flush(self) -> None:
         """Writes and shows the iteration that was added last. Raises as `add` does."""
@@ -119,12 +128,11 @@ class Report:
         iteration, board, _, audit = self._pending
         if audit is not None and self._audit_every and iteration % self._audit_every == 0:
             self._auditors[board].check(audit)
-        line = self._measured | self._scores
+        line = self._measured | self._evaluation
         if self._sinks is not None:
-            several = len(self._boards) > 1
-            self._sinks.writer.write(iteration, _name_board(line, self._boards[board]) if several else line)
+            self._sinks.writer.write(iteration, line)
             self._sinks.display.update(line)
-        self._pending, self._measured, self._scores = None, {}, {}
+        self._pending, self._measured, self._evaluation = None, {}, {}
         skipped = int(line[f"{TRAIN}skipped_in_a_row"])
         if skipped >= self._max_skipped:
             raise Diverged(f"the last {skipped} updates up to iteration {iteration} were not finite")
@@ -165,12 +173,3 @@ def hours_so_far(folder: Path) -> float:
     """Returns how long the run in `folder` has trained."""
     lines = read_metrics(folder)
     return float(lines[-1].get("hours") or 0.0) if lines else 0.0
-
-
-def _name_board(line: dict[str, float], board: str) -> dict[str, float]:
-    """Puts the board into the names of what belongs to one of several: `selfplay/hex:7/game_length`."""
-    return {
-        f"{section}/{board}/{rest}" if (section := name.partition("/")[0]) in SECTIONS else name: value
-        for name, value in line.items()
-        for rest in (name.partition("/")[2],)
-    }

@@ -1,21 +1,23 @@
 """What a person sees, on a terminal and without one."""
 
 import io
+import math
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from alphagat.monitoring.catalogue import compact
 from alphagat.monitoring.display import PLAIN_SECONDS, LiveDisplay, PlainDisplay, make_display
-from alphagat.monitoring.metric_text import compact, duration, holdout_rows, ratings, score_scale, scores, sparkline
+from alphagat.monitoring.metric_text import duration, score_scale, sparkline
+from alphagat.runs.metrics import Result
 
 EVALUATION = {
-    "eval/elo": 312.0,
-    "eval/elo_low": 250.0,
-    "eval/elo_high": 371.0,
-    "eval/vs_random/win_rate": 0.99,
-    "eval/vs_random/win_rate_low": 0.96,
-    "eval/vs_random/win_rate_high": 1.0,
-    "eval/vs_mcts:100/win_rate": 0.4,
+    "results": [
+        Result("win_rate", "hex:5", 0.99, 0.96, 1.0, "random"),
+        Result("win_rate", "hex:5", 0.4, opponent="mcts:100"),
+        Result("elo", "hex:5", 312.0, 250.0, 371.0),
+    ]
 }
 
 
@@ -29,7 +31,7 @@ class Clock:
         return self.now
 
 
-def metrics(iteration: int) -> dict[str, float]:
+def metrics(iteration: int) -> dict[str, Any]:
     return {
         "iteration": iteration,
         "frames": 2_048.0 * iteration,
@@ -51,14 +53,14 @@ def drawn(display: LiveDisplay) -> str:
 
 def live(width: int, total: int = 10) -> tuple[LiveDisplay, Clock]:
     clock = Clock()
-    return LiveDisplay(total, "hex:5", console(width=width, color_system=None), clock), clock
+    return LiveDisplay(total, ["hex:5"], console(width=width, color_system=None), clock), clock
 
 
 def test_kind_follows_the_console():
-    assert isinstance(make_display(3, "hex:5", console(force_terminal=True)), LiveDisplay)
-    assert isinstance(make_display(3, "hex:5", console(force_terminal=False)), PlainDisplay)
+    assert isinstance(make_display(3, ["hex:5"], console(force_terminal=True)), LiveDisplay)
+    assert isinstance(make_display(3, ["hex:5"], console(force_terminal=False)), PlainDisplay)
     dumb = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})
-    assert isinstance(make_display(3, "hex:5", dumb), PlainDisplay)
+    assert isinstance(make_display(3, ["hex:5"], dumb), PlainDisplay)
 
 
 def test_live_shows_progress_numbers_and_scores():
@@ -105,7 +107,7 @@ def test_live_waits_for_the_replay_before_it_shows_losses():
 
 def test_live_runs_on_a_terminal_and_ends_with_the_closing_lines():
     terminal = console(force_terminal=True, width=100)
-    with make_display(2, "hex:5", terminal) as display:
+    with make_display(2, ["hex:5"], terminal) as display:
         display.update(metrics(1))
         display.message("checkpoint 1 [saved]")
         display.update(metrics(2))
@@ -117,9 +119,9 @@ def test_live_runs_on_a_terminal_and_ends_with_the_closing_lines():
     assert "\x1b[?25h" in text.rpartition("\x1b[?25l")[2]  # the cursor is shown again
 
 
-def plain(total: int) -> tuple[PlainDisplay, Clock, io.StringIO]:
+def plain(total: int, *boards: str) -> tuple[PlainDisplay, Clock, io.StringIO]:
     clock, stream = Clock(), io.StringIO()
-    return PlainDisplay(total, "hex:5", Console(file=stream, width=80), clock), clock, stream
+    return PlainDisplay(total, boards or ["hex:5"], Console(file=stream, width=80), clock), clock, stream
 
 
 def test_plain_prints_first_and_last_and_then_by_time():
@@ -139,7 +141,7 @@ def test_plain_prints_each_evaluation_once_on_lines_of_its_own():
         display.update(metrics(iteration) | (EVALUATION if iteration == 2 else {}))
     lines = stream.getvalue().splitlines()
     assert [line.split(",")[0] for line in lines[:2]] == ["hex:5: iteration 1/100", "hex:5: iteration 2/100"]
-    assert lines[2:] == ["  evaluation: Elo 312  [250, 371], random 99%  [96%, 100%], mcts:100 40%"]
+    assert lines[2:] == ["  evaluation: Elo 312 [250, 371], against random 99% [96%, 100%], against mcts:100 40%"]
 
 
 def test_time_left_follows_the_pace_without_the_first_iteration():
@@ -198,48 +200,32 @@ def test_score_scale_marks_score_and_interval():
     assert score_scale(1.0, 0.9, 1.2).plain.endswith("━━●")
 
 
-def shown(evaluation: dict[str, float]) -> str:
-    """Returns the plain lines of an evaluation; the live display must tell the same."""
-    display, _, stream = plain(10)
-    display.update(metrics(1) | evaluation)
-    picture, _ = live(100)
-    picture.update(metrics(1) | evaluation)
-    for word in ("score", "Elo"):
+def shown(boards: list[str], *results: Result) -> str:
+    """Returns the plain lines of an evaluation; checks that the live display has the same labels."""
+    display, _, stream = plain(10, *boards)
+    display.update(metrics(1) | {"results": results})
+    picture = LiveDisplay(10, boards, console(width=100, color_system=None))
+    picture.update(metrics(1) | {"results": results})
+    for word in ("score", "Elo", "held-out"):
         assert (word in stream.getvalue()) == (word in drawn(picture))
     return stream.getvalue()
 
 
-def test_scores_name_their_board_where_there_are_several():
-    metrics = {"eval/hex:5/vs_mcts:100/win_rate": 0.5, "eval/hex:7/vs_mcts:100/win_rate": 0.25, "eval/hex:7/elo": 31.0}
-    assert list(scores(metrics)) == ["hex:5 mcts:100", "hex:7 mcts:100"]
-    assert list(ratings(metrics)) == ["hex:7 Elo"]
-    text = shown(metrics)
-    assert "hex:7 Elo 31" in text
-    assert "hex:7 mcts:100 25%" in text
+def test_results_name_their_board_where_there_are_several():
+    scores = [
+        Result("win_rate", board, value, opponent="mcts:100") for board, value in (("hex:5", 0.5), ("hex:7", 0.25))
+    ]
+    text = shown(["hex:5", "hex:7"], *scores, Result("elo", "hex:7", 31.0))
+    assert "hex:5, hex:7: iteration 1/10" in text
+    assert "hex:7 Elo 31, hex:5 against mcts:100 50%, hex:7 against mcts:100 25%" in text
 
 
 def test_a_game_for_one_player_shows_its_score():
-    metrics = {
-        "eval/score": 5432.1,
-        "eval/score_low": 5000.0,
-        "eval/score_high": 6000.0,
-        "eval/vs_random/score_ratio": 4.94,
-    }
-    text = shown(metrics)
-    assert "score 5,432  [5,000, 6,000]" in text
-    assert "random 4.9 times its score" in text
+    results = Result("score", "2048", 5432.1, 5000.0, 6000.0), Result("score_ratio", "2048", 4.94, opponent="random")
+    assert "score 5,432 [5,000, 6,000], against random 4.9 times its score" in shown(["2048"], *results)
 
 
-def test_held_out_games_are_shown_with_their_board():
-    metrics = {"holdout/policy_accuracy": 0.5, "holdout/hex:7/value_sign": 0.25, "holdout/value_error": 0.5}
-    rows = [
-        ("held-out moves named", "50.0%"),
-        ("hex:7 held-out winners named", "25.0%"),
-        ("held-out value error", "0.500"),
-    ]
-    assert holdout_rows(metrics) == rows
-    text = "evaluation: held-out moves named 50.0%, hex:7 held-out winners named 25.0%"
-    console = Console(file=io.StringIO(), width=200)
-    with PlainDisplay(10, "hex:7", console) as display:
-        display.update({"iteration": 1.0, **metrics})
-    assert text in console.file.getvalue()  # type: ignore[attr-defined]
+def test_held_out_games_are_shown_without_what_was_not_measured():
+    names = {"policy_accuracy": 0.5, "value_sign": math.nan, "value_error": 0.5}
+    text = shown(["hex:7"], *(Result(f"holdout/{name}", "hex:7", value) for name, value in names.items()))
+    assert "evaluation: held-out moves named 50.0%, held-out value error 0.500" in text

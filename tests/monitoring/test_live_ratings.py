@@ -1,6 +1,6 @@
 """Ratings of a running run: what each line of the metrics says about whom, and that a resumed run has the same."""
 
-import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,15 +8,22 @@ import pytest
 from alphagat.config import Config
 from alphagat.evaluation.ratings import PairResult, rate
 from alphagat.evaluation.statistics import elo_difference
-from alphagat.monitoring import live_ratings, rating_curve
-from alphagat.monitoring.live_ratings import NUM_GAMES, NUM_RESAMPLES, LiveRatings, rate_evaluations
-from alphagat.runs.metrics import MetricsWriter
+from alphagat.monitoring import rating_curve
+from alphagat.monitoring.live_ratings import NUM_RESAMPLES, LiveRatings, rate_evaluations
+from alphagat.runs.metrics import ELO, NUM_GAMES, WIN_RATE, MetricsWriter, Result
+
+BOARD = Config().boards[0]
 
 
-def line(iteration: int, num_games: int = 100, prefix: str = "eval/", **scores: float) -> dict[str, float]:
-    """Returns the line of an iteration; `mcts` stands for `mcts:100`."""
-    names = {f"{prefix}vs_{name.replace('mcts', 'mcts:100')}/win_rate": score for name, score in scores.items()}
-    return {"iteration": iteration, "frames": 64.0 * iteration, "hours": iteration / 10, NUM_GAMES: num_games} | names
+def win_rates(board: str = BOARD, /, **scores: float) -> list[Result]:
+    """Returns the results against opponents; `mcts` stands for `mcts:100`."""
+    return [Result(WIN_RATE, board, score, opponent=name.replace("mcts", "mcts:100")) for name, score in scores.items()]
+
+
+def line(iteration: int, num_games: int = 100, **scores: float) -> dict[str, Any]:
+    """Returns the line of an iteration."""
+    place = {"iteration": iteration, "frames": 64.0 * iteration, "hours": iteration / 10}
+    return place | {NUM_GAMES: num_games, "results": win_rates(**scores)}
 
 
 LINES = [
@@ -38,11 +45,12 @@ def test_each_line_is_matches_of_its_network():
     pair_results = []
     for number, each in enumerate(LINES):
         player, before = f"iteration {each['iteration']}", f"iteration {4 * number}"
+        scores = {result.opponent: result.value for result in each["results"]}
         for name, opponent in (("random", "random"), ("mcts:100", "mcts:100"), ("previous", before)):
-            score, games = each[f"eval/vs_{name}/win_rate"], int(each[NUM_GAMES])
+            score, games = scores[name], each[NUM_GAMES]
             pair_results.append(PairResult.of_score(player, opponent, score, games))
     expected = rate(pair_results, "random", NUM_RESAMPLES)
-    found = rate_evaluations(LINES, None)
+    found = rate_evaluations(LINES, BOARD)
     assert {each.name: (each.elo, each.low, each.high) for each in found} == {
         name: (rating.elo, rating.low, rating.high) for name, rating in expected.items()
     }
@@ -51,18 +59,20 @@ def test_each_line_is_matches_of_its_network():
 
 
 def test_one_opponent_has_the_closed_form(tmp_path):
-    found = LiveRatings(tmp_path, Config()).add(line(4, random=0.8))
-    assert found["eval/elo"] == pytest.approx(elo_difference(80.5 / 101), abs=1e-6)
-    assert found["eval/elo_low"] < found["eval/elo"] < found["eval/elo_high"]
+    (elo,) = LiveRatings(tmp_path, Config()).add(line(4, random=0.8))
+    assert elo.value == pytest.approx(elo_difference(80.5 / 101), abs=1e-6)
+    assert elo.low is not None
+    assert elo.high is not None
+    assert elo.low < elo.value < elo.high
 
 
 def test_later_evaluations_rate_earlier_networks_anew(tmp_path, drawn):
     ratings = LiveRatings(tmp_path, Config())
-    metrics = [ratings.add(each) for each in LINES]
+    (first,), _, (third,) = [ratings.add(each) for each in LINES]
     last = {each.iteration: each for each in drawn[-1]["hex:5"]}
     assert len(drawn) == 3
-    assert last[12].elo == metrics[2]["eval/elo"]
-    assert last[4].elo != metrics[0]["eval/elo"]
+    assert last[12].elo == third.value
+    assert last[4].elo != first.value
 
 
 @pytest.mark.parametrize("done", [1, 2])
@@ -75,16 +85,16 @@ def test_a_resumed_run_rates_as_one_never_interrupted(tmp_path, done):
             writer.write(each["iteration"], each)
         writer.write(13, {"frames": 1.0})
     resumed = LiveRatings(tmp_path, Config())
-    assert [json.loads(json.dumps(resumed.add(each))) for each in LINES[done:]] == expected[done:]
+    assert [resumed.add(each) for each in LINES[done:]] == expected[done:]
 
 
 def test_boards_are_rated_apart(tmp_path, drawn):
     ratings = LiveRatings(tmp_path, Config(boards=("hex:3", "hex:4")))
-    one, other = (line(4, prefix=f"eval/hex:{n}/", random=score) for n, score in ((3, 0.5), (4, 0.75)))
-    found = ratings.add(one | other)
-    assert set(found) == {f"eval/hex:{n}/elo{end}" for n in (3, 4) for end in ("", "_low", "_high")}
-    assert found["eval/hex:3/elo"] == pytest.approx(0, abs=1e-6)
-    assert found["eval/hex:4/elo"] == pytest.approx(elo_difference(75.5 / 101), abs=1e-6)
+    results = win_rates("hex:3", random=0.5) + win_rates("hex:4", random=0.75)
+    one, other = ratings.add(line(4) | {"results": results})
+    assert [(each.name, each.board) for each in (one, other)] == [(ELO, "hex:3"), (ELO, "hex:4")]
+    assert one.value == pytest.approx(0, abs=1e-6)
+    assert other.value == pytest.approx(elo_difference(75.5 / 101), abs=1e-6)
     assert list(drawn[0]) == ["hex:3", "hex:4"]
 
 
@@ -97,35 +107,30 @@ def test_boards_are_rated_apart(tmp_path, drawn):
     ],
 )
 def test_who_is_rated_0(scores, anchor):
-    found = {each.name: each for each in rate_evaluations([line(4, **scores)], None)}
+    found = {each.name: each for each in rate_evaluations([line(4, **scores)], BOARD)}
     assert (found[anchor].elo, found[anchor].low, found[anchor].high) == (0, 0, 0)
 
 
 def test_a_network_that_nothing_links_to_the_anchor_has_no_rating(tmp_path):
     """The opponents of a run may change when it is resumed."""
     ratings = LiveRatings(tmp_path, Config())
-    assert "eval/elo" in ratings.add(line(4, random=0.5))
-    assert ratings.add(line(8, mcts=0.5)) == {}
-    assert "eval/elo" in ratings.add(line(12, mcts=0.5, random=0.6))
-    assert {each.iteration for each in rate_evaluations([line(4, random=0.5), line(8, mcts=0.5)], None)} == {None, 4}
+    assert ratings.add(line(4, random=0.5))
+    assert ratings.add(line(8, mcts=0.5)) == []
+    assert ratings.add(line(12, mcts=0.5, random=0.6))
+    assert {each.iteration for each in rate_evaluations([line(4, random=0.5), line(8, mcts=0.5)], BOARD)} == {None, 4}
 
 
 def test_a_game_for_one_player_has_no_rating(tmp_path, drawn):
-    scores = {"eval/score": 1000.0, "eval/vs_random/score_ratio": 2.0, "eval/vs_previous/score_ratio": 1.5}
-    assert LiveRatings(tmp_path, Config(boards=("2048",))).add(line(4) | scores) == {}
+    results = [Result("score", "2048", 1000.0), Result("score_ratio", "2048", 2.0, opponent="random")]
+    assert LiveRatings(tmp_path, Config(boards=("2048",))).add(line(4) | {"results": results}) == []
     assert drawn == []
 
 
 def test_a_long_run_is_rated():
     """The matches contradict each other, and networks are thousands of Elo apart: ratings stay finite."""
     lines = [line(4 * n, random=1.0, mcts=0.99, previous=0.9) for n in range(1, 101)]
-    found = rate_evaluations(lines, None)
+    found = rate_evaluations(lines, BOARD)
     assert len(found) == 103
     assert np.isfinite([(each.elo, each.low, each.high) for each in found]).all()
     elo = [each.elo for each in found if each.iteration is not None]
     assert elo == sorted(elo)
-
-
-def test_an_evaluation_is_known_by_its_metrics():
-    assert live_ratings.is_evaluation(LINES[0])
-    assert not live_ratings.is_evaluation({"iteration": 3, "train/policy_loss": 1.0})

@@ -56,7 +56,7 @@ def test_three_panels_on_no_background(tmp_path):
 
 def test_what_is_not_known_has_no_panel(tmp_path):
     text = draw_text(tmp_path, {"hex:5": rated_players({"iteration 4": RATINGS["iteration 4"]}, [])})
-    assert "iterations" in text
+    assert ">iterations<" in text
     assert "hours of training" not in text
 
 

@@ -1,13 +1,28 @@
 """One line per iteration, also after a crash and a resume, in the JSON file and for TensorBoard."""
 
 import json
+import math
 import struct
 from pathlib import Path
 
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from alphagat.runs import metrics
-from alphagat.runs.metrics import METRICS_FILE, TENSORBOARD_FOLDER, MetricsWriter, read_metrics
+from alphagat.runs.metrics import (
+    METRICS_FILE,
+    TENSORBOARD_FOLDER,
+    MetricsWriter,
+    Result,
+    last_evaluation,
+    read_metrics,
+    tagged,
+)
+
+RESULTS = [
+    Result("win_rate", "hex:5", 0.1 + 0.2, 0.25, 1 / 3, "random"),
+    Result("elo", "hex:5", -12.5),
+    Result("holdout/policy_loss", "hex:5", math.nan),
+]
 
 
 def events(folder: Path) -> list[Event]:
@@ -26,8 +41,8 @@ def scalars(folder: Path) -> list[tuple[int, str, float]]:
     return [(event.step, value.tag, value.simple_value) for event in events(folder) for value in event.summary.value]
 
 
-def write(folder: Path, first: int, last: int, **options: int) -> None:
-    with MetricsWriter(folder, **options) as writer:
+def write(folder: Path, first: int, last: int, restored_iteration: int = 0) -> None:
+    with MetricsWriter(folder, restored_iteration=restored_iteration) as writer:
         for iteration in range(first, last + 1):
             writer.write(iteration, {"iteration": iteration, "train/policy_loss": 1 / iteration})
 
@@ -90,3 +105,40 @@ def test_values_that_are_not_finite_become_null(tmp_path: Path):
 
 def test_reading_a_folder_without_metrics(tmp_path: Path):
     assert read_metrics(tmp_path) == []
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path):
+    with MetricsWriter(tmp_path) as writer:
+        writer.write(4, {"board": "hex:5", "num_games": 64, "results": RESULTS})
+    assert read_metrics(tmp_path) == [{"iteration": 4, "board": "hex:5", "num_games": 64, "results": RESULTS}]
+    (line,) = (tmp_path / METRICS_FILE).read_text().splitlines()
+    assert json.loads(line)["results"][2]["value"] is None
+
+
+def test_an_evaluation_is_added_to_its_line(tmp_path: Path):
+    write(tmp_path, 1, 2)
+    with MetricsWriter(tmp_path, restored_iteration=2) as writer:
+        writer.amend(2, {"num_games": 64, "results": RESULTS[:1]})
+    lines = read_metrics(tmp_path)
+    assert [line["iteration"] for line in lines] == [1, 2]
+    assert lines[1] == {"iteration": 2, "train/policy_loss": 0.5, "num_games": 64, "results": RESULTS[:1]}
+    assert last_evaluation(lines) == lines[1]
+    assert last_evaluation(lines, 1) is None
+
+
+def test_tags_name_the_board_where_there_are_several():
+    line = {"iteration": 4, "board": "hex:7", "hours": 1.0, "train/policy_loss": 2.0, "num_games": 64}
+    line["results"] = [*RESULTS[:1], Result("holdout/policy_loss", "hex:5", 0.5)]
+    assert list(tagged(line, several_boards=False)) == [
+        "hours",
+        "train/policy_loss",
+        "eval/num_games",
+        "eval/vs_random/win_rate",
+        "eval/vs_random/win_rate_low",
+        "eval/vs_random/win_rate_high",
+        "holdout/policy_loss",
+    ]
+    tags = tagged(line, several_boards=True)
+    assert tags["train/hex:7/policy_loss"] == 2.0
+    assert tags["eval/hex:5/vs_random/win_rate"] == RESULTS[0].value
+    assert tags["holdout/hex:5/policy_loss"] == 0.5

@@ -9,7 +9,7 @@ from alphagat.evaluation.oracles import make_oracle
 from alphagat.runtime import sharding
 from alphagat.search.tree import mask_illegal
 from alphagat.training import evaluators
-from alphagat.training.evaluators import Matches, match_metrics
+from alphagat.training.evaluators import Matches, match_result
 from alphagat.training.state import init_state
 from tests.training.tiny import run_of, tiny_setup
 
@@ -45,9 +45,8 @@ def test_every_opponent_is_played_and_previous_is_the_network_of_the_last_evalua
     again, _ = played.play(state, 8)
 
     assert [call["opponent"].name for call in calls[:3]] == ["random", "previous", "mcts:3"]
-    names = [name for opponent in ("random", "previous", "mcts:3") for name in first_names(opponent)]
-    assert list(first) == ["eval/num_games", *names]
-    assert first["eval/num_games"] == setup.config.evaluation.num_games
+    names = [("win_rate", "hex:2", opponent) for opponent in ("random", "previous", "mcts:3")]
+    assert [(each.name, each.board, each.opponent) for each in first] == names
     assert len({call["key"].tobytes() for call in calls}) == 6
     for one, other in zip(jax.tree.leaves(calls[0]["openings"]), jax.tree.leaves(calls[5]["openings"])):
         np.testing.assert_array_equal(one, other)
@@ -65,26 +64,24 @@ def test_every_opponent_is_played_and_previous_is_the_network_of_the_last_evalua
         assert one.unsafe_buffer_pointer() != other.unsafe_buffer_pointer()
 
 
-def first_names(opponent: str) -> list[str]:
-    return [f"eval/vs_{opponent}/win_rate{end}" for end in ("", "_low", "_high")]
-
-
-def test_metrics_of_a_match():
-    found = match_metrics("mcts:100", result_of(90, 10))
-    assert found["eval/vs_mcts:100/win_rate"] == 0.9
-    assert 0.8 < found["eval/vs_mcts:100/win_rate_low"] < 0.9 < found["eval/vs_mcts:100/win_rate_high"] < 0.96
+def test_result_of_a_match():
+    result = match_result("hex:2", "mcts:100", result_of(90, 10))
+    assert (result.value, result.opponent) == (0.9, "mcts:100")
+    assert result.low is not None
+    assert result.high is not None
+    assert 0.8 < result.low < 0.9 < result.high < 0.96
 
 
 def test_the_network_is_compared_with_perfect_play():
     setup, mesh = tiny_setup(), sharding.make_mesh(1)
     setup.config.evaluation.opponents, setup.config.evaluation.oracle_positions = (), 40
     state = init_state(run_of(setup, mesh))
-    _, metrics = Matches(run_of(setup, mesh)).play(state, 4)
-    shares = {name: value for name, value in metrics.items() if name.startswith("eval/oracle/")}
+    _, results = Matches(run_of(setup, mesh)).play(state, 4)
+    shares = {each.name: each.value for each in results}
     measures = ("best_move", "best_move_search", "value_sign")
-    assert {f"eval/oracle/{name}" for name in measures} <= set(shares)
+    assert {f"oracle/{name}" for name in measures} <= set(shares)
     assert all(0 <= value <= 1 for value in shares.values())
     oracle = make_oracle(setup.game, 40, setup.config.seed)
     evaluation = setup.evaluate(state.train.params, oracle.states)
     best = oracle.scores[np.arange(40), np.asarray(mask_illegal(evaluation.prior_logits, oracle.states)).argmax(axis=1)]
-    assert shares["eval/oracle/best_move"] == pytest.approx((best == oracle.scores.max(axis=1)).mean())
+    assert shares["oracle/best_move"] == pytest.approx((best == oracle.scores.max(axis=1)).mean())

@@ -8,7 +8,7 @@ import pytest
 
 from alphagat.runs.metrics import read_metrics
 from alphagat.training import reporter as report_module
-from alphagat.training.reporter import Report, open_sinks
+from alphagat.training.reporter import Reporter, open_sinks
 from tests.training.tiny import tiny_run
 
 SUMS = {"plies": 64, "games": 4, "game_plies": 12, "drawn": 0, "truncated": 0, "target_entropy": 32}
@@ -32,7 +32,7 @@ def test_time_that_the_next_iteration_takes_to_start_is_not_of_the_one_before(tm
     metrics = {name: jnp.float32(value) for name, value in (SUMS | {"train/skipped_in_a_row": 0}).items()}
     durations = [2.0, 5.0, 3.0]
     with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
-        report = Report(run, sinks, hours=1.0)
+        report = Reporter(run, sinks, hours=1.0)
         for iteration, ends in enumerate(itertools.accumulate(durations), start=1):
             clock.seconds = ends  # of this one, whose start held up the host until now
             clock.was_read.clear()

@@ -76,11 +76,10 @@ def test_each_board_has_its_iterations_games_and_keys(finished):
 def test_metrics_name_the_board(finished):
     lines = read_metrics(finished)
     assert len(lines) == 10
-    first, second = lines[0], lines[1]
-    assert "selfplay/hex:2/game_length" in first
-    assert "selfplay/hex:3/game_length" in second
-    assert not any(name.startswith("selfplay/hex:3") for name in first)
-    assert {"eval/hex:2/vs_previous/win_rate", "eval/hex:3/elo"} <= set(lines[-1])
+    assert [line["board"] for line in lines[:2]] == ["hex:2", "hex:3"]
+    assert all("selfplay/game_length" in line for line in lines)
+    results = {(each.name, each.board, each.opponent) for each in lines[-1]["results"]}
+    assert {("win_rate", "hex:2", "previous"), ("elo", "hex:3", None)} <= results
 
 
 def test_weights_play_a_board_that_the_run_never_saw(finished):

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from alphagat.monitoring.metric_text import holdout_rows
+from alphagat.monitoring.metric_text import describe_results
 from alphagat.networks.pipeline import place_blocks
+from alphagat.runs.metrics import HOLDOUT, Result
 from alphagat.runtime import sharding
 from alphagat.search.tree import mask_illegal
 from alphagat.training.evaluators import Matches
@@ -24,7 +25,7 @@ class Holdout:
     """The positions that are held out, on every board that has some."""
 
     def __init__(self, run: Run, recorded: Recorded):
-        self._mesh, self._several = run.mesh, len(run.boards) > 1
+        self.boards, self._mesh = run.config.boards, run.mesh
         self._boards = [
             (
                 setup.game.name,
@@ -35,16 +36,15 @@ class Holdout:
             if found.held_out is not None
         ]
 
-    def measure(self, params: Any) -> dict[str, float]:
-        """Returns the metrics of parameters; with several boards the name of each stands in them."""
-        metrics: dict[str, float] = {}
+    def measure(self, params: Any) -> list[Result]:
+        """Returns the results of parameters."""
+        results = []
         for name, chunks, examine in self._boards:
             placed = (sharding.place(each, sharding.sharded(self._mesh)) for each in chunks)
             sums = [jax.device_get(examine(params, each)) for each in placed]
-            prefix = f"holdout/{name}/" if self._several else "holdout/"
-            found = describe({key: float(np.sum([each[key] for each in sums], dtype=np.float64)) for key in sums[0]})
-            metrics |= {prefix + key: value for key, value in found.items()}
-        return metrics
+            total = {key: float(np.sum([each[key] for each in sums], dtype=np.float64)) for key in sums[0]}
+            results += [Result(HOLDOUT + measure, name, value) for measure, value in describe(total).items()]
+        return results
 
 
 class MatchesAndHoldout:
@@ -55,14 +55,15 @@ class MatchesAndHoldout:
 
     def first_lines(self, state: RunState) -> list[str]:
         """Returns a line with the held-out metrics of the initial parameters."""
-        rows = holdout_rows(self._holdout.measure(state.train.acting))
-        return ["before the first update: " + (", ".join(map(" ".join, rows)) or "nothing is held out")]
+        rows = describe_results(self._holdout.measure(state.train.acting), self._holdout.boards)
+        words = ", ".join(f"{each.label} {each.value}" for each in rows)
+        return [f"before the first update: {words or 'nothing is held out'}"]
 
-    def play(self, state: RunState, iteration: int) -> tuple[RunState, dict[str, float]]:
-        """Does as `Matches.play`, and adds what is held out."""
-        metrics = self._holdout.measure(state.train.acting)
-        state, scores = self._matches.play(state, iteration)
-        return state, scores | metrics
+    def play(self, state: RunState, iteration: int) -> tuple[RunState, list[Result]]:
+        """Plays like `Matches.play`, and adds the results on held-out positions."""
+        held_out = self._holdout.measure(state.train.acting)
+        state, results = self._matches.play(state, iteration)
+        return state, results + held_out
 
 
 def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dict[str, jax.Array]]:

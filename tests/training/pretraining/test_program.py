@@ -60,15 +60,16 @@ def without_times(folder) -> list[dict]:
 def test_it_learns_what_it_is_shown(finished):
     lines = read_metrics(finished)
     assert [line["iteration"] for line in lines] == [*range(1, 7)]
-    assert [("holdout/policy_accuracy" in line, "eval/elo" in line) for line in lines] == [
+    results = [{each.name: each.value for each in line.get("results", ())} for line in lines]
+    assert [("holdout/policy_accuracy" in each, "elo" in each) for each in results] == [
         (False,) * 2,
         (True,) * 2,
     ] * 3
-    first, last = lines[1], lines[-1]
+    first, last = results[1], results[-1]
     assert last["holdout/policy_accuracy"] > first["holdout/policy_accuracy"]
     assert last["holdout/policy_loss"] < first["holdout/policy_loss"]
-    assert last["train/policy_loss"] < lines[0]["train/policy_loss"]
-    assert last["pretrain/epochs"] == pytest.approx(2 * lines[2]["pretrain/epochs"])
+    assert lines[-1]["train/policy_loss"] < lines[0]["train/policy_loss"]
+    assert lines[-1]["pretrain/epochs"] == pytest.approx(2 * lines[2]["pretrain/epochs"])
     assert all(line["train/skipped"] == 0 for line in lines)
 
 

@@ -1,19 +1,25 @@
-"""Line charts as SVG; colours of lines are fixed, those of axes and text come from the page."""
+"""Line charts as SVG; colours of lines are fixed, those of axes and text come from the page that shows the chart."""
 
 import html
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
 
-from alphagat.monitoring.metric_text import compact
-from alphagat.monitoring.rating_curve import COLOURS
+from alphagat.monitoring.catalogue import compact
+
+AXES = {"iteration": "iterations", "frames": "frames", "hours": "hours of training"}  # and what each counts
+AXIS_CLASSES = {"iteration": "iterations", "frames": "frames", "hours": "hours"}  # CSS classes of their drawings
+# Legible on white and on black.
+COLOURS = ("#2a8fd8", "#d9792b", "#3ba366", "#b867c9", "#c9a227", "#d65a6b")
 
 WIDTH, HEIGHT = 380, 200
 LEFT, RIGHT, TOP, BOTTOM = 46, 370, 12, 176  # of the plot itself
 MAX_POINTS = 240  # of a curve; longer ones are averaged over stretches
 MAX_MARKED = 40  # points that are still drawn as dots
+MAX_STEPS = 5  # between the ticks of an axis
 
 
 class Curve(NamedTuple):
@@ -25,6 +31,7 @@ class Curve(NamedTuple):
       values: `[N]`.
       low: `[N]` lower ends of the intervals; the values themselves where there are none.
       high: `[N]` upper ends.
+      levels: values of horizontal lines, dashed in the curve's colour, by their labels.
     """
 
     label: str
@@ -32,6 +39,7 @@ class Curve(NamedTuple):
     values: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    levels: Mapping[str, float] = MappingProxyType({})
 
 
 def tick_text(value: float) -> str:
@@ -53,9 +61,11 @@ def draw_chart(curves: Sequence[Curve], axis: str, end: float, text: Callable[[f
       text: writes the values of the y axis.
       shares: the y axis goes from 0 to 1.
     """
+    colours = {each.label: COLOURS[number % len(COLOURS)] for number, each in enumerate(curves)}
     curves = [_shorten(each) for each in curves if len(each.places)]
     x_ticks, x_of = _scale([np.array([0.0, end])], LEFT, RIGHT, axis != "hours", False)
-    every = [array for each in curves for array in (each.low, each.high)]
+    every = [array for each in curves for array in (each.low, each.high, np.array(list(each.levels.values()), float))]
+    every = [each for each in every if each.size]
     y_ticks, y_of = _scale([np.array([0.0, 1.0])] if shares else every, BOTTOM, TOP, False, True)
     shapes = [
         f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{y_of(tick):.1f}" y2="{y_of(tick):.1f}"/>' for tick in y_ticks
@@ -67,8 +77,9 @@ def draw_chart(curves: Sequence[Curve], axis: str, end: float, text: Callable[[f
         f'<text x="{x_of(tick):.1f}" y="{BOTTOM + 17}" text-anchor="middle">{tick_text(tick)}</text>'
         for tick in x_ticks
     ]
-    for number, curve in enumerate(curves):
-        shapes += _draw_curve(curve, COLOURS[number % len(COLOURS)], x_of, y_of, text)
+    for curve in curves:
+        shapes += _draw_levels(curve, colours[curve.label], y_of)
+        shapes += _draw_curve(curve, colours[curve.label], x_of, y_of, text)
     name = html.escape(f"{', '.join(each.label for each in curves)} over {axis}")
     return f'<svg class="{axis}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">{"".join(shapes)}</svg>'
 
@@ -80,7 +91,7 @@ def _scale(
     low, high = float(min(each.min() for each in arrays)), float(max(each.max() for each in arrays))
     if low == high:
         low, high = low - (abs(low) * 0.1 or 1), high + (abs(high) * 0.1 or 1)
-    ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10], integer=integer, min_n_ticks=2).tick_values(low, high)
+    ticks = _ticks(low, high, integer)
     if whole:
         low, high = float(ticks[0]), float(ticks[-1])
     slack = 1e-9 * (high - low)
@@ -88,12 +99,39 @@ def _scale(
     return inside, lambda value: start + (value - low) / (high - low) * (end - start)
 
 
+def _ticks(low: float, high: float, integer: bool) -> np.ndarray:
+    """Returns round numbers at equal distances, at most `MAX_STEPS` steps, from `low` or below to `high` or above."""
+    magnitude = 10.0 ** math.floor(math.log10((high - low) / MAX_STEPS))
+    for factor in (1, 2, 2.5, 5, 10, 20, 25, 50):
+        step = factor * magnitude
+        if integer and not float(step).is_integer():
+            continue
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        if last - first <= MAX_STEPS:
+            return step * np.arange(first, last + 1)
+    return np.array([math.floor(low), math.ceil(high)], float)
+
+
 def _shorten(curve: Curve) -> Curve:
     """Averages a long curve over stretches of equal length, so that its noise stays alike along the way."""
     length = -(-len(curve.places) // MAX_POINTS)
     starts = np.arange(0, len(curve.places), length)
     sizes = np.diff(np.append(starts, len(curve.places)))
-    return Curve(curve.label, *(np.add.reduceat(each, starts) / sizes for each in curve[1:]))
+    places, values, low, high = (
+        np.add.reduceat(each, starts) / sizes for each in (curve.places, curve.values, curve.low, curve.high)
+    )
+    return Curve(curve.label, places, values, low, high, curve.levels)
+
+
+def _draw_levels(curve: Curve, colour: str, y_of: Callable) -> list[str]:
+    shapes = []
+    for label, value in curve.levels.items():
+        y = y_of(value)
+        shapes.append(
+            f'<line x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}" stroke-dasharray="5 3"/>'
+            f'<text x="{RIGHT}" y="{y - 3:.1f}" text-anchor="end">{html.escape(label)}</text>'
+        )
+    return shapes
 
 
 def _draw_curve(curve: Curve, colour: str, x_of: Callable, y_of: Callable, text: Callable) -> list[str]:

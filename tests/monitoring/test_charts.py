@@ -4,8 +4,9 @@ import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
+import pytest
 
-from alphagat.reporting.charts import BOTTOM, LEFT, MAX_POINTS, RIGHT, TOP, Curve, draw_chart, tick_text
+from alphagat.monitoring.charts import BOTTOM, LEFT, MAX_POINTS, RIGHT, TOP, Curve, draw_chart, tick_text
 
 
 def curve(places, values, spread=0.0) -> Curve:
@@ -58,3 +59,26 @@ def test_long_curves_are_averaged_over_equal_stretches():
     inside = drawn[:-1, 1]
     np.testing.assert_allclose(inside.mean(), (TOP + BOTTOM) / 2, atol=1)
     np.testing.assert_allclose(np.diff(drawn[:-1, 0]), np.diff(drawn[:2, 0])[0], atol=0.11)
+
+
+@pytest.mark.parametrize(
+    ("end", "axis", "ticks"),
+    [
+        (1, "iterations", ["0", "1"]),
+        (12, "iterations", ["0", "5", "10"]),
+        (7, "iterations", ["0", "2", "4", "6"]),
+        (0.3, "hours", ["0", "0.1", "0.2", "0.3"]),
+        (1.3e6, "frames", ["0", "500.0 k", "1.00 M"]),
+    ],
+)
+def test_ticks_are_round(end, axis, ticks):
+    drawing = ET.fromstring(draw_chart([curve([0, end], [0, 1])], axis, end, tick_text, True))
+    assert [each.text for each in drawing.findall("text") if each.get("text-anchor") == "middle"] == ticks
+
+
+def test_levels_lie_within_the_axis():
+    levels = {"<random>": -300.0}
+    drawing = ET.fromstring(draw_chart([curve([0, 6], [0, 90])._replace(levels=levels)], "hours", 6, tick_text, False))
+    (line,) = [each for each in drawing.findall("line") if each.get("stroke-dasharray")]
+    assert TOP < float(line.get("y1") or 0) <= BOTTOM
+    assert "<random>" in drawing.itertext()

@@ -1,0 +1,89 @@
+"""The catalogue of metrics: what the display, the report and the model card call them, and how they format them."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from alphagat.config import NetworkConfig
+from alphagat.runs.metrics import ELO, HOLDOUT, ORACLE, SCORE, SCORE_RATIO, WIN_RATE
+
+
+def compact(value: float) -> str:
+    """Formats a count: 950, 9,500, 95.0 k, 9.50 M."""
+    for unit, limit in (("G", 1e9), ("M", 1e6), ("k", 1e4)):
+        if abs(value) >= limit:
+            scaled = value / (1e3 if unit == "k" else limit)
+            return f"{scaled:.{2 if abs(scaled) < 10 else 1}f} {unit}"
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.1f}"
+
+
+WHOLE, DECIMALS = "{:,.0f}".format, "{:.3f}".format
+PERCENT, EXACT_PERCENT = "{:.0%}".format, "{:.1%}".format
+
+
+class Metric(NamedTuple):
+    """How people read a metric.
+
+    Attributes:
+      name: a scalar's key in `metrics.jsonl`, or the name of a result.
+      label: beside its value; empty where only a chart shows it. `{opponent}` stands for the result's opponent.
+      text: formats a value.
+      chart: title of the chart that draws it; None where no chart does.
+      curve: label of its curve, where the chart has several.
+      is_share: values lie in [0, 1].
+    """
+
+    name: str
+    label: str
+    text: Callable[[float], str]
+    chart: str | None = None
+    curve: str = ""
+    is_share: bool = False
+
+    @property
+    def has_opponent(self) -> bool:
+        return "{opponent}" in self.label
+
+
+HELD_OUT = "Recorded games that were held out"
+ENTROPY = "Entropy of the policy"
+RESULTS = (
+    Metric(ELO, "Elo", WHOLE, "Elo"),
+    Metric(WIN_RATE, "against {opponent}", PERCENT, "Score against", is_share=True),
+    Metric(SCORE, "score", WHOLE, "Points per game"),
+    Metric(SCORE_RATIO, "against {opponent}", "{:.1f} times its score".format),
+    Metric(f"{ORACLE}best_move", "best moves, network", PERCENT, "Best moves", "network", True),
+    Metric(f"{ORACLE}best_move_search", "best moves, with search", PERCENT, "Best moves", "search", True),
+    Metric(f"{HOLDOUT}policy_accuracy", "held-out moves named", EXACT_PERCENT, HELD_OUT, "moves named first", True),
+    Metric(f"{HOLDOUT}value_sign", "held-out winners named", EXACT_PERCENT, HELD_OUT, "winners named", True),
+    Metric(f"{HOLDOUT}policy_loss", "held-out policy loss", DECIMALS),
+    Metric(f"{HOLDOUT}value_error", "held-out value error", DECIMALS),
+)
+AUXILIARY_HEADS = [
+    field.name.removesuffix("_head") for field in dataclasses.fields(NetworkConfig) if field.name.endswith("_head")
+]
+LEARNING = (
+    Metric("train/policy_loss", "policy loss", DECIMALS, "Policy loss"),
+    Metric("train/value_loss", "value loss", DECIMALS, "Value loss"),
+    *(Metric(f"train/{name}_loss", f"{name} loss", DECIMALS, f"{name} loss".capitalize()) for name in AUXILIARY_HEADS),
+    Metric("train/policy_entropy", "policy entropy", DECIMALS, ENTROPY, "network"),
+    Metric("train/grad_norm", "gradient norm", DECIMALS, "Gradient norm"),
+)
+DATA = (  # of self-play, or of the recorded games in its place
+    Metric("frames", "frames", compact),
+    Metric("selfplay/simulations_per_s", "simulations/s", compact, "Simulations per second"),
+    Metric("selfplay/games_per_s", "games/s", compact),
+    Metric("selfplay/game_length", "plies per game", compact, "Plies per game"),
+    Metric("selfplay/target_entropy", "", compact, ENTROPY, "search"),
+    Metric("pretrain/epochs", "epochs", compact),
+    Metric("pretrain/positions_per_s", "positions/s", compact),
+)
+
+
+def charts() -> dict[str, Sequence[Metric]]:
+    """Returns the metrics of each chart by its title: strength first, then learning."""
+    grouped: dict[str, list[Metric]] = {}
+    for metric in (*RESULTS, *LEARNING, *DATA):
+        if metric.chart:
+            grouped.setdefault(metric.chart, []).append(metric)
+    return dict(grouped)
