@@ -11,9 +11,10 @@ from jax.sharding import Mesh
 
 from alphagat.errors import UserError
 from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
-from alphagat.evaluation.openings import Openings, count
+from alphagat.evaluation.openings import Openings
 from alphagat.evaluation.players import Act, Player
 from alphagat.games.base import Game
+from alphagat.games.batches import count
 from alphagat.games.states import select
 from alphagat.runtime import sharding
 

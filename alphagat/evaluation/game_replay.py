@@ -8,8 +8,8 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord
-from alphagat.evaluation.openings import compile_init, compile_step, take, to_host
 from alphagat.games.base import Game
+from alphagat.games.batches import chunks, compile_init, compile_step, take, to_host
 
 CHUNK = 512  # games that are played at once
 
@@ -43,9 +43,8 @@ def play_again(game: Game, records: Sequence[GameRecord], labels: Sequence[str])
     """
     book = _Names(game)
     parts = []
-    for start in range(0, len(records), CHUNK):
-        rows = range(start, min(start + CHUNK, len(records)))
-        size = CHUNK if len(records) > CHUNK else len(records)  # one shape, one program
+    size = min(CHUNK, len(records))  # one shape, one program
+    for rows, _ in chunks(len(records), size):
         parts.append(_play_chunk(game, book, [records[row] for row in rows], [labels[row] for row in rows], size))
     starts = np.cumsum([0, *(len(part.results) for part in parts)])
     return Replayed(

@@ -11,10 +11,10 @@ from alphagat.evaluation import arena
 from alphagat.evaluation.engines.base import Engine, EngineError, Position
 from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
 from alphagat.evaluation.move_names import History, replay
-from alphagat.evaluation.openings import Openings, count, take
-from alphagat.evaluation.players import Player
-from alphagat.evaluation.solvers import compile_act
+from alphagat.evaluation.openings import Openings
+from alphagat.evaluation.players import Player, compile_act
 from alphagat.games.base import Game
+from alphagat.games.batches import chunks, count, take
 
 
 def play_hosted_match(
@@ -83,12 +83,9 @@ def _ask(
 def _act(player: Player, key: jax.Array, states: Any, rows: np.ndarray, size: int) -> np.ndarray:
     """Returns the player's action in each of `rows`, asked for in batches of `size`."""
     act, actions = compile_act(player.act), np.zeros(len(rows), np.int32)
-    for start in range(0, len(rows), size):
-        some = rows[start : start + size]
-        batch = take(states, np.resize(some, size))  # one shape, one program
-        actions[start : start + size] = np.asarray(act(player.params, jax.random.fold_in(key, start), batch))[
-            : len(some)
-        ]
+    for part, padded in chunks(len(rows), size):
+        asked = act(player.params, jax.random.fold_in(key, part[0]), take(states, rows[padded]))
+        actions[part] = np.asarray(asked)[: len(part)]
     return actions
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from alphagat.evaluation.openings import compile_init, compile_step, take, to_host
 from alphagat.games.base import Game
+from alphagat.games.batches import compile_init, compile_step, take, to_host
 
 STOP = -1  # in place of an action: the game is over
 

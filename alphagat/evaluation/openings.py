@@ -1,7 +1,7 @@
 """Positions to start from: distinct openings for matches, and random positions to examine a player on."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -11,9 +11,19 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.evaluation.rollout import uniform_actions
 from alphagat.games.base import Game, Symmetries
+from alphagat.games.batches import (
+    CHUNK,
+    chunks,
+    compile_describe,
+    compile_init,
+    count,
+    legal_actions,
+    play_all,
+    take,
+    to_host,
+)
 from alphagat.games.states import select
 
-CHUNK = 1024
 MAX_CANDIDATES = 65_536
 MAX_ROUNDS = 1_000
 
@@ -168,25 +178,6 @@ def _play_randomly(game: Game, key: jax.Array, plies: jax.Array, max_plies: jax.
     return jax.lax.fori_loop(0, max_plies, play, jax.vmap(game.init)(jax.random.split(init_key, batch_size)))
 
 
-def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarray) -> Any:
-    """Returns the `[M]` states, on the host, after playing `actions` `[M]` from `positions[parents]`."""
-    step, chunks = compile_step(game), []
-    for rows, padded in _chunks(len(parents)):
-        states = take(positions, parents[padded])
-        keys = jax.random.split(jax.random.fold_in(jax.random.key(0), rows[0]), CHUNK)
-        chunks.append(to_host(step(states, actions[padded].astype(np.int32), keys)))
-    return jax.tree.map(lambda *parts: np.concatenate(parts)[: len(parents)], *chunks)
-
-
-def legal_actions(game: Game, positions: Any) -> np.ndarray:
-    """Returns the masks `[N, A]` of `[N]` positions on the host."""
-    describe, masks = _compile_describe(game), np.zeros((count(positions), game.num_actions), bool)
-    for rows, padded in _chunks(len(masks)):
-        _, legal = describe(take(positions, padded))
-        masks[rows] = np.asarray(legal)[: len(rows)]
-    return masks
-
-
 def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -> np.ndarray:
     """Returns the rows of `[N]` positions without repetitions, and without those where the game is over.
 
@@ -195,10 +186,10 @@ def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -
       positions: on the host.
       symmetries: under which two positions are the same; None: no image of a position is the same.
     """
-    describe, kept, seen = _compile_describe(game), [], set()
+    describe, kept, seen = compile_describe(game), [], set()
     everything = [slice(None)]
     images = (symmetries.node_permutations, symmetries.action_permutations) if symmetries else (everything, everything)
-    for rows, padded in _chunks(count(positions)):
+    for rows, padded in chunks(count(positions)):
         states = take(positions, padded)
         described = states.current_player, *to_host(describe(states))
         for row, player, nodes, legal in zip(rows, *described):
@@ -209,41 +200,6 @@ def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -
     return np.asarray(kept, int)
 
 
-def _chunks(num: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields the rows of each part of `num`, and the same filled up to `CHUNK`: one shape, one program."""
-    for start in range(0, num, CHUNK):
-        rows = np.arange(start, min(start + CHUNK, num))
-        yield rows, np.resize(rows, CHUNK)
-
-
-@functools.lru_cache(maxsize=64)
-def compile_init(game: Game) -> Callable:
-    return jax.jit(jax.vmap(game.init))
-
-
-@functools.lru_cache(maxsize=64)
-def compile_step(game: Game) -> Callable:
-    return jax.jit(jax.vmap(game.step))
-
-
 @functools.lru_cache(maxsize=64)
 def _compile_random_play(game: Game) -> Callable:
     return jax.jit(functools.partial(_play_randomly, game))
-
-
-@functools.lru_cache(maxsize=64)
-def _compile_describe(game: Game) -> Callable:
-    """Returns what finds the features and the legal actions of a batch."""
-    return jax.jit(jax.vmap(lambda state: (game.observe(state).nodes, state.legal_action_mask)))
-
-
-def take(states: Any, rows: Any) -> Any:
-    return jax.tree.map(lambda x: x[rows], states)
-
-
-def to_host(states: Any) -> Any:
-    return jax.tree.map(np.asarray, states)
-
-
-def count(states: Any) -> int:
-    return len(states.terminated)

@@ -9,10 +9,11 @@ import jax
 import numpy as np
 
 from alphagat.evaluation.connect_four_solver import connect_four_scores
-from alphagat.evaluation.openings import count, random_positions, take, to_host
-from alphagat.evaluation.players import Act, search_player
-from alphagat.evaluation.solvers import solve, stone_owners
+from alphagat.evaluation.openings import random_positions
+from alphagat.evaluation.players import Act, Player, compile_act, search_player
+from alphagat.evaluation.solvers import reachable_positions, solve, stone_owners
 from alphagat.games.base import Game
+from alphagat.games.batches import chunks, count, take, to_host
 from alphagat.search import Evaluator, Search
 from alphagat.search.tree import likeliest_action
 
@@ -20,6 +21,7 @@ STAGES = ("early", "middle", "late")  # thirds of the range of plies
 CONNECT_FOUR = "connect_four"
 CONNECT_FOUR_PLIES = 12, 34  # before these the solver is slow, after them few moves are left
 ILLEGAL_SCORE = -(2**30)
+CHUNK = 512
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,6 +91,22 @@ def make_scorer(game: Game) -> Callable[[Any], np.ndarray]:
         return connect_four_scores
     solver = solve(game.name)
     return lambda states: np.stack([solver.action_values(take(states, row)) for row in range(count(states))])
+
+
+def count_losing_moves(game: Game, player: Player, key: jax.Array) -> tuple[int, int]:
+    """Counts the reachable positions that are not lost, and those of them in which the player's move loses.
+
+    Raises:
+      UserError: the board has no solver.
+    """
+    solved = reachable_positions(game)
+    (rows,) = np.nonzero(solved.values >= 0)
+    act, num_blunders = compile_act(player.act), 0
+    for part, padded in chunks(len(rows), CHUNK):
+        states = jax.device_put(take(solved.states, rows[padded]))
+        actions = np.asarray(act(player.params, jax.random.fold_in(key, part[0]), states))[: len(part)]
+        num_blunders += int((solved.action_values[rows[part], actions] < 0).sum())
+    return len(rows), num_blunders
 
 
 class OracleTest:

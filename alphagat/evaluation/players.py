@@ -37,6 +37,11 @@ class Player:
     params: Any = None
 
 
+@functools.lru_cache(maxsize=32)
+def compile_act(act: Act) -> Callable:
+    return jax.jit(act)
+
+
 def random_player(game: Game) -> Player:
     """Plays uniformly random legal moves."""
     del game

@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.evaluation import openings
 from alphagat.evaluation.hex_solver import HexSolver
+from alphagat.evaluation.openings import distinct
 from alphagat.games import make_game
 from alphagat.games.base import Game
+from alphagat.games.batches import compile_init, count, legal_actions, play_all, take, to_host
 from alphagat.games.hex import HexGame
 from alphagat.games.mnk import MnkGame
 
 ILLEGAL = -2
 MAX_CELLS = 9  # Hex 4x4 takes minutes by negamax, and has too many positions for a table
 MAX_HEX_SIZE = 5
-CHUNK = 512
 
 Position = tuple[int, int]  # bit sets of the stones of player 0 and player 1, bit `i` for cell `i`
 
@@ -60,7 +60,7 @@ class Solver:
         return values
 
     def _position(self, state: Any) -> Position:
-        stones = stone_owners(self.game, openings.to_host(state))
+        stones = stone_owners(self.game, to_host(state))
         first, second = (sum(1 << int(cell) for cell in np.flatnonzero(stones == owner)) for owner in (1, 2))
         return first, second
 
@@ -131,16 +131,16 @@ def reachable_positions(game: Game) -> SolvedPositions:
     solver = solve(game.name)
     if solver.num_cells > MAX_CELLS:
         raise UserError(f"board {game.name}: there is no exact solver by table; take tic_tac_toe, hex:2 or hex:3")
-    layer = openings.to_host(openings.compile_init(game)(jax.random.key(0)[None]))
+    layer = to_host(compile_init(game)(jax.random.key(0)[None]))
     layers = []
-    while openings.count(layer):
+    while count(layer):
         layers.append(layer)
-        parents, actions = np.nonzero(openings.legal_actions(game, layer))
-        after = openings.play_all(game, layer, parents, actions)
-        layer = openings.take(after, openings.distinct(game, after))
+        parents, actions = np.nonzero(legal_actions(game, layer))
+        after = play_all(game, layer, parents, actions)
+        layer = take(after, distinct(game, after))
     states = jax.tree.map(lambda *parts: np.concatenate(parts), *layers)
-    rows = range(openings.count(states))
-    action_values = np.stack([solver.action_values(openings.take(states, row)) for row in rows])
+    rows = range(count(states))
+    action_values = np.stack([solver.action_values(take(states, row)) for row in rows])
     return SolvedPositions(states, action_values.max(axis=1), action_values)
 
 
@@ -168,32 +168,6 @@ def stone_owners(game: Game, states: Any) -> Any:
     if isinstance(game, HexGame):
         return (states.cells > 0) + 2 * (states.cells < 0)
     return states.board
-
-
-def count_losing_moves(game: Game, player: Any, key: jax.Array) -> tuple[int, int]:
-    """Asks a player for a move in every reachable position that is not lost.
-
-    Returns:
-      How many positions those are, and in how many the player's move leads to a lost one.
-
-    Raises:
-      UserError: the board has no solver.
-    """
-    solved = reachable_positions(game)
-    (rows,) = np.nonzero(solved.values >= 0)
-    act, num_blunders = compile_act(player.act), 0
-    for start in range(0, len(rows), CHUNK):
-        chunk = rows[start : start + CHUNK]
-        padded = np.resize(chunk, CHUNK)  # one shape, one program
-        states = jax.device_put(openings.take(solved.states, padded))
-        actions = np.asarray(act(player.params, jax.random.fold_in(key, start), states))[: len(chunk)]
-        num_blunders += int((solved.action_values[chunk, actions] < 0).sum())
-    return len(rows), num_blunders
-
-
-@functools.lru_cache(maxsize=32)
-def compile_act(act: Callable) -> Callable:
-    return jax.jit(act)
 
 
 def _lines(rows: int, columns: int, run: int) -> list[int]:

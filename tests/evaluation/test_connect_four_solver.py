@@ -8,8 +8,9 @@ import pytest
 from alphagat.errors import UserError
 from alphagat.evaluation import connect_four_solver
 from alphagat.evaluation.connect_four_solver import ILLEGAL, connect_four_scores, share_of_optimal_moves
-from alphagat.evaluation.openings import compile_step, random_positions
+from alphagat.evaluation.openings import random_positions
 from alphagat.games import make_game
+from alphagat.games.batches import compile_step
 from alphagat.games.states import first_state
 
 KEY = jax.random.key(0)

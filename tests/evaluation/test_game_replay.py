@@ -5,15 +5,15 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
-from tests.evaluation.test_records import KEY, random_match
 
 from alphagat.errors import UserError
 from alphagat.evaluation import game_replay
 from alphagat.evaluation.game_files import GameRecord, records_of
 from alphagat.evaluation.game_replay import play_again
-from alphagat.evaluation.openings import take
 from alphagat.games import make_game
+from alphagat.games.batches import take
 from alphagat.games.states import first_state
+from tests.evaluation.test_game_files import KEY, random_match
 
 LEGAL = GameRecord("tic_tac_toe", ("A", "B"), ("a1", "b1", "a2", "b2", "a3"), (0, 1, 0, 1, 0), 1)
 

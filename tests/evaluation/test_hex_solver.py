@@ -9,9 +9,10 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.evaluation.hex_solver import HexSolver, _combine
-from alphagat.evaluation.openings import count, random_positions, take, to_host
+from alphagat.evaluation.openings import random_positions
 from alphagat.evaluation.solvers import ILLEGAL, Solver, reachable_positions, solve, stone_owners
 from alphagat.games import make_game
+from alphagat.games.batches import count, take, to_host
 
 # The first moves that win (W).
 FIRST_MOVES = {

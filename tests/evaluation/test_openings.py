@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation.openings import compile_init, compile_step, distinct_openings, openings_after, random_positions
+from alphagat.evaluation.openings import distinct_openings, openings_after, random_positions
 from alphagat.games import make_game
+from alphagat.games.batches import compile_init, compile_step
 from tests.evaluation.toy import PileGame, PileState
 
 

@@ -2,9 +2,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from alphagat.evaluation.openings import compile_init
 from alphagat.evaluation.rollout import action_noise, rollout, uniform_actions, word
 from alphagat.games import make_game
+from alphagat.games.batches import compile_init
 from tests.evaluation.toy import PileGame, piles
 
 KEY = jax.random.key(0)

@@ -5,8 +5,8 @@ import numpy as np
 import pyspiel
 import pytest
 
-from alphagat.evaluation.openings import compile_init, legal_actions, play_all, to_host
 from alphagat.games import make_game
+from alphagat.games.batches import compile_init, legal_actions, play_all, to_host
 
 
 def count_ours(name, depth):
