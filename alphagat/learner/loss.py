@@ -3,6 +3,7 @@
 import functools
 from typing import Any, NamedTuple, cast
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -44,6 +45,7 @@ def alphazero_loss(
     """
     apply = network.apply if batch.ownership_target is None else functools.partial(network.apply, with_ownership=True)
     prior_logits, output, *ownership = cast(tuple[jax.Array, ...], apply(params, batch.nodes))
+    _check_shapes(batch, prior_logits)
     legal_logits = jnp.where(batch.legal_action_mask, prior_logits, jnp.finfo(prior_logits.dtype).min)
     log_prior = jax.nn.log_softmax(legal_logits)
     cross_entropy = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1)
@@ -57,3 +59,15 @@ def alphazero_loss(
         parts["ownership_loss"] = jnp.square(ownership[0] - batch.ownership_target).mean()
         loss += ownership_weight * parts["ownership_loss"]
     return loss, parts
+
+
+def _check_shapes(batch: Batch, prior_logits: jax.Array) -> None:
+    """Raises AssertionError at trace time where broadcasting would hide a wrong shape."""
+    batch_size, num_nodes, _ = batch.nodes.shape
+    chex.assert_shape([batch.legal_action_mask, batch.policy_target], (batch_size, prior_logits.shape[-1]))
+    chex.assert_equal_shape([prior_logits, batch.policy_target])
+    chex.assert_shape([batch.policy_weight, batch.value_target], (batch_size,))
+    if batch.value_mask is not None:
+        chex.assert_shape(batch.value_mask, (batch_size,))
+    if batch.ownership_target is not None:
+        chex.assert_shape(batch.ownership_target, (batch_size, num_nodes))

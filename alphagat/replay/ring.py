@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -36,11 +37,14 @@ def add(replay: Replay, block: Any, valid: jax.Array) -> Replay:
 
     Every block has the same M, which divides the capacity: a block never wraps.
     """
+    chex.assert_trees_all_equal_structs(block, replay.samples)
+    chex.assert_shape(valid, ())
     length = jax.tree.leaves(block)[0].shape[0]
     if replay.capacity % length:
         raise ValueError(f"the capacity {replay.capacity} is not a multiple of the block's length {length}")
 
     def write(ring: jax.Array, new: jax.Array) -> jax.Array:
+        chex.assert_shape(new, (length, *ring.shape[1:]))
         old = jax.lax.dynamic_slice_in_dim(ring, replay.cursor, length, axis=0)
         return jax.lax.dynamic_update_slice_in_dim(ring, jnp.where(valid, new, old), replay.cursor, axis=0)
 
@@ -55,5 +59,6 @@ def add(replay: Replay, block: Any, valid: jax.Array) -> Replay:
 
 def sample(replay: Replay, key: jax.Array, num_samples: int) -> Any:
     """Draws samples uniformly with replacement; the ring is not empty."""
+    chex.assert_shape(replay.size, ())
     indices = jax.random.randint(key, (num_samples,), 0, replay.size)
     return jax.tree.map(lambda x: x[indices], replay.samples)

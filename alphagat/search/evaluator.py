@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+import chex
 import jax
 
 from alphagat.games.base import Game
@@ -23,6 +24,14 @@ class Evaluation(NamedTuple):
 
 
 Evaluator = Callable[[Any, Any], Evaluation]  # (params, states [B]) -> Evaluation
+
+
+def evaluate_states(evaluate: Evaluator, params: Any, states: Any) -> Evaluation:
+    """Evaluates `[B]` states, and checks the shapes at trace time: broadcasting would hide a missing axis."""
+    evaluation = evaluate(params, states)
+    chex.assert_equal_shape([evaluation.prior_logits, states.legal_action_mask])
+    chex.assert_equal_shape([evaluation.value, states.terminated])
+    return evaluation
 
 
 def make_network_evaluator(game: Game, network: Network) -> Evaluator:

@@ -15,13 +15,14 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.games.transition import transition
-from alphagat.search.evaluator import Evaluator
+from alphagat.search.evaluator import Evaluator, evaluate_states
 from alphagat.search.policies import Search
 from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
 
@@ -146,7 +147,7 @@ def make_parallel_search(
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del key, plies
-        assert states.terminated.shape == (1,), "one position at a time"
+        chex.assert_shape(states.terminated, (1,))
         tree = growing.start(params, jax.tree.map(lambda x: x[0], states))
         return growing.read(growing.grow(params, tree, num_simulations, num_simulations))
 
@@ -243,7 +244,7 @@ def _cut_out(tree: Tree, node: jax.Array) -> Tree:
 
 def _evaluate(evaluate: Evaluator, params: Any, states: Any) -> tuple[jax.Array, jax.Array]:
     """Returns `[K, A]` prior, 0 where illegal and only there, and `[K]` values, 0 where the game is over."""
-    evaluation = evaluate(params, states)
+    evaluation = evaluate_states(evaluate, params, states)
     prior = jax.nn.softmax(mask_illegal(evaluation.prior_logits.astype(jnp.float32), states))
     prior = jnp.where(states.legal_action_mask, jnp.maximum(prior, jnp.finfo(jnp.float32).tiny), 0.0)
     return prior, jnp.where(states.terminated, 0.0, evaluation.value).astype(jnp.float32)

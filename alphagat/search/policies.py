@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import mctx
@@ -132,6 +133,8 @@ def draw_move(key: jax.Array, visit_shares: jax.Array, temperature: jax.Array) -
     An action without visits is never drawn: mctx's own draw gives it a small weight, which a high temperature makes
     large, so that illegal moves would be played.
     """
+    chex.assert_rank(visit_shares, 2)
+    chex.assert_shape(temperature, visit_shares.shape[:1])
     logits = jnp.log(visit_shares)
     logits -= logits.max(axis=-1, keepdims=True)  # 0 for the best, so that no temperature makes it infinite
     return jax.random.categorical(key, logits / jnp.maximum(temperature, jnp.finfo(logits.dtype).tiny)[:, None])

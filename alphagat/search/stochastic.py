@@ -26,7 +26,7 @@ from flax import struct
 from alphagat.games.base import StochasticGame
 from alphagat.games.states import select
 from alphagat.games.transition import transition
-from alphagat.search.evaluator import Evaluator
+from alphagat.search.evaluator import Evaluator, evaluate_states
 from alphagat.search.tree import (
     SearchOutput,
     describe_root,
@@ -65,7 +65,7 @@ def make_recurrent_fn(game: StochasticGame, evaluate: Evaluator) -> mctx.Recurre
         outcomes = jnp.where(drawn, actions - num_actions, draws)
         resolved = select(over, before, jax.vmap(game.resolve)(afterstates, outcomes))
 
-        evaluation = evaluate(params, resolved)
+        evaluation = evaluate_states(evaluate, params, resolved)
         value = jnp.where(resolved.terminated, 0.0, evaluation.value)
         reward, move_discount = jax.vmap(transition)(before, moved)
         _, chance_discount = jax.vmap(transition)(afterstates, resolved)
@@ -113,7 +113,7 @@ def make_stochastic_search(
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del plies
         gumbel_key, search_key = jax.random.split(key)
-        evaluation = evaluate(params, states)
+        evaluation = evaluate_states(evaluate, params, states)
         batch_size = evaluation.value.shape[0]
         logits = mask_illegal(evaluation.prior_logits, states)
         gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape)

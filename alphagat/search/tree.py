@@ -6,6 +6,7 @@
 import functools
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import mctx
@@ -13,7 +14,7 @@ import optax
 
 from alphagat.games.base import Game
 from alphagat.games.transition import transition
-from alphagat.search.evaluator import Evaluator
+from alphagat.search.evaluator import Evaluator, evaluate_states
 
 VARIATION_LENGTH = 12  # moves of a principal variation
 
@@ -73,7 +74,7 @@ def policy_surprise(policy_target: jax.Array, prior_logits: jax.Array) -> jax.Ar
 
 def make_root(evaluate: Evaluator, params: Any, states: Any) -> mctx.RootFnOutput:
     """Evaluates the states that the search starts from; none of them is terminal."""
-    evaluation = evaluate(params, states)
+    evaluation = evaluate_states(evaluate, params, states)
     return mctx.RootFnOutput(
         prior_logits=mask_illegal(evaluation.prior_logits, states), value=evaluation.value, embedding=states
     )
@@ -90,7 +91,7 @@ def make_recurrent_fn(game: Game, evaluate: Evaluator, discount: float = 1.0) ->
         keys = jax.random.split(key, actions.shape[0])
         next_states = jax.vmap(game.step)(states, actions, keys)
         paid = jax.vmap(functools.partial(transition, per_move=discount))(states, next_states)
-        evaluation = evaluate(params, next_states)
+        evaluation = evaluate_states(evaluate, params, next_states)
         output = mctx.RecurrentFnOutput(
             reward=paid.reward,
             discount=paid.discount,
@@ -141,6 +142,8 @@ def root_statistics(visits: jax.Array, values: jax.Array, discounts: jax.Array, 
       discounts: `[B, N, A]`, 0 where the action ends the game.
       children: `[B, N, A]` the node after each action, -1 for none.
     """
+    chex.assert_rank(visits, 3)
+    chex.assert_equal_shape([visits, values, discounts, children])
     batch_size, _, num_actions = visits.shape
     rows = jnp.arange(batch_size)[:, None]
     most = visits.max(axis=-1, keepdims=True)

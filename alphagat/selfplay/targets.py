@@ -1,5 +1,6 @@
 """Targets of values and ownership: what became of a position."""
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -12,6 +13,8 @@ def ownership_targets(history: Ply) -> jax.Array:
     Zeros where the game does not end within `history`.
     """
     assert history.ownership is not None
+    chex.assert_rank([history.ended, history.ownership], [2, 3])
+    chex.assert_equal_shape_prefix([history.ended, history.ownership], 2)
 
     def backward(later: jax.Array, ply: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         ended, ownership = ply
@@ -32,6 +35,10 @@ def value_targets(history: Ply, value_lambda: float) -> jax.Array:
     of the game wherever the game ends within `history`; past the end of `history` it bootstraps from the last search
     value.
     """
+
+    per_ply = [history.reward, history.discount, history.search_value, history.ended]
+    chex.assert_rank(per_ply, 2)
+    chex.assert_equal_shape(per_ply)
 
     def backward(carry, ply):
         next_return, next_value = carry

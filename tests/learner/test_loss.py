@@ -1,3 +1,4 @@
+import chex
 import jax
 import jax.flatten_util
 import jax.numpy as jnp
@@ -48,7 +49,7 @@ def test_one_legal_action_teaches_no_policy():
         make_params(batch), NETWORK, batch, 0.0, 0.0
     )
     assert parts["policy_loss"] == parts["policy_entropy"] == 0
-    assert all((leaf == 0).all() for leaf in jax.tree.leaves(gradients))
+    chex.assert_trees_all_equal(gradients, jax.tree.map(jnp.zeros_like, gradients))
 
 
 def test_a_value_that_is_not_known_teaches_none():
