@@ -54,7 +54,7 @@ def table_players(game, flip):
     return evaluate, search
 
 
-def test_shares_by_stage():
+def test_shares_are_counted_by_stage():
     game = make_game("hex:3")
     oracle = make_oracle(game, 200, seed=0)
     is_worse = (oracle.scores < oracle.scores.max(axis=1, keepdims=True)) & (oracle.scores > ILLEGAL_SCORE)
@@ -73,7 +73,7 @@ def test_shares_by_stage():
         assert found[f"value_sign_{stage}"] == pytest.approx(won[oracle.stages == number].mean())
 
 
-def test_drawn_positions_have_no_sign():
+def test_value_sign_ignores_drawn_positions():
     game = make_game("tic_tac_toe")
     oracle = make_oracle(game, 100, seed=0)
     assert (oracle.values == 0).any()
@@ -84,12 +84,12 @@ def test_drawn_positions_have_no_sign():
         assert found["value_sign"] == pytest.approx((decided == np.sign(value)).mean())
 
 
-def test_a_board_without_a_solver_is_refused():
+def test_board_without_solver_is_rejected():
     with pytest.raises(UserError, match="board othello:8: there is no exact solver"):
         make_oracle(make_game("othello:8"), 10, seed=0)
 
 
-def test_blunders_are_counted():
+def test_losing_moves_are_counted():
     game = make_game("tic_tac_toe")
     solved = reachable_positions(game)
     open_positions = int((solved.values >= 0).sum())

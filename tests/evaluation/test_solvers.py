@@ -85,7 +85,7 @@ def test_table_holds_the_best_moves():
     assert table[1].tolist() == [False] * 4 + [True] + [False] * 4
 
 
-def test_boards_that_are_too_large_are_refused():
+def test_too_large_board_is_rejected():
     for board in ("hex:6", "hex:3:swap", "connect_four", "gomoku:9"):
         with pytest.raises(UserError, match=f"board {board}: there is no exact solver; take tic_tac_toe"):
             solve(board)
