@@ -1,4 +1,4 @@
-"""Matches in which at least one player thinks on the host: all games go on in step, an engine's one after the other."""
+"""Matches with at least one host player: games advance in lockstep; an engine moves in one game at a time."""
 
 import functools
 from collections.abc import Callable
@@ -27,8 +27,8 @@ def play_hosted_match(
 ) -> MatchResult:
     """Plays two games from each of the `[N]` openings, and returns A's results, as `arena.play_match` does.
 
-    A player of the devices moves in at most N games at once. An engine that fails loses the game that it failed in; the
-    match goes on, and `report` gets a line with what the engine said last.
+    A device player moves in batches of N games. An engine failure forfeits only its current game; `report` receives
+    one line with the engine's last output.
     """
     num_openings = count(openings.states)
     games = jax.tree.map(np.array, arena.set_up(game, openings.states))
@@ -67,7 +67,7 @@ def _ask(
     histories: list[History],
     report: Callable[[str], None],
 ) -> tuple[np.ndarray, dict[int, str]]:
-    """Returns the engine's action in each of `rows`, and what it did in those where it gave none."""
+    """Returns the engine's action in each of `rows`, and the forfeits by row."""
     actions, failed = np.zeros(len(rows), np.int32), {}
     for number, row in enumerate(rows):
         history = histories[row]
@@ -81,7 +81,7 @@ def _ask(
 
 
 def _act(player: Player, key: jax.Array, states: Any, rows: np.ndarray, size: int) -> np.ndarray:
-    """Returns the player's action in each of `rows`, asked for in batches of `size`."""
+    """Returns the player's action in each of `rows`, computed in batches of `size`."""
     act, actions = compile_act(player.act), np.zeros(len(rows), np.int32)
     for part, padded in chunks(len(rows), size):
         asked = act(player.params, jax.random.fold_in(key, part[0]), take(states, rows[padded]))

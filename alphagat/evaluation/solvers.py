@@ -1,4 +1,4 @@
-"""Exact values of small boards on rules of their own, which share no code with the compiled ones."""
+"""Exact values of small boards, from rules that share no code with the compiled ones."""
 
 import functools
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Position = tuple[int, int]  # bit sets of the stones of player 0 and player 1, b
 
 
 class Solver:
-    """Exact values of one board, computed when first asked for and then remembered.
+    """Exact values of one board, computed on demand and cached.
 
     Values are +1, 0, -1 for a won, drawn, lost position, from the view of the player to move.
     """
@@ -40,19 +40,19 @@ class Solver:
         """Makes a solver.
 
         Args:
-          has_won: `has_won(player, stones)` tells whether the player's stones decide the game.
-          search: gives the value of a position that is not over; None: negamax.
+          has_won: `has_won(player, stones)` returns whether the player's stones win the game.
+          search: returns the value of a non-terminal position; None: negamax.
         """
         self.game, self.num_cells, self.has_won = game, num_cells, has_won
         self._search = search or self._negamax
         self._values: dict[Position, int] = {}
 
     def value(self, state: Any) -> int:
-        """Returns the value of one state that is not over."""
+        """Returns the value of one non-terminal state."""
         return self._value(self._position(state))
 
     def action_values(self, state: Any) -> np.ndarray:
-        """Returns `[A]` int8, the value after each action for the player to move now; `ILLEGAL` where there is none."""
+        """Returns `[A]` int8, each action's value for the player to move; `ILLEGAL` for illegal actions."""
         position = self._position(state)
         values = np.full(self.num_cells, ILLEGAL, np.int8)
         for action in self._empty_cells(position):
@@ -91,12 +91,12 @@ class Solver:
 
 
 class SolvedPositions(NamedTuple):
-    """All positions of a board that legal play reaches and that are not over.
+    """All reachable non-terminal positions of a board.
 
     Attributes:
       states: `[P]`.
       values: `[P]` int8, from the view of the player to move.
-      action_values: `[P, A]` int8, the value after each action, from the same view; `ILLEGAL` where there is none.
+      action_values: `[P, A]` int8, each action's value from the same view; `ILLEGAL` for illegal actions.
     """
 
     states: Any
@@ -109,7 +109,7 @@ def solve(board_name: str) -> Solver:
     """Returns the solver of a board: tic_tac_toe, or Hex up to 5x5 without the swap rule.
 
     Raises:
-      UserError: the board is not one of these.
+      UserError: the board is none of these.
     """
     game = make_game(board_name)
     if isinstance(game, MnkGame) and not game.gravity and game.rows * game.columns <= MAX_CELLS:
@@ -123,7 +123,7 @@ def solve(board_name: str) -> Solver:
 
 @functools.lru_cache(maxsize=16)
 def reachable_positions(game: Game) -> SolvedPositions:
-    """Plays every legal move from every position, and solves what it finds.
+    """Enumerates and solves all reachable positions.
 
     Raises:
       UserError: the board has no solver, or too many positions.
@@ -146,7 +146,7 @@ def reachable_positions(game: Game) -> SolvedPositions:
 
 @functools.lru_cache(maxsize=16)
 def make_solved_table(game: Game) -> np.ndarray:
-    """Returns `[3 ** cells, A]` bool, by `position_code`: the actions that keep the exact value.
+    """Returns `[3 ** cells, A]` bool, indexed by `position_code`: the actions that preserve the exact value.
 
     Raises:
       UserError: the board has no solver.
@@ -158,7 +158,7 @@ def make_solved_table(game: Game) -> np.ndarray:
 
 
 def position_code(game: Game, states: Any) -> jax.Array:
-    """Numbers `[B]` positions by their stones, as digits of base 3; returns `[B]` int32."""
+    """Returns `[B]` int32 codes of positions: their stones as base-3 digits."""
     stones = stone_owners(game, states).astype(jnp.int32)
     return (stones * 3 ** np.arange(stones.shape[-1], dtype=np.int32)[None, :]).sum(axis=-1)
 

@@ -1,4 +1,4 @@
-"""A ring of samples on the device."""
+"""A ring buffer of samples on the device."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from flax import struct
 
 
 class Replay(struct.PyTreeNode):
-    """The newest samples, overwritten from the oldest on.
+    """The newest samples; new blocks overwrite the oldest.
 
     Attributes:
-      samples: any pytree, `[C]` before each shape.
-      cursor: `[]` int32, where the next block goes.
-      size: `[]` int32, how many samples are valid: the first `size` places.
+      samples: any pytree whose leaves have the leading axis `[C]`.
+      cursor: `[]` int32, the start of the next block.
+      size: `[]` int32, the number of valid samples, which are the first `size`.
     """
 
     samples: Any
@@ -33,9 +33,9 @@ def make_replay(example: Any, capacity: int) -> Replay:
 
 
 def add(replay: Replay, block: Any, valid: jax.Array) -> Replay:
-    """Writes a block of samples (`[M]` before each shape) at the cursor; nothing where not `valid` (`[]` bool).
+    """Writes a block of samples (leading axis `[M]`) at the cursor if `valid` (`[]` bool).
 
-    Every block has the same M, which divides the capacity: a block never wraps.
+    All blocks have the same M, which divides the capacity, so that no block wraps around.
     """
     chex.assert_trees_all_equal_structs(block, replay.samples)
     chex.assert_shape(valid, ())
@@ -58,7 +58,7 @@ def add(replay: Replay, block: Any, valid: jax.Array) -> Replay:
 
 
 def sample(replay: Replay, key: jax.Array, num_samples: int) -> Any:
-    """Draws samples uniformly with replacement; the ring is not empty."""
+    """Samples uniformly with replacement from a non-empty ring."""
     chex.assert_shape(replay.size, ())
     indices = jax.random.randint(key, (num_samples,), 0, replay.size)
     return jax.tree.map(lambda x: x[indices], replay.samples)

@@ -1,4 +1,4 @@
-"""Evaluators: whatever gives a prior and a value for a batch of states."""
+"""Evaluators: functions from batches of states to priors and values."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -12,11 +12,11 @@ from alphagat.networks.values import expected_value
 
 
 class Evaluation(NamedTuple):
-    """What a network says of a batch of states.
+    """Priors and values of a batch of states.
 
     Attributes:
       prior_logits: `[B, A]`, illegal actions not masked.
-      value: `[B]`, from the view of the player to move; anything at terminal states.
+      value: `[B]`, from the view of the player to move; undefined at terminal states.
     """
 
     prior_logits: jax.Array

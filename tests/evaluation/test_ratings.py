@@ -188,5 +188,5 @@ def test_anchor_without_games_and_self_match_are_rejected():
         rate([PairResult("a", "b", np.ones(4))], "x")
     with pytest.raises(UserError, match="anchor 'x' has no games: take one of the players of a match"):
         rate([], "x")
-    with pytest.raises(UserError, match="player 'a' met itself"):
+    with pytest.raises(UserError, match="player 'a' has a match against itself"):
         rate([PairResult("a", "a", np.ones(4))], "a")

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagat.runtime import sharding
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints, set_aside
+from alphagat.runtime import sharding
 from alphagat.training.setup import make_setups
 from alphagat.training.state import RunState, state_shapes, state_shardings
 from tests.training.tiny import tiny_config, tiny_setup

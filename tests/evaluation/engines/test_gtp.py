@@ -170,7 +170,7 @@ def test_unresponsive_engine_is_killed(tmp_path):
 def test_engine_reads_end_of_file_when_parent_is_killed(tmp_path):
     log = tmp_path / "log"
     program = (
-        "import sys, time; from alphagat.evaluation.engine_process import EngineProcess;"
+        "import sys, time; from alphagat.evaluation.engines.process import EngineProcess;"
         "process = EngineProcess(sys.argv[1:]); process.send('1 name');"
         "print(process.read_line(time.monotonic() + 60), flush=True); time.sleep(600)"
     )
