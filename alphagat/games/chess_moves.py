@@ -73,7 +73,7 @@ class Position(NamedTuple):
 
 
 class Threats(NamedTuple):
-    """What the opponent's pieces forbid.
+    """Squares and lines that the opponent attacks.
 
     Attributes:
       attacked: where the king must not go; it doesn't hide the squares behind it.

@@ -1,4 +1,4 @@
-"""Chess on 8 x 8 squares, and Gardner's on 5 x 5, whose pawns don't jump and whose kings don't castle: the rules."""
+"""Rules of chess on 8 x 8 squares, and of Gardner's chess on 5 x 5 without double pawn steps and castling."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ KINDS = np.arange(PAWN, KING + 1)
 
 
 class ChessState(base.State):
-    """A position as the player to move sees it, and what the draws need of the moves before.
+    """A position from the view of the player to move, with the history that draws need.
 
     Attributes:
       pieces: `[7, W]` uint32, sets of squares: of the player to move, then the pawns, knights, bishops, rooks, queens
@@ -66,7 +66,7 @@ class ChessState(base.State):
 
 
 def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_passant: int = -1) -> ChessState:
-    """Returns the state in which a game begins.
+    """Returns an initial state.
 
     Args:
       board: `[N, N]` pieces as the player to move sees them, positive for his.

@@ -82,7 +82,7 @@ def topology_from_matrix(
 ) -> Topology:
     """Builds a topology from its `[V, V]` (receiver, sender) relations, -1 for none.
 
-    `actions` are the `[A]` senders and the `[A]` receivers of the actions. Without `action_kinds` all actions are of kind 0.
+    `actions` are the `[A]` senders and the `[A]` receivers. Without `action_kinds` all actions are of kind 0.
     """
     receivers, senders = np.nonzero(relation_matrix >= 0)
     action_senders, action_receivers = (np.asarray(nodes, np.int32) for nodes in actions)
