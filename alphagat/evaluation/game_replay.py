@@ -45,7 +45,8 @@ def play_again(game: Game, records: Sequence[GameRecord], labels: Sequence[str])
     parts = []
     size = min(CHUNK, len(records))  # one shape, one program
     for rows, _ in chunks(len(records), size):
-        parts.append(_play_chunk(game, book, [records[row] for row in rows], [labels[row] for row in rows], size))
+        part = slice(int(rows[0]), int(rows[-1]) + 1)
+        parts.append(_play_chunk(game, book, records[part], labels[part], size))
     starts = np.cumsum([0, *(len(part.results) for part in parts)])
     return Replayed(
         states=jax.tree.map(lambda *leaves: np.concatenate(leaves), *(part.states for part in parts)),

@@ -28,7 +28,7 @@ class ChessState(base.State):
       last_move: `[2]` int8, the squares from which and to which the opponent has moved, -1 before the first.
       num_moves: `[]` int16.
       hashes: `[100, 2]` uint32, of this position and the ones before, the newest first.
-      planes: `[N + 1, 8, W]` uint32, the legal moves as `chess_moves` tells them.
+      planes: `[N + 1, 8, W]` uint32, the legal moves in the format of `chess_moves`.
     """
 
     pieces: jax.Array

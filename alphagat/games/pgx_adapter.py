@@ -35,11 +35,11 @@ class Board(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where actions live; `[A]` each.
+    """The locations of actions; `[A]` each.
 
     Attributes:
       cells: the cell, in row-major order, or -1 for a node of its own.
-      kinds: what tells the actions of one cell apart.
+      kinds: distinguishes the actions of one cell.
     """
 
     cells: np.ndarray

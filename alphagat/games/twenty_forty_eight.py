@@ -177,7 +177,7 @@ class TwentyFortyEightGame(base.StochasticGame):
         return svg_numbers.tile_places(self.size)
 
     def draw(self, afterstate: TwentyFortyEightState, key: jax.Array) -> jax.Array:
-        """Draws an outcome of chance: the integer part of a 23-bit random number tells the cell, the rest the tile."""
+        """Draws an outcome of chance: the integer part of a 23-bit random number gives the cell, the rest the tile."""
         empty = (afterstate.board == 0).astype(jnp.float32)
         rank = jnp.asarray(np.tri(self.size * self.size, dtype=np.float32)) @ empty  # of empty cells, from 1
         number = jax.random.uniform(key) * rank[-1]
