@@ -14,8 +14,7 @@ from rich.table import Table
 
 from alphagat import load
 from alphagat.errors import UserError
-from alphagat.evaluation.oracles import STAGES, OracleTest, make_oracle
-from alphagat.evaluation.solvers import count_losing_moves
+from alphagat.evaluation.oracles import STAGES, OracleTest, count_losing_moves, make_oracle
 from alphagat.runtime import sharding
 
 MEASURES = {"network": "best_move", "search": "best_move_search", "value": "value_sign"}

@@ -22,8 +22,9 @@ from alphagat import load
 from alphagat.agents.agent import Agent
 from alphagat.evaluation.engines.base import Engine, Position
 from alphagat.evaluation.hosted_arena import play_hosted_match
-from alphagat.evaluation.openings import distinct_openings, take
+from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import make_oracle
+from alphagat.games.batches import take
 from alphagat.search.parallel import make_growing_search
 
 ROUNDS, TIMED_POSITIONS = 7, 8

@@ -14,7 +14,8 @@ import time
 import jax
 import numpy as np
 
-from alphagat.evaluation.openings import random_positions, take
+from alphagat.evaluation.openings import random_positions
+from alphagat.games.batches import take
 from alphagat.runtime import sharding
 from alphagat.serving.roster import Program, Roster
 from alphagat.serving.service import BatchService, batch_sizes

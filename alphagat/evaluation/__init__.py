@@ -1,12 +1,12 @@
-"""Evaluation: players, matches between them, and exact values of small boards to hold them against.
+"""Evaluation: players, matches, ratings and exact values of small boards.
 
-- A `Player` is a name, a pure `act(params, key, states) -> actions`, and parameters. `make_opponent` makes those
-  without a network (random, MCTS, exact solver); `search_player` makes one from a search over a network.
-- `play_match` plays distinct openings (`distinct_openings`), each with both colours, in one compiled program.
-- An `Engine` takes one position at a time, on the host: programs that speak GTP or UCI (`gtp`, `uci`), perfect play
-  (`perfect`). `hosted_arena` plays their matches, `series` plays any match in parts, `records` writes its games.
-- `ratings` puts players on one Elo scale by Bradley and Terry's model; `sprt` tells when a match is decided.
-- `solvers`, `hex_solver` and `connect_four` know the exact value of moves, and `oracles` how often a player errs.
+- A `Player` is a name, a pure `act(params, key, states) -> actions`, and parameters. `make_opponent` makes players
+  without a network (random, MCTS, exact solver); `search_player` wraps a network search.
+- `play_match` plays each opening (`distinct_openings`) twice with colours swapped, in one compiled program.
+- An `Engine` plays one position at a time on the host: `engines` has GTP and UCI programs and perfect play.
+  `hosted_arena` plays their matches, `match_parts` plays a match in parts, `game_files` writes and reads games.
+- `ratings` fits Elo ratings by the Bradley-Terry model; `sprt` stops a match once it is decided.
+- `solvers`, `hex_solver` and `connect_four_solver` compute exact values; `oracles` measures players against them.
 
 Results are from the view of player A; values of positions and moves, from the view of the player to move.
 """

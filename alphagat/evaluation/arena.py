@@ -1,4 +1,4 @@
-"""Matches: every opening played twice with colours swapped, all games at once in one compiled program."""
+"""Matches: each opening is played twice with colours swapped, all games in one compiled program."""
 
 import functools
 from collections.abc import Callable
@@ -11,20 +11,21 @@ from jax.sharding import Mesh
 
 from alphagat.errors import UserError
 from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
-from alphagat.evaluation.openings import Openings, count
+from alphagat.evaluation.openings import Openings
 from alphagat.evaluation.players import Act, Player
 from alphagat.games.base import Game
+from alphagat.games.batches import count
 from alphagat.games.states import select
 from alphagat.runtime import sharding
 
 
 class Games(NamedTuple):
-    """All games of a match on one device: those in which A is player 0, then, from the same openings, the others.
+    """All games of a match on one device: first those with A as player 0, then the same openings with A as player 1.
 
     Attributes:
       states: `[2N]`.
-      a_player: `[2N]` int32, which player A is.
-      outcomes: `[2N]` float32, what A was paid so far.
+      a_player: `[2N]` int32, the player number of A.
+      outcomes: `[2N]` float32, the sum of A's rewards so far.
       plies: `[2N]` int32, moves since the opening.
       actions: `[2N, T]` int32, these moves; -1 from `plies` on.
       done: `[2N]` bool.
@@ -43,20 +44,20 @@ def play_match(
 ) -> MatchResult:
     """Plays two games from each of the `[N]` openings, and returns A's results.
 
-    A game is cut after `game.max_plies` plies from its opening and then pays `game.truncation_rewards`.
+    A game is truncated `game.max_plies` plies after its opening and then pays `game.truncation_rewards`.
 
-    With a mesh, the openings lie on its `data` axis, padded to a multiple of the devices; the padding's games are
-    dropped. All games of a device share a key, so the games of players that use it depend on the number of devices;
-    those of deterministic players do not. The program is compiled once per pair of `act`s and shape.
+    With a mesh, the openings are sharded over its `data` axis, padded to a multiple of the devices; padding games are
+    dropped. All games on a device share a key, so games of stochastic players depend on the number of devices; those
+    of deterministic players do not. The program is compiled once per pair of `act`s and shape.
 
     Raises:
-      UserError: the game is not for two.
+      UserError: the game is not a two-player game.
     """
     if game.num_players != 2:
         raise UserError(f"board {game.name}: a match needs a game for two players")
     num_openings = count(openings.states)
     num_devices = 1 if mesh is None else mesh.shape[sharding.DATA]
-    # Blocks of equal size, named by their number: the key of a block does not depend on who plays it.
+    # Blocks have equal size and are keyed by number: the key does not depend on the device.
     rows = np.resize(np.arange(num_openings), -(-num_openings // num_devices) * num_devices)
     states = jax.tree.map(lambda x: np.asarray(x)[rows], openings.states)
     blocks = np.arange(num_devices, dtype=np.int32)
@@ -82,7 +83,7 @@ def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> Cal
     if mesh is None:
         return jax.jit(play)
     replicated, sharded = sharding.REPLICATED, sharding.SHARDED
-    # No collective inside: no device waits for another's games.
+    # There are no collectives: no device waits for another.
     specs = (replicated, replicated, replicated, sharded, sharded)
     return jax.jit(sharding.over_data(play, mesh, specs, sharded))
 
@@ -103,10 +104,10 @@ def set_up(game: Game, states: Any) -> Games:
 def _play_to_end(
     game: Game, act_a: Act, act_b: Act, params_a: Any, params_b: Any, key: jax.Array, games: Games
 ) -> Games:
-    """Lets A move in N games and B in N others, round after round, until all are over.
+    """Plays rounds in which A moves in up to N games and B in up to N others, until all are over.
 
-    Games are sorted each round: those where A is to move, those that are over, those where B is. A moves in the first
-    half, B in the second. Where players alternate, no game ever waits; else those beyond a half wait for a round.
+    Each round sorts the games: A to move, then finished, then B to move. A moves in the first half, B in the second.
+    No game waits if players alternate; otherwise games beyond a half wait for a round.
     """
     half = games.done.shape[0] // 2
 
@@ -120,7 +121,7 @@ def _play_to_end(
         halves = [jax.tree.map(lambda x, part=part: x[part], ordered) for part in (slice(half), slice(half, None))]
         actions = jnp.concatenate([act_a(params_a, key_a, halves[0]), act_b(params_b, key_b, halves[1])])
         moves = rank[order] == jnp.where(jnp.arange(2 * half) < half, 0, 2)
-        # Back to the order of the games, which stays fixed.
+        # Undo the sort.
         actions = jnp.zeros(2 * half, jnp.int32).at[order].set(actions)
         moves = jnp.zeros(2 * half, bool).at[order].set(moves)
         return number + 1, step(game, games, actions, moves, step_key)
@@ -130,7 +131,7 @@ def _play_to_end(
 
 
 def step(game: Game, games: Games, actions: jax.Array, moves: jax.Array, key: jax.Array) -> Games:
-    """Plays `actions` `[2N]` in the games where `moves` `[2N]`, and settles those that end or reach the ply cap."""
+    """Plays `actions` `[2N]` in the games where `moves` `[2N]`, and scores those that end or are truncated."""
     after = jax.vmap(game.step)(games.states, actions, jax.random.split(key, len(actions)))
     states = select(moves, after, games.states)
     plies = games.plies + moves

@@ -1,30 +1,32 @@
-"""The fit of Bradley and Terry's model (1952): the strengths under which the results of pairs are most likely."""
+"""Maximum-likelihood fit of the Bradley-Terry model (1952)."""
 
 import numpy as np
 
 MAX_STEPS = 200
-MAX_STEP = 4.0  # of a strength at once: where results are nearly certain the likelihood is flat, and Newton leaps
-TOLERANCE = 1e-6  # of the last step; the error after it is about its square
-ROUNDING = 1e-12  # of a likelihood, relatively
+MAX_STEP = (
+    4.0  # largest change of a strength per step: near certain results the likelihood is flat and Newton overshoots
+)
+TOLERANCE = 1e-6  # on the last step; Newton's error is about its square
+ROUNDING = 1e-12  # relative rounding error of a likelihood
 SMALLEST_WEIGHT = 1e-200
 
 
 def fit(players: np.ndarray, wins: np.ndarray, losses: np.ndarray, num_players: int, origin: int) -> np.ndarray:
     """Returns `[R, num_players]` float64 strengths in units of the natural logarithm, with that of `origin` 0.
 
-    Newton's method on R fits at once, with steps halved until the likelihood, which is concave, does not fall. It works
-    on differences of strengths, so that players may be any distance apart: methods that work on their exponentials, as
-    LSR and MM do, end in nan a few thousand Elo away.
+    Runs Newton's method on R fits in parallel. Steps are halved until the concave log-likelihood does not fall. It
+    uses differences of strengths, so players may be arbitrarily far apart; methods on exponentials of strengths, such
+    as LSR and MM, give NaN beyond a few thousand Elo.
 
     Args:
-      players: `[P, 2]` int, the pairs that met, each pair once; they link all players.
-      wins: `[R, P]` float64 above 0, of the first of each pair; not only whole ones.
-      losses: `[R, P]` the same of the second.
+      players: `[P, 2]` int, the pairs that played, each once; they connect all players.
+      wins: `[R, P]` positive float64, wins of the first player of each pair; may be fractional.
+      losses: `[R, P]`, wins of the second player.
     """
     network = _Network(players, num_players, origin)
-    wins, losses = wins.T, losses.T  # fits along the last axis from here on
+    wins, losses = wins.T, losses.T  # from here on, fits are along the last axis
     games = wins + losses
-    # Least squares on the log-odds of each pair: exact where the pairs form a tree.
+    # Least squares on the log-odds of each pair is exact if the pairs form a tree.
     weights = wins * losses / games
     strengths = network.solve(weights, weights * np.log(wins / losses))
     likelihood = _likelihood(network.differences(strengths), wins, losses)
@@ -40,11 +42,10 @@ def fit(players: np.ndarray, wins: np.ndarray, losses: np.ndarray, num_players: 
 
 
 class _Network:
-    """The pairs as an electrical network: weights conduct, pulls are currents, strengths are potentials.
+    """The pairs as an electrical network: weights are conductances, pulls are currents, strengths are potentials.
 
-    Players are eliminated one by one, those with the fewest neighbours first, by the star-mesh transform. It only adds
-    and multiplies what is positive, so no weight is too small for it; and a run, whose networks met few others each,
-    costs no more than its pairs.
+    The star-mesh transform eliminates players one by one, fewest neighbours first. It only adds and multiplies positive
+    numbers, so it is stable for arbitrarily small weights. On sparse networks the cost is linear in the pairs.
     """
 
     def __init__(self, players: np.ndarray, num_players: int, origin: int):
@@ -64,12 +65,14 @@ class _Network:
             self._order.append((player, np.array(sorted(around))))
 
     def differences(self, strengths: np.ndarray) -> np.ndarray:
-        """Returns `[P, R]`, how much stronger the first of each pair is, of strengths `[K, R]`."""
+        """Returns `[P, R]` strength differences, first minus second player of each pair, for strengths `[K, R]`."""
         return strengths[self._first] - strengths[self._second]
 
     def solve(self, weights: np.ndarray, pulls: np.ndarray) -> np.ndarray:
-        """Returns the `[K, R]` strengths at which the weighted differences of the pairs, summed over each player's,
-        are its pulls; `weights` and `pulls` are `[P, R]`, a pull upwards on the first of the pair.
+        """Solves the weighted Laplacian system; `weights` and `pulls` are `[P, R]`, the result `[K, R]` strengths.
+
+        For each player, the weighted differences of its pairs sum to its pulls. A positive pull raises the first player
+        of a pair.
         """
         first, second = self._first, self._second
         conductance = np.zeros((self._num_players, self._num_players, weights.shape[1]))
@@ -99,7 +102,7 @@ def _climb(
     wins: np.ndarray,
     losses: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Takes the largest of the step, its half, its quarter, ... that does not lower the likelihood of each fit."""
+    """Halves the step of each fit until the likelihood does not fall."""
     scale = np.ones(strengths.shape[1])
     for _ in range(30):
         after = strengths + scale * step
@@ -112,5 +115,5 @@ def _climb(
 
 
 def _likelihood(differences: np.ndarray, wins: np.ndarray, losses: np.ndarray) -> np.ndarray:
-    """Returns the logarithm of the likelihood `[R]` of differences `[P, R]` in strength."""
+    """Returns the log-likelihood `[R]` of strength differences `[P, R]`."""
     return -(wins * np.logaddexp(0, -differences) + losses * np.logaddexp(0, differences)).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Connect Four against perfect play: the exact score of every move, from the package `bitbully`."""
+"""Exact scores of Connect Four moves, from the package `bitbully`."""
 
 import functools
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ ILLEGAL = -1000
 
 
 class MoveShares(NamedTuple):
-    """Which part of a player's moves were right, in [0, 1].
+    """Shares of correct moves, in [0, 1].
 
     Attributes:
-      optimal: moves of the maximal score: the fastest win, the slowest loss.
-      value_preserving: moves after which the game is still won, drawn or lost as it was.
+      optimal: moves of the maximal score: the fastest win or the slowest loss.
+      value_preserving: moves that preserve the exact result: win, draw or loss.
     """
 
     optimal: float
@@ -24,11 +24,10 @@ class MoveShares(NamedTuple):
 
 
 def connect_four_scores(states: Any) -> np.ndarray:
-    """Returns `[B, 7]` int32, the exact score of each move of `[B]` positions that are not over.
+    """Returns `[B, 7]` int32, the exact score of each move in `[B]` non-terminal positions; `ILLEGAL` for full columns.
 
-    Full columns have `ILLEGAL`.
-    From the view of the player to move: positive wins, the larger the sooner; 0 draws; negative loses, the smaller the
-    sooner. About 50 positions a second after 12 plies or more.
+    Scores are for the player to move: positive wins, 0 draws, negative loses. Faster wins score higher, faster losses
+    lower. Solves about 50 positions per second from 12 plies on.
 
     Raises:
       UserError: `bitbully` is not installed.

@@ -1,4 +1,4 @@
-"""Games as files: PGN for chess, SGF for every other board."""
+"""Game files: PGN for chess, SGF for every other board."""
 
 import dataclasses
 import importlib
@@ -18,22 +18,22 @@ from alphagat.games.base import Game
 from alphagat.games.go import GoGame
 
 CHESS = "chess"
-PGN_ENDS = ("normal", "adjudication", "unterminated")  # values of Termination by which nobody lost
-# The numbers that SGF (FF[4], property GM) has for games; what it has none for gets 0.
+PGN_ENDS = ("normal", "adjudication", "unterminated")  # values of Termination that are not forfeits
+# Game numbers of SGF (FF[4], property GM); 0 for games without one.
 SGF_NUMBERS = {"go": 1, "othello": 2, "gomoku": 4, "hex": 11}
 
 
 @dataclasses.dataclass(frozen=True)
 class GameRecord:
-    """One game from the first position to its end.
+    """One complete game.
 
     Attributes:
       board: its name.
-      names: of player 0 and player 1.
+      names: the names of player 0 and player 1.
       moves: `game.action_name` of each move.
-      players: who made it, 0 or 1.
-      outcome: what the game paid to player 0: +1, 0 or -1; None: the file does not tell.
-      forfeit: what the loser did, where it did not lose by the rules; else empty.
+      players: who made each move, 0 or 1.
+      outcome: the result for player 0: +1, 0 or -1; None if unknown.
+      forfeit: the reason of a loss other than by the rules; else empty.
     """
 
     board: str
@@ -45,7 +45,7 @@ class GameRecord:
 
 
 def records_of(game: Game, names: tuple[str, str], openings: Openings, result: MatchResult) -> list[GameRecord]:
-    """Returns the records of a match between A and B, the two games of an opening together."""
+    """Returns the records of a match; the two games of an opening are adjacent."""
     records = []
     for colour in range(2):
         histories = replay(game, np.concatenate([openings.actions, result.actions[colour]], axis=1))
@@ -69,22 +69,22 @@ def file_ending(game: Game) -> str:
 
 
 def to_text(record: GameRecord) -> str:
-    """Returns one game as PGN (chess) or SGF; a file holds any number of them, one after the other.
+    """Returns one game as PGN (chess) or SGF; a file is a concatenation of games.
 
     Raises:
-      UserError: the package that writes them is not installed.
+      UserError: the package for this format is not installed.
     """
     return _to_pgn(record) if record.board == CHESS else _to_sgf(record)
 
 
 def read_games(text: str, board: str = "") -> list[GameRecord]:
-    """Reads games, as `to_text` or another program wrote them.
+    """Reads games written by `to_text` or another program.
 
     Args:
-      board: of the games that do not name theirs, as those of `to_text` do.
+      board: the board of games whose file does not name one; `to_text` always does.
 
     Raises:
-      UserError: the text is no PGN and no SGF, a game is of no board, or the package that reads it is not installed.
+      UserError: the text is neither PGN nor SGF, a board is unknown, or the package for the format is not installed.
     """
     return _read_pgn(text) if text.lstrip().startswith("[") else _read_sgf(text, board)
 
@@ -98,7 +98,7 @@ def _import(name: str) -> Any:
 
 
 def _to_sgf(record: GameRecord) -> str:
-    """FF[4]; a move is a point in Go, as the standard has it, and `action_name` elsewhere."""
+    """Writes FF[4]; moves are SGF points in Go and `action_name` in other games."""
     grammar = _import("sgfmill.sgf_grammar")
     family, *arguments = record.board.split(":")
     size = next((word for word in arguments if word.isdigit()), "")
@@ -132,7 +132,7 @@ def _sgf_result(record: GameRecord) -> str:
 
 
 def _sgf_move(board: str, move: str) -> str:
-    """Returns a point as SGF has it in Go: its column and its row from the top, `a` the first; a pass is empty."""
+    """Returns a Go move in SGF: column and row from the top, both from `a`; empty for a pass."""
     game = make_game(board)
     if not isinstance(game, GoGame):
         return move
@@ -148,7 +148,7 @@ def _from_sgf_move(board: str, move: str) -> str:
         return "pass"
     columns = ascii_lowercase[: game.size]
     if len(move) != 2 or not set(move) <= set(columns):
-        return move  # which is no name, and so no legal move
+        return move  # not an action name: rejected later as illegal
     column, row = (columns.index(letter) for letter in move)
     return game.action_names[row * game.size + column]
 
@@ -169,7 +169,7 @@ def _read_sgf(text: str, board: str) -> list[GameRecord]:
 
 
 def _read_tree(grammar: Any, tree: Any, board: str) -> GameRecord:
-    """Reads the main line of a game."""
+    """Reads the main variation of a game."""
     nodes = list(grammar.main_sequence_iter(tree))
 
     def value(name: str) -> str:
@@ -187,13 +187,13 @@ def _read_tree(grammar: Any, tree: Any, board: str) -> GameRecord:
         moves=tuple(_from_sgf_move(board, move) for _, move in moves),
         players=tuple(player for player, _ in moves),
         outcome={"B": 1, "W": -1, "0": 0, "DRAW": 0, "JIGO": 0}.get(result.strip().upper()),
-        # A comment of another program's (GC) is no forfeit.
+        # A comment (GC) of another program is not a forfeit reason.
         forfeit={"R": "resigned", "T": "timed out"}.get(reason) or (value("GC") or "forfeit") * (reason == "F"),
     )
 
 
 def _board_of(value: Callable[[str], str], board: str) -> str:
-    """Returns the board that the root of a game names, or else `board` where the root does not contradict it."""
+    """Returns the board named in the root node, or `board` if the root does not contradict it."""
     if _is_board(named := value("GN")):
         return named
     if not _is_board(board):

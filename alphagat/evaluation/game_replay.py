@@ -1,4 +1,4 @@
-"""Recorded games, played again by the rules."""
+"""Replay of recorded games by the rules."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,21 +8,21 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord
-from alphagat.evaluation.openings import compile_init, compile_step, take, to_host
 from alphagat.games.base import Game
+from alphagat.games.batches import chunks, compile_init, compile_step, take, to_host
 
-CHUNK = 512  # games that are played at once
+CHUNK = 512  # games per batch
 
 
 class Replayed(NamedTuple):
-    """The positions of `[G]` games in which somebody moved, N in all.
+    """All N positions of `[G]` games in which a player moved.
 
     Attributes:
       states: `[N]`.
-      actions: `[N]` int32, what was played there.
-      to_go: `[N]` int32, how many moves of the record follow that one.
-      games: `[N]` int32, the row of the game.
-      results: `[G]` float32, what the rules paid to player 0 at the end; NaN where the game was not over.
+      actions: `[N]` int32, the action played in each position.
+      to_go: `[N]` int32, the number of later moves in the record.
+      games: `[N]` int32, the index of the game.
+      results: `[G]` float32, the final reward of player 0; NaN for unfinished games.
     """
 
     states: Any
@@ -33,20 +33,20 @@ class Replayed(NamedTuple):
 
 
 def play_again(game: Game, records: Sequence[GameRecord], labels: Sequence[str]) -> Replayed:
-    """Plays the records of a board without chance, and returns their positions on the host.
+    """Replays records of a deterministic board and returns their positions on the host.
 
     Args:
-      labels: what to call each record where it is wrong.
+      labels: name each record in error messages.
 
     Raises:
-      UserError: a move is not legal, or is not the turn of who made it.
+      UserError: a move is illegal or made out of turn.
     """
     book = _Names(game)
     parts = []
-    for start in range(0, len(records), CHUNK):
-        rows = range(start, min(start + CHUNK, len(records)))
-        size = CHUNK if len(records) > CHUNK else len(records)  # one shape, one program
-        parts.append(_play_chunk(game, book, [records[row] for row in rows], [labels[row] for row in rows], size))
+    size = min(CHUNK, len(records))  # one shape, one program
+    for rows, _ in chunks(len(records), size):
+        part = slice(int(rows[0]), int(rows[-1]) + 1)
+        parts.append(_play_chunk(game, book, records[part], labels[part], size))
     starts = np.cumsum([0, *(len(part.results) for part in parts)])
     return Replayed(
         states=jax.tree.map(lambda *leaves: np.concatenate(leaves), *(part.states for part in parts)),
@@ -60,7 +60,7 @@ def play_again(game: Game, records: Sequence[GameRecord], labels: Sequence[str])
 def _play_chunk(
     game: Game, book: "_Names", records: Sequence[GameRecord], labels: Sequence[str], size: int
 ) -> Replayed:
-    """Plays all games side by side, `size` of them with those that fill up."""
+    """Replays the games in one batch, padded to `size`."""
     lengths = np.array([len(record.moves) for record in records])
     step, keys = compile_step(game), jax.random.split(jax.random.key(0), size)
     states = to_host(compile_init(game)(keys))
@@ -94,7 +94,7 @@ def _describe_mistake(record: GameRecord, ply: int, player: int, is_over: bool) 
 
 
 class _Names:
-    """Finds actions by their names, which may depend on the player to move."""
+    """Looks up actions by name; names may depend on the player to move."""
 
     def __init__(self, game: Game):
         self._game, self._known = game, {}

@@ -1,16 +1,16 @@
-"""Who wins at Hex: a search that remembers every win as a pattern, which then decides other positions as well.
+"""Exact solver for Hex: a search that generalises every win to a pattern, which then decides other positions.
 
-A pattern of a player is a set of cells, the `area`, and some of them, the `stones`: the player wins wherever all of
-`stones` are theirs and no cell of `area` is the opponent's, although the opponent is to move. Three rules make all of
-them, and a search for the positions where to apply the third.
+A pattern of a player is a set of cells, the `area`, and a subset, the `stones`. The player wins every position in which
+they own all `stones` and the opponent owns no cell of `area`, even with the opponent to move. Three rules generate all
+patterns; a search finds the positions to which the third rule applies.
 
-- A chain from border to border is a pattern; its area is its stones.
+- A chain from border to border is a pattern; its area equals its stones.
 - A pattern that lacks one stone is a threat: the player wins if it is their move.
-- Threats whose areas have no empty cell in common are a pattern: any move of the opponent leaves one of them alone.
+- Threats whose areas share no empty cell form a pattern: any move of the opponent leaves one threat intact.
 
-The last is the OR rule of H-search (Anshelevich, A hierarchical approach to computer Hex, 2002) for whole boards. The
-cells that all threats have in common are the moves worth a look, the must-play region of Hayward et al. (Solving 7x7
-Hex with domination, fill-in, and virtual connections, 2005).
+The third is the OR rule of H-search (Anshelevich, A hierarchical approach to computer Hex, 2002) for whole boards. Only
+moves in the intersection of all threats need be searched: the must-play region of Hayward et al. (Solving 7x7 Hex with
+domination, fill-in, and virtual connections, 2005).
 """
 
 import numpy as np
@@ -21,9 +21,9 @@ Bits = int  # a set of cells, bit `i` for cell `i` of the board in row-major ord
 
 
 class HexSolver:
-    """Exact values of the positions of one board without the swap rule. What it has learned stays.
+    """Exact values of positions of one board without the swap rule; learned patterns persist.
 
-    All first moves of 5x5 take a second and leave 8,500 patterns of each player; of 6x6 eleven minutes and 470,000.
+    Solving all first moves takes one second on 5x5 (8,500 patterns per player) and eleven minutes on 6x6 (470,000).
     """
 
     def __init__(self, size: int):
@@ -39,17 +39,17 @@ class HexSolver:
             self._patterns[1].add(mirrored, mirrored)
 
     def value(self, position: tuple[Bits, Bits]) -> int:
-        """Returns 1 where the player to move wins, -1 where they lose.
+        """Returns 1 if the player to move wins, else -1.
 
         Args:
-          position: the stones of player 0, who joins top and bottom, and of player 1. Player 0 moves first.
+          position: the stones of player 0, who connects top and bottom and moves first, and those of player 1.
         """
         player = (position[0] | position[1]).bit_count() % 2
         mine, theirs = (_View(self._patterns[owner]) for owner in (player, 1 - player))
         return 1 if self._wins(player, position[player], position[1 - player], mine, theirs) else -1
 
     def _wins(self, player: int, own: Bits, other: Bits, mine: "_View", theirs: "_View") -> bool:
-        """Tells whether the player to move wins, and sees to it that a pattern tells so from now on."""
+        """Returns whether the player to move wins, and learns a pattern that proves it."""
         empty = (1 << self.num_cells) - 1 & ~own & ~other
         order = None
         while True:
@@ -59,18 +59,18 @@ class HexSolver:
             stones, areas = theirs.threats(other)
             if (stones & ~other == 0).any():
                 return False
-            must_play = empty & int(np.bitwise_and.reduce(areas))  # all of `empty` without threats
+            must_play = empty & int(np.bitwise_and.reduce(areas))  # equals `empty` if there are no threats
             if not must_play:
                 self._learn(1 - player, *_combine(stones & other, areas, empty))
                 return False
             if order is None:
                 order = np.argsort(-mine.weights(own, self._cells) - theirs.weights(other, self._cells)).tolist()
             order = [cell for cell in order if must_play >> cell & 1]
-            # The pattern of the position after a move decides this one too, or is a threat that leaves the move out.
+            # The pattern learned after a move either decides this position or is a threat that excludes the move.
             self._wins(1 - player, other, own | 1 << order.pop(0), theirs, mine)
 
     def _learn(self, player: int, stones: Bits, area: Bits) -> None:
-        """Adds a pattern and its images. The mirror at the long diagonal takes one player's borders to the other's."""
+        """Adds a pattern and its images; reflection in the long diagonal exchanges the players' borders."""
         turned = _permute(stones, self._half_turn), _permute(area, self._half_turn)
         for pattern in {(stones, area), turned}:
             self._patterns[player].add(*pattern)
@@ -91,15 +91,15 @@ class _Patterns:
 
 
 class _View:
-    """Those patterns of one player that the opponent's stones still allow: fewer with each."""
+    """The patterns of one player that the opponent's stones do not block."""
 
     def __init__(self, patterns: _Patterns, live: np.ndarray | None = None, num_seen: int = 0):
-        """Makes a view of `live` `[2, L]`, which is what it found among the first `num_seen` patterns."""
+        """Makes a view of `live` `[2, L]`, the unblocked ones of the first `num_seen` patterns."""
         self._patterns, self._num_seen = patterns, num_seen
         self._live = np.zeros((2, 0), np.int64) if live is None else live
 
     def narrow(self, other: Bits) -> "_View":
-        """Returns the view once the opponent has the stones `other`, with what was learned in the meantime."""
+        """Returns the view for opponent stones `other`, including patterns learned since."""
         count = self._patterns.count
         live = np.concatenate([self._live, self._patterns.table[:, self._num_seen : count]], axis=1)
         return _View(self._patterns, live[:, live[1] & other == 0], count)
@@ -108,13 +108,13 @@ class _View:
         """Returns `[T]` stones and `[T]` areas of the patterns that lack at most one stone."""
         stones, areas = self._live
         lacking = stones & ~own
-        found = lacking & (lacking - 1) == 0
-        return stones[found], areas[found]
+        is_threat = lacking & (lacking - 1) == 0
+        return stones[is_threat], areas[is_threat]
 
     def weights(self, own: Bits, cells: np.ndarray) -> np.ndarray:
-        """Returns for each of `cells` its share of what is lacking; a pattern counts 1/8 for each stone it lacks.
+        """Returns the weighted share of patterns that lack each cell; a pattern weighs 1/8 per missing stone.
 
-        Of 2 to 100 in place of 8, and of the current in a network of resistors, this took the fewest positions.
+        Of bases from 2 to 100, and of currents in a resistor network, base 8 searched the fewest positions.
         """
         lacking = self._live[0] & ~own
         weights = 8.0 ** -np.bitwise_count(lacking)
@@ -122,11 +122,11 @@ class _View:
 
 
 def _combine(stones: np.ndarray, areas: np.ndarray, empty: Bits) -> tuple[Bits, Bits]:
-    """Makes a pattern of threats `[T]` that have no empty cell in common, of few of them and with a small area.
+    """Combines threats `[T]` that share no empty cell into a pattern with a small area.
 
     Args:
-      stones: those in place.
-      areas: no cell of these is the opponent's.
+      stones: stones of each threat that are on the board.
+      areas: contain no stone of the opponent.
     """
     chosen, common, area = [], empty, 0
     while common:
@@ -138,7 +138,7 @@ def _combine(stones: np.ndarray, areas: np.ndarray, empty: Bits) -> tuple[Bits, 
         rest = [other for other in chosen if other != threat]
         if rest and not np.bitwise_and.reduce(areas[rest]) & empty:
             chosen = rest
-    # Stones that all areas share are of the pattern even where no threat needs them: the opponent could stand there.
+    # Stones common to all areas belong to the pattern, or the opponent could occupy those cells.
     shared = np.bitwise_and.reduce(areas[chosen])
     return int(np.bitwise_or.reduce(stones[chosen]) | shared), int(np.bitwise_or.reduce(areas[chosen]))
 
@@ -153,7 +153,7 @@ def _permute(cells: Bits, to: list[int]) -> Bits:
 
 
 def _chains(size: int) -> list[Bits]:
-    """Lists the chains from top to bottom that hold no shorter one."""
+    """Lists the minimal chains from top to bottom."""
     near = []
     for row in range(size):
         for column in range(size):

@@ -1,4 +1,4 @@
-"""Matches in which at least one player thinks on the host: all games go on in step, an engine's one after the other."""
+"""Matches with at least one host player: games advance in lockstep; an engine moves in one game at a time."""
 
 import functools
 from collections.abc import Callable
@@ -11,10 +11,10 @@ from alphagat.evaluation import arena
 from alphagat.evaluation.engines.base import Engine, EngineError, Position
 from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
 from alphagat.evaluation.move_names import History, replay
-from alphagat.evaluation.openings import Openings, count, take
-from alphagat.evaluation.players import Player
-from alphagat.evaluation.solvers import compile_act
+from alphagat.evaluation.openings import Openings
+from alphagat.evaluation.players import Player, compile_act
 from alphagat.games.base import Game
+from alphagat.games.batches import chunks, count, take
 
 
 def play_hosted_match(
@@ -27,8 +27,8 @@ def play_hosted_match(
 ) -> MatchResult:
     """Plays two games from each of the `[N]` openings, and returns A's results, as `arena.play_match` does.
 
-    A player of the devices moves in at most N games at once. An engine that fails loses the game that it failed in; the
-    match goes on, and `report` gets a line with what the engine said last.
+    A device player moves in batches of N games. An engine failure forfeits only its current game; `report` receives
+    one line with the engine's last output.
     """
     num_openings = count(openings.states)
     games = jax.tree.map(np.array, arena.set_up(game, openings.states))
@@ -67,7 +67,7 @@ def _ask(
     histories: list[History],
     report: Callable[[str], None],
 ) -> tuple[np.ndarray, dict[int, str]]:
-    """Returns the engine's action in each of `rows`, and what it did in those where it gave none."""
+    """Returns the engine's action in each of `rows`, and the forfeits by row."""
     actions, failed = np.zeros(len(rows), np.int32), {}
     for number, row in enumerate(rows):
         history = histories[row]
@@ -81,14 +81,11 @@ def _ask(
 
 
 def _act(player: Player, key: jax.Array, states: Any, rows: np.ndarray, size: int) -> np.ndarray:
-    """Returns the player's action in each of `rows`, asked for in batches of `size`."""
+    """Returns the player's action in each of `rows`, computed in batches of `size`."""
     act, actions = compile_act(player.act), np.zeros(len(rows), np.int32)
-    for start in range(0, len(rows), size):
-        some = rows[start : start + size]
-        batch = take(states, np.resize(some, size))  # one shape, one program
-        actions[start : start + size] = np.asarray(act(player.params, jax.random.fold_in(key, start), batch))[
-            : len(some)
-        ]
+    for part, padded in chunks(len(rows), size):
+        asked = act(player.params, jax.random.fold_in(key, part[0]), take(states, rows[padded]))
+        actions[part] = np.asarray(asked)[: len(part)]
     return actions
 
 

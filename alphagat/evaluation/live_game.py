@@ -1,4 +1,4 @@
-"""One game as it is played: moves by the names that people call them, and taken back."""
+"""One game in progress: play by move name, and undo."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -18,14 +18,14 @@ class IllegalMoveError(Exception):
 
 
 class LiveGame:
-    """A game without chance, from its first position or another one.
+    """A deterministic game from the initial or a given position.
 
     Attributes:
       game: its board.
     """
 
     def __init__(self, game: Game, state: Any = None):
-        """Begins at `state`; None: at the first position. Raises UserError where chance moves."""
+        """Starts at `state`; None: the initial state. Raises UserError for games with chance moves."""
         if isinstance(game, StochasticGame):
             raise UserError(f"board {game.name}: chance moves in it; take a game without")
         self.game = game
@@ -34,16 +34,16 @@ class LiveGame:
 
     @property
     def position(self) -> Position:
-        """The position now, which may be the last."""
+        """The current position, which may be terminal."""
         return self._positions[-1]
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody can move any more."""
+        """Whether the game is over."""
         return bool(self.position.state.terminated)
 
     def play(self, name: str) -> None:
-        """Plays a move, by its name in any case. Raises IllegalMoveError."""
+        """Plays a move by its case-insensitive name. Raises IllegalMoveError."""
         legal = {each.lower(): action for each, action in self.position.legal_actions().items()}
         if name.lower() not in legal:
             raise IllegalMoveError("the game is over" if self.is_over else f"{name} is illegal here")
@@ -57,18 +57,18 @@ class LiveGame:
         self._positions.append(Position(self.game, after, (*now.moves, name), (*now.players, now.player)))
 
     def undo(self) -> None:
-        """Takes the last move back. Raises IllegalMoveError where there is none."""
+        """Takes back the last move. Raises IllegalMoveError if there is none."""
         if len(self._positions) == 1:
             raise IllegalMoveError("there is no move to take back")
         self._positions.pop()
 
     def outcome(self) -> float:
-        """Returns what the game paid to player 0; 0 where it is not over."""
+        """Returns the result for player 0; 0 while the game is in progress."""
         return float(self.position.state.rewards[0]) if self.is_over else 0.0
 
 
 def line_names(game: Game, state: Any, actions: Sequence[int]) -> list[str]:
-    """Names the legal moves of a line from `state` on, up to the first -1."""
+    """Returns the names of a line of legal moves from `state`, up to the first -1."""
     names, step = [], step_of(game)
     depends = type(game).action_name is not Game.action_name  # on the position, as in chess
     for action in actions:
@@ -82,6 +82,6 @@ def line_names(game: Game, state: Any, actions: Sequence[int]) -> list[str]:
 
 @functools.lru_cache(maxsize=64)
 def step_of(game: Game) -> Callable[[Any, np.int32], Any]:
-    """Returns `step(state, action)` of a game without chance, compiled, on the host."""
+    """Returns the compiled `step(state, action)` of a deterministic game, with states on the host."""
     step, key = jax.jit(game.step), jax.random.key(0)
     return lambda state, action: jax.tree.map(np.asarray, step(state, action, key))

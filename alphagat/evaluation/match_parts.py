@@ -1,4 +1,4 @@
-"""A match played in parts, so that what is known of it can be shown, written down and tested on the way."""
+"""Matches played in parts, so that partial results can be shown, saved and tested."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -14,20 +14,20 @@ from alphagat.evaluation.openings import Openings
 from alphagat.evaluation.players import Player
 from alphagat.games.base import Game
 
-HOSTED_PART = 4  # openings played at once where an engine takes one game after the other
+HOSTED_PART = 4  # openings per part if an engine plays
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Series:
-    """Two players, and the openings that they are to play.
+    """A match to be played.
 
     Attributes:
       game: the board.
-      player_a, player_b: of the devices or of the host.
-      openings: each is played with both colours.
-      key: of what players draw.
-      mesh: the devices that share the games of players of the devices.
-      report: gets a line for each game that an engine loses by what it does.
+      player_a, player_b: device players or engines.
+      openings: each is played twice, with colours swapped.
+      key: for the players' random choices.
+      mesh: the devices over which games of device players are sharded.
+      report: receives one line per forfeited game.
     """
 
     game: Game
@@ -39,7 +39,7 @@ class Series:
     report: Callable[[str], None]
 
     def play(self, part_size: int | None = None) -> Iterator[tuple[Openings, MatchResult]]:
-        """Yields the results of so many openings at once; None: all where both play on the devices, else few."""
+        """Yields results of `part_size` openings at a time; None: `HOSTED_PART` with an engine, else all."""
         num_openings = len(self.openings.actions)
         hosted = isinstance(self.player_a, Engine) or isinstance(self.player_b, Engine)
         size = part_size or (HOSTED_PART if hosted else num_openings)

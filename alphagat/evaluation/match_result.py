@@ -1,4 +1,4 @@
-"""What a match gave."""
+"""Results of a match."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ FORFEIT_DTYPE = f"<U{max(map(len, FORFEITS))}"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MatchResult:
-    """How player A did against player B.
+    """Results of player A against player B.
 
     Attributes:
-      outcomes: `[2, N]` float32, what each game paid to A, so +1 won, 0 drawn, -1 lost; in row 0 A is player 0, in
-        row 1 player 1 (in most games, the first and the second to move).
+      outcomes: `[2, N]` float32, A's result of each game: +1 win, 0 draw, -1 loss. A is player 0 in row 0 and
+        player 1 in row 1 (in most games, the first and the second to move).
       plies: `[2, N]` int32, moves played after the opening.
       actions: `[2, N, T]` int32, those moves; -1 after the last.
-      forfeits: `[2, N]` str, what the loser did where it did not lose by the rules (`positions.Forfeit`), else empty.
+      forfeits: `[2, N]` str, the reason of a forfeit (`engines.base.Forfeit`), else empty.
     """
 
     outcomes: np.ndarray
@@ -51,7 +51,7 @@ class MatchResult:
 
     @property
     def score_by_colour(self) -> tuple[float, float]:
-        """The score of the games in which A is player 0, and player 1."""
+        """A's scores as player 0 and as player 1."""
         first, second = (np.sign(self.outcomes).astype(np.float64).mean(axis=1) + 1) / 2
         return float(first), float(second)
 

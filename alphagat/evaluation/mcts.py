@@ -1,8 +1,8 @@
-"""Plain Monte-Carlo tree search (UCT, Kocsis & Szepesvari 2006), batched on the device: a yardstick without a network.
+"""Plain Monte-Carlo tree search (UCT, Kocsis & Szepesvari 2006), batched on the device: a baseline without a network.
 
-It does not use mctx, whose backward pass is a vmapped while loop that copies the whole tree at each of its steps. That
-is nothing beside a network and a few dozen simulations, but with random rollouts and a thousand simulations it took
-more than nine tenths of the time. Here the games descend in step, and a simulation touches only the nodes on its path.
+It does not use mctx, whose backup is a vmapped while loop that copies the whole tree at every step. That cost is
+negligible with a network and a few dozen simulations, but took over 90% of the time with random rollouts and a thousand
+simulations. Here all games descend in lockstep, and a simulation touches only the nodes on its path.
 """
 
 from collections.abc import Callable
@@ -28,9 +28,9 @@ class Tree(NamedTuple):
     Attributes:
       states: `[N, B, ...]`.
       order: `[N, B, A]` float32 in [0, 1): legal actions are first tried from the largest down; `ILLEGAL` elsewhere.
-      children: `[N, B, A]` int32, node that the action leads to, or `UNVISITED`.
-      visits: `[N, B, A]` float32, how many simulations took the action.
-      sums: `[N, B, A]` float32, sum of their results from the view of the node's player to move, each in [-1, 1].
+      children: `[N, B, A]` int32, the node after the action, or `UNVISITED`.
+      visits: `[N, B, A]` float32, number of simulations through the action.
+      sums: `[N, B, A]` float32, sum of their results in [-1, 1] for the node's player to move.
       rewards: `[N, B]` float32, of the move that led to the node, for the player who made it.
       discounts: `[N, B]` float32, of the same move: -1, +1 where the same player moves again, 0 at the end.
     """
@@ -45,13 +45,13 @@ class Tree(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The edges that one simulation took, in step for B games: edge `d` is valid where `d < depth`.
+    """The edges of one simulation in each of B games: edge `d` is valid if `d < depth`.
 
     Attributes:
-      nodes: `[D, B]` int32, where the edge starts.
+      nodes: `[D, B]` int32, the parent node of each edge.
       actions: `[D, B]` int32.
       depth: `[B]` int32, number of edges.
-      leaf: `[B]` int32, where the last edge ends: the new node, or a terminal one that was there before.
+      leaf: `[B]` int32, the node after the last edge: a new one, or an existing terminal node.
     """
 
     nodes: jax.Array
@@ -61,11 +61,11 @@ class Path(NamedTuple):
 
 
 def make_mcts(game: Game, num_simulations: int) -> Callable[[jax.Array, Any], Tree]:
-    """Returns `search(key, states [B])`, which gives the trees after `num_simulations` simulations from each state.
+    """Returns `search(key, states [B])`, which returns the trees after `num_simulations` simulations from each state.
 
     A simulation descends by `select_uct` until it leaves the tree, adds one node, plays one uniformly random game from
-    there, and backs the result up. Illegal actions are never chosen. A simulation that meets the end of the game inside
-    the tree backs up the exact result and adds nothing. From a terminal root nothing is searched.
+    there, and backs the result up. Illegal actions are never chosen. A simulation that reaches a terminal node
+    in the tree backs up the exact result and adds no node. Terminal roots are not searched.
     """
     max_depth = min(num_simulations, game.max_plies)
 

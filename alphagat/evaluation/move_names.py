@@ -1,4 +1,4 @@
-"""The moves of games by the names that people call them."""
+"""Move histories by name."""
 
 import dataclasses
 from typing import Any
@@ -6,32 +6,32 @@ from typing import Any
 import jax
 import numpy as np
 
-from alphagat.evaluation.openings import compile_init, compile_step, take, to_host
 from alphagat.games.base import Game
+from alphagat.games.batches import compile_init, compile_step, take, to_host
 
-STOP = -1  # in place of an action: the game is over
+STOP = -1  # fills action arrays after the end of a game
 
 
 @dataclasses.dataclass
 class History:
-    """One game from the first position on.
+    """The moves of one game from the initial position.
 
     Attributes:
       moves: `game.action_name` of each move.
-      players: who made it, 0 or 1.
+      players: who made each move, 0 or 1.
     """
 
     moves: list[str]
     players: list[int]
 
     def add(self, game: Game, state: Any, action: int) -> None:
-        """Notes the move `action` in `state`, one state with numpy leaves."""
+        """Appends the move `action` in `state`, a single state with numpy leaves."""
         self.moves.append(game.action_name(state, action))
         self.players.append(int(state.current_player))
 
 
 def replay(game: Game, actions: np.ndarray) -> list[History]:
-    """Names the moves of games without chance, `[N, T]` actions from the first position; `STOP` after a game's last."""
+    """Names the moves of `[N, T]` actions of deterministic games; rows are padded with `STOP`."""
     num_games, num_plies = actions.shape
     histories = [History([], []) for _ in range(num_games)]
     step, keys = compile_step(game), jax.random.split(jax.random.key(0), num_games)

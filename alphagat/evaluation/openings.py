@@ -1,7 +1,7 @@
-"""Positions to start from: distinct openings for matches, and random positions to examine a player on."""
+"""Distinct openings for matches, and random positions for tests of a player."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -11,19 +11,29 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.evaluation.rollout import uniform_actions
 from alphagat.games.base import Game, Symmetries
+from alphagat.games.batches import (
+    CHUNK,
+    chunks,
+    compile_describe,
+    compile_init,
+    count,
+    legal_actions,
+    play_all,
+    take,
+    to_host,
+)
 from alphagat.games.states import select
 
-CHUNK = 1024
 MAX_CANDIDATES = 65_536
 MAX_ROUNDS = 1_000
 
 
 class Openings(NamedTuple):
-    """Positions to start games from, none of them over.
+    """Non-terminal positions from which games start.
 
     Attributes:
       states: `[N]`.
-      actions: `[N, P]` int32, the moves that led there from the first position.
+      actions: `[N, P]` int32, the moves from the initial position to each opening.
     """
 
     states: Any
@@ -34,16 +44,15 @@ class Openings(NamedTuple):
 
 
 def distinct_openings(game: Game, num_openings: int, seed: int) -> Openings:
-    """Draws distinct openings, all after the same number of plies: the smallest that offers so many.
+    """Draws distinct openings of equal length: the fewest plies after which enough of them exist.
 
-    Two positions are the same when the player to move, the features and the legal actions are: what a state keeps
-    beside them may depend on the order of moves. They are the same as well when a symmetry of the board makes them so,
-    since games from both would tell little more than games from one; images of an opening that was drawn are drawn only
-    where the board has too few openings otherwise. Of more than `MAX_CANDIDATES` moves at a ply, a random part is
-    played.
+    Two positions are equal if they have the same player to move, features and legal actions; other fields of a state
+    may depend on the order of moves. Symmetric positions also count as equal, because games from both add little
+    information. Symmetric images are used only if the board has too few openings otherwise. If a ply has more than
+    `MAX_CANDIDATES` moves, a random subset of them is played.
 
     Raises:
-      UserError: the board has no ply with so many positions.
+      UserError: no ply of the board has enough positions.
     """
     generator = np.random.default_rng(seed)
     limit = max(MAX_CANDIDATES, 4 * num_openings)
@@ -63,7 +72,7 @@ def distinct_openings(game: Game, num_openings: int, seed: int) -> Openings:
         return _to_device(with_images)
     raise UserError(
         f"board {game.name}: it has at most {most} distinct openings after any number of plies, fewer than the "
-        f"{num_openings} asked for: play at most {2 * most} games, two per opening"
+        f"{num_openings} requested: play at most {2 * most} games, two per opening"
     )
 
 
@@ -71,7 +80,7 @@ def openings_after(game: Game, num_plies: int, seed: int, num_openings: int | No
     """Returns all distinct openings of `num_plies` plies, or a uniform draw of `num_openings` of them.
 
     Raises:
-      UserError: there are too few of them, or more than `MAX_CANDIDATES`.
+      UserError: there are fewer than `num_openings`, or more than `MAX_CANDIDATES`.
     """
     generator = np.random.default_rng(seed)
     openings = _first_position(game, seed)
@@ -81,14 +90,14 @@ def openings_after(game: Game, num_plies: int, seed: int, num_openings: int | No
             raise UserError(
                 f"board {game.name}: every game is over after {ply + 1} plies; take openings of fewer plies"
             )
-    found = count(openings.states)
-    wanted = found if num_openings is None else num_openings
-    if found < wanted:
+    available = count(openings.states)
+    requested = available if num_openings is None else num_openings
+    if available < requested:
         raise UserError(
-            f"board {game.name}: it has {found} distinct openings of {num_plies} plies, fewer than the {wanted} asked "
-            f"for: play at most {2 * found} games, two per opening"
+            f"board {game.name}: it has {available} distinct openings of {num_plies} plies, fewer than the {requested} "
+            f"requested: play at most {2 * available} games, two per opening"
         )
-    return _draw(openings, wanted, generator)
+    return _draw(openings, requested, generator)
 
 
 def _first_position(game: Game, seed: int) -> Openings:
@@ -97,7 +106,11 @@ def _first_position(game: Game, seed: int) -> Openings:
 
 
 def _next_ply(game: Game, openings: Openings, limit: int | None, generator: np.random.Generator) -> Openings:
-    """Plays every legal move of every opening, or `limit` of them; None refuses more than `MAX_CANDIDATES`."""
+    """Plays every legal move of every opening, or a random `limit` of them.
+
+    Raises:
+      UserError: `limit` is None and there are more than `MAX_CANDIDATES` moves.
+    """
     parents, actions = np.nonzero(legal_actions(game, openings.states))
     if limit is None and len(parents) > MAX_CANDIDATES:
         plies = openings.actions.shape[1] + 1
@@ -123,34 +136,34 @@ def _to_device(openings: Openings) -> Openings:
 
 
 def random_positions(game: Game, num_positions: int, min_plies: int, max_plies: int, seed: int) -> Any:
-    """Draws `[num_positions]` positions that are not over, by uniformly random play.
+    """Draws `[num_positions]` non-terminal positions by uniformly random play.
 
-    It takes `min_plies` to `max_plies` plies. Their number is drawn first, uniformly, and a game that ends before is
-    played anew, so every number is as frequent as any other. Positions may repeat.
+    The number of plies of each position is drawn first, uniformly from `min_plies` to `max_plies`. A game that ends
+    earlier is replayed, so every number of plies is equally frequent. Positions may repeat.
 
     Raises:
-      UserError: games of so many plies are too rare to be found.
+      UserError: games of this length are too rare.
     """
     if not 0 <= min_plies <= max_plies:
         raise UserError(f"min_plies={min_plies} and max_plies={max_plies}: take 0 <= min_plies <= max_plies")
     plies = np.random.default_rng(seed).integers(min_plies, max_plies + 1, num_positions)
     batch = max(num_positions, CHUNK)
     play = _compile_random_play(game)
-    missing, found = np.arange(num_positions), None
+    missing, positions = np.arange(num_positions), None
     for attempt in range(MAX_ROUNDS):
         slots = np.resize(missing, batch)  # each missing slot several times: the first survivor fills it
         states = to_host(play(jax.random.fold_in(jax.random.key(seed), attempt), plies[slots], max_plies))
-        if found is None:
-            found = jax.tree.map(lambda x: np.zeros((num_positions, *x.shape[1:]), x.dtype), states)
+        if positions is None:
+            positions = jax.tree.map(lambda x: np.zeros((num_positions, *x.shape[1:]), x.dtype), states)
         filled, first = np.unique(np.where(states.terminated, -1, slots), return_index=True)
         filled, first = filled[filled >= 0], first[filled >= 0]
-        for target, source in zip(jax.tree.leaves(found), jax.tree.leaves(states), strict=True):
+        for target, source in zip(jax.tree.leaves(positions), jax.tree.leaves(states), strict=True):
             target[filled] = source[first]
         missing = np.setdiff1d(missing, filled)
         if len(missing) == 0:
-            return jax.device_put(found)
+            return jax.device_put(positions)
     raise UserError(
-        f"board {game.name}: random games hardly ever last {plies[missing].max()} plies: lower max_plies={max_plies}"
+        f"board {game.name}: random games rarely last {plies[missing].max()} plies: lower max_plies={max_plies}"
     )
 
 
@@ -168,37 +181,17 @@ def _play_randomly(game: Game, key: jax.Array, plies: jax.Array, max_plies: jax.
     return jax.lax.fori_loop(0, max_plies, play, jax.vmap(game.init)(jax.random.split(init_key, batch_size)))
 
 
-def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarray) -> Any:
-    """Returns the `[M]` states, on the host, after playing `actions` `[M]` from `positions[parents]`."""
-    step, chunks = compile_step(game), []
-    for rows, padded in _chunks(len(parents)):
-        states = take(positions, parents[padded])
-        keys = jax.random.split(jax.random.fold_in(jax.random.key(0), rows[0]), CHUNK)
-        chunks.append(to_host(step(states, actions[padded].astype(np.int32), keys)))
-    return jax.tree.map(lambda *parts: np.concatenate(parts)[: len(parents)], *chunks)
-
-
-def legal_actions(game: Game, positions: Any) -> np.ndarray:
-    """Returns the masks `[N, A]` of `[N]` positions on the host."""
-    describe, masks = _compile_describe(game), np.zeros((count(positions), game.num_actions), bool)
-    for rows, padded in _chunks(len(masks)):
-        _, legal = describe(take(positions, padded))
-        masks[rows] = np.asarray(legal)[: len(rows)]
-    return masks
-
-
 def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -> np.ndarray:
-    """Returns the rows of `[N]` positions without repetitions, and without those where the game is over.
+    """Returns the rows of the distinct, non-terminal positions among `[N]`: the first row of each.
 
     Args:
-      game: whose positions these are.
       positions: on the host.
-      symmetries: under which two positions are the same; None: no image of a position is the same.
+      symmetries: positions that these map to each other count as equal; None: only identical positions do.
     """
-    describe, kept, seen = _compile_describe(game), [], set()
+    describe, kept, seen = compile_describe(game), [], set()
     everything = [slice(None)]
     images = (symmetries.node_permutations, symmetries.action_permutations) if symmetries else (everything, everything)
-    for rows, padded in _chunks(count(positions)):
+    for rows, padded in chunks(count(positions)):
         states = take(positions, padded)
         described = states.current_player, *to_host(describe(states))
         for row, player, nodes, legal in zip(rows, *described):
@@ -209,41 +202,6 @@ def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -
     return np.asarray(kept, int)
 
 
-def _chunks(num: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields the rows of each part of `num`, and the same filled up to `CHUNK`: one shape, one program."""
-    for start in range(0, num, CHUNK):
-        rows = np.arange(start, min(start + CHUNK, num))
-        yield rows, np.resize(rows, CHUNK)
-
-
-@functools.lru_cache(maxsize=64)
-def compile_init(game: Game) -> Callable:
-    return jax.jit(jax.vmap(game.init))
-
-
-@functools.lru_cache(maxsize=64)
-def compile_step(game: Game) -> Callable:
-    return jax.jit(jax.vmap(game.step))
-
-
 @functools.lru_cache(maxsize=64)
 def _compile_random_play(game: Game) -> Callable:
     return jax.jit(functools.partial(_play_randomly, game))
-
-
-@functools.lru_cache(maxsize=64)
-def _compile_describe(game: Game) -> Callable:
-    """Returns what finds the features and the legal actions of a batch."""
-    return jax.jit(jax.vmap(lambda state: (game.observe(state).nodes, state.legal_action_mask)))
-
-
-def take(states: Any, rows: Any) -> Any:
-    return jax.tree.map(lambda x: x[rows], states)
-
-
-def to_host(states: Any) -> Any:
-    return jax.tree.map(np.asarray, states)
-
-
-def count(states: Any) -> int:
-    return len(states.terminated)

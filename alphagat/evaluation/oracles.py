@@ -1,4 +1,4 @@
-"""How a player compares with perfect play, by stage of the game."""
+"""Comparison of players with perfect play, by stage of the game."""
 
 import dataclasses
 import functools
@@ -9,10 +9,11 @@ import jax
 import numpy as np
 
 from alphagat.evaluation.connect_four_solver import connect_four_scores
-from alphagat.evaluation.openings import count, random_positions, take, to_host
-from alphagat.evaluation.players import Act, search_player
-from alphagat.evaluation.solvers import solve, stone_owners
+from alphagat.evaluation.openings import random_positions
+from alphagat.evaluation.players import Act, Player, compile_act, search_player
+from alphagat.evaluation.solvers import reachable_positions, solve, stone_owners
 from alphagat.games.base import Game
+from alphagat.games.batches import chunks, count, take, to_host
 from alphagat.search import Evaluator, Search
 from alphagat.search.tree import likeliest_action
 
@@ -20,16 +21,17 @@ STAGES = ("early", "middle", "late")  # thirds of the range of plies
 CONNECT_FOUR = "connect_four"
 CONNECT_FOUR_PLIES = 12, 34  # before these the solver is slow, after them few moves are left
 ILLEGAL_SCORE = -(2**30)
+CHUNK = 512
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Oracle:
-    """Positions reached by uniformly random legal play, and what perfect play says of them.
+    """Positions from uniformly random play, with exact scores.
 
     Attributes:
-      states: `[N]`, none of them over.
-      scores: `[N, A]` int32 of each move for the player to move: its sign is the exact value of the position after it;
-        the highest are the best moves. `ILLEGAL_SCORE` where there is no move.
+      states: `[N]`, non-terminal.
+      scores: `[N, A]` int32, the score of each move for the player to move. Its sign is the exact value; the best
+        moves have the highest score. `ILLEGAL_SCORE` for illegal moves.
       stages: `[N]` int32, the index in `STAGES`.
     """
 
@@ -39,19 +41,19 @@ class Oracle:
 
     @property
     def values(self) -> np.ndarray:
-        """`[N]` the exact value of each position, -1, 0 or 1, for the player to move."""
+        """`[N]` exact values, -1, 0 or 1, for the player to move."""
         return np.sign(self.scores.max(axis=1))
 
     def shares(self, right: np.ndarray, of: np.ndarray | bool = True) -> dict[str, float]:
-        """Returns the share of `right` `[N]` among the positions `of` `[N]`: in all, and by stage where it has any."""
+        """Returns the share of `right` `[N]` among the positions `of` `[N]`: overall, and for each non-empty stage."""
         among = np.broadcast_to(of, right.shape)
-        found = {"": among} | {f"_{name}": among & (self.stages == i) for i, name in enumerate(STAGES)}
-        return {name: float(right[rows].mean()) for name, rows in found.items() if rows.any()}
+        subsets = {"": among} | {f"_{name}": among & (self.stages == i) for i, name in enumerate(STAGES)}
+        return {name: float(right[rows].mean()) for name, rows in subsets.items() if rows.any()}
 
 
 @functools.lru_cache(maxsize=8)
 def make_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
-    """Draws positions, and solves them.
+    """Draws random positions and solves them.
 
     Their plies are uniform between 2/7 and 6/7 of the longest game; in Connect Four from 12 to 34, where solving takes
     about 20 ms a position.
@@ -59,7 +61,7 @@ def make_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
     Raises:
       UserError: the board has no exact solver.
     """
-    make_scorer(game)  # before the work
+    make_scorer(game)  # raises before the expensive work
     longest = game.max_plies
     low, high = CONNECT_FOUR_PLIES if game.name == CONNECT_FOUR else (2 * longest // 7, 6 * longest // 7)
     states = to_host(random_positions(game, num_positions, low, high, seed))
@@ -69,7 +71,7 @@ def make_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
 
 
 def score_positions(game: Game, states: Any) -> np.ndarray:
-    """Returns the `scores` `[N, A]` of `[N]` positions, as an `Oracle` has them.
+    """Returns the scores `[N, A]` of `[N]` positions, as in `Oracle.scores`.
 
     Raises:
       UserError: the board has no exact solver.
@@ -80,7 +82,7 @@ def score_positions(game: Game, states: Any) -> np.ndarray:
 
 
 def make_scorer(game: Game) -> Callable[[Any], np.ndarray]:
-    """Returns a function of `[N]` states, with numpy leaves, to `[N, A]` exact scores; the highest are the best moves.
+    """Returns a function from `[N]` states with numpy leaves to `[N, A]` exact scores; higher is better.
 
     Raises:
       UserError: the board has no exact solver.
@@ -91,8 +93,24 @@ def make_scorer(game: Game) -> Callable[[Any], np.ndarray]:
     return lambda states: np.stack([solver.action_values(take(states, row)) for row in range(count(states))])
 
 
+def count_losing_moves(game: Game, player: Player, key: jax.Array) -> tuple[int, int]:
+    """Counts the reachable positions that are not lost, and those of them in which the player's move loses.
+
+    Raises:
+      UserError: the board has no solver.
+    """
+    solved = reachable_positions(game)
+    (rows,) = np.nonzero(solved.values >= 0)
+    act, num_blunders = compile_act(player.act), 0
+    for part, padded in chunks(len(rows), CHUNK):
+        states = jax.device_put(take(solved.states, rows[padded]))
+        actions = np.asarray(act(player.params, jax.random.fold_in(key, part[0]), states))[: len(part)]
+        num_blunders += int((solved.action_values[rows[part], actions] < 0).sum())
+    return len(rows), num_blunders
+
+
 class OracleTest:
-    """Puts the positions of an oracle to a network, alone and with a search."""
+    """Tests a network, with and without search, on the positions of an oracle."""
 
     def __init__(self, oracle: Oracle, evaluate: Evaluator, search: Search):
         self._oracle = oracle
@@ -100,10 +118,10 @@ class OracleTest:
         self._states = jax.device_put(oracle.states)
 
     def play(self, params: Any, key: jax.Array) -> dict[str, float]:
-        """Returns shares in [0, 1], each of all positions and, with `_early`, `_middle`, `_late` behind, by stage.
+        """Returns shares in [0, 1] over all positions and, with the suffixes `_early`, `_middle`, `_late`, by stage.
 
-        `best_move` is of the network's most probable moves that are best, `best_move_search` of the search's moves;
-        `value_sign` is of the positions that are not drawn, those whose winner the network's value names.
+        `best_move`: the network's most probable move is a best move. `best_move_search`: the search's move is one.
+        `value_sign`: among decided positions, the sign of the network's value names the winner.
         """
         raw, searched, values = jax.device_get(self._ask(params, key, self._states))
         oracle, rows = self._oracle, np.arange(len(raw))

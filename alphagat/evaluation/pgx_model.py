@@ -1,7 +1,7 @@
 """Pgx's baseline models as players of the boards `pgx:NAME`.
 
-Pgx keeps them as pickles, which nothing here loads. A program of `jax.export` holds the same function, and is read
-without running code of its maker; `docs/guides/evaluate.md` tells how to make one.
+Pgx distributes pickles, which are not loaded here, because unpickling runs arbitrary code. A `jax.export` program holds
+the same function; `docs/guides/evaluate.md` describes how to export one.
 """
 
 from pathlib import Path
@@ -24,10 +24,10 @@ def pgx_model_player(game: Game, file: Path, num_simulations: int | None) -> Pla
     `[B]` for the player to move.
 
     Args:
-      num_simulations: of a Gumbel search over the model; None: it plays the move that its policy likes best.
+      num_simulations: of a Gumbel search over the model; None: play the policy's most probable move.
 
     Raises:
-      UserError: the file is no such program, or not one for this board.
+      UserError: the file is not such a program, or its shapes do not match the board.
     """
     evaluate = load_evaluator(game, file)
     if num_simulations is None:
@@ -49,7 +49,7 @@ def load_evaluator(game: Game, file: Path) -> Evaluator:
         program = export.deserialize(bytearray(file.read_bytes()))
     except OSError as error:
         raise UserError(f"player 'pgx:{file}': the file cannot be read: {error.strerror}") from error
-    except Exception as error:  # whatever the parser of a damaged file meets
+    except Exception as error:  # the parser may raise anything on a damaged file
         raise UserError(f"player 'pgx:{file}': the file is no program of jax.export") from error
     _check_shapes(game, file, program)
     platforms = [name.replace("cuda", "gpu") for name in program.platforms]
@@ -69,12 +69,12 @@ def load_evaluator(game: Game, file: Path) -> Evaluator:
 
 
 def _check_shapes(game: PgxGame, file: Path, program: export.Exported) -> None:
-    """Raises UserError where a program is not from a free number of observations to logits and values."""
-    found = [each.shape for each in (*program.in_avals, *program.out_avals)]
+    """Raises UserError unless a program maps observations to logits and values for a symbolic batch size."""
+    shapes = [each.shape for each in (*program.in_avals, *program.out_avals)]
     wanted = [(*game.board[:2], game.num_features), (game.num_actions,), ()]
-    batches = {str(shape[0]) if shape else "1" for shape in found}
-    if [shape[1:] for shape in found] != wanted or len(batches) != 1 or batches.pop().isdigit():
+    batches = {str(shape[0]) if shape else "1" for shape in shapes}
+    if [shape[1:] for shape in shapes] != wanted or len(batches) != 1 or batches.pop().isdigit():
         raise UserError(
-            f"player 'pgx:{file}': the program's shapes are {', '.join(map(str, found))}; {game.name} needs "
+            f"player 'pgx:{file}': the program's shapes are {', '.join(map(str, shapes))}; {game.name} needs "
             f"{', '.join(str(('b', *shape)) for shape in wanted)} with any number b"
         )

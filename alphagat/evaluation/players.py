@@ -1,4 +1,4 @@
-"""Players: whatever chooses an action for each of a batch of states."""
+"""Players: policies over batches of states."""
 
 import dataclasses
 import functools
@@ -21,21 +21,26 @@ Act = Callable[[Any, jax.Array, Any], jax.Array]  # (params, key, states [B]) ->
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Player:
-    """A name, and a pure function that moves.
+    """A named policy.
 
-    Programs are compiled per `act`, and `params` is an argument to them: players with the same `act` share a program.
+    Programs are compiled per `act` and take `params` as an argument, so players with the same `act` share a program.
     The functions below return the same `act` for the same arguments.
 
     Attributes:
-      name: how reports call it.
-      act: `act(params, key, states [B])` gives `[B]` int32 actions, legal wherever the state is not terminal; what it
-        gives at terminal states is ignored.
+      name: shown in reports.
+      act: `act(params, key, states [B])` returns `[B]` int32 actions, legal in every non-terminal state. Actions in
+        terminal states are ignored.
       params: a pytree of arrays.
     """
 
     name: str
     act: Act
     params: Any = None
+
+
+@functools.lru_cache(maxsize=32)
+def compile_act(act: Act) -> Callable:
+    return jax.jit(act)
 
 
 def random_player(game: Game) -> Player:
@@ -48,7 +53,7 @@ def mcts_player(game: Game, num_simulations: int) -> Player:
     """Plays the most visited move of `num_simulations` simulations with random rollouts.
 
     Raises:
-      UserError: the game has chance moves, which its tree has no nodes for.
+      UserError: the game has chance moves, which this search does not support.
     """
     if isinstance(game, StochasticGame):
         raise UserError(f"opponent mcts:{num_simulations}: board {game.name} has chance moves; take random")
@@ -56,15 +61,15 @@ def mcts_player(game: Game, num_simulations: int) -> Player:
 
 
 def search_player(name: str, search: Search, params: Any) -> Player:
-    """Plays the action that a search over a network gives."""
+    """Plays the action of a network search."""
     return Player(name, _make_search_act(search), params)
 
 
 def solver_player(game: Game) -> Player:
-    """Plays moves of the best exact value, uniformly among them: it never gives a result away.
+    """Plays uniformly random moves among those of the best exact value.
 
     Raises:
-      UserError: the board is not one of those that are solved in a table.
+      UserError: the board has no table of exact values.
     """
     return Player("solver", _make_solver_act(game), jnp.asarray(make_solved_table(game)))
 
@@ -92,10 +97,10 @@ OPPONENTS = {
 
 
 def make_opponent(game: Game, spec: str) -> Player:
-    """Makes the player called `random`, `mcts:N` (N simulations) or `solver` (on boards with an exact table).
+    """Makes the player called `random`, `mcts:N` (N simulations) or `solver` (boards with an exact table).
 
     Raises:
-      UserError: there is no such player, or it does not play the board.
+      UserError: the player is unknown or does not support this board.
     """
     opponent = OPPONENTS.get(spec.partition(":")[0])
     if opponent is None or (match := re.fullmatch(opponent.pattern, spec, re.ASCII)) is None:
@@ -126,7 +131,7 @@ def _make_mcts_act(game: Game, num_simulations: int) -> Act:
 @functools.lru_cache(maxsize=64)
 def _make_search_act(search: Search) -> Act:
     def act(params: Any, key: jax.Array, states: Any) -> jax.Array:
-        # Plies steer the temperature of self-play only.
+        # Only the temperature of self-play depends on plies.
         plies = jnp.zeros(states.terminated.shape, jnp.int32)
         return search(params, key, states, plies).action
 

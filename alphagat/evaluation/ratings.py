@@ -1,6 +1,6 @@
-"""Ratings on the Elo scale of any number of players, from their matches with each other (Bradley and Terry 1952).
+"""Elo ratings of any number of players from their matches (Bradley and Terry 1952).
 
-The model: player A scores against B the share `1 / (1 + 10 ** ((B - A) / 400))`; a draw is half a win to each.
+The model: the expected score of A against B is `1 / (1 + 10 ** ((B - A) / 400))`; a draw is half a win for each.
 """
 
 import dataclasses
@@ -13,8 +13,8 @@ from alphagat.evaluation import bradley_terry
 from alphagat.evaluation.statistics import MAX_ELO
 
 ELO_PER_UNIT = 400 / np.log(10)  # the fit is in units of the natural logarithm
-# Games that two players who met count as having drawn beside those played: half a win to each, as Jeffreys' prior
-# Beta(1/2, 1/2) adds to a share. So a rating stays finite whoever won everything.
+# Drawn games added to each pair that played: half a win for each player, as in Jeffreys' prior Beta(1/2, 1/2). It keeps
+# ratings finite after perfect scores.
 PRIOR_GAMES = 1.0
 NUM_RESAMPLES = 1000
 QUANTILES = (0.025, 0.975)
@@ -22,14 +22,14 @@ QUANTILES = (0.025, 0.975)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PairResult:
-    """What a player scored against another.
+    """The score of a player against an opponent.
 
     Attributes:
-      player: its name, as it stands in the ratings.
-      opponent: the other's.
+      player: its name in the ratings.
+      opponent: the opponent's name.
       points: `[N]` float64, the player's points from each of N independent units: single games, or the two games of
-        each opening (`MatchResult.pair_scores`), which are alike.
-      games_per_unit: games that each unit has; a unit's points are 0 to this.
+        each opening (`MatchResult.pair_scores`), which are correlated.
+      games_per_unit: games per unit; points lie between 0 and this.
     """
 
     player: str
@@ -48,8 +48,9 @@ class PairResult:
 
     @classmethod
     def of_score(cls, player: str, opponent: str, score: float, num_games: int) -> "PairResult":
-        """Returns the meeting of which only the score is known: as many wins as it allows, at most one draw, and
-        losses. Where there were more draws, results vary less than this supposes: intervals are on the safe side.
+        """Builds a result from a score: as many wins as it allows, at most one draw, and losses.
+
+        More draws would lower the variance, so intervals are conservative.
         """
         half_points = round(2 * score * num_games)
         points = np.minimum(2, np.maximum(0, half_points - 2 * np.arange(num_games))) / 2
@@ -58,7 +59,7 @@ class PairResult:
 
 @dataclasses.dataclass(frozen=True)
 class Rating:
-    """A player's rating over the anchor's, and its 95% interval; all three are 0 for the anchor."""
+    """A rating relative to the anchor, with its 95% interval; all three are 0 for the anchor."""
 
     elo: float
     low: float
@@ -68,15 +69,15 @@ class Rating:
 def rate(
     pair_results: Sequence[PairResult], anchor: str, num_resamples: int = NUM_RESAMPLES, seed: int = 0
 ) -> dict[str, Rating]:
-    """Rates all players of the pair_results; does not depend on the order of pair_results, or of the units in one.
+    """Rates all players; the order of `pair_results`, or of the units in one, does not matter.
 
-    The ratings are those of maximum likelihood, where each pair that met is taken to have drawn `PRIOR_GAMES` more.
-    The intervals are quantiles of a Bayesian bootstrap (Rubin 1981): the units of each pair are weighted at random, and
-    so are two more, one won and one lost, that weigh `PRIOR_GAMES` together. Thus also who won everything has an
-    interval; its far end, about which the games say nothing, is at most `MAX_ELO` from the opponent.
+    Ratings maximise the likelihood with `PRIOR_GAMES` extra draws per pair. Intervals are quantiles of a Bayesian
+    bootstrap (Rubin 1981): the units of each pair get random weights, and so do one added win and one added loss with a
+    total weight of `PRIOR_GAMES`. Perfect scores thus have an interval, too; its open end is at most `MAX_ELO` from the
+    opponent.
 
     Raises:
-      UserError: the anchor has no games, a player is not linked to it by any chain of pair_results, or plays itself.
+      UserError: the anchor has no games, no chain of results links a player to it, or a player plays itself.
     """
     pairs = _pairs(pair_results)
     names = sorted({name for pair in pairs for name in pair})
@@ -98,7 +99,7 @@ def rate(
 
 
 def linked(pair_results: Iterable[PairResult], anchor: str) -> list[PairResult]:
-    """Returns the pair_results of those players that a chain of pair_results links to the anchor."""
+    """Returns the results of the players that a chain of results links to the anchor."""
     pair_results = [each for each in pair_results if len(each.points)]
     reached = _reach([(each.player, each.opponent) for each in pair_results], anchor)
     return [each for each in pair_results if each.player in reached]
@@ -106,7 +107,7 @@ def linked(pair_results: Iterable[PairResult], anchor: str) -> list[PairResult]:
 
 @dataclasses.dataclass(frozen=True)
 class _Units:
-    """The independent units of a pair: distinct points and how often each came, both `[K]`, by games per unit."""
+    """The independent units of a pair: distinct points and their counts, both `[K]`, by games per unit."""
 
     parts: tuple[tuple[int, np.ndarray, np.ndarray], ...]
 
@@ -128,7 +129,7 @@ class _Units:
         """Draws `[number]` shares of the points."""
         points = games = np.zeros(number)
         for size, values, counts in self.parts:
-            prior = PRIOR_GAMES / len(self.parts) / size / 2  # in units of this size, at either end
+            prior = PRIOR_GAMES / len(self.parts) / size / 2  # added units of this size, for a win and a loss each
             values = np.concatenate([values, [0, size]])
             weights = generator.standard_gamma(np.concatenate([counts, [prior, prior]]), (number, len(values)))
             points, games = points + weights @ values, games + size * weights.sum(axis=1)
@@ -137,11 +138,11 @@ class _Units:
 
 
 def _pairs(pair_results: Sequence[PairResult]) -> dict[tuple[str, str], dict[int, list[np.ndarray]]]:
-    """Collects the points of each pair, those of the alphabetically first, by the games per unit; sorted."""
+    """Collects the points of the alphabetically first player of each pair by games per unit; sorted."""
     pairs: dict[tuple[str, str], dict[int, list[np.ndarray]]] = {}
     for each in pair_results:
         if each.player == each.opponent:
-            raise UserError(f"player {each.player!r} met itself, which says nothing: give the two players two names")
+            raise UserError(f"player {each.player!r} has a match against itself: give the two players different names")
         if not len(each.points):
             continue
         points, size = np.asarray(each.points, np.float64), each.games_per_unit

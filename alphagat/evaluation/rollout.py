@@ -1,4 +1,4 @@
-"""Uniformly random play, cheap enough to be repeated in every simulation of a search."""
+"""Uniformly random play, cheap enough for every simulation of a search."""
 
 from typing import Any
 
@@ -7,16 +7,16 @@ import jax.numpy as jnp
 
 from alphagat.games.base import Game
 
-# SplitMix (Steele, Lea & Flood 2014) with the 32-bit finaliser of MurmurHash3: a word costs a few integer operations,
-# where Threefry's would take longer than the move that it chooses.
+# SplitMix (Steele, Lea & Flood 2014) with the 32-bit finaliser of MurmurHash3: a word costs a few integer operations;
+# Threefry would take longer than the move itself.
 _WEYL, _MIX_1, _MIX_2 = 0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35
 
 
 def rollout(game: Game, key: jax.Array, states: Any) -> jax.Array:
     """Plays uniformly random legal moves to the end of every game.
 
-    Returns the `[B]` results for the player to move in `states`. Terminal states give 0. A game
-    still running after `game.max_plies` plies counts what it was paid until then.
+    Returns the `[B]` results for the player to move in `states`; 0 for terminal states. A game still running after
+    `game.max_plies` plies returns the sum of its rewards so far.
     """
     seed_key, step_key = jax.random.split(key)
     batch_size = states.terminated.shape[0]
@@ -48,7 +48,7 @@ def uniform_actions(bits: jax.Array, legal: jax.Array) -> jax.Array:
 def action_noise(bits: jax.Array, num_actions: int) -> jax.Array:
     """Spreads each of the `[B]` uint32 random words over `[B, A]` float32, pseudo-random and uniform in [0, 1).
 
-    Its largest legal entry is a uniformly random action, got quicker than by a cumulative sum over the legal ones.
+    The argmax over legal entries is a uniformly random action, faster than a cumulative sum over the mask.
     """
     actions = jnp.arange(num_actions, dtype=jnp.uint32) * jnp.uint32(_WEYL)
     return (_finalise(bits[:, None] ^ actions[None, :]) >> 8).astype(jnp.float32) * 2.0**-24

@@ -1,4 +1,4 @@
-"""Games of one player: what a player scores."""
+"""Scores in single-player games."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ from alphagat.runtime import sharding
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scores:
-    """What a player scored alone.
+    """Scores of one player.
 
     Attributes:
       scores: `[N]` float32, the sum of the rewards of each game.
@@ -39,9 +39,9 @@ class Scores:
 
 
 def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh: Mesh | None = None) -> Scores:
-    """Plays `num_games` games from the start, all at once; on a mesh the devices share them, whole or in part.
+    """Plays `num_games` games in one batch, sharded over the mesh if there is one.
 
-    Games end by the rules: a player that never ends one never returns.
+    There is no ply cap: the call does not return before every game has ended by the rules.
     """
     num_devices = 1 if mesh is None else mesh.shape[sharding.DATA]
     padded = -(-num_games // num_devices) * num_devices
@@ -63,7 +63,7 @@ def _compile_play(game: Game, act: Act, mesh: Mesh | None):
 
 
 def _play(game: Game, act: Act, params: Any, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Plays one game per key of one device: their scores and plies."""
+    """Plays one game per key on one device; returns scores and plies."""
     num_games = len(keys)
 
     def play_ply(carry):

@@ -1,4 +1,4 @@
-"""Exact values of small boards on rules of their own, which share no code with the compiled ones."""
+"""Exact values of small boards, from rules that share no code with the compiled ones."""
 
 import functools
 from collections.abc import Callable
@@ -9,23 +9,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.evaluation import openings
 from alphagat.evaluation.hex_solver import HexSolver
+from alphagat.evaluation.openings import distinct
 from alphagat.games import make_game
 from alphagat.games.base import Game
+from alphagat.games.batches import compile_init, count, legal_actions, play_all, take, to_host
 from alphagat.games.hex import HexGame
 from alphagat.games.mnk import MnkGame
 
 ILLEGAL = -2
 MAX_CELLS = 9  # Hex 4x4 takes minutes by negamax, and has too many positions for a table
 MAX_HEX_SIZE = 5
-CHUNK = 512
 
 Position = tuple[int, int]  # bit sets of the stones of player 0 and player 1, bit `i` for cell `i`
 
 
 class Solver:
-    """Exact values of one board, computed when first asked for and then remembered.
+    """Exact values of one board, computed on demand and cached.
 
     Values are +1, 0, -1 for a won, drawn, lost position, from the view of the player to move.
     """
@@ -40,19 +40,19 @@ class Solver:
         """Makes a solver.
 
         Args:
-          has_won: `has_won(player, stones)` tells whether the player's stones decide the game.
-          search: gives the value of a position that is not over; None: negamax.
+          has_won: `has_won(player, stones)` returns whether the player's stones win the game.
+          search: returns the value of a non-terminal position; None: negamax.
         """
         self.game, self.num_cells, self.has_won = game, num_cells, has_won
         self._search = search or self._negamax
         self._values: dict[Position, int] = {}
 
     def value(self, state: Any) -> int:
-        """Returns the value of one state that is not over."""
+        """Returns the value of one non-terminal state."""
         return self._value(self._position(state))
 
     def action_values(self, state: Any) -> np.ndarray:
-        """Returns `[A]` int8, the value after each action for the player to move now; `ILLEGAL` where there is none."""
+        """Returns `[A]` int8, each action's value for the player to move; `ILLEGAL` for illegal actions."""
         position = self._position(state)
         values = np.full(self.num_cells, ILLEGAL, np.int8)
         for action in self._empty_cells(position):
@@ -60,7 +60,7 @@ class Solver:
         return values
 
     def _position(self, state: Any) -> Position:
-        stones = stone_owners(self.game, openings.to_host(state))
+        stones = stone_owners(self.game, to_host(state))
         first, second = (sum(1 << int(cell) for cell in np.flatnonzero(stones == owner)) for owner in (1, 2))
         return first, second
 
@@ -91,12 +91,12 @@ class Solver:
 
 
 class SolvedPositions(NamedTuple):
-    """All positions of a board that legal play reaches and that are not over.
+    """All reachable non-terminal positions of a board.
 
     Attributes:
       states: `[P]`.
       values: `[P]` int8, from the view of the player to move.
-      action_values: `[P, A]` int8, the value after each action, from the same view; `ILLEGAL` where there is none.
+      action_values: `[P, A]` int8, each action's value from the same view; `ILLEGAL` for illegal actions.
     """
 
     states: Any
@@ -109,7 +109,7 @@ def solve(board_name: str) -> Solver:
     """Returns the solver of a board: tic_tac_toe, or Hex up to 5x5 without the swap rule.
 
     Raises:
-      UserError: the board is not one of these.
+      UserError: the board is none of these.
     """
     game = make_game(board_name)
     if isinstance(game, MnkGame) and not game.gravity and game.rows * game.columns <= MAX_CELLS:
@@ -123,7 +123,7 @@ def solve(board_name: str) -> Solver:
 
 @functools.lru_cache(maxsize=16)
 def reachable_positions(game: Game) -> SolvedPositions:
-    """Plays every legal move from every position, and solves what it finds.
+    """Enumerates and solves all reachable positions.
 
     Raises:
       UserError: the board has no solver, or too many positions.
@@ -131,22 +131,22 @@ def reachable_positions(game: Game) -> SolvedPositions:
     solver = solve(game.name)
     if solver.num_cells > MAX_CELLS:
         raise UserError(f"board {game.name}: there is no exact solver by table; take tic_tac_toe, hex:2 or hex:3")
-    layer = openings.to_host(openings.compile_init(game)(jax.random.key(0)[None]))
+    layer = to_host(compile_init(game)(jax.random.key(0)[None]))
     layers = []
-    while openings.count(layer):
+    while count(layer):
         layers.append(layer)
-        parents, actions = np.nonzero(openings.legal_actions(game, layer))
-        after = openings.play_all(game, layer, parents, actions)
-        layer = openings.take(after, openings.distinct(game, after))
+        parents, actions = np.nonzero(legal_actions(game, layer))
+        after = play_all(game, layer, parents, actions)
+        layer = take(after, distinct(game, after))
     states = jax.tree.map(lambda *parts: np.concatenate(parts), *layers)
-    rows = range(openings.count(states))
-    action_values = np.stack([solver.action_values(openings.take(states, row)) for row in rows])
+    rows = range(count(states))
+    action_values = np.stack([solver.action_values(take(states, row)) for row in rows])
     return SolvedPositions(states, action_values.max(axis=1), action_values)
 
 
 @functools.lru_cache(maxsize=16)
 def make_solved_table(game: Game) -> np.ndarray:
-    """Returns `[3 ** cells, A]` bool, by `position_code`: the actions that keep the exact value.
+    """Returns `[3 ** cells, A]` bool, indexed by `position_code`: the actions that preserve the exact value.
 
     Raises:
       UserError: the board has no solver.
@@ -158,7 +158,7 @@ def make_solved_table(game: Game) -> np.ndarray:
 
 
 def position_code(game: Game, states: Any) -> jax.Array:
-    """Numbers `[B]` positions by their stones, as digits of base 3; returns `[B]` int32."""
+    """Returns `[B]` int32 codes of positions: their stones as base-3 digits."""
     stones = stone_owners(game, states).astype(jnp.int32)
     return (stones * 3 ** np.arange(stones.shape[-1], dtype=np.int32)[None, :]).sum(axis=-1)
 
@@ -168,32 +168,6 @@ def stone_owners(game: Game, states: Any) -> Any:
     if isinstance(game, HexGame):
         return (states.cells > 0) + 2 * (states.cells < 0)
     return states.board
-
-
-def count_losing_moves(game: Game, player: Any, key: jax.Array) -> tuple[int, int]:
-    """Asks a player for a move in every reachable position that is not lost.
-
-    Returns:
-      How many positions those are, and in how many the player's move leads to a lost one.
-
-    Raises:
-      UserError: the board has no solver.
-    """
-    solved = reachable_positions(game)
-    (rows,) = np.nonzero(solved.values >= 0)
-    act, num_blunders = compile_act(player.act), 0
-    for start in range(0, len(rows), CHUNK):
-        chunk = rows[start : start + CHUNK]
-        padded = np.resize(chunk, CHUNK)  # one shape, one program
-        states = jax.device_put(openings.take(solved.states, padded))
-        actions = np.asarray(act(player.params, jax.random.fold_in(key, start), states))[: len(chunk)]
-        num_blunders += int((solved.action_values[chunk, actions] < 0).sum())
-    return len(rows), num_blunders
-
-
-@functools.lru_cache(maxsize=32)
-def compile_act(act: Callable) -> Callable:
-    return jax.jit(act)
 
 
 def _lines(rows: int, columns: int, run: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""The sequential probability ratio test: playing no more games than it takes to tell whether a player is stronger."""
+"""The sequential probability ratio test: stops a match as soon as it is decided."""
 
 import dataclasses
 import math
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from alphagat.errors import UserError
 
-PAIR_SCORES = np.array([0.0, 0.5, 1.0, 1.5, 2.0])  # the points that the two games of an opening can give
+PAIR_SCORES = np.array([0.0, 0.5, 1.0, 1.5, 2.0])  # possible points from the two games of an opening
 BISECTIONS = 60
 
 Verdict = Literal["accepted", "rejected", "undecided"]
@@ -20,10 +20,10 @@ class Sprt:
     """The state of a test.
 
     Attributes:
-      llr: the logarithm of the likelihood ratio: above 0 where the games speak for `elo1`, below for `elo0`.
-      lower: at or below it the test ends and A is taken to be at most `elo0` stronger.
-      upper: at or above it the test ends and A is taken to be at least `elo1` stronger.
-      verdict: `accepted` (`elo1`), `rejected` (`elo0`) or `undecided`: play on.
+      llr: the log-likelihood ratio: positive in favour of `elo1`, negative in favour of `elo0`.
+      lower: at or below it, the test accepts `elo0`.
+      upper: at or above it, the test accepts `elo1`.
+      verdict: `accepted` (`elo1`), `rejected` (`elo0`) or `undecided` (continue the match).
     """
 
     llr: float
@@ -33,23 +33,23 @@ class Sprt:
 
 
 def sprt(pair_scores: npt.ArrayLike, elo0: float, elo1: float, alpha: float = 0.05, beta: float = 0.05) -> Sprt:
-    """Tests whether A is at least `elo1` stronger than B, against at most `elo0`, by the pairs played so far.
+    """Tests the hypothesis that A is `elo1` stronger than B against `elo0`, from the pairs played so far.
 
-    It is the generalised test of Van den Bergh ("The generalized SPRT", 2020), as Fishtest runs it: the unit is a pair
-    of games from one opening with swapped colours, of five possible results, and the likelihood of either hypothesis is
-    the largest that any distribution of these has whose mean is the expected score of `elo0` or `elo1`. So draws and
-    unequal openings need no model, and a hundred equal pairs are no special case. Other than Fishtest, which adds
-    pseudo-counts, such a distribution may have results that did not come yet.
+    This is the generalised SPRT (Van den Bergh, "The generalized SPRT", 2020), as in Fishtest. The unit is a pair of
+    games from one opening with swapped colours; it has five possible results. The likelihood of each hypothesis is the
+    maximum over all distributions of these results whose mean is the expected score of `elo0` or `elo1`. Draws and
+    unbalanced openings therefore need no model, and equal pairs are no special case. Fishtest adds pseudo-counts;
+    instead, the distribution here may give weight to results that have not occurred.
 
-    Call it after every pair, or every few, and stop at the first verdict; errors are then about as rare as said (Wald
-    1945), a little rarer with few pairs between two calls.
+    Call it after every pair, or every few, and stop at the first verdict. Error rates are then close to nominal (Wald
+    1945), and slightly lower with several pairs between calls.
 
     Args:
       pair_scores: `[N]` A's points from each pair: 0, 1/2, 1, 3/2 or 2.
       elo0: below `elo1`.
       elo1: above `elo0`.
-      alpha: how often a player that is only `elo0` stronger may be accepted.
-      beta: how often a player that is `elo1` stronger may be rejected.
+      alpha: the probability of accepting a player that is only `elo0` stronger.
+      beta: the probability of rejecting a player that is `elo1` stronger.
 
     Raises:
       UserError: the two Elos are not in order, or `alpha` or `beta` is not between 0 and 1/2.
@@ -65,10 +65,10 @@ def sprt(pair_scores: npt.ArrayLike, elo0: float, elo1: float, alpha: float = 0.
 
 
 def count_pairs(pair_scores: npt.ArrayLike) -> np.ndarray:
-    """Counts `[N]` pair scores: `[5]` int64, how many pairs gave 0, 1/2, 1, 3/2 and 2 points.
+    """Returns `[5]` int64, the numbers of pairs with 0, 1/2, 1, 3/2 and 2 points.
 
     Raises:
-      ValueError: there is another score.
+      ValueError: a score is none of these.
     """
     halves = 2 * np.asarray(pair_scores, np.float64).ravel()
     if not np.isin(halves, 2 * PAIR_SCORES).all():
@@ -82,10 +82,10 @@ def log_likelihood_ratio(counts: np.ndarray, elo0: float, elo1: float) -> np.nda
 
 
 def _misfit(counts: np.ndarray, elo: float) -> np.ndarray:
-    """Returns the log-likelihood `[...]` that counts `[..., 5]` lose when the mean score has to be that of `elo`.
+    """Returns the loss of log-likelihood `[...]` of counts `[..., 5]` under the constraint of the mean score of `elo`.
 
-    By duality (Owen, "Empirical Likelihood", 2001, section 2.9) it is the maximum over t of
-    `sum(counts * log(1 + t * (score - mean)))`, concave in t, where no term may be below 0 on [0, 1].
+    By duality (Owen, "Empirical Likelihood", 2001, section 2.9), it is the maximum over t of the concave
+    `sum(counts * log(1 + t * (score - mean)))`, with t such that no term is negative for scores in [0, 1].
     """
     mean = 1 / (1 + 10 ** (-elo / 400))
     excess = PAIR_SCORES / 2 - mean  # [5], scores per game
@@ -93,7 +93,7 @@ def _misfit(counts: np.ndarray, elo: float) -> np.ndarray:
     low, high = np.full(shape, -1 / (1 - mean)), np.full(shape, 1 / mean)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        factors = np.where(counts > 0, 1 + middle[..., None] * excess, 1.0)  # 0 may come only where no pair is
+        factors = np.where(counts > 0, 1 + middle[..., None] * excess, 1.0)  # only results without pairs may reach 0
         slope = (counts * excess / factors).sum(axis=-1)
         low, high = np.where(slope > 0, middle, low), np.where(slope > 0, high, middle)
     middle = (low + high) / 2

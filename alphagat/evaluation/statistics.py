@@ -1,4 +1,4 @@
-"""What scores say: their intervals, and a difference in Elo."""
+"""Confidence intervals and Elo differences of scores."""
 
 import math
 
@@ -10,8 +10,7 @@ MAX_ELO = 1200.0
 def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[float, float]:
     """Returns the Wilson score interval (Wilson 1927) of a share of `num_games` games; 95% with the default `z`.
 
-    A draw counts as half a win in `score`. With draws the results vary less than this supposes: the interval is then on
-    the safe side.
+    A draw counts as half a win in `score`. Draws lower the variance, so the interval is conservative.
     """
     if num_games == 0:
         return 0.0, 1.0
@@ -22,16 +21,16 @@ def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[
 
 
 def mean_interval(values: np.ndarray, z: float = 1.959964) -> tuple[float, float]:
-    """Returns the interval of the mean of at least two values by the normal distribution; 95% with the default `z`."""
+    """Returns the normal confidence interval of the mean of at least two values; 95% with the default `z`."""
     values = np.asarray(values, np.float64)
     half = z * float(values.std(ddof=1)) / math.sqrt(len(values))
     return float(values.mean()) - half, float(values.mean()) + half
 
 
 def elo_difference(score: float) -> float:
-    """Returns the rating difference at which `score`, in [0, 1], is expected (Elo 1978).
+    """Returns the rating difference with expected score `score`, in [0, 1] (Elo 1978).
 
-    It is `400 log10(score / (1 - score))`, clipped to +-`MAX_ELO`, since a score of 0 or 1 sets no bound.
+    It is `400 log10(score / (1 - score))`, clipped to +-`MAX_ELO`, because it is infinite for scores of 0 and 1.
     """
     if score <= 0 or score >= 1:
         return MAX_ELO if score >= 1 else -MAX_ELO

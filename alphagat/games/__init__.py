@@ -1,17 +1,17 @@
-"""Pure rules of games: what `step` computes, what a network sees, and the graph on which it sees it.
+"""Games: pure rules, network features and board graphs.
 
-The contract (`base.Game`): all methods work on one state, `jax.vmap` makes the batch, and `jax.jit` compiles them.
+The interface (`base.Game`): all methods take one state; `jax.vmap` batches and `jax.jit` compiles them.
 
 - `init(key)` and `step(state, action, key)` return a state: a small pytree with `current_player`, `rewards` of the
   last move for each player, `terminated`, and `legal_action_mask` (True where legal, all False once terminated).
-- A terminated state stays as it is, with rewards of 0.
+- Terminated states are absorbing, with rewards of 0.
 - `observe(state)` returns features of the nodes of `topology`, from the view of the player to move. They are
   computed, never stored.
-- Every action lives at a node of `topology`, or at a pair of nodes.
-- `symmetries` permute nodes and actions; features, policy and value follow.
-- Boards of one family share features and `topology.vocabulary`, and so can share weights.
+- Every action is located at a node of `topology` or at a pair of nodes.
+- `symmetries` permute nodes and actions, and thereby features, policy and value.
+- Boards of one family share features and `topology.vocabulary`, so that they can share weights.
 
-A family is one module, and an entry in `GAMES`.
+A family is one module and one entry in `GAMES`.
 """
 
 import functools

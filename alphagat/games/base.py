@@ -1,4 +1,4 @@
-"""The contract that every game keeps: pure functions of one state; `jax.vmap` makes the batch."""
+"""The interface of games: pure functions of one state, batched by `jax.vmap`."""
 
 import abc
 import dataclasses
@@ -14,11 +14,11 @@ from alphagat.graphs.topology import Topology
 
 
 class State(struct.PyTreeNode):
-    """What a search stores per tree node: no features, and no mask where the board tells it.
+    """The data that a search stores per tree node; features, and masks that follow from the board, are recomputed.
 
     Attributes:
-      current_player: `[]` int8, the player to move; after the end, as the rules left it.
-      rewards: `[num_players]` float32, what the last move paid to each player.
+      current_player: `[]` int8, the player to move; unspecified by the interface once terminated.
+      rewards: `[num_players]` float32, each player's reward for the last move.
       terminated: `[]` bool.
 
     Every subclass has `legal_action_mask`, `[A]` bool, as a field or a property: True where legal, and all False
@@ -35,7 +35,7 @@ class State(struct.PyTreeNode):
 
 
 class Features(struct.PyTreeNode):
-    """What the network reads, from the view of the player to move.
+    """The input of the network, from the view of the player to move.
 
     Attributes:
       nodes: `[V, F]` float32.
@@ -46,11 +46,11 @@ class Features(struct.PyTreeNode):
 
 @dataclasses.dataclass(frozen=True)
 class Symmetries:
-    """Permutations under which a position means the same; row 0 is the identity.
+    """Permutations that map positions to equivalent ones; row 0 is the identity.
 
     The transformed features are `nodes[node_permutations[s]]`, and the transformed policy is
-    `policy[action_permutations[s]]`: both gather. A symmetry may exchange the players (Hex transposed), since
-    features are seen from the player to move: it holds for features, policy and value, not for states.
+    `policy[action_permutations[s]]`: both gather. A symmetry may exchange the players (transposition in Hex),
+    because features are from the view of the player to move: it holds for features, policy and value, not for states.
 
     Attributes:
       node_permutations: `[S, V]` int32.
@@ -69,17 +69,17 @@ class Game(abc.ABC):
     """The rules of one board. Instances are immutable, hashable by `name`, and hold only static numpy tables.
 
     Attributes:
-      name: how configs, flags and files call it, e.g. `hex:5`.
+      name: the name in configs, flags and files, e.g. `hex:5`.
       num_players: 1 or 2.
-      max_plies: no game from `init` lasts longer.
+      max_plies: an upper bound on the length of games from `init`.
       num_features: F of `observe`.
-      value_support: ascending, the returns over which a categorical value head spreads its belief; None where every
-        return lies in [-1, 1]. The same for all boards of a family.
-      topology: the graph that `observe` describes.
+      value_support: ascending, the support of a categorical value head; None if every return lies in [-1, 1]. Equal for
+        all boards of a family.
+      topology: the graph whose nodes `observe` describes.
       symmetries: of features, policy and value.
-      action_names: `[A]` what a person calls each action, e.g. `b3`.
-      player_colours: what a person calls each player, and the colour that drawings give them.
-      goal: in one sentence or two, how it is won, for people; empty where nobody has told.
+      action_names: `[A]` human-readable names, e.g. `b3`.
+      player_colours: each player's name and colour in drawings.
+      goal: one or two sentences on how to win, for display; may be empty.
     """
 
     num_players: ClassVar[int] = 2
@@ -99,11 +99,11 @@ class Game(abc.ABC):
 
     @abc.abstractmethod
     def init(self, key: jax.Array) -> Any:
-        """Returns the first state. `key` matters only where chance moves first."""
+        """Returns the initial state. `key` matters only if chance moves first."""
 
     @abc.abstractmethod
     def step(self, state: Any, action: jax.Array, key: jax.Array) -> Any:
-        """Plays `action` (`[]` int32, legal). A terminated state comes back unchanged but for rewards, which are 0."""
+        """Plays `action` (`[]` int32, legal). A terminated state is returned unchanged except for zero rewards."""
 
     @abc.abstractmethod
     def observe(self, state: Any) -> Features:
@@ -111,27 +111,28 @@ class Game(abc.ABC):
 
     @abc.abstractmethod
     def render(self, state: Any) -> str:
-        """Draws the state as text, coordinates included."""
+        """Draws the state as text with coordinates."""
 
     @abc.abstractmethod
     def render_svg(self, state: Any) -> str:
         """Draws the state as one SVG document, readable on light and dark pages."""
 
     def node_places(self, state: Any) -> np.ndarray:
-        """Returns where `render_svg(state)` shows each node: `[V, 4]` middle x, middle y, width and height in pixels.
+        """Returns `[V, 4]` pixel positions of nodes in `render_svg(state)`: centre x, centre y, width and height.
 
-        NaN where a node is not shown, as none is unless the game says so; faces then list its actions by name.
+        NaN for nodes that are not drawn, which is the default; user interfaces then list actions by name.
         """
         del state
         return places.nowhere(self.topology.num_nodes)
 
     def action_places(self, state: Any) -> np.ndarray:
-        """Returns `[A, 4]`, where something that is said of each action is best drawn: where the action leads to."""
+        """Returns `[A, 4]`, where annotations of each action are drawn: at its receiver."""
         return self.node_places(state)[self.topology.action_receivers]
 
     def action_name(self, state: Any, action: int) -> str:
-        """Returns what a person calls `action` on the board as `render` draws `state`; the name and the player to move
-        tell the action.
+        """Returns the name of `action` on the board as `render` draws it.
+
+        The name and the player to move determine the action.
         """
         del state
         return self.action_names[action]
@@ -141,14 +142,14 @@ class Game(abc.ABC):
         return [self.action_name(state, int(action)) for action in actions]
 
     def truncation_rewards(self, state: Any) -> jax.Array:
-        """Returns `[num_players]` rewards for a game cut at a ply cap: a draw, unless the game names another result."""
+        """Returns `[num_players]` rewards of a game truncated at a ply cap; a draw by default."""
         return jax.numpy.zeros_like(state.rewards)
 
     def ownership(self, state: Any, needed: jax.Array) -> jax.Array | None:
-        """Returns `[V]` int8, who holds each node of a game that is over: 1 player 0, -1 player 1, 0 neither.
+        """Returns `[V]` int8, the owner of each node in a terminal state: 1 player 0, -1 player 1, 0 neither.
 
-        None of a game in which that means nothing, as in any that does not say otherwise. Anything where not `needed`
-        (`[]` bool), so that a batch may compute less.
+        None, the default, if a game has no ownership. Undefined if not `needed` (`[]` bool), which lets a batch skip
+        the computation.
         """
         del state, needed
         return None
@@ -163,8 +164,8 @@ class Game(abc.ABC):
 class StochasticGame(Game):
     """A game in which chance moves after every move of a player.
 
-    A move leads to an afterstate, a state of the same type from which only `resolve` goes on. What the move pays is
-    in the afterstate's `rewards`, and stays there in the state that follows. An afterstate is never terminated.
+    A move leads to an afterstate, a state of the same type that only `resolve` continues. The reward of the move is in
+    the afterstate's `rewards` and is kept by `resolve`. An afterstate is never terminated.
 
     Attributes:
       num_chance_outcomes: C.
@@ -178,14 +179,14 @@ class StochasticGame(Game):
 
     @abc.abstractmethod
     def chance_log_probs(self, afterstate: Any) -> jax.Array:
-        """Returns `[C]` float32 log probabilities of what chance does next, -inf for the impossible."""
+        """Returns `[C]` float32 log probabilities of the chance outcomes; -inf for impossible ones."""
 
     @abc.abstractmethod
     def resolve(self, afterstate: Any, outcome: jax.Array) -> Any:
-        """Returns the state after the possible `outcome` (`[]` int32) of chance."""
+        """Returns the state after the possible chance `outcome` (`[]` int32)."""
 
     def draw(self, afterstate: Any, key: jax.Array) -> jax.Array:
-        """Draws an outcome by its probability; override it where that is quicker than one random number each."""
+        """Samples an outcome; override it if one random number per outcome is too slow."""
         return jax.random.categorical(key, self.chance_log_probs(afterstate))
 
     def step(self, state: Any, action: jax.Array, key: jax.Array) -> Any:

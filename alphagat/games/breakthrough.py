@@ -1,17 +1,16 @@
-"""Breakthrough: pieces step one cell ahead, and the first to reach the last row wins; there are no draws.
+"""Breakthrough: pieces step one cell forward, and the first to reach the last row wins; there are no draws.
 
-Each player has the two rows nearest to them full of pieces. A piece steps straight ahead to an empty cell, or
-diagonally ahead to a cell that is empty or holds an opponent's piece, which is captured. Capturing all pieces wins
-too. A player can always move: nothing of theirs stands ahead of their foremost piece, so its diagonal steps are open.
-(Dan Troyka's game of 2000, as OpenSpiel plays it; OpenSpiel starts with one row each on boards of fewer than six rows.)
+Each player starts with two full rows of pieces. A piece steps straight forward to an empty cell, or diagonally forward
+to a cell that is empty or holds an opponent's piece, which is captured. Capturing all pieces also wins. A player can
+always move: no own piece is in front of the foremost piece, so its diagonal steps are free. (Dan Troyka's game of 2000,
+as in OpenSpiel, which starts with one row per player on boards of fewer than six rows.)
 
-Board, nodes and actions are in the view of the player to move, whose ahead is up: the board is turned upside down
-after every move, and columns stay. A turned board with exchanged colours is the same position, so nothing is lost,
-both colours share every weight and every example, and a relation always means the same: what is ahead attacks. A board
-that never turns has twice as many actions, half of them illegal at any time, which a search stores per position,
-and it learned no better (solved 5x5 positions, after 450 updates of 256: value error 0.33 against 0.32). The price is
-in the names: `action_names` count the rows from the side of the player to move, so that they are those of player 0,
-and `action_name` gives the one that fits the drawn board, which does not turn.
+Board, nodes and actions are from the view of the player to move, for whom forward is up: rows are reversed after every
+move, columns are not. Reversal with exchanged colours is an equivalent position, so both colours share all weights and
+examples, and each relation has one meaning. A fixed board would double the actions that a search stores per position,
+half of them always illegal, and learned no better (solved 5x5 positions, after 450 updates of 256: value error 0.33
+against 0.32). The disadvantage is that names depend on the player: `action_names` are those of player 0, and
+`action_name` returns the name on the drawn board, which is fixed.
 """
 
 import re

@@ -1,17 +1,16 @@
-"""Chess, and Gardner's chess on 5 x 5 squares, whose pawns don't jump and whose kings don't castle.
+"""Chess, and Gardner's chess on 5 x 5 squares, without double pawn steps and castling.
 
-The rules are those of Pgx 2.6.0, checked move by move against it and python-chess. The game is drawn, without
-anybody's claim, when a position occurs for the third time, after 50 moves of each player without capture or pawn move,
-and when no material is left to win with: bare kings, one knight or bishop more, or only bishops on squares of one
-colour. What differs:
+The rules are those of Pgx 2.6.0, checked move by move against it and python-chess. The game is drawn without
+a claim on threefold repetition, after 50 moves of each player without capture or pawn move, and on insufficient
+material: bare kings, one additional knight or bishop, or only bishops on squares of one colour. Differences:
 
-- FIDE, and python-chess, end a game by themselves only at the fifth time and after 75 moves, earlier on a claim.
-- A pawn's jump makes a position different from the same one without it if somebody can take en passant, as FIDE has it;
-  with Pgx always, so that it may count a repetition less.
-- A game of chess is a draw after 512 plies, one of Gardner's after 256.
+- FIDE and python-chess require a claim; they end a game automatically on fivefold repetition or after 75 moves.
+- A double pawn step distinguishes positions only if en passant is legal, as in FIDE's rules; in Pgx it always does, so
+  Pgx may count fewer repetitions.
+- Chess is a draw after 512 plies, Gardner's chess after 256.
 
-Actions, squares and `action_names` are as the player to move sees them: Black's board is turned upside down, so that
-`e2e4` stands for Black's e7e5. `action_name` and drawings show what a person sees.
+Actions, squares and `action_names` are from the view of the player to move: Black's rows are reversed, so that `e2e4`
+is Black's e7e5. `action_name` and drawings use ordinary coordinates.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """The graph of chess boards: squares, the lines and jumps between them, and moves that are edges.
 
-Squares are numbered in rows from the top as the player to move sees the board, whose pawns go up. An action leads from
-the square where a piece stands to the one where it goes. A pawn that reaches the last row becomes a queen, unless the
-kind of the action says otherwise.
+Squares are numbered in rows from the top as the player to move sees the board, whose pawns go up. An action is an
+edge from the square of a piece to its target. A pawn that reaches the last row becomes a queen, unless the kind of the
+action says otherwise.
 """
 
 import functools
@@ -34,8 +34,8 @@ class Actions(NamedTuple):
     """All moves that geometry allows; `[A]` int32 each.
 
     Attributes:
-      senders: where the piece stands.
-      receivers: where it goes.
+      senders: the square of the piece.
+      receivers: its target square.
       kinds: index into `KINDS`.
       places: index into the `[(N + 1) * 8 * N * N]` flags of `chess_moves`' planes.
     """

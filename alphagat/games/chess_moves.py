@@ -73,7 +73,7 @@ class Position(NamedTuple):
 
 
 class Threats(NamedTuple):
-    """What the opponent's pieces forbid.
+    """Squares and lines that the opponent attacks.
 
     Attributes:
       attacked: where the king must not go; it doesn't hide the squares behind it.
@@ -149,7 +149,7 @@ def legal_planes(position: Position, size: int) -> tuple[Squares, jax.Array]:
 
 
 def _pawn_moves(position: Position, pawns: Squares, size: int) -> Squares:
-    """Returns by direction where pawns go one step, or take what stands there."""
+    """Returns by direction the squares that pawns reach by a single step or a capture."""
     occupied = position.occupied()
     taken = (occupied & ~position.own).where((WAYS == NORTH_EAST) | (WAYS == NORTH_WEST))
     return shift(pawns, size, STEPS) & (taken | (~occupied).where(WAYS == NORTH))

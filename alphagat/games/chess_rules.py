@@ -1,4 +1,4 @@
-"""Chess on 8 x 8 squares, and Gardner's on 5 x 5, whose pawns don't jump and whose kings don't castle: the rules."""
+"""Rules of chess on 8 x 8 squares, and of Gardner's chess on 5 x 5 without double pawn steps and castling."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ KINDS = np.arange(PAWN, KING + 1)
 
 
 class ChessState(base.State):
-    """A position as the player to move sees it, and what the draws need of the moves before.
+    """A position from the view of the player to move, with the history that draws need.
 
     Attributes:
       pieces: `[7, W]` uint32, sets of squares: of the player to move, then the pawns, knights, bishops, rooks, queens
@@ -28,7 +28,7 @@ class ChessState(base.State):
       last_move: `[2]` int8, the squares from which and to which the opponent has moved, -1 before the first.
       num_moves: `[]` int16.
       hashes: `[100, 2]` uint32, of this position and the ones before, the newest first.
-      planes: `[N + 1, 8, W]` uint32, the legal moves as `chess_moves` tells them.
+      planes: `[N + 1, 8, W]` uint32, the legal moves in the format of `chess_moves`.
     """
 
     pieces: jax.Array
@@ -66,7 +66,7 @@ class ChessState(base.State):
 
 
 def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_passant: int = -1) -> ChessState:
-    """Returns the state in which a game begins.
+    """Returns an initial state.
 
     Args:
       board: `[N, N]` pieces as the player to move sees them, positive for his.

@@ -1,13 +1,12 @@
 """Go on boards of 5 to 19 lines: area scoring (Tromp-Taylor), suicide and immediate retaking of a ko are illegal.
 
-The rules are those of Pgx 2.6.0, checked against it move by move. Where they differ from what a person or another
-library may expect:
+The rules are those of Pgx 2.6.0, checked against it move by move. Differences from common rules:
 
-- A play that repeats an earlier position of the whole board (positional superko) is not illegal: it ends the game at
-  once, and whoever played it loses. OpenSpiel calls that a draw; most rule sets forbid the play.
-- After 2 * N * N moves the game ends and is scored as it stands. So do two passes in a row: nothing is dead.
-- Komi ends in .5, so there are no draws. It is 7.5 on every board unless the name says otherwise. Perfect play is
-  believed to gain Black 25 points on 5x5, 4 on 6x6, 9 on 7x7 and 7 on 9x9: komi near those makes an even game.
+- A move that repeats an earlier whole-board position (positional superko) is legal but loses the game immediately.
+  OpenSpiel scores it as a draw; most rule sets forbid it.
+- Two consecutive passes, or 2 * N * N moves, end the game. All stones on the board are alive.
+- Komi ends in .5, so there are no draws. The default is 7.5 on every board. With perfect play, Black is believed to win
+  by 25 points on 5x5, 4 on 6x6, 9 on 7x7 and 7 on 9x9; a komi close to that is fair.
 
 Row 0 is the top. Columns skip the letter i, as in GTP.
 """

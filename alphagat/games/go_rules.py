@@ -1,4 +1,4 @@
-"""Go: stones, chains, captures, ko, and whose area is whose."""
+"""Rules of Go: chains, captures, ko and area."""
 
 import functools
 import math
@@ -13,7 +13,7 @@ NUM_RECENT = 4  # moves that a state remembers
 
 
 class GoState(base.State):
-    """A position, and what superko and the network need of the moves before.
+    """A position with the history that superko and the network need.
 
     Attributes:
       chains: `[N * N]` int8 (int16 above 11x11), 0 empty, else a label of the stone's chain: one more than the index of

@@ -1,8 +1,8 @@
 """Hex: two players connect opposite borders of a rhombus of hexagons; there are no draws.
 
 Player 0 connects top to bottom, player 1 left to right. Cell (r, c) touches (r, c±1), (r±1, c), (r-1, c+1) and
-(r+1, c-1). With the swap rule (pie rule), the second player may answer the first stone by taking it over,
-mirrored at the long diagonal.
+(r+1, c-1). With the swap rule (pie rule), the second player may reply to the first stone by taking it over,
+mirrored in the long diagonal.
 """
 
 import re
@@ -189,8 +189,8 @@ def _neighbour_table(size: int) -> np.ndarray:
 def make_topology(size: int, swap: bool) -> Topology:
     """Builds cells (row-major), the borders top, bottom, left and right, and with the swap rule a node for it.
 
-    Only what touches has an edge. Edges to cells farther away (measured with all cells up to 3 steps, and all borders)
-    made the network learn several times slower: attention then starts as an average over most of the board.
+    Only adjacent nodes have an edge. Edges to farther cells (measured: all cells within 3 steps and all borders) made
+    the network learn several times slower, because attention then starts as an average over most of the board.
     """
     num_cells = size * size
     row, column = np.divmod(np.arange(num_cells), size)

@@ -1,13 +1,12 @@
 """Othello: a disc flips every straight run of the opponent's discs between itself and another disc of its colour.
 
-A player moves where that flips at least one disc, and must pass where there is no such cell; a pass is an action of
-its own. The game is over as soon as neither player can flip a disc, and who has more discs wins. (OpenSpiel's rules;
-Pgx's differ in that both players pass once more before a game with empty cells is over.) Row 1 is the top.
+A move must flip at least one disc; a player without such a move must pass, which is a separate action. The game ends as
+soon as neither player can move, and the player with more discs wins. (OpenSpiel's rules; in Pgx, both players pass once
+more before a game with empty cells ends.) Row 1 is the top.
 
-The discs of a row are the bits of one word, so that moving all of them along a line is a slice of rows and a shift.
-Flips and moves come out of loops over the two players, and not of one array operation, because XLA for CPUs repeats
-such operations for each of their uses, down to every feature of every cell, but never repeats a loop. In a loop that
-stores states in a tree, as a search does, a step became 10 times as fast.
+Each row of discs is a bit set in one word, so moving all discs along a line is a slice of rows and a shift. Flips and
+moves are computed in loops over the two players rather than in one array operation: XLA for CPUs recomputes array
+operations for each use, but never recomputes a loop. This made steps in a tree search 10 times faster.
 """
 
 import re
@@ -122,7 +121,7 @@ class OthelloGame(base.Game):
         )
 
     def truncation_rewards(self, state: OthelloState) -> jax.Array:
-        """Whoever has more discs wins, as at the end."""
+        """Returns the result by disc count."""
         return _pay(state.discs)
 
     def observe(self, state: OthelloState) -> base.Features:

@@ -1,11 +1,11 @@
 """Two-player games of perfect information from Pgx, as `pgx:NAME`, with its rules and its observations.
 
-It serves games that have no module of their own here; `go:N`, `chess` and `hex:N` are faster than their namesakes, and
-boards of their family share weights. The player who begins is always player 0, while Pgx draws lots.
+It serves games without a native module; `go:N`, `chess` and `hex:N` are faster than their Pgx counterparts and share
+weights between board sizes. Player 0 always moves first, whereas Pgx draws the first player at random.
 
-The graph is made from the shapes alone: the cells of the observation are nodes, its channels their features, and cells
-on a line of a queen have an edge, by direction and distance. An action lives at the cell that `PLACES` finds in its
-number; one that has no cell is a node of its own kind, which sees all cells and is seen by them.
+The graph follows from array shapes: cells of the observation are nodes, channels are their features, and cells on a
+queen's line have an edge by direction and distance. `PLACES` maps the number of an action to its cell; an action
+without a cell is a separate node with edges to and from all cells.
 """
 
 import re
@@ -35,11 +35,11 @@ class Board(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where actions live; `[A]` each.
+    """The locations of actions; `[A]` each.
 
     Attributes:
       cells: the cell, in row-major order, or -1 for a node of its own.
-      kinds: what tells the actions of one cell apart.
+      kinds: distinguishes the actions of one cell.
     """
 
     cells: np.ndarray

@@ -1,4 +1,4 @@
-"""Where a drawing shows the nodes of a board: `[N, 4]` float64 of middle x, middle y, width and height, in pixels."""
+"""Pixel positions of nodes in drawings: `[N, 4]` float64 of centre x, centre y, width and height."""
 
 import math
 
@@ -9,7 +9,7 @@ MARGIN = 28.0  # pixels around a board, for its labels
 
 
 def nowhere(number: int) -> np.ndarray:
-    """Returns places that are not drawn."""
+    """Returns NaN places, for nodes that are not drawn."""
     return np.full((number, 4), np.nan)
 
 
@@ -23,7 +23,7 @@ def grid_places(
 
 
 def turned_places(size: int, player: int) -> np.ndarray:
-    """Places squares whose rows are numbered from the far side of the player, where player 0 sits at the bottom."""
+    """Places squares whose rows are numbered from the far side of the player; player 0 sits at the bottom."""
     squares = grid_places(size, size)
     return squares.reshape(size, size, 4)[::-1].reshape(-1, 4) if player else squares
 

@@ -16,7 +16,7 @@ DIRECTIONS = (
 
 
 def ray_names(num_distances: int) -> tuple[str, ...]:
-    """Names the relations of `ray_relations`, e.g. `ne2`; the last distance stands for all farther ones, too."""
+    """Names the relations of `ray_relations`, e.g. `ne2`; the last distance includes all farther ones."""
     distances = [*(str(distance) for distance in range(1, num_distances)), f"{num_distances}+"]
     return tuple(f"{name}{distance}" for name, _, _ in DIRECTIONS for distance in distances)
 

@@ -1,8 +1,8 @@
 """Sets of squares of a board of up to 8 x 8, as two words of 32 bits: shifts, and rays that other pieces end.
 
-Bit `row * N + column` stands for a square. All functions do arithmetic on words of one state or of its eight
-directions, without slices: XLA makes one loop of that. A version with a byte per row, shifted by slices, computed what
-rays share again and again, and a step took almost 100 times as long on a CPU.
+Bit `row * N + column` represents a square. All functions are arithmetic on words of one state or of its eight
+directions, without slices, so that XLA fuses them into one loop. A version with a byte per row and slices recomputed
+shared rays, and a step took almost 100 times as long on a CPU.
 """
 
 import functools

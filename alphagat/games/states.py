@@ -1,4 +1,4 @@
-"""States, one or a batch of them."""
+"""Helpers for single and batched states."""
 
 import functools
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from alphagat.games.base import Game
 
 
 def first_state(game: Game) -> Any:
-    """Returns a first state, computed as one program: `game.init` would compile each of its operations alone.
+    """Returns an initial state, compiled as one program; eager `game.init` would compile each operation separately.
 
-    Chance, where the board has any, is drawn from key 0.
+    Chance moves use key 0.
     """
     return _init_of(game)(jax.random.key(0))
 
@@ -24,5 +24,5 @@ def _init_of(game: Game) -> Callable:
 
 
 def select(condition: jax.Array, yes: Any, no: Any) -> Any:
-    """Takes each of the `[B]` states from `yes` where `condition` `[B]`, else from `no`."""
+    """Selects each of `[B]` states from `yes` where `condition` `[B]` holds, else from `no`."""
     return jax.tree.map(lambda x, y: jnp.where(condition.reshape(-1, *[1] * (x.ndim - 1)), x, y), yes, no)

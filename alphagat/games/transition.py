@@ -1,4 +1,4 @@
-"""What a move pays and how the next value counts: the one place where a player's view is taken."""
+"""Reward and discount of a move; all conversions between the players' views happen here."""
 
 from typing import Any, NamedTuple
 
@@ -11,9 +11,9 @@ class Transition(NamedTuple):
 
     Attributes:
       reward: `[]` float32.
-      discount: `[]` float32, what the value of the next state, seen by its player to move, is multiplied with: -1 where
-        the player changed, +1 where the same player moves again, 0 at the end, times `per_move`. Passes, swaps, extra
-        moves and single-player games need no case of their own.
+      discount: `[]` float32, the factor of the next state's value for its player to move: -1 if the player changed, +1
+        if the same player moves again, 0 at the end, times `per_move`. Passes, swaps, extra moves and single-player
+        games need no special case.
     """
 
     reward: jax.Array
@@ -23,7 +23,7 @@ class Transition(NamedTuple):
 def transition(before: Any, after: Any, per_move: float = 1.0) -> Transition:
     """Returns reward and discount of the move that led from state `before` to state `after`.
 
-    With `per_move` below 1 a win is worth the more the sooner it comes, and a loss the later.
+    With `per_move` below 1, earlier wins and later losses have higher values.
     """
     mover = before.current_player
     same_player = mover == after.current_player

@@ -1,8 +1,8 @@
-"""2048: slide all tiles one way; equal tiles that meet merge, and pay what they become; then a new tile appears.
+"""2048: tiles slide in one direction, equal tiles merge and pay their sum, and a new tile appears.
 
-One player, a square of N x N cells, row 0 at the top. After every move chance puts a 2 (probability 0.9) or a 4 (0.1)
-on a uniformly random empty cell. The game is over when no direction changes the board; there is no goal tile. A tile is
-merged at most once per move, those nearest to the wall first: 2 2 2 to the left gives 4 2.
+A single-player game on N x N cells, row 0 at the top. After every move chance puts a 2 (probability 0.9) or a 4 (0.1)
+on a uniformly random empty cell. The game is over when no direction changes the board; there is no goal tile. A tile
+merges at most once per move, starting at the wall: 2 2 2 to the left gives 4 2.
 """
 
 import math
@@ -94,8 +94,8 @@ class TwentyFortyEightGame(base.StochasticGame):
     From N = 6 on this exceeds counters of 32 bits; `max_plies` is then 2^31 - 1, which no game reaches in practice.
 
     `value_support` ends at 2^20 = 1,048,576 points. A tile of 65,536 is worth 983,040 if all new tiles are 2; the
-    best program known averages 625,377 on 4 x 4 and hardly ever gets that tile (Guei et al. 2021). Cut off are
-    better games than that, and many on larger boards: random play averages 7,600 points on 5 x 5, 100,000 on 6 x 6.
+    best program known averages 625,377 on 4 x 4 and rarely reaches that tile (Guei et al. 2021). Better
+    games are clipped, and so are many on larger boards: random play averages 7,600 points on 5 x 5, 100,000 on 6 x 6.
     """
 
     num_players = 1
@@ -177,7 +177,7 @@ class TwentyFortyEightGame(base.StochasticGame):
         return svg_numbers.tile_places(self.size)
 
     def draw(self, afterstate: TwentyFortyEightState, key: jax.Array) -> jax.Array:
-        """Draws an outcome of chance: the integer part of a 23-bit random number tells the cell, the rest the tile."""
+        """Draws an outcome of chance: the integer part of a 23-bit random number gives the cell, the rest the tile."""
         empty = (afterstate.board == 0).astype(jnp.float32)
         rank = jnp.asarray(np.tri(self.size * self.size, dtype=np.float32)) @ empty  # of empty cells, from 1
         number = jax.random.uniform(key) * rank[-1]

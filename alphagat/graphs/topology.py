@@ -1,4 +1,4 @@
-"""The static graph of a board: what never changes while a game is played."""
+"""The static graph of a board."""
 
 import dataclasses
 import functools
@@ -10,9 +10,9 @@ import numpy as np
 class RelationVocabulary:
     """Names the relations, node kinds and action kinds of one board family.
 
-    Boards of a family share it, so they share weights: the network owns one learned bias per relation, one embedding
-    per node kind and one read-out per action kind, whatever the size of the board. `version` changes whenever a
-    name changes its meaning, because weights trained with the old meaning no longer fit.
+    Boards of a family share a vocabulary and therefore weights: the network has one learned bias per relation, one
+    embedding per node kind and one read-out per action kind at any board size. `version` changes whenever a name
+    changes its meaning, because weights trained with the old meaning no longer fit.
     """
 
     family: str
@@ -24,14 +24,14 @@ class RelationVocabulary:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Topology:
-    """The typed, directed graph of one board, as numpy arrays that are constants to a compiled program.
+    """The typed, directed graph of one board, as numpy arrays that become constants of compiled programs.
 
-    A receiver attends to its senders. There is at most one edge from a sender to a receiver, and
-    every node has an edge to itself. An action lives at the pair (action_senders, action_receivers): an action that
-    is a node has both equal to it. Actions at the same pair differ in kind, as promotions do.
+    A receiver attends to its senders. There is at most one edge from a sender to a receiver, and every node has a
+    self-loop. An action is located at the pair (action_sender, action_receiver); both are equal for an action at one
+    node. Actions at the same pair, such as promotions, differ in kind.
 
     Attributes:
-      vocabulary: what relation and kind numbers mean.
+      vocabulary: names of relations and kinds.
       senders: `[E]` int32.
       receivers: `[E]` int32.
       relations: `[E]` int32, index into `vocabulary.relations`.
@@ -82,8 +82,7 @@ def topology_from_matrix(
 ) -> Topology:
     """Builds a topology from its `[V, V]` (receiver, sender) relations, -1 for none.
 
-    `actions` are the `[A]` senders and the `[A]` receivers of each action, which are one and the same where it is a
-    node. Without `action_kinds` all actions are of kind 0.
+    `actions` are the `[A]` senders and the `[A]` receivers. Without `action_kinds` all actions are of kind 0.
     """
     receivers, senders = np.nonzero(relation_matrix >= 0)
     action_senders, action_receivers = (np.asarray(nodes, np.int32) for nodes in actions)

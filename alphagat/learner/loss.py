@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -56,6 +57,7 @@ def alphazero_loss(
     """
     options: dict[str, Any] = {"with_auxiliary": True} if auxiliary else {}
     prior_logits, output, *predictions = cast(tuple[Any, ...], network.apply(params, batch.nodes, **options))
+    _check_shapes(batch, prior_logits)
     legal_logits = jnp.where(batch.legal_action_mask, prior_logits, jnp.finfo(prior_logits.dtype).min)
     log_prior = jax.nn.log_softmax(legal_logits)
     cross_entropy = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1)
@@ -70,3 +72,15 @@ def alphazero_loss(
         parts[f"{each.name}_loss"] = part
         loss += each.weight * part
     return loss, parts
+
+
+def _check_shapes(batch: Batch, prior_logits: jax.Array) -> None:
+    """Raises AssertionError at trace time where broadcasting would hide a wrong shape."""
+    batch_size = len(batch.nodes)
+    chex.assert_shape([batch.legal_action_mask, batch.policy_target], (batch_size, prior_logits.shape[-1]))
+    chex.assert_equal_shape([prior_logits, batch.policy_target])
+    chex.assert_shape([batch.policy_weight, batch.value_target], (batch_size,))
+    if batch.value_mask is not None:
+        chex.assert_shape(batch.value_mask, (batch_size,))
+    for target in batch.auxiliary.values():
+        chex.assert_axis_dimension(target, 0, batch_size)

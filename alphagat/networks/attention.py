@@ -13,6 +13,7 @@ attention networks?", section 3), in the query-key form of Vaswani et al. 2017, 
 # The types that jraph declares are too wide for a type checker.
 # pyright: reportIndexIssue=false, reportArgumentType=false, reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 
+import chex
 import jax
 import jax.numpy as jnp
 import jraph
@@ -48,6 +49,7 @@ def dense_attention(
     query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
 ) -> jax.Array:
     """Attends by masked matrix products over all pairs of nodes, without gather or scatter in either pass."""
+    _check_shapes(query, key, value, relation_bias, topology)
     query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))  # [B, H, V, d]: head-major is fastest
     return jnp.swapaxes(_attend(_scaled(query), key, value, edge_bias(relation_bias, topology)), 1, 2)
 
@@ -57,6 +59,15 @@ def attention_weights(query: jax.Array, key: jax.Array, relation_bias: jax.Array
     query, key = jnp.swapaxes(query, 1, 2), jnp.swapaxes(key, 1, 2)
     exponentials, sums = _exponentials(_scaled(query), key, edge_bias(relation_bias, topology))
     return exponentials / sums
+
+
+def _check_shapes(
+    query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
+) -> None:
+    """Raises AssertionError at trace time where the shapes are not those of the module's docstring."""
+    chex.assert_equal_shape([query, key, value])
+    chex.assert_shape(query, (None, topology.num_nodes, None, None))
+    chex.assert_shape(relation_bias, (len(topology.vocabulary.relations), query.shape[2]))
 
 
 def _scaled(query: jax.Array) -> jax.Array:
@@ -104,6 +115,7 @@ def jraph_attention(
     query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
 ) -> jax.Array:
     """Attends by segment operations over the edges of a `GraphsTuple`; the work grows with E instead of V squared."""
+    _check_shapes(query, key, value, relation_bias, topology)
     batch_size, num_nodes = query.shape[:2]
     graphs = batched_graph(topology, batch_size)._replace(
         nodes=jax.tree.map(

@@ -1,4 +1,4 @@
-"""Replay: `make_replay`, `add`, `sample` over one ring; `jax.vmap` makes one ring per group of games."""
+"""Replay: `make_replay`, `add` and `sample` on one ring buffer; `jax.vmap` gives one ring per group of games."""
 
 from alphagat.replay.ring import Replay, add, make_replay, sample
 

@@ -1,19 +1,20 @@
-"""A ring of samples on the device."""
+"""A ring buffer of samples on the device."""
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 from flax import struct
 
 
 class Replay(struct.PyTreeNode):
-    """The newest samples, overwritten from the oldest on.
+    """The newest samples; new blocks overwrite the oldest.
 
     Attributes:
-      samples: any pytree, `[C]` before each shape.
-      cursor: `[]` int32, where the next block goes.
-      size: `[]` int32, how many samples are valid: the first `size` places.
+      samples: any pytree whose leaves have the leading axis `[C]`.
+      cursor: `[]` int32, the start of the next block.
+      size: `[]` int32, the number of valid samples, which are the first `size`.
     """
 
     samples: Any
@@ -32,15 +33,18 @@ def make_replay(example: Any, capacity: int) -> Replay:
 
 
 def add(replay: Replay, block: Any, valid: jax.Array) -> Replay:
-    """Writes a block of samples (`[M]` before each shape) at the cursor; nothing where not `valid` (`[]` bool).
+    """Writes a block of samples (leading axis `[M]`) at the cursor if `valid` (`[]` bool).
 
-    Every block has the same M, which divides the capacity: a block never wraps.
+    All blocks have the same M, which divides the capacity, so that no block wraps around.
     """
+    chex.assert_trees_all_equal_structs(block, replay.samples)
+    chex.assert_shape(valid, ())
     length = jax.tree.leaves(block)[0].shape[0]
     if replay.capacity % length:
         raise ValueError(f"the capacity {replay.capacity} is not a multiple of the block's length {length}")
 
     def write(ring: jax.Array, new: jax.Array) -> jax.Array:
+        chex.assert_shape(new, (length, *ring.shape[1:]))
         old = jax.lax.dynamic_slice_in_dim(ring, replay.cursor, length, axis=0)
         return jax.lax.dynamic_update_slice_in_dim(ring, jnp.where(valid, new, old), replay.cursor, axis=0)
 
@@ -54,6 +58,7 @@ def add(replay: Replay, block: Any, valid: jax.Array) -> Replay:
 
 
 def sample(replay: Replay, key: jax.Array, num_samples: int) -> Any:
-    """Draws samples uniformly with replacement; the ring is not empty."""
+    """Samples uniformly with replacement from a non-empty ring."""
+    chex.assert_shape(replay.size, ())
     indices = jax.random.randint(key, (num_samples,), 0, replay.size)
     return jax.tree.map(lambda x: x[indices], replay.samples)

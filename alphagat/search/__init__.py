@@ -1,8 +1,8 @@
 """Search: `make_search(game, evaluator, ...)` gives `search(params, key, states, plies) -> SearchOutput`.
 
-mctx does the search; this package says what a root, an edge and an evaluation are. Values and rewards are from the
-view of the player to move; discount is -1 between alternating players, +1 for the same player, 0 at the end. Where
-chance moves, `stochastic` gives the tree its nodes.
+mctx searches; this package defines roots, edges and evaluations. Values and rewards are from the view of the player to
+move. The discount is -1 if the player changes, +1 if the same player moves again, and 0 at the end. `stochastic` adds
+chance nodes.
 """
 
 from alphagat.search.evaluator import Evaluation, Evaluator, make_network_evaluator

@@ -1,8 +1,9 @@
-"""Evaluators: whatever gives a prior and a value for a batch of states."""
+"""Evaluators: functions from batches of states to priors and values."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+import chex
 import jax
 
 from alphagat.games.base import Game
@@ -11,11 +12,11 @@ from alphagat.networks.values import expected_value
 
 
 class Evaluation(NamedTuple):
-    """What a network says of a batch of states.
+    """Priors and values of a batch of states.
 
     Attributes:
       prior_logits: `[B, A]`, illegal actions not masked.
-      value: `[B]`, from the view of the player to move; anything at terminal states.
+      value: `[B]`, from the view of the player to move; undefined at terminal states.
     """
 
     prior_logits: jax.Array
@@ -23,6 +24,14 @@ class Evaluation(NamedTuple):
 
 
 Evaluator = Callable[[Any, Any], Evaluation]  # (params, states [B]) -> Evaluation
+
+
+def evaluate_states(evaluate: Evaluator, params: Any, states: Any) -> Evaluation:
+    """Evaluates `[B]` states, and checks the shapes at trace time: broadcasting would hide a missing axis."""
+    evaluation = evaluate(params, states)
+    chex.assert_equal_shape([evaluation.prior_logits, states.legal_action_mask])
+    chex.assert_equal_shape([evaluation.value, states.terminated])
+    return evaluation
 
 
 def make_network_evaluator(game: Game, network: Network) -> Evaluator:

@@ -1,27 +1,28 @@
-"""PUCT search of one position that evaluates several leaves of its tree at once.
+"""PUCT search of one position that evaluates several leaves per network call.
 
-The other searches fill a device by many positions; this one is for a player with a single one. Leaves are selected
-one after the other, each as if the simulations on their way had already been counted but not yet valued: WU-UCT (Liu et
-al. 2020, "Watch the unobserved", equation 4). A simulation that runs into a leaf which is already on its way to the
-network tells nothing new and is dropped; what it leaves behind until the round ends turns the next one away.
+The other searches fill a device with many positions; this one serves a player with a single position. Leaves are
+selected one after another. Pending simulations count as visits but not yet as values: WU-UCT (Liu et al. 2020, "Watch
+the unobserved", equation 4). A simulation that reaches a pending leaf is dropped; its pending visits remain until the
+round ends and steer later simulations elsewhere.
 
-Each action is worth Q + c P sqrt(N) / (1 + n), with Q in [-1, 1] the mean of what came back, n the simulations
-through the action and N those through the node, on their way or not, and c = c1 + log((1 + N + c2) / c2) (Silver et al.
-2018, methods, "Search"). An action without any result has the mean of its node, less `first_play_reduction` times the
-root of the prior of the actions that were taken.
+The score of an action is Q + c P sqrt(N) / (1 + n), with Q in [-1, 1] the mean result, n the visits of the action and N
+those of the node, both including pending ones, and c = c1 + log((1 + N + c2) / c2) (Silver et al. 2018, methods,
+"Search"). The Q of an unvisited action is the mean of its node minus `first_play_reduction` times the square root of
+the total prior of the visited actions.
 """
 
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.games.transition import transition
-from alphagat.search.evaluator import Evaluator
+from alphagat.search.evaluator import Evaluator, evaluate_states
 from alphagat.search.policies import Search
 from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
 
@@ -29,21 +30,21 @@ EXPLORATION_BASE = 19652.0  # c2
 
 
 class Tree(NamedTuple):
-    """One position and what was searched of it; node 0 is its root, and nodes are in the order of their creation.
+    """A search tree of one position; node 0 is the root, and nodes are in order of creation.
 
     Attributes:
       num_nodes: `[]` int32.
       states: `[N, ...]`.
       prior: `[N, A]` float32, 0 where illegal and only there.
-      raw_values: `[N]` float32, of the network for the player to move; 0 at the end of a game.
+      raw_values: `[N]` float32, the network's value for the player to move; 0 at terminal nodes.
       parents: `[N]` int32.
-      actions: `[N]` int32, that led here.
-      rewards: `[N]` float32, what that paid to the player who moved.
+      actions: `[N]` int32, the action that leads to the node.
+      rewards: `[N]` float32, of that action for the player who moved.
       discounts: `[N]` float32, as in `games.transition`.
       children: `[N, A]` int32, -1 for none.
-      visits: `[N, A]` int32, simulations through each action that came back.
-      sums: `[N, A]` float32, of what they brought, for the player to move.
-      waiting: `[N, A]` int32, simulations on their way; 0 between rounds.
+      visits: `[N, A]` int32, finished simulations through each action.
+      sums: `[N, A]` float32, the sum of their results for the player to move.
+      waiting: `[N, A]` int32, pending simulations; 0 between rounds.
     """
 
     num_nodes: jax.Array
@@ -61,12 +62,12 @@ class Tree(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """Where the `[K]` simulations of a round ended.
+    """The leaves of the `[K]` simulations of a round.
 
     Attributes:
-      nodes: int32, the node; 0 for a simulation that was not made.
-      is_counted: bool, False for those that are dropped.
-      is_new: bool, whether the node waits for its state and its value.
+      nodes: int32, the leaf; 0 for a simulation that was not started.
+      is_counted: bool, False for dropped simulations.
+      is_new: bool, whether the node needs its state and value.
     """
 
     nodes: jax.Array
@@ -75,16 +76,16 @@ class Leaves(NamedTuple):
 
 
 class ParallelSearch(NamedTuple):
-    """Pure functions over one tree, which a caller compiles; what has grown can grow on.
+    """Pure functions on one tree, to be compiled by the caller; a tree can be grown repeatedly.
 
     Attributes:
-      start: `start(params, state) -> Tree` evaluates one state that is not over.
-      resume: `resume(params, tree, state) -> Tree` does the same, but keeps what `tree` has of the state, at whatever
+      start: `start(params, state) -> Tree` evaluates one non-terminal state.
+      resume: `resume(params, tree, state) -> Tree` does the same, but keeps the subtree of `tree` at the state, at any
         depth.
-      grow: `grow(params, tree, num_simulations, limit) -> Tree` goes on, in whole rounds, until the root has at least
-        so many, but never more than `limit` or `capacity` (`[]` int32 both). Where it rests changes nothing.
-      read: `read(tree) -> SearchOutput` of a batch of one: the most visited move, of equals the one of the best value,
-        shares of visits, and the mean over the simulations.
+      grow: `grow(params, tree, num_simulations, limit) -> Tree` runs whole rounds until the root has at least
+        `num_simulations`, but at most `limit` or `capacity` (`[]` int32 both). Repeated calls continue the same tree.
+      read: `read(tree) -> SearchOutput` of a batch of one: the most visited move (ties: the best value), visit shares,
+        and the mean value of the simulations.
     """
 
     start: Callable[[Any, Any], Tree]
@@ -106,13 +107,13 @@ def make_growing_search(
     """Makes the functions of a search (see the top of this file).
 
     Args:
-      capacity: simulations that a tree has room for.
-      num_leaves: K, evaluated at once.
+      capacity: the maximum number of simulations of a tree.
+      num_leaves: K, leaves per network call.
       exploration: c1.
-      discount: of a value per move, as in `search.make_search`.
+      discount: per move, as in `search.make_search`.
 
     Raises:
-      UserError: the game is not one for two players without chance.
+      UserError: the game has chance moves or is not for two players.
     """
     if isinstance(game, StochasticGame) or game.num_players != 2:
         raise UserError(f"board {game.name}: the parallel search needs a game for two players without chance")
@@ -141,12 +142,12 @@ def make_growing_search(
 def make_parallel_search(
     game: Game, evaluate: Evaluator, *, num_simulations: int, num_leaves: int, **options: float
 ) -> Search:
-    """Returns the search as others are called, for batches of one position; `options` of `make_growing_search`."""
+    """Returns a `Search` for batches of one position; `options` are those of `make_growing_search`."""
     growing = make_growing_search(game, evaluate, capacity=num_simulations, num_leaves=num_leaves, **options)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del key, plies
-        assert states.terminated.shape == (1,), "one position at a time"
+        chex.assert_shape(states.terminated, (1,))
         tree = growing.start(params, jax.tree.map(lambda x: x[0], states))
         return growing.read(growing.grow(params, tree, num_simulations, num_simulations))
 
@@ -154,10 +155,10 @@ def make_parallel_search(
 
 
 def read(tree: Tree) -> SearchOutput:
-    """Does what `ParallelSearch.read` says."""
+    """Implements `ParallelSearch.read`."""
     visits, values = tree.visits[0], _means(tree)
     most = (visits == visits.max()) & (tree.prior[0] > 0)
-    # Without any simulation all actions are alike, and the prior decides.
+    # Without simulations, the prior decides.
     merit = jnp.where(visits > 0, values[0], tree.prior[0])
     action = jnp.where(most, merit, -jnp.inf).argmax().astype(jnp.int32)
     total = visits.sum()
@@ -174,7 +175,7 @@ def _means(tree: Tree) -> jax.Array:
 
 
 def _plant(evaluate: Evaluator, params: Any, state: Any, num_nodes: int) -> Tree:
-    """Makes a tree that has its root only, and room for `num_nodes`."""
+    """Makes a tree with only its root and capacity for `num_nodes`."""
     prior, value = _evaluate(evaluate, params, jax.tree.map(lambda x: x[None], state))
     num_actions = prior.shape[1]
 
@@ -198,7 +199,7 @@ def _plant(evaluate: Evaluator, params: Any, state: Any, num_nodes: int) -> Tree
 
 
 def _find(tree: Tree, state: Any) -> jax.Array:
-    """Returns the node of a state, of several the one that was searched most; -1 where there is none."""
+    """Returns the most visited node with this state; -1 if there is none."""
     alike = jax.tree.map(lambda x, y: (x == jnp.asarray(y)[None]).reshape(len(x), -1).all(axis=1), tree.states, state)
     is_state = functools.reduce(jnp.logical_and, jax.tree.leaves(alike)) & (
         jnp.arange(len(tree.parents)) < tree.num_nodes
@@ -208,7 +209,7 @@ def _find(tree: Tree, state: Any) -> jax.Array:
 
 
 def _cut_out(tree: Tree, node: jax.Array) -> Tree:
-    """Returns the tree below a node, in the same order, with room for as much as before."""
+    """Returns the subtree at a node, in the same order and with the same capacity."""
     rows = jnp.arange(len(tree.parents))
 
     def with_children(kept: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -221,7 +222,7 @@ def _cut_out(tree: Tree, node: jax.Array) -> Tree:
     num_nodes = is_kept.sum(dtype=jnp.int32)
 
     def move(table: jax.Array, blank: float = 0, num_roots: int = 0) -> jax.Array:
-        """Moves the rows that are kept to the front; the others, and the first `num_roots`, become blank."""
+        """Moves kept rows to the front; the others, and the first `num_roots` rows, become blank."""
         is_blank = (rows >= num_nodes) | (rows < num_roots)
         return jnp.where(is_blank.reshape(-1, *[1] * (table.ndim - 1)), jnp.asarray(blank, table.dtype), table[order])
 
@@ -243,7 +244,7 @@ def _cut_out(tree: Tree, node: jax.Array) -> Tree:
 
 def _evaluate(evaluate: Evaluator, params: Any, states: Any) -> tuple[jax.Array, jax.Array]:
     """Returns `[K, A]` prior, 0 where illegal and only there, and `[K]` values, 0 where the game is over."""
-    evaluation = evaluate(params, states)
+    evaluation = evaluate_states(evaluate, params, states)
     prior = jax.nn.softmax(mask_illegal(evaluation.prior_logits.astype(jnp.float32), states))
     prior = jnp.where(states.legal_action_mask, jnp.maximum(prior, jnp.finfo(jnp.float32).tiny), 0.0)
     return prior, jnp.where(states.terminated, 0.0, evaluation.value).astype(jnp.float32)
@@ -264,7 +265,7 @@ def _best_action(tree: Tree, node: jax.Array, *, exploration: float, first_play_
 def _select_leaves(
     tree: Tree, select: Callable[[Tree, jax.Array], jax.Array], num_leaves: int, at_most: jax.Array
 ) -> tuple[Tree, Leaves]:
-    """Walks down from the root `num_leaves` times, or `at_most`, and makes room for the nodes that are to be made."""
+    """Descends from the root up to `num_leaves` or `at_most` times, and reserves rows for the new nodes."""
     first_new, capacity = tree.num_nodes, len(tree.parents)
 
     def walk(number: jax.Array, carry: tuple[Tree, Leaves]) -> tuple[Tree, Leaves]:
@@ -301,10 +302,10 @@ def _select_leaves(
 
 
 def _expand(game: Game, evaluate: Evaluator, params: Any, tree: Tree, leaves: Leaves, discount: float) -> Tree:
-    """Plays the moves to the new nodes and evaluates these, all at once."""
+    """Plays the moves to the new nodes and evaluates all of them in one batch."""
     rows = jnp.where(leaves.is_new, leaves.nodes, 0)
     before = jax.tree.map(lambda x: x[tree.parents[rows]], tree.states)
-    keys = jax.random.split(jax.random.key(0), len(rows))  # nothing is left to chance
+    keys = jax.random.split(jax.random.key(0), len(rows))  # unused: the game is deterministic
     after = jax.vmap(game.step)(before, tree.actions[rows], keys)
     rewards, discounts = jax.vmap(functools.partial(transition, per_move=discount))(before, after)
     prior, values = _evaluate(evaluate, params, after)
@@ -323,7 +324,7 @@ def _expand(game: Game, evaluate: Evaluator, params: Any, tree: Tree, leaves: Le
 
 
 def _back_up(tree: Tree, leaves: Leaves) -> Tree:
-    """Brings the values of the leaves up to the root, all at once, one level of the tree after the other."""
+    """Backs up the values of all leaves together, one level of the tree at a time."""
 
     def rise(carry: tuple) -> tuple:
         nodes, values, visits, sums, waiting = carry

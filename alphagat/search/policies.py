@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import mctx
@@ -95,8 +96,8 @@ def make_puct_search(
 ) -> Search:
     """Returns AlphaZero's search: PUCT with root noise (Silver et al. 2018, methods, "Search").
 
-    The move is drawn from visits ** (1 / temperature) in the first `temperature_plies` plies of a game and is the most
-    visited one afterwards; the policy target is the share of visits, whatever the temperature.
+    In the first `temperature_plies` plies of a game the move is sampled from visits ** (1 / temperature); afterwards it
+    is the most visited one. The policy target is the visit shares at any temperature.
 
     Raises:
       UserError: the game has chance moves.
@@ -127,13 +128,15 @@ def make_puct_search(
 
 
 def draw_move(key: jax.Array, visit_shares: jax.Array, temperature: jax.Array) -> jax.Array:
-    """Draws one move per row of `[B, A]` shares from shares ** (1 / temperature `[B]`); at 0 the most visited one.
+    """Samples one move per row of `[B, A]` shares from shares ** (1 / temperature `[B]`); at 0 takes the most visited.
 
-    An action without visits is never drawn: mctx's own draw gives it a small weight, which a high temperature makes
-    large, so that illegal moves would be played.
+    Unvisited actions are never sampled. mctx's sampling gives them a small weight that grows with the temperature, so
+    that illegal moves would be played.
     """
+    chex.assert_rank(visit_shares, 2)
+    chex.assert_shape(temperature, visit_shares.shape[:1])
     logits = jnp.log(visit_shares)
-    logits -= logits.max(axis=-1, keepdims=True)  # 0 for the best, so that no temperature makes it infinite
+    logits -= logits.max(axis=-1, keepdims=True)  # 0 for the best: finite at any temperature
     return jax.random.categorical(key, logits / jnp.maximum(temperature, jnp.finfo(logits.dtype).tiny)[:, None])
 
 
@@ -153,11 +156,12 @@ def make_search(
     temperature_plies: int = 15,
     discount: float = 1.0,
 ) -> Search:
-    """Returns the search called `algorithm` (`gumbel` or `puct`); without `explore` it adds no noise and plays its
-    best move. A value counts `discount` times as much one move earlier.
+    """Returns the `gumbel` or `puct` search; without `explore` it adds no noise and plays its best move.
+
+    Values are multiplied by `discount` per move.
 
     Raises:
-      UserError: the game has chance moves, and PUCT or a discount other than 1 is asked for.
+      UserError: the game has chance moves, and `algorithm` is PUCT or `discount` is not 1.
     """
     if algorithm == "gumbel":
         return make_gumbel_search(

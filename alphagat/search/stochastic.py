@@ -1,14 +1,14 @@
 """Gumbel search with chance nodes.
 
-Decision and chance nodes alternate in one tree of A + C actions: a move leads to its afterstate, an outcome of chance
-leads on to a state. Differs from mctx's stochastic policy (Antonoglou et al. 2022, "Planning in stochastic
-environments with a learned model") where the rules are known:
+Decision and chance nodes alternate in one tree of A + C actions: a move leads to its afterstate, a chance outcome to a
+state. The rules are known, so the search differs from mctx's stochastic policy (Antonoglou et al. 2022, "Planning in
+stochastic environments with a learned model"):
 
-- One evaluation per simulation and not two: an afterstate is worth what one outcome, drawn when the afterstate is
-  first reached, is worth. The network learns no values of afterstates.
-- Outcomes are drawn by their probability. The quota by visits picks equally likely outcomes in the order of their
-  numbers, so that few visits would all see the same corner of the board.
-- A move's reward is paid at the move, and not at the outcome that follows.
+- One evaluation per simulation instead of two: the value of an afterstate is that of one outcome, sampled when the
+  afterstate is first reached. The network learns no afterstate values.
+- Outcomes are sampled by their probability. mctx's visit quota takes equally likely outcomes in order of their numbers,
+  so that few visits would all see the same corner of the board.
+- The reward of a move is paid at the move, not at the following outcome.
 - Sequential halving at the root, as for other games.
 """
 
@@ -26,7 +26,7 @@ from flax import struct
 from alphagat.games.base import StochasticGame
 from alphagat.games.states import select
 from alphagat.games.transition import transition
-from alphagat.search.evaluator import Evaluator
+from alphagat.search.evaluator import Evaluator, evaluate_states
 from alphagat.search.tree import (
     SearchOutput,
     describe_root,
@@ -36,14 +36,14 @@ from alphagat.search.tree import (
     policy_value,
 )
 
-_IMPOSSIBLE = jnp.finfo(jnp.float32).min  # finite, so that no difference of two of them is undefined
+_IMPOSSIBLE = jnp.finfo(jnp.float32).min  # finite, so that the difference of two is not NaN
 
 
 class Node(struct.PyTreeNode):
-    """What the tree keeps of a node.
+    """The embedding of a node.
 
     Attributes:
-      state: a state, or an afterstate where chance is to move.
+      state: a state, or an afterstate if chance is to move.
       awaits_chance: `[]` bool.
     """
 
@@ -52,7 +52,7 @@ class Node(struct.PyTreeNode):
 
 
 def make_recurrent_fn(game: StochasticGame, evaluate: Evaluator) -> mctx.RecurrentFn:
-    """Returns mctx's recurrent function over `Node`s: actions below A are moves, the others outcomes of chance."""
+    """Returns mctx's recurrent function over `Node`s: actions below A are moves, the others chance outcomes."""
     num_actions = game.num_actions
 
     def recurrent_fn(params: Any, key: jax.Array, actions: jax.Array, nodes: Node):
@@ -65,7 +65,7 @@ def make_recurrent_fn(game: StochasticGame, evaluate: Evaluator) -> mctx.Recurre
         outcomes = jnp.where(drawn, actions - num_actions, draws)
         resolved = select(over, before, jax.vmap(game.resolve)(afterstates, outcomes))
 
-        evaluation = evaluate(params, resolved)
+        evaluation = evaluate_states(evaluate, params, resolved)
         value = jnp.where(resolved.terminated, 0.0, evaluation.value)
         reward, move_discount = jax.vmap(transition)(before, moved)
         _, chance_discount = jax.vmap(transition)(afterstates, resolved)
@@ -78,7 +78,7 @@ def make_recurrent_fn(game: StochasticGame, evaluate: Evaluator) -> mctx.Recurre
                 _join(prior, jnp.full_like(chance, _IMPOSSIBLE)),
                 _join(jnp.full_like(prior, _IMPOSSIBLE), chance),
             ),
-            # The value of an afterstate is seen by the player whom the afterstate names.
+            # The value of an afterstate is from the view of its `current_player`.
             value=jnp.where(drawn, value, chance_discount * value),
         )
         return output, Node(select(drawn, resolved, afterstates), ~drawn)
@@ -95,7 +95,7 @@ def make_stochastic_search(
     qtransform: Any,
     gumbel_scale: float,
 ):
-    """Returns the search (see the top of this file); half of its simulations, roughly, reach a new afterstate."""
+    """Returns the search described above; about half of its simulations reach a new afterstate."""
     recurrent_fn = make_recurrent_fn(game, evaluate)
     num_actions, num_outcomes = game.num_actions, game.num_chance_outcomes
     select_at_root = functools.partial(
@@ -113,7 +113,7 @@ def make_stochastic_search(
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del plies
         gumbel_key, search_key = jax.random.split(key)
-        evaluation = evaluate(params, states)
+        evaluation = evaluate_states(evaluate, params, states)
         batch_size = evaluation.value.shape[0]
         logits = mask_illegal(evaluation.prior_logits, states)
         gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape)

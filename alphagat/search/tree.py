@@ -1,4 +1,4 @@
-"""What mctx asks of a game: the root, and the function that expands one edge."""
+"""The interface to mctx: the root, and the recurrent function that expands one edge."""
 
 # The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
 # pyright: reportCallIssue=false, reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
@@ -6,6 +6,7 @@
 import functools
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import mctx
@@ -13,19 +14,19 @@ import optax
 
 from alphagat.games.base import Game
 from alphagat.games.transition import transition
-from alphagat.search.evaluator import Evaluator
+from alphagat.search.evaluator import Evaluator, evaluate_states
 
 VARIATION_LENGTH = 12  # moves of a principal variation
 
 
 class RootStatistics(NamedTuple):
-    """What a tree tells of its root, for people; a program that leaves it unused does not compute it.
+    """Statistics of a root for display; XLA removes them from programs that do not use them.
 
     Attributes:
       visits: `[B, A]` int32, simulations through each action.
       action_values: `[B, A]` float32, for the player to move; NaN where never visited.
-      variations: `[B, A, VARIATION_LENGTH]` int32, each action and then the most visited moves, of equals the one of
-        the best value; -1 after the end of the game, of the tree, or of what the players decide: chance moves next.
+      variations: `[B, A, VARIATION_LENGTH]` int32, each action followed by the most visited moves (ties: the
+        best value); -1 after the end of the game or tree, or before a chance move.
     """
 
     visits: jax.Array
@@ -34,14 +35,14 @@ class RootStatistics(NamedTuple):
 
 
 class SearchOutput(NamedTuple):
-    """What a search says of a batch of states, from the view of the player to move.
+    """Search results of a batch of states, from the view of the player to move.
 
     Attributes:
       action: `[B]` int32, the move to play.
-      policy_target: `[B, A]`, sums to 1: completed-Q action weights of Gumbel, visit shares of PUCT.
-      value: `[B]`, of the position: of the improved policy with Gumbel, the mean over the simulations with PUCT.
-      root: what else the tree tells; None of a search that keeps no tree.
-      surprise: `[B]`, how far the search moved the policy, `policy_surprise`; None of a search that does not teach.
+      policy_target: `[B, A]`, sums to 1: completed-Q action weights (Gumbel) or visit shares (PUCT).
+      value: `[B]`, of the position: that of the improved policy (Gumbel) or the mean over simulations (PUCT).
+      root: statistics of the tree; None for a search without a tree.
+      surprise: `[B]`, as in `policy_surprise`; None for searches that produce no training targets.
     """
 
     action: jax.Array
@@ -52,17 +53,17 @@ class SearchOutput(NamedTuple):
 
 
 def invalid_actions(states: Any) -> jax.Array:
-    """Returns `[B, A]` bool, True where illegal: mctx's mask. The one place where the legal mask is negated."""
+    """Returns `[B, A]` bool, True where illegal: mctx's mask. No other code negates the legal mask."""
     return ~states.legal_action_mask
 
 
 def mask_illegal(prior_logits: jax.Array, states: Any) -> jax.Array:
-    """Puts illegal actions of `[B, A]` logits so low that no softmax sees them."""
+    """Sets the `[B, A]` logits of illegal actions to the lowest finite number."""
     return jnp.where(invalid_actions(states), jnp.finfo(prior_logits.dtype).min, prior_logits)
 
 
 def likeliest_action(prior_logits: jax.Array, states: Any) -> jax.Array:
-    """Returns `[B]` int32, the legal action of the highest prior."""
+    """Returns `[B]` int32, the legal action with the highest prior."""
     return mask_illegal(prior_logits, states).argmax(axis=-1).astype(jnp.int32)
 
 
@@ -72,25 +73,25 @@ def policy_surprise(policy_target: jax.Array, prior_logits: jax.Array) -> jax.Ar
 
 
 def make_root(evaluate: Evaluator, params: Any, states: Any) -> mctx.RootFnOutput:
-    """Evaluates the states that the search starts from; none of them is terminal."""
-    evaluation = evaluate(params, states)
+    """Evaluates the root states, none of which is terminal."""
+    evaluation = evaluate_states(evaluate, params, states)
     return mctx.RootFnOutput(
         prior_logits=mask_illegal(evaluation.prior_logits, states), value=evaluation.value, embedding=states
     )
 
 
 def make_recurrent_fn(game: Game, evaluate: Evaluator, discount: float = 1.0) -> mctx.RecurrentFn:
-    """Returns mctx's recurrent function: one move by the rules, then one evaluation of what it leads to.
+    """Returns mctx's recurrent function: one move by the rules, then one evaluation.
 
-    mctx masks illegal actions at the root only, so the prior is masked here; the value of a terminal state is 0, since
-    its result came as a reward.
+    mctx masks illegal actions only at the root, so the prior is masked here. The value of a terminal state is 0,
+    because its result is paid as a reward.
     """
 
     def recurrent_fn(params: Any, key: jax.Array, actions: jax.Array, states: Any):
         keys = jax.random.split(key, actions.shape[0])
         next_states = jax.vmap(game.step)(states, actions, keys)
         paid = jax.vmap(functools.partial(transition, per_move=discount))(states, next_states)
-        evaluation = evaluate(params, next_states)
+        evaluation = evaluate_states(evaluate, params, next_states)
         output = mctx.RecurrentFnOutput(
             reward=paid.reward,
             discount=paid.discount,
@@ -103,9 +104,9 @@ def make_recurrent_fn(game: Game, evaluate: Evaluator, discount: float = 1.0) ->
 
 
 def policy_value(tree: mctx.Tree, policy: jax.Array) -> jax.Array:
-    """Returns `[B]` what `policy` `[B, A]` is worth at the root, by the Q-values of the actions that were visited.
+    """Returns `[B]`, the value of `policy` `[B, A]` at the root from the Q-values of visited actions.
 
-    The mean over the simulations would be too low: sequential halving visits all considered actions alike at first.
+    The mean over simulations would be too low: sequential halving first visits all considered actions equally.
     """
     num_actions = policy.shape[1]
     visited = tree.children_visits[:, tree.ROOT_INDEX, :num_actions] > 0
@@ -118,7 +119,7 @@ def policy_value(tree: mctx.Tree, policy: jax.Array) -> jax.Array:
 
 
 def describe_root(tree: mctx.Tree, num_actions: int) -> RootStatistics:
-    """Reads mctx's tree, whose first `num_actions` actions are moves."""
+    """Returns the root statistics of mctx's tree, whose first `num_actions` actions are moves."""
     visits, rewards, discounts, values, children = (
         x[..., :num_actions]
         for x in (
@@ -133,14 +134,16 @@ def describe_root(tree: mctx.Tree, num_actions: int) -> RootStatistics:
 
 
 def root_statistics(visits: jax.Array, values: jax.Array, discounts: jax.Array, children: jax.Array) -> RootStatistics:
-    """Reads a tree, whose node 0 is the root.
+    """Returns the root statistics of a tree whose root is node 0.
 
     Args:
       visits: `[B, N, A]` simulations through each action of each node.
-      values: `[B, N, A]` of these actions for the player to move; anything where never visited.
-      discounts: `[B, N, A]`, 0 where the action ends the game.
+      values: `[B, N, A]` of these actions for the player to move; undefined for unvisited ones.
+      discounts: `[B, N, A]`, 0 if the action ends the game.
       children: `[B, N, A]` the node after each action, -1 for none.
     """
+    chex.assert_rank(visits, 3)
+    chex.assert_equal_shape([visits, values, discounts, children])
     batch_size, _, num_actions = visits.shape
     rows = jnp.arange(batch_size)[:, None]
     most = visits.max(axis=-1, keepdims=True)

@@ -1,5 +1,6 @@
 """Value targets."""
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -13,6 +14,10 @@ def value_targets(history: Ply, value_lambda: float) -> jax.Array:
     (Sutton and Barto 2018, equation 12.2, with discount -1 where the player changes). With lambda 1 the target is the
     outcome if the game ends within `history`; otherwise it bootstraps from the last search value.
     """
+
+    per_ply = [history.reward, history.discount, history.search_value, history.ended]
+    chex.assert_rank(per_ply, 2)
+    chex.assert_equal_shape(per_ply)
 
     def backward(carry, ply):
         next_return, next_value = carry

@@ -4,6 +4,7 @@ import itertools
 import shutil
 from pathlib import Path
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -46,8 +47,7 @@ def test_loads_the_latest_or_the_one_asked_for(run):
     assert alphagat.load is load
     agent = load(str(folder))
     assert (agent.iteration, agent.game.name, agent.config) == (2, "hex:2", tiny_config())
-    for one, other in zip(jax.tree.leaves(agent.params), jax.tree.leaves(second.train.params), strict=True):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(agent.params, second.train.params)
     earlier = load(folder, 1)
     assert earlier.iteration == 1
     assert not np.array_equal(jax.tree.leaves(earlier.params)[0], jax.tree.leaves(agent.params)[0])

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import jax
+import chex
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -33,9 +33,7 @@ def file(run, tmp_path_factory) -> Path:
 def test_the_file_plays_as_the_run_does(run, file, capsys):
     from_run, from_file = load(run), load(file)
     assert (from_file.iteration, from_file.config, from_file.game.name) == (7, tiny_config(), "hex:2")
-    assert jax.tree.structure(from_run.params) == jax.tree.structure(from_file.params)
-    for one, other in zip(jax.tree.leaves(from_run.params), jax.tree.leaves(from_file.params), strict=True):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(from_run.params, from_file.params)
     larger = load(file, board="hex:4")
     states = random_positions(larger.game, 8, 0, 5, seed=0)
     expected = load(run, board="hex:4").evaluator(from_run.params, states)
@@ -47,7 +45,7 @@ def test_a_file_may_compute_in_another_precision_than_its_run(run, file, tmp_pat
     assert export.run(["--workdir", str(run), "--out", str(half), "--precision", "bfloat16"]) == 0
     found, expected = load(half), load(file)
     assert (found.config.network.precision, expected.config.network.precision) == ("bfloat16", "float32")
-    jax.tree.map(np.testing.assert_array_equal, found.params, expected.params)
+    chex.assert_trees_all_equal(found.params, expected.params)
     states = random_positions(found.game, 8, 0, 3, seed=0)
     in_half, in_full = (each.evaluator(each.params, states).prior_logits for each in (found, expected))
     assert not np.array_equal(in_half, in_full)
@@ -62,8 +60,7 @@ def test_a_run_starts_from_a_file(run, file):
     config.boards = ("hex:3",)
     (setup,) = make_setups(config)
     found = load_weights(str(file), setup)
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(load(run).params), strict=True):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(found, load(run).params)
     config.network.width = 16
     with pytest.raises(UserError, match=r"config\.network\.width=16, but the weights of config.init_from=.* have 8"):
         load_weights(str(file), make_setups(config)[0])

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 
 from alphagat.evaluation.game_files import GameRecord
-from alphagat.evaluation.openings import compile_init, compile_step, take, to_host
 from alphagat.evaluation.solvers import SolvedPositions, position_code, reachable_positions
 from alphagat.games import make_game
+from alphagat.games.batches import compile_init, compile_step, take, to_host
 
 BOARD = "tic_tac_toe"
 

@@ -8,8 +8,9 @@ import pytest
 from alphagat.errors import UserError
 from alphagat.evaluation import connect_four_solver
 from alphagat.evaluation.connect_four_solver import ILLEGAL, connect_four_scores, share_of_optimal_moves
-from alphagat.evaluation.openings import compile_step, random_positions
+from alphagat.evaluation.openings import random_positions
 from alphagat.games import make_game
+from alphagat.games.batches import compile_step
 from alphagat.games.states import first_state
 
 KEY = jax.random.key(0)
@@ -58,14 +59,14 @@ def test_scores_agree_with_the_rules():
     assert (best[wins] > 0).all()
 
 
-def test_shares_tell_optimal_from_value_preserving_moves():
+def test_shares_distinguish_optimal_and_value_preserving_moves():
     scores = np.array([[3, 5, ILLEGAL], [0, -2, -1], [-4, -9, ILLEGAL], [-3, 0, 1]])
     assert share_of_optimal_moves(np.array([1, 0, 0, 2]), scores) == (1.0, 1.0)
     assert share_of_optimal_moves(np.array([0, 2, 1, 2]), scores) == (0.25, 0.75)
     assert share_of_optimal_moves(np.array([2, 1, 2, 1]), scores) == (0.0, 0.0)
 
 
-def test_a_missing_solver_is_named(monkeypatch):
+def test_missing_solver_package_is_named(monkeypatch):
     connect_four_solver._make_solver.cache_clear()
     monkeypatch.setitem(sys.modules, "bitbully", None)
     with pytest.raises(UserError, match=r"pip install 'alphagat\[solvers\]'"):

@@ -39,7 +39,7 @@ def last_state(game, moves):
 @pytest.mark.parametrize(
     "name", ["go:5", "go:9:6.5", "hex:3:swap", "othello:4", "connect_four", "breakthrough:5", "gomoku:5", "chess"]
 )
-def test_a_match_reads_back_from_its_file(name):
+def test_match_round_trips_through_file(name):
     game, openings, result = random_match(name, 2)
     records = records_of(game, ("A \\ [x]", "B: y"), openings, result)
     assert [record.names for record in records] == [("A \\ [x]", "B: y"), ("B: y", "A \\ [x]")] * 2
@@ -53,7 +53,7 @@ def test_a_match_reads_back_from_its_file(name):
         assert record.outcome == outcome == result.outcomes[colour, row] * (1, -1)[colour]
 
 
-def test_go_is_the_same_game_to_another_reader():
+def test_go_file_is_read_identically_by_sgfmill():
     game, openings, result = random_match("go:9", 1)
     record = records_of(game, ("A", "B"), openings, result)[0]
     theirs = sgfmill.sgf.Sgf_game.from_string(to_text(record))
@@ -69,7 +69,7 @@ def test_go_is_the_same_game_to_another_reader():
     assert ours == {f"{columns[column]}{row + 1}": colour for colour, (row, column) in board.list_occupied_points()}
 
 
-def test_chess_is_the_same_game_to_another_reader():
+def test_chess_file_is_read_identically_by_python_chess():
     game, openings, result = random_match("chess", 1)
     record = records_of(game, ("A", "B"), openings, result)[1]
     theirs = chess.pgn.read_game(io.StringIO(to_text(record)))
@@ -79,7 +79,7 @@ def test_chess_is_the_same_game_to_another_reader():
     assert [move.uci() for move in theirs.mainline_moves()] == list(record.moves)
 
 
-def test_a_forfeit_is_named():
+def test_forfeit_reason_is_recorded():
     record = GameRecord("hex:3", ("A", "B"), ("a1", "b2"), (0, 1), -1, "timed out")
     assert "RE[W+T]" in to_text(record)
     assert read_games(to_text(record)) == [record]
@@ -88,13 +88,13 @@ def test_a_forfeit_is_named():
     assert read_games(pgn)[0].forfeit == "died"
 
 
-def test_a_game_without_a_result_is_no_draw():
+def test_missing_result_is_not_a_draw():
     for board, move in (("hex:3", "a1"), ("chess", "e2e4")):
         records = [GameRecord(board, ("A", "B"), (move,), (0,), outcome) for outcome in (None, 0, 1, -1)]
         assert read_games("".join(to_text(record) for record in records)) == records
 
 
-def test_files_of_other_programs():
+def test_reads_files_of_other_programs():
     """One that names no board is of the board that is asked for; a comment is no forfeit."""
     (record,) = read_games("(;FF[4]GM[1]SZ[5]GN[Round 3]GC[A fine game]RE[W+3.5];B[ae];W[tt])", "go:5")
     assert record == GameRecord("go:5", ("", ""), ("a1", "pass"), (0, 1), -1)
@@ -115,17 +115,17 @@ def test_files_of_other_programs():
         ('[FEN "8/8/8/8/8/8/k7/7K w - - 0 1"]\n[SetUp "1"]\n\n1. Kg1 *\n', "game 1: it starts from another position"),
     ],
 )
-def test_games_that_are_others_are_refused(text, expected):
+def test_game_of_another_board_is_rejected(text, expected):
     with pytest.raises(UserError, match=expected):
         read_games(text, "go:5")
 
 
-def test_a_game_of_no_board_is_refused():
+def test_game_without_board_is_rejected():
     with pytest.raises(UserError, match="it names no board"):
         read_games("(;B[aa])")
 
 
 @pytest.mark.parametrize("text", ["", "hello", "(;B[aa"])
-def test_what_is_no_game_is_refused(text):
+def test_unparsable_text_is_rejected(text):
     with pytest.raises(UserError, match="neither PGN nor SGF"):
         read_games(text)

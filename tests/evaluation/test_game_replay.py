@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ from alphagat.errors import UserError
 from alphagat.evaluation import game_replay
 from alphagat.evaluation.game_files import GameRecord, records_of
 from alphagat.evaluation.game_replay import play_again
-from alphagat.evaluation.openings import take
 from alphagat.games import make_game
+from alphagat.games.batches import take
 from alphagat.games.states import first_state
 from tests.evaluation.test_game_files import KEY, random_match
 
@@ -20,7 +21,7 @@ LEGAL = GameRecord("tic_tac_toe", ("A", "B"), ("a1", "b1", "a2", "b2", "a3"), (0
 
 # A turned board, passes, a swap.
 @pytest.mark.parametrize("name", ["breakthrough:5", "othello:4", "hex:3:swap"])
-def test_positions_are_those_of_the_rules(name, monkeypatch):
+def test_replayed_positions_follow_the_rules(name, monkeypatch):
     monkeypatch.setattr(game_replay, "CHUNK", 3)  # of four games
     game, openings, result = random_match(name, 2)
     records = records_of(game, ("A", "B"), openings, result)
@@ -31,13 +32,13 @@ def test_positions_are_those_of_the_rules(name, monkeypatch):
     for number, record in enumerate(records):
         state, rows = first_state(game), np.flatnonzero(played.games == number)
         for row, move, player in zip(rows, record.moves, record.players, strict=True):
-            assert jax.tree.all(jax.tree.map(np.array_equal, take(played.states, row), state))
+            chex.assert_trees_all_equal(take(played.states, row), state)
             assert game.action_name(state, int(played.actions[row])) == move
             assert state.current_player == player
             state = step(state, played.actions[row], KEY)
 
 
-def test_a_game_that_was_not_played_to_its_end_has_no_result():
+def test_unfinished_game_has_no_result():
     record = dataclasses.replace(LEGAL, moves=LEGAL.moves[:3], players=LEGAL.players[:3])
     played = play_again(make_game("tic_tac_toe"), [record, LEGAL], ["one", "two"])
     np.testing.assert_array_equal(played.results, [np.nan, 1])
@@ -52,7 +53,7 @@ def test_a_game_that_was_not_played_to_its_end_has_no_result():
         ((*LEGAL.moves, "b3"), (0, 1, 0, 1, 0, 1), "move 6: 'b3', but on tic_tac_toe the game is over"),
     ],
 )
-def test_what_breaks_the_rules_is_named(moves, players, expected):
+def test_rule_violation_is_named(moves, players, expected):
     wrong = dataclasses.replace(LEGAL, moves=moves, players=players)
     with pytest.raises(UserError, match=expected):
         play_again(make_game("tic_tac_toe"), [LEGAL, wrong], ["games, game 1", "games, game 2"])

@@ -9,9 +9,10 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.evaluation.hex_solver import HexSolver, _combine
-from alphagat.evaluation.openings import count, random_positions, take, to_host
+from alphagat.evaluation.openings import random_positions
 from alphagat.evaluation.solvers import ILLEGAL, Solver, reachable_positions, solve, stone_owners
 from alphagat.games import make_game
+from alphagat.games.batches import count, take, to_host
 
 # The first moves that win (W).
 FIRST_MOVES = {
@@ -30,7 +31,7 @@ def solvers():
 
 
 @pytest.mark.parametrize("size", FIRST_MOVES)
-def test_first_moves(solvers, size):
+def test_winning_first_moves_match_published_solutions(solvers, size):
     solver, values = solvers[size]
     rows = np.where(np.reshape(values, (size, size)) == 1, "W", ".")
     assert tuple("".join(row) for row in rows) == FIRST_MOVES[size]
@@ -87,7 +88,7 @@ def test_random_positions_agree_with_negamax(size, num_empty, num_positions):
 
 
 @pytest.mark.parametrize(("size", "num_patterns"), [(3, 40), (4, 300), (5, 1000)])
-def test_patterns_win_without_the_rest_of_the_board(solvers, size, num_patterns):
+def test_patterns_win_inside_their_area_alone(solvers, size, num_patterns):
     """Where the opponent has all that lies outside the area, the player still answers every move in it."""
     wins = make_brute_force(size)
     for player, patterns in enumerate(solvers[size][0]._patterns):
@@ -98,7 +99,7 @@ def test_patterns_win_without_the_rest_of_the_board(solvers, size, num_patterns)
         assert all(wins(player, stones, area & ~stones) for stones, area in (small[i] for i in chosen))
 
 
-def test_a_stone_that_stands_in_all_areas_belongs_to_the_pattern():
+def test_stone_common_to_all_areas_belongs_to_pattern():
     """Without it the opponent could play there, into all threats at once."""
     stones, areas = np.array([0b0001, 0b0001]), np.array([0b0111, 0b1011])
     assert _combine(stones, areas, empty=0b1100) == (0b0011, 0b1111)
@@ -125,7 +126,7 @@ def make_brute_force(size):
 
 
 @pytest.mark.parametrize(("size", "num_games"), [(4, 60), (5, 40)])
-def test_the_winning_side_never_loses_to_random_play_in_open_spiel(solvers, size, num_games):
+def test_winning_side_beats_random_play_in_open_spiel(solvers, size, num_games):
     solver, random, num_won = solvers[size][0], np.random.default_rng(0), [0, 0]
     for game in range(num_games):
         state, position = pyspiel.load_game(f"hex(board_size={size})").new_initial_state(), (0, 0)
@@ -147,7 +148,7 @@ def wins_by(solver, position, move, state):
     return state.child(move).is_terminal() or solver.value(after(position, move)) == -1
 
 
-def test_larger_boards_and_tables_of_large_boards_are_refused():
+def test_unsupported_board_sizes_are_rejected():
     for board in ("hex:6", "hex:5:swap"):
         with pytest.raises(UserError, match=f"board {board}: there is no exact solver; take .* or hex:2 to hex:5"):
             solve(board)

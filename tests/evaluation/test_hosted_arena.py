@@ -1,5 +1,6 @@
 """Matches with players on the host: the same games as those of the devices, and games lost by what an engine does."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,7 +45,7 @@ def assert_equal(one, other):
 
 
 @pytest.mark.parametrize("name", ["hex:3", "connect_four", "breakthrough:5"])
-def test_games_are_those_of_the_devices(name):
+def test_hosted_and_device_matches_play_same_games(name):
     game = make_game(name)
     openings = distinct_openings(game, 7, seed=0)
     on_devices = play_match(game, FIRST, FIRST, openings, KEY)
@@ -52,7 +53,7 @@ def test_games_are_those_of_the_devices(name):
         assert_equal(play_hosted_match(game, *players, openings, KEY), on_devices)
 
 
-def test_extra_moves():
+def test_extra_moves_keep_games_correct():
     """Games in which a player may move again: often all games wait for one player."""
     game, sizes = PileGame(9), list(range(1, 10))
     game.action_names = ("one", "two", "three")
@@ -63,7 +64,7 @@ def test_extra_moves():
     )
 
 
-def test_the_solver_wins_what_can_be_won():
+def test_solver_wins_every_won_position():
     game = make_game("tic_tac_toe")
     openings = distinct_openings(game, 20, seed=0)
     result = play_hosted_match(game, make_opponent(game, "solver"), FirstLegal(), openings, KEY)
@@ -71,7 +72,7 @@ def test_the_solver_wins_what_can_be_won():
     assert result.wins > 20
 
 
-def test_an_engine_sees_the_whole_game():
+def test_engine_receives_complete_game_history():
     game, engine = make_game("breakthrough:5"), FirstLegal()
     openings = distinct_openings(game, 3, seed=0)
     play_hosted_match(game, engine, FIRST, openings, KEY)
@@ -82,8 +83,7 @@ def test_an_engine_sees_the_whole_game():
             names = {game.action_name(state, a): a for a in np.flatnonzero(state.legal_action_mask)}
             state = game.step(state, np.int32(names[name]), KEY)
         assert not state.terminated
-        for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(position.state)):
-            np.testing.assert_array_equal(one, other)
+        chex.assert_trees_all_equal(state, position.state)
         assert position.player == state.current_player
     assert len(engine.seen) > 10
 
@@ -104,7 +104,7 @@ class FailsAfter(FirstLegal):
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_failure_loses_the_game_and_the_match_goes_on(side):
+def test_engine_failure_forfeits_only_its_game(side):
     game, lines = make_game("connect_four"), []
     openings = distinct_openings(game, 4, seed=0)  # of one ply
     engine = FailsAfter(6, "timed out")
@@ -121,7 +121,7 @@ def test_a_failure_loses_the_game_and_the_match_goes_on(side):
     assert lines[0] == "fails lost a game after 6 plies, timed out: it said: nothing"
 
 
-def test_parts_of_a_match_are_joined():
+def test_joined_parts_equal_whole_match():
     game = make_game("hex:3")
     openings = distinct_openings(game, 6, seed=0)
     parts = [play_hosted_match(game, FIRST, FirstLegal(), openings.take(slice(at, at + 2)), KEY) for at in (0, 2, 4)]

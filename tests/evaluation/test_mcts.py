@@ -67,7 +67,7 @@ def test_tree_is_consistent():
     assert (below == np.where(over, 0, visits[node, game_index, action] - 1)).all()
 
 
-def test_unvisited_actions_come_first_and_each_is_first_as_often():
+def test_unvisited_actions_come_first_in_uniform_order():
     game = make_game("tic_tac_toe")
     tree = _search(game, 60)(KEY, _batch(_state(game, ()), BATCH))
     children = np.asarray(tree.children[0])
@@ -88,7 +88,7 @@ def test_uct_formula():
         assert (order < 0).sum() == dropped + 1
 
 
-def test_wins_at_once_and_blocks():
+def test_takes_immediate_wins_and_blocks():
     game = make_game("tic_tac_toe")
     search = _search(game, 60)
     tree = search(KEY, _batch(_state(game, (0, 3, 1, 4)), BATCH))
@@ -99,7 +99,7 @@ def test_wins_at_once_and_blocks():
     assert (most_visited(KEY, tree) == 2).mean() > 0.85
 
 
-def test_extra_moves_keep_the_point_of_view():
+def test_extra_moves_preserve_value_sign():
     game = PileGame(9)
     sizes = [size for size in range(3, 9) if len(set(pile_values(size).values())) == 2]
     tree = _search(game, 400)(KEY, piles(sizes * 8))
@@ -107,7 +107,7 @@ def test_extra_moves_keep_the_point_of_view():
         assert pile_values(size)[action] == 1
 
 
-def test_terminal_roots_are_left_alone():
+def test_terminal_roots_are_not_searched():
     game = make_game("tic_tac_toe")
     over, running = (_batch(_state(game, moves), BATCH // 2) for moves in ((0, 3, 1, 4, 2), (0, 3)))
     tree = _search(game, 60)(KEY, jax.tree.map(lambda *parts: jnp.concatenate(parts), over, running))
@@ -115,7 +115,7 @@ def test_terminal_roots_are_left_alone():
     assert np.isfinite(tree.sums).all()
 
 
-def test_ties_between_most_visited_moves_are_broken_at_random():
+def test_ties_between_most_visited_moves_break_randomly():
     game = make_game("tic_tac_toe")
     tree = _search(game, 60)(KEY, _batch(_state(game, (4,)), BATCH))
     tied = tree._replace(visits=jnp.full_like(tree.visits, 7.0).at[:, :, 8].set(6.0))

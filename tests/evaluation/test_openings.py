@@ -1,11 +1,13 @@
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation.openings import compile_init, compile_step, distinct_openings, openings_after, random_positions
+from alphagat.evaluation.openings import distinct_openings, openings_after, random_positions
 from alphagat.games import make_game
+from alphagat.games.batches import compile_init, compile_step
 from tests.evaluation.toy import PileGame, PileState
 
 
@@ -23,7 +25,7 @@ def _images(board):
 @pytest.mark.parametrize(
     ("num_openings", "plies"), [(1, 0), (2, 1), (3, 1), (4, 2), (12, 2), (13, 3), (38, 3), (39, 4), (108, 4)]
 )
-def test_openings_are_distinct_up_to_symmetry_after_the_fewest_plies(num_openings, plies):
+def test_openings_are_distinct_up_to_symmetry_after_fewest_plies(num_openings, plies):
     states = distinct_openings(make_game("tic_tac_toe"), num_openings, seed=0).states
     orbits = {frozenset(_images(board)) for board in states.board}
     assert len(orbits) == len(states.board) == num_openings
@@ -32,21 +34,21 @@ def test_openings_are_distinct_up_to_symmetry_after_the_fewest_plies(num_opening
 
 
 @pytest.mark.parametrize(("name", "counts"), [("othello:8", (1, 1, 3, 14, 60)), ("connect_four", (1, 4, 25, 121))])
-def test_every_ply_has_as_many_openings_as_are_known(name, counts):
+def test_opening_counts_match_known_values(name, counts):
     game = make_game(name)
     for plies, num_openings in enumerate(counts):
         assert distinct_openings(game, num_openings, seed=0).actions.shape[1] <= plies
         assert distinct_openings(game, num_openings + 1, seed=0).actions.shape[1] > plies
 
 
-def test_a_board_too_small_otherwise_offers_images_as_well():
+def test_small_board_falls_back_to_symmetric_images():
     states = distinct_openings(make_game("tic_tac_toe"), 300, seed=0).states  # no ply has so many up to symmetry
     assert len({board.tobytes() for board in np.asarray(states.board)}) == 300
     assert len({frozenset(_images(board)) for board in states.board}) < 300
     assert (_stones(states) == 4).all()
 
 
-def test_hex_boards_are_counted_once():
+def test_rotated_hex_boards_are_counted_once():
     # Boards of 2 + 1 stones: C(9, 2) * 7, of which 4 look the same after a half turn. Others are alike in pairs.
     game, num_openings = make_game("hex:3"), (252 + 4) // 2
     cells = np.sign(np.asarray(distinct_openings(game, num_openings, seed=0).states.cells)).reshape(-1, 9)
@@ -74,21 +76,21 @@ class NotedGame(PileGame):
         return NotedState(**vars(after), last=jnp.asarray(action, jnp.int32))
 
 
-def test_positions_that_differ_in_bookkeeping_only_are_one():
+def test_positions_differing_only_in_bookkeeping_are_equal():
     # After 2 plies there are 5 piles and players to move, but 9 with the last action told apart.
     for game in (PileGame(9), NotedGame(9)):
         states = distinct_openings(game, 5, seed=0).states
         assert len(set(zip(states.pile.tolist(), states.current_player.tolist(), strict=True))) == 5
 
 
-def test_openings_depend_on_the_seed_only():
+def test_openings_depend_only_on_seed():
     game = make_game("connect_four")
     first, again, other = (np.asarray(distinct_openings(game, 20, seed).states.board) for seed in (3, 3, 4))
     assert (first == again).all()
     assert (first != other).any()
 
 
-def test_all_images_of_an_opening_are_drawn_alike():
+def test_symmetric_images_are_equally_likely():
     game = make_game("tic_tac_toe")
     counts = np.zeros(9)
     for seed in range(300):
@@ -109,30 +111,28 @@ def replay(game, actions):
 
 
 @pytest.mark.parametrize("name", ["hex:3", "connect_four", "breakthrough:5"])
-def test_openings_tell_the_moves_that_lead_to_them(name):
+def test_opening_actions_lead_to_opening_states(name):
     game = make_game(name)
     openings = distinct_openings(game, 60, seed=2)
     assert openings.actions.shape[1] >= 2
-    for one, other in zip(jax.tree.leaves(openings.states), jax.tree.leaves(replay(game, openings.actions))):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(openings.states, replay(game, openings.actions))
 
 
 @pytest.mark.parametrize(
     ("name", "plies", "num"), [("hex:5", 2, 600), ("connect_four", 2, 49), ("tic_tac_toe", 2, 72), ("hex:3", 0, 1)]
 )
-def test_all_openings_of_some_plies(name, plies, num):
+def test_openings_after_enumerates_all_openings(name, plies, num):
     game = make_game(name)
     openings = openings_after(game, plies, seed=0)
     assert openings.actions.shape == (num, plies)
     assert len({tuple(moves) for moves in openings.actions.tolist()}) == num
     some = openings_after(game, plies, seed=0, num_openings=min(num, 5))
     assert len(some.actions) == min(num, 5)
-    for one, other in zip(jax.tree.leaves(openings.states), jax.tree.leaves(replay(game, openings.actions))):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(openings.states, replay(game, openings.actions))
 
 
-def test_too_few_or_too_many_openings_of_some_plies_are_refused():
-    with pytest.raises(UserError, match="has 49 distinct openings of 2 plies, fewer than the 50 asked for"):
+def test_openings_after_rejects_impossible_requests():
+    with pytest.raises(UserError, match="has 49 distinct openings of 2 plies, fewer than the 50 requested"):
         openings_after(make_game("connect_four"), 2, seed=0, num_openings=50)
     with pytest.raises(UserError, match="more than 65,536; take at most 2 plies"):
         openings_after(make_game("hex:11"), 3, seed=0)
@@ -141,12 +141,12 @@ def test_too_few_or_too_many_openings_of_some_plies_are_refused():
             openings_after(make_game("tic_tac_toe"), plies, seed=0)
 
 
-def test_too_small_a_board_is_refused():
+def test_board_with_too_few_openings_is_rejected():
     with pytest.raises(UserError, match=r"board pile:5:0: .* at most 3 distinct"):
         distinct_openings(PileGame(5), 100, seed=0)
 
 
-def test_random_positions_have_every_number_of_plies_alike():
+def test_random_positions_are_uniform_over_plies():
     game = make_game("tic_tac_toe")
     states = random_positions(game, 2000, 2, 7, seed=0)
     assert not states.terminated.any()
@@ -160,14 +160,14 @@ def test_random_positions_have_every_number_of_plies_alike():
     assert (np.asarray(states.current_player) == stones % 2).all()
 
 
-def test_random_positions_depend_on_the_seed_only():
+def test_random_positions_depend_only_on_seed():
     game = make_game("tic_tac_toe")
     first, again, other = (random_positions(game, 50, 3, 4, seed).board for seed in (0, 0, 1))
     assert (first == again).all()
     assert (first != other).any()
 
 
-def test_random_positions_that_cannot_be_are_refused(monkeypatch):
+def test_impossible_random_positions_are_rejected(monkeypatch):
     monkeypatch.setattr("alphagat.evaluation.openings.MAX_ROUNDS", 5)
     with pytest.raises(UserError, match="max_plies=4"):
         random_positions(make_game("hex:2"), 3, 4, 4, seed=0)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation.openings import compile_step
-from alphagat.evaluation.oracles import ILLEGAL_SCORE, STAGES, OracleTest, make_oracle
-from alphagat.evaluation.solvers import make_solved_table, position_code
+from alphagat.evaluation.oracles import ILLEGAL_SCORE, STAGES, OracleTest, count_losing_moves, make_oracle
+from alphagat.evaluation.players import Player, make_opponent
+from alphagat.evaluation.solvers import ILLEGAL, make_solved_table, position_code, reachable_positions
 from alphagat.games import make_game
+from alphagat.games.batches import compile_step
 from alphagat.search import Evaluation
 from alphagat.search.tree import SearchOutput
 
@@ -53,7 +54,7 @@ def table_players(game, flip):
     return evaluate, search
 
 
-def test_shares_by_stage():
+def test_shares_are_counted_by_stage():
     game = make_game("hex:3")
     oracle = make_oracle(game, 200, seed=0)
     is_worse = (oracle.scores < oracle.scores.max(axis=1, keepdims=True)) & (oracle.scores > ILLEGAL_SCORE)
@@ -72,7 +73,7 @@ def test_shares_by_stage():
         assert found[f"value_sign_{stage}"] == pytest.approx(won[oracle.stages == number].mean())
 
 
-def test_drawn_positions_have_no_sign():
+def test_value_sign_ignores_drawn_positions():
     game = make_game("tic_tac_toe")
     oracle = make_oracle(game, 100, seed=0)
     assert (oracle.values == 0).any()
@@ -83,6 +84,20 @@ def test_drawn_positions_have_no_sign():
         assert found["value_sign"] == pytest.approx((decided == np.sign(value)).mean())
 
 
-def test_a_board_without_a_solver_is_refused():
+def test_board_without_solver_is_rejected():
     with pytest.raises(UserError, match="board othello:8: there is no exact solver"):
         make_oracle(make_game("othello:8"), 10, seed=0)
+
+
+def test_losing_moves_are_counted():
+    game = make_game("tic_tac_toe")
+    solved = reachable_positions(game)
+    open_positions = int((solved.values >= 0).sum())
+    assert count_losing_moves(game, make_opponent(game, "solver"), KEY) == (open_positions, 0)
+    # A player of the worst move errs exactly where there is a losing move.
+    worst = jnp.asarray(np.where(solved.action_values == ILLEGAL, 3, solved.action_values).argmin(axis=1))
+    codes = jnp.zeros(3**9, jnp.int32).at[position_code(game, solved.states)].set(worst)
+    player = Player("worst", lambda params, key, states: params[position_code(game, states)], codes)
+    can_err = int(((solved.values >= 0) & (solved.action_values == -1).any(axis=1)).sum())
+    assert count_losing_moves(game, player, KEY) == (open_positions, can_err)
+    assert 0 < count_losing_moves(game, make_opponent(game, "random"), KEY)[1] < can_err

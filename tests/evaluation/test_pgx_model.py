@@ -36,7 +36,7 @@ def game():
     return make_game("pgx:tic_tac_toe")
 
 
-def test_it_sees_what_pgx_shows_to_the_player_to_move(tmp_path, game):
+def test_model_receives_observation_of_player_to_move(tmp_path, game):
     evaluate = load_evaluator(game, write(tmp_path / "greedy.stablehlo"))
     env = pgx.make("tic_tac_toe")
     full = env.init(jax.random.key(0)).replace(current_player=jnp.int32(0))
@@ -52,7 +52,7 @@ def test_it_sees_what_pgx_shows_to_the_player_to_move(tmp_path, game):
     assert found.prior_logits[0, 2] == 100  # 0 and 1 are its own
 
 
-def test_its_policy_moves_without_a_search(tmp_path, game):
+def test_policy_plays_without_search(tmp_path, game):
     player = pgx_model_player(game, write(tmp_path / "greedy.stablehlo"), None)
     states = random_positions(game, 64, 2, 6, seed=0)
     logits, _ = greedy(jax.vmap(game.pgx_observation)(states))
@@ -64,7 +64,7 @@ def test_its_policy_moves_without_a_search(tmp_path, game):
 
 
 @pytest.mark.parametrize("flags", [[], ["--simulations", "16"]])
-def test_a_match_with_one(tmp_path, capsys, monkeypatch, flags):
+def test_plays_a_match(tmp_path, capsys, monkeypatch, flags):
     monkeypatch.setenv("COLUMNS", "200")
     file = write(tmp_path / "greedy.stablehlo")
     assert match.run([f"pgx:{file}", "random", "--board", "pgx:tic_tac_toe", "--games", "60", *flags]) == 0
@@ -74,7 +74,7 @@ def test_a_match_with_one(tmp_path, capsys, monkeypatch, flags):
     assert score > 75
 
 
-def test_what_cannot_be_used_is_refused(tmp_path, game):
+def test_unusable_model_is_rejected(tmp_path, game):
     file = tmp_path / "greedy.stablehlo"
     with pytest.raises(UserError, match="cannot be read: No such file"):
         pgx_model_player(game, file, None)

@@ -23,7 +23,7 @@ def test_opponents_move_legally_in_every_position(spec):
     assert states.legal_action_mask[np.arange(len(actions)), actions].all()
 
 
-def test_the_same_opponent_has_the_same_function():
+def test_equal_opponents_share_act():
     assert make_opponent(GAME, "mcts:8").act is mcts_player(make_game("tic_tac_toe"), 8).act
     assert make_opponent(GAME, "mcts:8").act is not make_opponent(GAME, "mcts:9").act
     assert make_opponent(GAME, "solver").act is make_opponent(GAME, "solver").act
@@ -33,17 +33,17 @@ def test_the_same_opponent_has_the_same_function():
 @pytest.mark.parametrize(
     "spec", ["", "mcts", "mcts:", "mcts:0", "mcts:-3", "mcts:1e3", "random:2", "stockfish", "mcts:²"]
 )
-def test_unknown_opponents_are_refused(spec):
+def test_unknown_opponent_is_rejected(spec):
     with pytest.raises(UserError, match=r"opponent .* take random, mcts:N"):
         make_opponent(GAME, spec)
 
 
-def test_a_solver_is_refused_where_there_is_none():
+def test_solver_is_rejected_for_unsolved_boards():
     with pytest.raises(UserError, match="board hex:5: there is no exact solver"):
         make_opponent(make_game("hex:5"), "solver")
 
 
-def test_a_search_player_plays_the_action_of_its_search():
+def test_search_player_plays_search_action():
     def search(params, key, states, plies):
         assert plies.shape == states.terminated.shape
         actions = jnp.argmax(states.legal_action_mask * params[None, :], axis=1).astype(jnp.int32)
@@ -57,7 +57,7 @@ def test_a_search_player_plays_the_action_of_its_search():
     assert search_player("other", search, None).act is player.act
 
 
-def test_the_solver_plays_every_best_move():
+def test_solver_plays_every_best_move():
     states = jax.vmap(GAME.init)(jax.random.split(KEY, 200))
     player = make_opponent(GAME, "solver")
     assert len(np.unique(player.act(player.params, KEY, states))) == 9

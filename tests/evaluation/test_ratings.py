@@ -32,14 +32,14 @@ def simulate(generator: np.random.Generator, num_pairs: int, names=NAMES, true=T
     return pair_results
 
 
-def test_two_players_have_the_closed_form():
+def test_two_player_rating_matches_closed_form():
     ratings = rate([PairResult.of_score("a", "b", 0.75, 200)], anchor="b")
     shrunk = (150 + PRIOR_GAMES / 2) / (200 + PRIOR_GAMES)
     assert ratings["a"].elo == pytest.approx(elo_difference(shrunk), abs=1e-6)
     assert ratings["b"] == Rating(0, 0, 0)
 
 
-def test_many_games_are_rated_by_their_score():
+def test_rating_approaches_elo_of_score():
     ratings = rate([PairResult.of_score("a", "b", 0.3, 10_000_000)], anchor="a", num_resamples=10)
     assert ratings["b"].elo == pytest.approx(-elo_difference(0.3), abs=1e-3)
 
@@ -76,7 +76,7 @@ def test_fit_agrees_with_choix(seed):
     np.testing.assert_allclose(ours, theirs - theirs[3], atol=1e-6)
 
 
-def test_players_who_contradict_each_other_are_fitted_as_well():
+def test_fit_converges_on_near_certain_cycles():
     """Where nearly certain results form cycles the likelihood is flat far from its maximum; there, every player has
     won as often as expected.
     """
@@ -96,7 +96,7 @@ def test_players_who_contradict_each_other_are_fitted_as_well():
 
 
 @pytest.mark.parametrize("score", [0.5, 0.97, 1.0])
-def test_a_long_chain_adds_up(score):
+def test_differences_add_up_along_a_chain(score):
     """No pair contradicts another, so differences add up, however far apart the ends are: here up to 41,000 Elo."""
     pair_results = [PairResult.of_score(f"{n + 1:02}", f"{n:02}", score, 200) for n in range(40)]
     link = rate(pair_results[:1], anchor="00", num_resamples=2)["01"].elo
@@ -104,7 +104,7 @@ def test_a_long_chain_adds_up(score):
 
 
 @pytest.mark.parametrize("spread", [0, 300])
-def test_intervals_cover_known_ratings_as_often_as_they_say(spread):
+def test_intervals_have_nominal_coverage(spread):
     """With unequal openings the two games of a pair differ, which resampling games would not see."""
     generator = np.random.default_rng(1)
     names, true = NAMES[:4], TRUE[:4]
@@ -117,7 +117,7 @@ def test_intervals_cover_known_ratings_as_often_as_they_say(spread):
     assert 0.925 < np.mean(covered) < 0.975
 
 
-def test_equal_pairs_narrow_the_interval():
+def test_equal_pairs_narrow_interval():
     """Openings that decide every game, one to each side, say that two players are alike; single games cannot."""
     pairs = rate([PairResult("a", "b", np.ones(100))], "b")["a"]
     games = rate([PairResult.of_score("a", "b", 0.5, 200)], "b")["a"]
@@ -126,7 +126,7 @@ def test_equal_pairs_narrow_the_interval():
 
 
 @pytest.mark.parametrize("won", [True, False])
-def test_who_wins_or_loses_everything_has_a_rating_and_an_interval(won):
+def test_perfect_scores_have_finite_rating_and_interval(won):
     rating = rate([PairResult("a", "b", np.full(100, 2.0 * won))], "b")["a"]
     near, far = (rating.low, rating.high) if won else (rating.high, rating.low)
     sign = 1 if won else -1
@@ -135,12 +135,12 @@ def test_who_wins_or_loses_everything_has_a_rating_and_an_interval(won):
     assert sign * far == pytest.approx(MAX_ELO, abs=1e-6)
 
 
-def test_more_games_narrow_the_interval():
+def test_more_games_narrow_interval():
     few, many = (rate([PairResult.of_score("a", "b", 0.6, games)], "b")["a"] for games in (100, 1600))
     assert (few.high - few.low) / (many.high - many.low) == pytest.approx(4, rel=0.15)
 
 
-def test_order_and_point_of_view_change_nothing():
+def test_rating_is_invariant_to_order_and_point_of_view():
     pair_results = simulate(np.random.default_rng(2), 15)
     expected = rate(pair_results, "random", num_resamples=50)
     generator = np.random.default_rng(3)
@@ -156,7 +156,7 @@ def test_order_and_point_of_view_change_nothing():
 HALVES = (slice(None, None, 2), slice(1, None, 2))
 
 
-def test_pairs_and_single_games_of_two_players_count_alike():
+def test_pairs_and_single_games_have_equal_weight():
     together = [PairResult("a", "b", np.array([2.0, 1.5])), PairResult.of_score("b", "a", 0.25, 6)]
     assert rate(together, "b")["a"].elo == pytest.approx(elo_difference((3.5 + 4.5 + 0.5) / 11), abs=1e-6)
 
@@ -165,13 +165,13 @@ def test_pairs_and_single_games_of_two_players_count_alike():
     ("score", "num_games", "points"),
     [(0.5, 3, [1, 0.5, 0]), (1.0, 2, [1, 1]), (0.0, 2, [0, 0]), (0.625, 4, [1, 1, 0.5, 0])],
 )
-def test_games_of_a_score(score, num_games, points):
+def test_of_score_reconstructs_points(score, num_games, points):
     meeting = PairResult.of_score("a", "b", score, num_games)
     assert list(meeting.points) == points
     assert (meeting.num_games, meeting.score) == (num_games, score)
 
 
-def test_what_is_not_linked_to_the_anchor_is_named():
+def test_player_not_linked_to_anchor_is_named():
     pair_results = [
         PairResult("a", "b", np.ones(4)),
         PairResult("c", "d", np.ones(4)),
@@ -183,10 +183,10 @@ def test_what_is_not_linked_to_the_anchor_is_named():
     assert set(rate(linked(pair_results, "d"), "d")) == {"c", "d"}
 
 
-def test_an_anchor_without_games_and_a_match_with_oneself_are_refused():
+def test_anchor_without_games_and_self_match_are_rejected():
     with pytest.raises(UserError, match="anchor 'x' has no games: take one of a, b"):
         rate([PairResult("a", "b", np.ones(4))], "x")
     with pytest.raises(UserError, match="anchor 'x' has no games: take one of the players of a match"):
         rate([], "x")
-    with pytest.raises(UserError, match="player 'a' met itself"):
+    with pytest.raises(UserError, match="player 'a' has a match against itself"):
         rate([PairResult("a", "a", np.ones(4))], "a")

@@ -2,9 +2,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from alphagat.evaluation.openings import compile_init
 from alphagat.evaluation.rollout import action_noise, rollout, uniform_actions, word
 from alphagat.games import make_game
+from alphagat.games.batches import compile_init
 from tests.evaluation.toy import PileGame, piles
 
 KEY = jax.random.key(0)
@@ -15,7 +15,7 @@ def _chi_square(counts):
     return ((counts - expected) ** 2 / expected).sum()
 
 
-def test_actions_are_uniform_over_the_legal_ones():
+def test_actions_are_uniform_over_legal_actions():
     legal = np.array([0, 1, 1, 0, 1, 1, 1, 0, 0, 1], bool)
     bits = jax.random.bits(KEY, (60_000,), jnp.uint32)
     actions = uniform_actions(bits, jnp.broadcast_to(legal, (60_000, 10)))
@@ -46,11 +46,11 @@ def test_noise_lies_in_the_unit_interval():
     assert 0.999 < noise.max() < 1
 
 
-def test_no_legal_action_gives_0():
+def test_no_legal_action_gives_zero():
     assert uniform_actions(jnp.arange(3, dtype=jnp.uint32), jnp.zeros((3, 4), bool)).tolist() == [0, 0, 0]
 
 
-def test_random_tic_tac_toe_ends_as_often_as_it_should():
+def test_random_tic_tac_toe_has_known_outcome_frequencies():
     game = make_game("tic_tac_toe")
     num = 20_000
     states = compile_init(game)(jax.random.split(KEY, num))
@@ -70,7 +70,7 @@ def test_results_are_for_the_player_to_move():
     assert abs(means.mean()) < 0.07
 
 
-def test_terminal_states_give_0():
+def test_terminal_states_give_zero():
     game = PileGame(3)
     states = piles([0, 3]).replace(terminated=jnp.array([True, False]))
     results = rollout(game, KEY, states)

@@ -28,7 +28,7 @@ def scores(num_games: int, num_devices: int):
     return play_alone(GAME, Player("first", first_legal), num_games, KEY, mesh)
 
 
-def test_a_score_is_what_the_games_pay():
+def test_score_is_sum_of_rewards():
     """Plays the same games by hand, one after the other."""
     found = scores(12, 0)
     step = jax.jit(GAME.step)
@@ -43,11 +43,11 @@ def test_a_score_is_what_the_games_pay():
     assert len(set(found.scores.tolist())) > 3
 
 
-def test_the_number_of_devices_changes_nothing():
+def test_result_is_independent_of_device_count():
     np.testing.assert_array_equal(scores(16, 0).scores, scores(16, 8).scores)
 
 
-def test_parameters_may_lie_on_one_device():
+def test_accepts_parameters_on_one_device():
     """As those of a checkpoint do, which is restored for one."""
 
     def act(params, key, states):
@@ -59,13 +59,13 @@ def test_parameters_may_lie_on_one_device():
     np.testing.assert_array_equal(*found)
 
 
-def test_games_that_do_not_divide_by_the_devices_are_all_counted():
+def test_counts_all_games_when_not_divisible_by_devices():
     found = scores(13, 8)
     assert found.scores.shape == found.plies.shape == (13,)
     assert (found.plies > 0).all()
 
 
-def test_the_interval_holds_the_mean():
+def test_interval_contains_mean():
     found = scores(16, 0)
     low, high = found.interval
     assert low < found.mean < high
@@ -73,7 +73,7 @@ def test_the_interval_holds_the_mean():
     assert (low, high) == pytest.approx((found.mean - half, found.mean + half), rel=1e-5)
 
 
-def test_random_games_of_the_usual_size_score_as_random_games_do():
+def test_random_2048_scores_match_known_mean():
     """Two implementations average 1,094 to 1,097 points over 3,000 games."""
     game = make_game("2048")
     found = play_alone(game, random_player(game), 400, KEY, sharding.make_mesh(8))
@@ -81,6 +81,6 @@ def test_random_games_of_the_usual_size_score_as_random_games_do():
     assert low - 30 < 1095 < high + 30
 
 
-def test_plain_mcts_has_no_nodes_for_chance():
+def test_plain_mcts_rejects_chance_moves():
     with pytest.raises(UserError, match=r"mcts:10: board 2048:2 has chance moves"):
         mcts_player(GAME, 10)

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation.openings import compile_step
-from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.solvers import (
     ILLEGAL,
-    count_losing_moves,
     make_solved_table,
     position_code,
     reachable_positions,
@@ -16,6 +13,7 @@ from alphagat.evaluation.solvers import (
     stone_owners,
 )
 from alphagat.games import make_game
+from alphagat.games.batches import compile_step
 from alphagat.games.states import first_state
 
 KEY = jax.random.key(0)
@@ -87,21 +85,7 @@ def test_table_holds_the_best_moves():
     assert table[1].tolist() == [False] * 4 + [True] + [False] * 4
 
 
-def test_boards_that_are_too_large_are_refused():
+def test_too_large_board_is_rejected():
     for board in ("hex:6", "hex:3:swap", "connect_four", "gomoku:9"):
         with pytest.raises(UserError, match=f"board {board}: there is no exact solver; take tic_tac_toe"):
             solve(board)
-
-
-def test_blunders_are_counted():
-    game = make_game("tic_tac_toe")
-    solved = reachable_positions(game)
-    open_positions = int((solved.values >= 0).sum())
-    assert count_losing_moves(game, make_opponent(game, "solver"), KEY) == (open_positions, 0)
-    # A player of the worst move errs exactly where there is a losing move.
-    worst = jnp.asarray(np.where(solved.action_values == ILLEGAL, 3, solved.action_values).argmin(axis=1))
-    codes = jnp.zeros(3**9, jnp.int32).at[position_code(game, solved.states)].set(worst)
-    player = Player("worst", lambda params, key, states: params[position_code(game, states)], codes)
-    can_err = int(((solved.values >= 0) & (solved.action_values == -1).any(axis=1)).sum())
-    assert count_losing_moves(game, player, KEY) == (open_positions, can_err)
-    assert 0 < count_losing_moves(game, make_opponent(game, "random"), KEY)[1] < can_err

@@ -36,14 +36,14 @@ def decide(probabilities: np.ndarray, elo0: float, elo1: float, num_matches: int
 
 @pytest.mark.parametrize("draws", [0.0, 0.3])
 @pytest.mark.parametrize("truth", [0, 60])
-def test_errors_are_as_rare_as_said(draws, truth):
+def test_error_rates_are_nominal(draws, truth):
     decided = decide(pairs_with_mean(expected(truth), draws), 0, 60, num_matches=400, num_pairs=700)
     assert (decided != 0).all()
     wrong = (decided == (1 if truth == 0 else -1)).mean()
     assert 0.01 < wrong < 0.07  # 0.05, less what a last pair overshoots, and twice the deviation of 400 matches
 
 
-def test_openings_that_decide_games_shorten_the_test():
+def test_decisive_openings_shorten_test():
     """Nearly every opening is won by the same side in both games, so a pair hardly varies, and few pairs tell."""
     decisive = np.array([0, 0.02, 0.8, 0.18, 0])
     assert decisive @ PAIR_SCORES / 2 == pytest.approx(expected(28), abs=2e-3)
@@ -54,7 +54,7 @@ def test_openings_that_decide_games_shorten_the_test():
 
 
 @pytest.mark.parametrize("counts", [(3, 10, 40, 20, 5), (0, 3, 10, 8, 0), (0, 0, 0, 4, 6), (7, 0, 0, 0, 0)])
-def test_likelihood_is_the_largest_with_that_mean(counts):
+def test_likelihood_is_maximal_for_given_mean(counts):
     """Over all distributions of the five results, by a general optimiser, which starts anywhere."""
     counts = np.array(counts)
 
@@ -107,17 +107,17 @@ def test_equal_pairs_have_a_finite_ratio(score):
         assert llr == pytest.approx(number * (each if each is not None else math.log(2 * (1 - high))), rel=1e-9)
 
 
-def test_no_pairs_say_nothing():
+def test_no_pairs_give_zero_ratio():
     assert sprt([], 0, 20).llr == 0
     assert sprt([], 0, 20).verdict == "undecided"
 
 
-def test_swapping_the_players_turns_the_ratio():
+def test_swapping_players_negates_ratio():
     scores = np.random.default_rng(0).choice(PAIR_SCORES, 50)
     assert sprt(2 - scores, -20, 10).llr == pytest.approx(-sprt(scores, -10, 20).llr, rel=1e-9)
 
 
-def test_counting():
+def test_count_pairs():
     assert list(count_pairs([0, 2, 1.5, 2, 1])) == [1, 0, 1, 1, 2]
     with pytest.raises(ValueError, match="pair scores are"):
         count_pairs([0.25])
@@ -133,6 +133,6 @@ def test_counting():
         ({"elo0": 0, "elo1": 5, "beta": 0.5}, "beta=0.5: take error rates"),
     ],
 )
-def test_what_is_no_test_is_refused(options, message):
+def test_invalid_arguments_are_rejected(options, message):
     with pytest.raises(UserError, match=message):
         sprt([1.0], **options)

@@ -9,7 +9,7 @@ Z = 1.959964
 
 
 @pytest.mark.parametrize("num_games", [1, 10, 200])
-def test_wilson_has_its_closed_forms(num_games):
+def test_wilson_matches_closed_forms(num_games):
     assert wilson_interval(0.0, num_games) == pytest.approx((0, Z**2 / (num_games + Z**2)))
     assert wilson_interval(1.0, num_games) == pytest.approx((num_games / (num_games + Z**2), 1))
     half = Z / (2 * math.sqrt(num_games + Z**2))
@@ -21,7 +21,7 @@ def test_wilson_matches_a_published_example():
     assert wilson_interval(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
 
 
-def test_no_games_say_nothing():
+def test_no_games_give_full_interval():
     assert wilson_interval(0.0, 0) == (0.0, 1.0)
 
 
@@ -37,7 +37,7 @@ def test_elo_is_clipped():
     assert elo_difference(0.0) == elo_difference(1e-9) == -MAX_ELO
 
 
-def test_the_interval_of_a_mean_covers_it_as_often_as_it_says():
+def test_mean_interval_has_nominal_coverage():
     draws = np.random.default_rng(0).exponential(2.0, (2000, 100))
     bounds = np.array([mean_interval(each) for each in draws])
     share = ((bounds[:, 0] < 2.0) & (bounds[:, 1] > 2.0)).mean()

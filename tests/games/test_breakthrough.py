@@ -45,7 +45,7 @@ def our_action(size, player, their_action):
 
 
 @pytest.mark.parametrize(("size", "rows_of_pieces", "num_games"), [(5, 1, 80), (6, 2, 60), (7, 2, 50), (8, 2, 50)])
-def test_plays_as_open_spiel_does(size, rows_of_pieces, num_games, game_seed):
+def test_matches_open_spiel(size, rows_of_pieces, num_games, game_seed):
     """Plays at random; every other game captures where it can, because pieces seldom run out otherwise."""
     random = np.random.default_rng((game_seed, size))
     ours = starts(f"breakthrough:{size}", num_games, rows_of_pieces)
@@ -90,7 +90,7 @@ def count_their_lines(state, depth):
 
 
 @pytest.mark.parametrize("size", [6, 8])
-def test_has_as_many_lines_of_play_as_open_spiel(size):
+def test_perft_matches_open_spiel(size):
     first = spiel_game(size).new_initial_state()
     assert count_lines(f"breakthrough:{size}", 3) == [count_their_lines(first, depth) for depth in (1, 2, 3)]
 
@@ -120,7 +120,7 @@ class SlowGame:
 
 
 @pytest.mark.parametrize(("size", "num_games"), [(5, 32)])
-def test_plays_as_a_slow_reference_does_by_the_names_of_actions(size, num_games, record):
+def test_matches_slow_reference_by_action_names(size, num_games, record):
     name = f"breakthrough:{size}"
     games, ours = record(name, num_games), make_game(name)
     for game in range(num_games):
@@ -194,7 +194,7 @@ def test_capturing_the_last_piece_wins(player, capture):
     assert not after.legal_action_mask.any()
 
 
-def test_drawings_show_pieces_who_moves_and_who_won():
+def test_drawings_show_pieces_player_to_move_and_winner():
     game = make_game("breakthrough:5")
     race = ". . . . o   x . . . .   . . . . .   . . . . o   . . . . x"
     assert game.render(position(race)).endswith("x to move, up")
@@ -220,7 +220,7 @@ def test_both_players_see_the_same_board():
     assert (game.observe(position(turned, player=1)).nodes == game.observe(position(FIGHT)).nodes).all()
 
 
-def test_relations_name_the_sender_as_the_receiver_sees_it():
+def test_relations_describe_sender_from_receiver_view():
     matrix, relation = make_game("breakthrough:6").topology.relation_matrix, VOCABULARY.relations.index
     cell = 3 * 6 + 2
     assert matrix[cell, cell - 6] == relation("ahead")
@@ -230,7 +230,7 @@ def test_relations_name_the_sender_as_the_receiver_sees_it():
     assert (matrix >= 0).sum() == 36 + 2 * make_game("breakthrough:6").num_actions
 
 
-def test_sizes_share_one_vocabulary_and_count_their_steps():
+def test_sizes_share_one_vocabulary_and_count_steps():
     for size in (5, 6, 7, 8):
         game = make_game(f"breakthrough:{size}")
         assert game.topology.vocabulary is VOCABULARY

@@ -36,7 +36,7 @@ def pgx_labels(game):
 
 
 @pytest.mark.parametrize(("name", "size_ratio"), [("gardner_chess", 12), ("chess", 25)])
-def test_plays_as_pgx_does(name, size_ratio, record):
+def test_matches_pgx(name, size_ratio, record):
     game, games = make_game(name), record(name, NUM_GAMES)
     labels = pgx_labels(game)
     theirs = replay(pgx_games.make(name), labels[games.actions])
@@ -66,7 +66,7 @@ def real_names(game, states, legal):
     ]
 
 
-def test_plays_as_python_chess_does(record):
+def test_matches_python_chess(record):
     game, games = make_game("chess"), record("chess", NUM_GAMES)
     ends = set()
     for number in range(NUM_GAMES):
@@ -153,7 +153,7 @@ def perft(game, state, depth):
         ("rnbq1k1r/pp1Pbppp/2p5/8/2B5/8/PPP1NnPP/RNBQK2R w KQ - 1 8", [44, 1486, 62379]),
     ],
 )
-def test_chess_has_as_many_lines_as_known(fen, counts):
+def test_perft_matches_known_counts(fen, counts):
     assert perft(make_game("chess"), state_of(fen), len(counts)) == counts
 
 
@@ -167,13 +167,13 @@ def test_chess_has_as_many_lines_as_known(fen, counts):
         "r3k2r/1P4P1/8/8/8/8/1p4p1/R3K2R b KQkq - 0 1",
     ],
 )
-def test_special_positions_are_played_as_python_chess_does(fen):
+def test_special_positions_match_python_chess(fen):
     game, state, board = make_game("chess"), state_of(fen), chess.Board(fen)
     legal = np.flatnonzero(np.asarray(state.legal_action_mask))
     assert sorted(game.action_name(state, action) for action in legal) == sorted(map(str, board.legal_moves))
 
 
-def test_castling_is_lost_with_the_king_and_with_either_rook():
+def test_king_and_rook_moves_lose_castling_rights():
     game, state = make_game("chess"), state_of("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1")
     castling = lambda moves: play_names(game, moves, state)[-1].castling.tolist()  # noqa: E731
     assert castling("") == [True] * 4
@@ -247,7 +247,7 @@ class SlowGardner:
         return sorted(names)
 
 
-def test_gardner_chess_plays_as_a_slow_reference_does(record):
+def test_gardner_chess_matches_slow_reference(record):
     game, games = make_game("gardner_chess"), record("gardner_chess", NUM_GAMES)
     promotions = 0
     for number in range(6):
@@ -268,7 +268,7 @@ def test_gardner_chess_plays_as_a_slow_reference_does(record):
     assert promotions > 2
 
 
-def test_gardner_chess_is_the_same_in_a_mirror(record):
+def test_gardner_chess_is_mirror_symmetric(record):
     """From the mirrored first position, mirrored play gives mirrored features, moves and results."""
     game, games = make_game("gardner_chess"), record("gardner_chess", NUM_GAMES)
     node, action = (table[1] for table in (game.symmetries.node_permutations, game.symmetries.action_permutations))
@@ -313,7 +313,7 @@ def python_board(moves):
     return board
 
 
-def test_the_third_occurrence_of_a_position_is_a_draw():
+def test_threefold_repetition_is_a_draw():
     game = make_game("chess")
     states = play_names(game, "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8")
     assert [int(state.repetitions) for state in states] == [0, 0, 0, 0, 1, 1, 1, 1, 2]
@@ -331,7 +331,7 @@ def test_the_third_occurrence_of_a_position_is_a_draw():
         ("kb6/3p4/8/8/8/8/2B5/4K3 b - - 0 1", "d7d5 c2b1 b8a7 b1c2 a7b8", True),  # bishops reach d6, pawns don't
     ],
 )
-def test_a_jump_makes_a_difference_only_where_it_can_be_taken(fen, moves, repeats):
+def test_double_step_affects_repetition_only_if_en_passant_is_legal(fen, moves, repeats):
     game, board = make_game("chess"), chess.Board(fen)
     state, step = state_of(fen), jax.jit(game.step)
     for name in moves.split():
@@ -356,7 +356,7 @@ def test_a_jump_makes_a_difference_only_where_it_can_be_taken(fen, moves, repeat
         ("8/8/4k3/6r1/8/3K4/8/8 w - - 0 1", False),
     ],
 )
-def test_too_little_material_is_a_draw(fen, over):
+def test_insufficient_material_is_a_draw(fen, over):
     assert bool(chess_rules.is_insufficient(state_of(fen).position(), 8)) == over
     assert chess.Board(fen).is_insufficient_material() == over
 
@@ -377,7 +377,7 @@ def test_mate_stalemate_and_a_hundred_plies_end_the_game():
     assert play_names(game, "a2h2", quiet.replace(reversible=jnp.int8(99)))[-1].terminated
 
 
-def test_actions_are_seen_by_the_player_to_move():
+def test_actions_are_from_view_of_player_to_move():
     game = make_game("chess")
     assert game.num_actions == 1858
     assert make_game("gardner_chess").num_actions == len(pgx_labels(make_game("gardner_chess")))
@@ -390,7 +390,7 @@ def test_actions_are_seen_by_the_player_to_move():
     assert names == {"e7e8": "e7e8q", "e7e8r": "e7e8r", "e7e8n": "e7e8n"}
 
 
-def test_features_are_those_of_the_player_to_move():
+def test_features_are_from_view_of_player_to_move():
     game = make_game("chess")
     moves = "e2e4 g8f6 e4e5 d7d5"
     states = play_names(game, moves)
@@ -420,7 +420,7 @@ def test_features_are_those_of_the_player_to_move():
     assert (np.asarray(jitted("chess")[1](again).nodes)[:, 21:23] == np.float32([1, 0.04])).all()
 
 
-def test_relations_name_the_sender_as_the_receiver_sees_it():
+def test_relations_describe_sender_from_receiver_view():
     relation = VOCABULARY.relations.index
     matrix = make_game("chess").topology.relation_matrix
     square = {name: number for number, name in enumerate(make_game("chess").square_names)}

@@ -47,7 +47,7 @@ def test_every_family_is_tested():
     assert {name.split(":")[0] for name in BOARDS} == set(GAMES) == {name.split(":")[0] for name in EXAMPLES}
 
 
-def test_equal_names_give_the_same_game():
+def test_equal_names_give_same_game():
     assert make_game("hex:3") is make_game("hex:3")
     assert make_game("hex:3") != make_game("hex:4")
     assert all(make_game(name).name == name for name in (*BOARDS, *EXAMPLES))
@@ -102,7 +102,7 @@ def test_equal_names_give_the_same_game():
         ("mnk:5x5x2", "3 to 5"),
     ],
 )
-def test_a_wrong_name_is_refused_in_one_line(name, says):
+def test_invalid_name_is_rejected_in_one_line(name, says):
     with pytest.raises(UserError) as error:
         make_game(name)
     assert says in str(error.value)
@@ -111,7 +111,7 @@ def test_a_wrong_name_is_refused_in_one_line(name, says):
 
 
 @every_board
-def test_shapes_and_dtypes_stay(name):
+def test_shapes_and_dtypes_are_preserved(name):
     game = make_game(name)
     key = jax.random.key(0)
     first = jax.eval_shape(game.init, key)
@@ -130,7 +130,7 @@ def test_shapes_and_dtypes_stay(name):
 
 
 @every_board
-def test_random_games_end_and_stay_ended(name, record):
+def test_random_games_end_and_terminal_states_absorb(name, record):
     games = record(name, NUM_GAMES)
     if make_game(name).max_plies < len(games.actions):
         assert games.terminated[make_game(name).max_plies].all()
@@ -160,7 +160,7 @@ def test_rewards_and_turns(name, record):
 
 
 @every_board
-def test_chance_keeps_to_its_distribution(name, record):
+def test_chance_follows_its_distribution(name, record):
     game, games = make_game(name), record(name, NUM_GAMES)
     if not isinstance(game, StochasticGame):
         return
@@ -184,7 +184,7 @@ def test_chance_keeps_to_its_distribution(name, record):
 
 
 @every_board
-def test_features_are_finite_and_tell_positions_apart(name, record):
+def test_features_are_finite_and_distinguish_positions(name, record):
     games = record(name, NUM_GAMES)
     nodes = np.asarray(jitted_observe(name)(games.states).nodes)
     assert np.isfinite(nodes).all()

@@ -48,7 +48,7 @@ def long_games(game_seed):
 
 
 @pytest.mark.parametrize("name", ["go:5", "go:8:6.5"])
-def test_plays_as_pgx_does(name, long_games):
+def test_matches_pgx(name, long_games):
     game, (actions, states, legal) = make_game(name), long_games(name)
     theirs = replay(make_go(size=game.size, komi=game.komi), actions)
     assert (legal == theirs.legal).all()
@@ -69,7 +69,7 @@ def spiel_actions(spiel):
 
 
 @pytest.mark.parametrize("name", ["go:5", "go:8:6.5"])
-def test_plays_as_open_spiel_does(name, long_games):
+def test_matches_open_spiel(name, long_games):
     game, (actions, states, legal) = make_game(name), long_games(name)
     spiel = pyspiel.load_game(f"go(board_size={game.size},komi={game.komi})")
     theirs = spiel_actions(spiel)
@@ -99,7 +99,7 @@ def rows(name, state):
 KO = "b3 c3 a2 d2 b1 c1 e5 b2 c2"
 
 
-def test_a_ko_is_not_retaken_at_once():
+def test_ko_cannot_be_retaken_immediately():
     name = "go:5"
     game, state = make_game(name), play(name, KO)
     assert rows(name, state)[2:5] == ["3.xo..", "2x.xo.", "1.xo.."]
@@ -116,7 +116,7 @@ def test_a_ko_is_not_retaken_at_once():
 SUPERKO = "a2 c2 b2 d1 e5 b1 e4 a1 c1"
 
 
-def test_whoever_repeats_a_position_loses():
+def test_repeating_a_position_loses():
     state = play("go:5", f"{SUPERKO} b1")
     assert rows("go:5", state)[3:5] == rows("go:5", play("go:5", SUPERKO[:-6]))[3:5] == ["2xxo..", "1.o.o."]
     assert state.terminated
@@ -136,12 +136,12 @@ def test_whoever_repeats_a_position_loses():
     assert drawn.returns() == [0, 0]
 
 
-def test_a_chain_without_liberties_is_taken():
+def test_chain_without_liberties_is_captured():
     state = play("go:5", "a1 b1 a2 b2 e5 a3")
     assert rows("go:5", state)[2:5] == ["3o....", "2.o...", "1.o..."]
 
 
-def test_large_boards_count_beyond_a_byte():
+def test_large_board_counts_exceed_one_byte():
     name = "go:13"
     game, state = make_game(name), play("go:13", "n1 m1 m2 n2 l1")
     assert [line[-3:] for line in rows(name, state)[11:13]] == [".xo", "xo."]
@@ -152,7 +152,7 @@ def test_large_boards_count_beyond_a_byte():
     assert [line[-3:] for line in rows(name, taken)[10:13]] == ["..x", ".x.", "x.x"]
 
 
-def test_two_passes_end_the_game_and_nothing_is_dead():
+def test_two_passes_end_game_without_dead_stone_removal():
     name = "go:5:0.5"
     # Black has c1 to c5 and all to the left of it; a lone white stone there makes those points neutral.
     moves = "c1 d1 c2 d2 c3 d3 c4 d4 c5 d5"
@@ -170,7 +170,7 @@ def test_two_passes_end_the_game_and_nothing_is_dead():
     assert make_game("go:5").truncation_rewards(play("go:5", moves)).tolist() == [-1, 1]
 
 
-def test_features_are_those_of_the_player_to_move():
+def test_features_are_from_view_of_player_to_move():
     name = "go:5:6.5"
     game = make_game(name)
     # 5 x o . . .
@@ -195,7 +195,7 @@ def test_features_are_those_of_the_player_to_move():
     assert (passed[[0, 12], :2] == [[0, 1], [1, 0]]).all()
 
 
-def test_relations_name_the_sender_as_the_receiver_sees_it():
+def test_relations_describe_sender_from_receiver_view():
     relation = VOCABULARY.relations.index
     matrix = make_game("go:5").topology.relation_matrix
     assert matrix[12, 7] == relation("n")
@@ -212,7 +212,7 @@ def test_boards_share_one_vocabulary():
     assert games[0].komi == 7.5
 
 
-def test_a_drawing_shows_stones_and_the_last_move():
+def test_drawing_shows_stones_and_last_move():
     game, state = make_game("go:5"), play("go:5", "b3 c3 a2")
     drawing = game.render_svg(state)
     assert [drawing.count(colour) for colour in svg_stones.STONES] == [2, 1]

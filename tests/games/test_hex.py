@@ -23,14 +23,14 @@ from tests.games.playing import play
         ("hex:5:swap", "hex(board_size=5,swap=true)", 1000),
     ],
 )
-def test_plays_as_open_spiel_does(name, theirs, num_games, record):
+def test_matches_open_spiel(name, theirs, num_games, record):
     games, spiel = record(name, num_games), pyspiel.load_game(theirs)
     assert_plays_alike(games, spiel, num_games)
     swaps = count_actions(games, make_game(name).size ** 2, num_games)
     assert bool(swaps) == name.endswith("swap")
 
 
-def test_swap_puts_the_stone_on_the_mirrored_cell_once():
+def test_swap_moves_stone_to_mirrored_cell_once():
     state = play("hex:3:swap", "b1 swap")
     assert np.sign(state.cells).reshape(3, 3).tolist() == [[0, 0, 0], [-1, 0, 0], [0, 0, 0]]
     assert state.current_player == 0
@@ -40,14 +40,14 @@ def test_swap_puts_the_stone_on_the_mirrored_cell_once():
     assert not play("hex:3:swap", "").legal_action_mask[-1]
 
 
-def test_a_stone_taken_over_keeps_its_border():
+def test_swapped_stone_keeps_border_connection():
     # a2 was taken over at the left border: two more stones reach the right one.
     assert play("hex:3:swap", "b1 swap a1 b2 a3 c2").rewards.tolist() == [-1, 1]
     # b2 has no border: it must not count as one of the left.
     assert not play("hex:3:swap", "b2 swap a1 c2").terminated
 
 
-def test_drawings_show_stones_results_and_who_may_swap():
+def test_drawings_show_stones_results_and_swap_option():
     game = make_game("hex:3:swap")
     lines = game.render(play("hex:3:swap", "b1 c2")).split("\n")
     assert lines == ["   a b c", " 1 . x .", "  2 . . o", "   3 . . .", "x to move, top to bottom"]
@@ -59,7 +59,7 @@ def test_drawings_show_stones_results_and_who_may_swap():
     assert [drawing.count(colour) for colour in svg.COLOURS] == [2 + 2, 2 + 1]
 
 
-def test_features_see_own_stones_borders_and_connections():
+def test_features_show_own_stones_borders_and_connections():
     game = make_game("hex:3")
     #  a b c          player 0 (x, top to bottom) is to move
     # 1 . x .
@@ -76,7 +76,7 @@ def test_features_see_own_stones_borders_and_connections():
     assert not swap.any()
 
 
-def test_features_say_when_a_swap_is_legal():
+def test_features_show_legal_swap():
     game = make_game("hex:3:swap")
     for moves, legal in (("", 0), ("b2", 1), ("b2 swap", 0), ("b2 b1", 0)):
         *others, swap = np.asarray(game.observe(play("hex:3:swap", moves)).nodes)[:, 4]
@@ -84,7 +84,7 @@ def test_features_say_when_a_swap_is_legal():
         assert not any(others)
 
 
-def test_relations_name_the_sender_as_the_receiver_sees_it():
+def test_relations_describe_sender_from_receiver_view():
     topology = make_game("hex:5").topology
     centre, relation = 2 * 5 + 2, VOCABULARY.relations.index
     matrix = topology.relation_matrix

@@ -5,8 +5,8 @@ import numpy as np
 import pyspiel
 import pytest
 
-from alphagat.evaluation.openings import compile_init, legal_actions, play_all, to_host
 from alphagat.games import make_game
+from alphagat.games.batches import compile_init, legal_actions, play_all, to_host
 
 
 def count_ours(name, depth):
@@ -38,5 +38,5 @@ def count_theirs(state, depth):
         ("go:5", "go(board_size=5,komi=7.5)", 3),
     ],
 )
-def test_as_many_games_of_so_many_plies(name, theirs, depth):
+def test_perft_matches_open_spiel(name, theirs, depth):
     assert count_ours(name, depth) == count_theirs(pyspiel.load_game(theirs).new_initial_state(), depth)

@@ -15,7 +15,7 @@ from tests.games.open_spiel import assert_plays_alike
 
 
 @pytest.mark.parametrize(("name", "num_games"), [("tic_tac_toe", 2000), ("connect_four", 1000)])
-def test_plays_as_open_spiel_does(name, num_games, record):
+def test_matches_open_spiel(name, num_games, record):
     games, spiel = record(name, num_games), pyspiel.load_game(name)
     assert_plays_alike(games, spiel, num_games)
 
@@ -65,7 +65,7 @@ class SlowGame:
         ("mnk:5x6x4:gravity", (5, 6, 4, True), 100),
     ],
 )
-def test_plays_as_a_slow_reference_does(name, size, num_games, record):
+def test_matches_slow_reference(name, size, num_games, record):
     games = record(name, num_games)
     for game in range(num_games):
         slow = SlowGame(*size)
@@ -105,14 +105,14 @@ def count_games(name, depth, chunk=2048):
     return np.array(counts).T.tolist()
 
 
-def test_tic_tac_toe_has_as_many_games_as_known():
+def test_tic_tac_toe_game_counts_match_known_values():
     positions, games, ended = count_games("tic_tac_toe", 9)
     assert games[:6] == [1, 9, 72, 504, 3024, 15120]
     assert sum(ended) == 255168
     assert sum(positions) == 5478
 
 
-def test_connect_four_has_as_many_games_as_known():
+def test_connect_four_game_counts_match_known_values():
     positions, games, _ = count_games("connect_four", 7)
     assert games == [1, 7, 49, 343, 2401, 16807, 117649, 823536]
     assert positions == [1, 7, 49, 238, 1120, 4263, 16422, 54859]
@@ -136,7 +136,7 @@ def parse(text):
         (". ? . . . .   . x . . . .   . o . . . .   . x . . . .   . x . . . .", False),
     ],
 )
-def test_five_or_more_in_a_line_win_and_nothing_else(board, wins):
+def test_only_five_or_more_in_a_line_win(board, wins):
     game = make_game("mnk:5x6x5")
     state = first_state(game).replace(board=jnp.asarray(parse(board.replace("?", "."))))
     after = game.step(state, jnp.int32(board.replace(" ", "").index("?")), jax.random.key(0))
@@ -158,7 +158,7 @@ def test_drawings_show_stones_and_results():
     assert falling == ["  x . . .", "  o x . .", "  o . . .", "  1 2 3 4", "x to move"]
 
 
-def test_features_see_stones_where_to_play_and_height():
+def test_features_show_stones_playable_cells_and_height():
     game = make_game("mnk:3x4x3:gravity")
     state = first_state(game).replace(board=jnp.asarray(parse("x . . .   o . . .   x o . .")))
     nodes = np.asarray(game.observe(state).nodes)
@@ -175,7 +175,7 @@ def test_features_see_stones_where_to_play_and_height():
     assert (other[:, [1, 0, 2, 3, 4, 5]] == nodes).all()
 
 
-def test_relations_name_the_sender_as_the_receiver_sees_it():
+def test_relations_describe_sender_from_receiver_view():
     relation = VOCABULARY.relations.index
     matrix = make_game("connect_four").topology.relation_matrix
     cell = 2 * 7 + 3

@@ -17,13 +17,13 @@ from tests.games.playing import play
 NUM_GAMES = 100
 
 
-def test_plays_as_open_spiel_does(record):
+def test_matches_open_spiel(record):
     games, spiel = record("othello:8", NUM_GAMES), pyspiel.load_game("othello")
     assert_plays_alike(games, spiel, NUM_GAMES)
     assert count_actions(games, 64, NUM_GAMES) > NUM_GAMES / 4
 
 
-def test_plays_as_pgx_does(record):
+def test_matches_pgx(record):
     """Pgx asks both players to pass before it calls a game with empty cells over; all else agrees."""
     games = record("othello:8", NUM_GAMES)
     over = games.terminated[:-1]
@@ -76,7 +76,7 @@ class SlowGame:
 
 
 @pytest.mark.parametrize(("size", "num_games"), [(4, 200), (6, 50), (10, 6), (12, 4)])
-def test_plays_as_a_slow_reference_does(size, num_games, record):
+def test_matches_slow_reference(size, num_games, record):
     games = record(f"othello:{size}", num_games)
     for game in range(num_games):
         slow = SlowGame(size)
@@ -109,11 +109,11 @@ def take(x, rows):
     return np.asarray(x)[rows]
 
 
-def test_has_as_many_games_as_known():
+def test_perft_matches_known_counts():
     assert count_games("othello:8", 6, 1396) == [4, 12, 56, 244, 1396, 8200]
 
 
-def test_features_see_discs_moves_parity_and_edges():
+def test_features_show_discs_moves_parity_and_edges():
     game = make_game("othello:4")
     #   a b c d
     # 1 . x . .
@@ -135,13 +135,13 @@ def test_features_see_discs_moves_parity_and_edges():
     assert not np.asarray(game.observe(play("othello:4", "")).nodes)[:, 5].any()
 
 
-def test_a_game_that_is_cut_goes_to_whoever_has_more_discs():
+def test_truncated_game_goes_to_player_with_more_discs():
     game = make_game("othello:4")
     assert game.truncation_rewards(play("othello:4", "")).tolist() == [0, 0]
     assert game.truncation_rewards(play("othello:4", "b1")).tolist() == [1, -1]
 
 
-def test_edge_distances_do_not_depend_on_the_size():
+def test_edge_distances_are_independent_of_size():
     fixed = {size: make_game(f"othello:{size}")._edge_distances.reshape(size, size, 2) for size in (8, 12)}
     assert (fixed[8][:4, :4] == fixed[12][:4, :4]).all()
     assert (fixed[12][3:-3, 3:-3] == 1).all()
@@ -169,7 +169,7 @@ def test_drawings_show_discs_moves_passes_and_results(record):
         assert result in text(-1, number)
 
 
-def test_relations_name_the_sender_as_the_receiver_sees_it():
+def test_relations_describe_sender_from_receiver_view():
     relation = VOCABULARY.relations.index
     matrix = make_game("othello:8").topology.relation_matrix
     cell = 2 * 8 + 3

@@ -61,7 +61,7 @@ def area_of(stones: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["othello:6", "go:5"])
-def test_owners_are_those_of_the_board_and_of_the_result(name):
+def test_ownership_matches_board_and_result(name):
     game, states, ownership = final_states(name)
     assert len(ownership) > NUM_GAMES / 2
     assert ownership.dtype == np.int8
@@ -85,6 +85,6 @@ def test_owners_are_those_of_the_board_and_of_the_result(name):
         assert 0 < neutral < len(ownership)
 
 
-def test_other_games_tell_nothing():
+def test_other_games_have_no_ownership():
     game = make_game("tic_tac_toe")
     assert game.ownership(game.init(jax.random.key(0)), jnp.bool_(True)) is None

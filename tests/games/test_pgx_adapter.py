@@ -26,7 +26,7 @@ def compile_observe(name):
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "hex", "animal_shogi"])
-def test_plays_as_pgx_does(game, record):
+def test_matches_pgx(game, record):
     """The record comes from Pgx through the adapter: this holds what the adapter adds, takes away and reorders."""
     games = record(f"pgx:{game}", NUM_GAMES)
     theirs = replay(pgx_games.make(game), games.actions)
@@ -42,7 +42,7 @@ def test_plays_as_pgx_does(game, record):
     assert num_bytes(jax.tree.map(lambda x: x[-1], games.states)) < num_bytes(theirs.state)
 
 
-def test_only_what_the_rules_need_is_kept(record):
+def test_state_keeps_only_fields_the_rules_need(record):
     state = record("pgx:hex", NUM_GAMES).states
     fields = {
         "observation",
@@ -58,7 +58,7 @@ def test_only_what_the_rules_need_is_kept(record):
 
 
 @pytest.mark.parametrize("game", sorted(pgx_adapter.GAMES))
-def test_every_game_of_the_list_has_a_graph(game):
+def test_every_listed_game_has_a_graph(game):
     assert game in pgx.available_envs()
     board = make_game(f"pgx:{game}")
     rows, columns, num_actions = board.board
@@ -80,7 +80,7 @@ def test_every_game_of_the_list_has_a_graph(game):
         ("gardner_chess", 6, lambda kind: kind >= 0),
     ],
 )
-def test_actions_live_at_the_cells_that_they_are_about(game, own, leaves):
+def test_actions_are_anchored_at_their_cells(game, own, leaves):
     """A piece leaves from a cell with an own piece, and goes to one without."""
     board = make_game(f"pgx:{game}")
 
@@ -100,7 +100,7 @@ def test_actions_live_at_the_cells_that_they_are_about(game, own, leaves):
     assert (mine[legal] == expected[legal]).all()
 
 
-def test_relations_name_the_sender_as_the_receiver_sees_it():
+def test_relations_describe_sender_from_receiver_view():
     topology = make_game("pgx:connect_four").topology
     relation = topology.vocabulary.relations.index
     matrix = topology.relation_matrix
@@ -113,7 +113,7 @@ def test_relations_name_the_sender_as_the_receiver_sees_it():
     assert topology.vocabulary.node_kinds[1:] == tuple(f"action {column}" for column in range(7))
 
 
-def test_drawings_are_those_of_pgx():
+def test_drawings_match_pgx():
     game = make_game("pgx:tic_tac_toe")
     step, state = jax.jit(game.step), first_state(game)
     for move in ("a3", "b3", "a2", "b2", "a1"):

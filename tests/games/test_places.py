@@ -27,7 +27,7 @@ def middles(drawing: str) -> dict[str, tuple[float, float]]:
 
 
 @pytest.mark.parametrize("board", BOARDS)
-def test_a_move_changes_the_drawing_at_its_place(board):
+def test_move_changes_drawing_at_its_place(board):
     game, random = make_game(board), np.random.default_rng(0)
     state, step = first_state(game), jax.jit(game.step)
     for _ in range(12):
@@ -50,7 +50,7 @@ def test_a_move_changes_the_drawing_at_its_place(board):
             assert ((abs(gone - leaves[:2]) < leaves[2:] / 4).all(axis=-1)).any()
 
 
-def test_a_column_holds_the_cell_where_a_stone_lands():
+def test_column_contains_landing_cell():
     game = make_game("mnk:4x5x3:gravity")
     state = first_state(game)
     columns, cells = game.node_places(state)[20:], game.action_places(state)
@@ -58,7 +58,7 @@ def test_a_column_holds_the_cell_where_a_stone_lands():
     assert (abs(columns[:, 1] - cells[:, 1]) + cells[:, 3] / 2 < columns[:, 3] / 2).all()
 
 
-def test_the_tiles_of_2048_lie_where_their_numbers_are():
+def test_2048_tiles_are_placed_at_their_numbers():
     game = make_game("2048:3")
     state = first_state(game)
     places = game.node_places(state)
@@ -70,7 +70,7 @@ def test_the_tiles_of_2048_lie_where_their_numbers_are():
     assert up[1] == -down[1] < 0 == up[0]
 
 
-def test_black_sees_the_board_from_the_other_side():
+def test_black_sees_board_rotated():
     game = make_game("gardner_chess")
     state = first_state(game)
     white, black = (game.node_places(state.replace(current_player=jnp.int8(player))) for player in (0, 1))
@@ -79,6 +79,6 @@ def test_black_sees_the_board_from_the_other_side():
     assert np.array_equal(white[:, 0], black[:, 0])
 
 
-def test_a_game_that_says_nothing_has_no_places():
+def test_game_without_node_places_has_no_places():
     game = make_game("pgx:tic_tac_toe")
     assert np.isnan(game.action_places(first_state(game))).all()

@@ -77,7 +77,7 @@ def state_of(name, rows, terminated=False):
     return first.replace(board=jnp.array(exponents, jnp.int8), terminated=jnp.bool_(terminated))
 
 
-def test_plays_as_open_spiel_does(record):
+def test_matches_open_spiel(record):
     """Legal is what changes OpenSpiel's board: its list of legal actions leaves out merges with tiles that have just
     merged.
     """
@@ -126,7 +126,7 @@ def boards_of(size, num_boards, key=0):
 
 
 @pytest.mark.parametrize("name", ["2048:2", "2048:3", "2048", "2048:5", "2048:8"])
-def test_moves_as_a_slow_reference_does(name):
+def test_moves_match_slow_reference(name):
     size, random = make_game(name).size, np.random.default_rng(1)
     boards = boards_of(size, 100)
     move, resolve = jitted(name)
@@ -145,7 +145,7 @@ def test_moves_as_a_slow_reference_does(name):
     assert 0 < terminated.sum() < len(boards)
 
 
-def test_tiles_merge_once_and_at_the_wall_first():
+def test_tiles_merge_once_starting_at_the_wall():
     move, _ = jitted("2048")
     lines = [[2, 2, 2, 0], [2, 2, 2, 2], [4, 2, 2, 0], [2, 0, 0, 2]]
     board = np.asarray(state_of("2048", lines).board)
@@ -156,7 +156,7 @@ def test_tiles_merge_once_and_at_the_wall_first():
     assert rewards.tolist() == [20, 20]
 
 
-def test_chance_fills_empty_cells_evenly_with_nine_times_as_many_2_as_4():
+def test_chance_fills_empty_cells_uniformly_with_ninety_percent_twos():
     game = make_game("2048:3")
     state = state_of("2048:3", [[2, 0, 4], [0, 8, 0], [16, 2, 32]])
     probabilities = np.exp(game.chance_log_probs(state)).reshape(9, 2)
@@ -175,7 +175,7 @@ def test_chance_fills_empty_cells_evenly_with_nine_times_as_many_2_as_4():
             assert share == pytest.approx(expected, abs=4 * math.sqrt(expected / len(keys)))
 
 
-def test_two_tiles_at_the_start():
+def test_game_starts_with_two_tiles():
     keys = jax.random.split(jax.random.key(4), 5000)
     first = jax.jit(jax.vmap(make_game("2048:2").init))(keys)
     boards = np.asarray(first.board)
@@ -186,7 +186,7 @@ def test_two_tiles_at_the_start():
     assert (boards > 0).mean(axis=0) == pytest.approx(np.full(4, 0.5), abs=0.03)
 
 
-def test_the_last_move_is_paid():
+def test_last_move_is_rewarded():
     game = make_game("2048:2")
     state = state_of("2048:2", [[2, 2], [16, 32]])
     step = jax.jit(game.step)
@@ -198,7 +198,7 @@ def test_the_last_move_is_paid():
     assert again.board.tolist() == over.board.tolist()
 
 
-def test_no_game_is_longer_than_its_bound():
+def test_game_length_respects_bound():
     """Walks through all games on 2 x 2, where the bound of the sum is reached, and that of the moves nearly."""
     largest_sum = 0
 
@@ -219,7 +219,7 @@ def test_no_game_is_longer_than_its_bound():
     assert [make_game(name).max_plies for name in ("2048:3", "2048", "2048:8")] == [1020, 131068, 2**31 - 1]
 
 
-def test_returns_are_spaced_evenly_under_the_transform():
+def test_value_transform_spaces_returns_evenly():
     support = make_game("2048").value_support
     assert support is make_game("2048:3").value_support
     assert (len(support), support[0], support[-1]) == (256, 0, 2**20)
@@ -252,7 +252,7 @@ def test_symmetries_hold_for_moves_chance_and_features():
         assert (chance(other) == chance(one).reshape(-1, 9, 2)[:, cells].reshape(-1, 18)).all()
 
 
-def test_features_see_tiles_and_legal_directions():
+def test_features_show_tiles_and_legal_directions():
     game = make_game("2048:3")
     state = state_of("2048:3", [[2, 4, 8], [0, 0, 2**17], [0, 0, 2**18]])
     nodes = np.asarray(game.observe(state).nodes)
@@ -266,7 +266,7 @@ def test_features_see_tiles_and_legal_directions():
     assert np.abs(game.observe(full).nodes).max() <= 4
 
 
-def test_relations_name_the_sender_as_the_receiver_sees_it():
+def test_relations_describe_sender_from_receiver_view():
     relation = VOCABULARY.relations.index
     matrix = make_game("2048").topology.relation_matrix
     cell = 1 * 4 + 2
@@ -286,7 +286,7 @@ def test_relations_name_the_sender_as_the_receiver_sees_it():
     assert large.num_features == make_game("2048:2").num_features
 
 
-def test_drawings_show_tiles_and_the_end():
+def test_drawings_show_tiles_and_game_over():
     game = make_game("2048:3")
     state = state_of("2048:3", [[2, 4, 8], [0, 0, 1024], [0, 0, 2**20]])
     text = ["      2       4       8", "      .       .    1024", "      .       . 1048576", "to move: left, down"]

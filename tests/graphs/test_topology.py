@@ -5,7 +5,7 @@ from alphagat.graphs.topology import RelationVocabulary, topology_from_matrix
 VOCABULARY = RelationVocabulary(family="line", version=1, relations=("self", "left", "right"), node_kinds=("cell",))
 
 
-def test_edges_come_from_the_matrix_of_receivers_and_senders():
+def test_edges_match_relation_matrix():
     #            sender 0   1   2
     matrix = np.array([[0, 2, -1], [1, 0, 2], [-1, 1, 0]])
     topology = topology_from_matrix(VOCABULARY, matrix, np.zeros(3), (np.array([2, 0]), np.array([2, 1])), (1, 3))

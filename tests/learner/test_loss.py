@@ -1,3 +1,4 @@
+import chex
 import jax
 import jax.flatten_util
 import jax.numpy as jnp
@@ -46,7 +47,7 @@ def test_a_single_legal_action_has_no_gradient():
     batch = jax.tree.map(lambda x: jnp.asarray(x[:1]), random_batch(4))
     (_, parts), gradients = jax.value_and_grad(alphazero_loss, has_aux=True)(make_params(batch), NETWORK, batch, 0.0)
     assert parts["policy_loss"] == parts["policy_entropy"] == 0
-    assert all((leaf == 0).all() for leaf in jax.tree.leaves(gradients))
+    chex.assert_trees_all_equal(gradients, jax.tree.map(jnp.zeros_like, gradients))
 
 
 def test_an_unknown_value_has_no_loss():

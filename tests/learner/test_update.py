@@ -1,5 +1,6 @@
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,8 +58,7 @@ def test_the_comparison_detects_a_sum_instead_of_a_mean(monkeypatch):
 
 def test_no_axis_means_no_average():
     found = FIND_GRADIENTS(PARAMS, jnp.float32(1), jax.tree.map(jnp.asarray, BATCH))
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(reference()), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6)
+    chex.assert_trees_all_close(found, reference(), rtol=1e-6)
 
 
 def test_an_update_descends_the_gradient():
@@ -68,8 +68,8 @@ def test_an_update_descends_the_gradient():
     train, metrics = step(start(optimizer, 4), batch)
     gradients, parts = reference()
     assert train.step == 5
-    for after, before, gradient in zip(*(jax.tree.leaves(x) for x in (train.params, PARAMS, gradients))):
-        np.testing.assert_allclose(after, before - 0.125 * gradient, rtol=1e-5, atol=1e-7)
+    expected = jax.tree.map(lambda before, gradient: before - 0.125 * gradient, PARAMS, gradients)
+    chex.assert_trees_all_close(train.params, expected, rtol=1e-5, atol=1e-7)
     norm = np.sqrt(sum((np.asarray(leaf, np.float64) ** 2).sum() for leaf in jax.tree.leaves(gradients)))
     np.testing.assert_allclose(metrics["grad_norm"], norm, rtol=1e-5)
     by_part = {name: value for name, value in metrics.items() if name.startswith("grad_norm/")}
@@ -90,10 +90,8 @@ def test_the_average_follows_the_parameters(decay):
         train, _ = step(train, batch)
         plain, _ = step(plain, batch)
         expected = jax.tree.map(lambda old, new: decay * old + (1 - decay) * np.asarray(new), expected, train.params)
-        for one, other in zip(jax.tree.leaves(train.params), jax.tree.leaves(plain.params), strict=True):
-            np.testing.assert_array_equal(one, other)
-    for one, other in zip(jax.tree.leaves(train.average), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+        chex.assert_trees_all_equal(train.params, plain.params)
+    chex.assert_trees_all_close(train.average, expected, rtol=1e-5, atol=1e-7)
     assert train.acting is train.average
     assert plain.acting is plain.params
 
@@ -110,8 +108,7 @@ def test_micro_batches_give_the_gradient_of_the_batch(num_micro_batches):
 
 def test_the_loss_scale_cancels_in_the_gradients():
     found = FIND_GRADIENTS(PARAMS, jnp.float32(2.0**12), jax.tree.map(jnp.asarray, BATCH))
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(reference()), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6)
+    chex.assert_trees_all_close(found, reference(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -125,8 +122,7 @@ def test_a_nonfinite_update_changes_only_the_health(bad):
     for number in (1, 2):
         train, _ = step(train, broken)
         assert train.health.skipped == train.health.skipped_in_a_row == number
-    for one, other in zip(jax.tree.leaves(train.replace(health=0)), jax.tree.leaves(before.replace(health=0))):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(train.replace(health=0), before.replace(health=0))
     train, _ = step(train, good)
     assert (int(train.health.skipped), int(train.health.skipped_in_a_row), int(train.step)) == (2, 0, 2)
     assert train.health.loss_scale == 1

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagat.evaluation.openings import compile_init
 from alphagat.games import make_game
+from alphagat.games.batches import compile_init
 from alphagat.networks import make_network
 from alphagat.networks.resnet import Convolution
 

@@ -21,7 +21,7 @@ EXAMPLE = {"number": jnp.int32(0), "pair": jnp.zeros(2)}
 
 
 @pytest.mark.parametrize("chance_of_valid", [1.0, 0.6])
-def test_the_ring_holds_what_a_deque_holds(chance_of_valid):
+def test_ring_matches_deque(chance_of_valid):
     capacity, length = 12, 3
     replay, reference = make_replay(EXAMPLE, capacity), collections.deque(maxlen=capacity)
     generator, jitted = np.random.default_rng(0), jax.jit(add)
@@ -39,7 +39,7 @@ def test_the_ring_holds_what_a_deque_holds(chance_of_valid):
     assert len(reference) == capacity
 
 
-def test_the_oldest_go_first():
+def test_oldest_samples_are_overwritten_first():
     replay = make_replay(EXAMPLE, 6)
     for start in (0, 2, 4, 6):
         replay = add(replay, block(start, 2), jnp.bool_(True))
@@ -47,7 +47,7 @@ def test_the_oldest_go_first():
     assert int(replay.cursor) == 2
 
 
-def test_a_block_that_is_not_valid_changes_nothing():
+def test_invalid_block_changes_nothing():
     replay = make_replay(EXAMPLE, 6)
     for start in (100, 200):
         replay = add(replay, block(start, 3), jnp.bool_(False))
@@ -61,14 +61,14 @@ def test_blocks_never_wrap():
         add(make_replay(EXAMPLE, 10), block(0, 4), jnp.bool_(True))
 
 
-def test_dtypes_stay():
+def test_dtypes_are_preserved():
     replay = add(make_replay(EXAMPLE, 4), block(0, 2), jnp.bool_(True))
     assert replay.samples["number"].dtype == replay.cursor.dtype == replay.size.dtype == jnp.int32
     assert replay.samples["pair"].shape == (4, 2)
 
 
 @pytest.mark.parametrize("num_blocks", [1, 2, 5])
-def test_samples_are_uniform_over_what_is_valid(num_blocks):
+def test_samples_are_uniform_over_valid_entries(num_blocks):
     replay = make_replay(EXAMPLE, 20)
     for number in range(num_blocks):
         replay = add(replay, block(1 + 5 * number, 5), jnp.bool_(True))
@@ -82,7 +82,7 @@ def test_samples_are_uniform_over_what_is_valid(num_blocks):
     assert (drawn["pair"][:, 0] == drawn["number"] * 0.5).all()
 
 
-def test_one_ring_per_group():
+def test_vmap_keeps_one_ring_per_group():
     replay = jax.vmap(lambda _: make_replay(EXAMPLE, 4))(jnp.arange(3))
     blocks = jax.vmap(lambda start: jax.tree.map(lambda x: x + start.astype(x.dtype), block(0, 2)))(jnp.arange(3) * 10)
     replay = jax.vmap(add, in_axes=(0, 0, None))(replay, blocks, jnp.bool_(True))

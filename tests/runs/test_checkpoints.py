@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,14 +63,7 @@ def contents_of(folder: Path) -> dict[str, bytes | None]:
 
 
 def assert_equal(one, other):
-    assert jax.tree.structure(one) == jax.tree.structure(other)
-    for path, (left, right) in zip(
-        [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(one)],
-        zip(jax.tree.leaves(one), jax.tree.leaves(other)),
-        strict=True,
-    ):
-        assert left.dtype == right.dtype, path
-        np.testing.assert_array_equal(np.asarray(left), np.asarray(right), err_msg=path)
+    chex.assert_trees_all_equal(one, other, strict=True)
 
 
 @pytest.mark.parametrize("devices_before", DEVICES)

@@ -55,7 +55,7 @@ def grow(game, evaluate, state, num_leaves, *numbers, limit=NUM_SIMULATIONS):
     return jax.tree.map(np.asarray, (tree, read(tree)))
 
 
-def test_with_a_discount_a_win_at_once_is_the_best():
+def test_discount_prefers_immediate_win():
     everything = reachable_positions(TIC_TAC_TOE)
     after = jax.vmap(jax.vmap(TIC_TAC_TOE.step, (None, 0, None)), (0, None, None))(
         everything.states, jnp.arange(9), KEY
@@ -82,7 +82,7 @@ def positions(game):
 
 @every_num_leaves
 @every_game
-def test_grows_the_tree_of_plain_puct(game, num_leaves):
+def test_matches_plain_puct_reference(game, num_leaves):
     evaluate, sizes = make_evaluator(game), []
     for state in positions(game):
         tree, output = grow(game, evaluate, state, num_leaves, NUM_SIMULATIONS)
@@ -131,7 +131,7 @@ def test_counts_and_masks(game, num_leaves):
 
 
 @every_num_leaves
-def test_grows_on_where_it_stopped(num_leaves):
+def test_growing_in_parts_equals_growing_at_once(num_leaves):
     """A tree that rested is the one that never did; it never holds more than it can."""
     game, evaluate = TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE)
     state = first_state(game)
@@ -174,7 +174,7 @@ def same_state(tree, node, state):
 
 @every_num_leaves
 @every_game
-def test_what_was_searched_of_a_position_is_kept_and_grows_on(game, num_leaves):
+def test_resume_keeps_subtree_and_grows_it(game, num_leaves):
     """It holds what lay below, and grows as it would have where each simulation had to go there."""
     evaluate, more = make_evaluator(game), 12
     resume = jax.jit(make_growing_search(game, evaluate, capacity=NUM_SIMULATIONS, num_leaves=num_leaves).resume)
@@ -212,7 +212,7 @@ def test_what_was_searched_of_a_position_is_kept_and_grows_on(game, num_leaves):
     assert depths == {1, 2, "grown"}
 
 
-def test_a_position_that_was_not_met_begins_anew():
+def test_resume_starts_over_from_unknown_position():
     game, evaluate = TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE)
     search = make_growing_search(game, evaluate, capacity=NUM_SIMULATIONS, num_leaves=1)
     first, *_, last = positions(game)
@@ -221,7 +221,7 @@ def test_a_position_that_was_not_met_begins_anew():
     jax.tree.map(np.testing.assert_array_equal, found, search.start(None, last))
 
 
-def test_without_simulations_the_prior_decides():
+def test_without_simulations_prior_decides():
     state = first_state(TIC_TAC_TOE)
     tree, output = grow(TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE), state, 1, 0)
     assert output.action == [tree.prior[0].argmax()]
@@ -230,7 +230,7 @@ def test_without_simulations_the_prior_decides():
 
 
 @every_num_leaves
-def test_finds_what_is_won_by_force(num_leaves):
+def test_finds_forced_wins(num_leaves):
     """From nothing but the rules, in positions of both players, and in piles with moves in a row."""
     solved = reachable_positions(TIC_TAC_TOE)
     matters = (solved.action_values == 1).sum(axis=1) == 1
@@ -252,7 +252,7 @@ def test_finds_what_is_won_by_force(num_leaves):
         assert np.sign(output.value[0]) == max(values.values())
 
 
-def test_looks_like_any_other_search():
+def test_has_the_common_search_interface():
     search = make_parallel_search(TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE), num_simulations=20, num_leaves=4)
     states, plies = some_positions(TIC_TAC_TOE, 1)
     output = jax.jit(search)(None, KEY, states, plies)
@@ -261,6 +261,6 @@ def test_looks_like_any_other_search():
     assert output.root.visits.sum() == 20
 
 
-def test_refuses_games_of_chance():
+def test_rejects_chance_games():
     with pytest.raises(UserError, match="board 2048: the parallel search needs a game for two players without chance"):
         make_growing_search(make_game("2048"), uniform_evaluator, capacity=8, num_leaves=2)

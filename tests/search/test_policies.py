@@ -128,7 +128,7 @@ def test_known_tactics(algorithm, drawing, found, solved):
 
 
 @every_algorithm
-def test_wins_in_three_plies_and_defends(algorithm, found, solved):
+def test_finds_win_in_three_plies_and_defends(algorithm, found, solved):
     wins = wins_at_once(solved).any(axis=1)
     wins_in_three = (solved.values == 1) & ~wins
     # The only moves that do not lose.
@@ -154,7 +154,7 @@ def test_more_simulations_play_better(algorithm, found, solved):
 
 
 @every_algorithm
-def test_values_are_those_of_the_player_to_move(algorithm, found, solved):
+def test_values_are_from_view_of_player_to_move(algorithm, found, solved):
     wins = wins_at_once(solved).any(axis=1)
     (lost,) = np.nonzero((solved.values == -1) & ~wins & ((solved.action_values != -2).sum(axis=1) <= 4))
     value = found[algorithm, MANY].value
@@ -167,7 +167,7 @@ def test_values_are_those_of_the_player_to_move(algorithm, found, solved):
 
 
 @every_algorithm
-def test_with_a_discount_a_win_at_once_is_the_best(algorithm, solved):
+def test_discount_prefers_immediate_win(algorithm, solved):
     """Without one, the search may as well win later."""
     at_once = wins_at_once(solved)
     rows = np.flatnonzero(at_once.any(axis=1) & ((solved.action_values == 1) & ~at_once).any(axis=1))
@@ -182,14 +182,14 @@ def test_with_a_discount_a_win_at_once_is_the_best(algorithm, solved):
     assert found[0.7] == 1 > found[1.0]
 
 
-def test_chance_takes_no_discount():
+def test_discount_is_rejected_with_chance():
     game = make_game("2048:2")
     with pytest.raises(UserError, match="board 2048:2 has chance moves"):
         make_search(game, uniform_evaluator, algorithm="gumbel", num_simulations=2, explore=False, discount=0.9)
 
 
 @every_algorithm
-def test_illegal_actions_are_never_touched(algorithm, explored):
+def test_illegal_actions_are_never_searched(algorithm, explored):
     """Neither at the root nor inside the tree, whatever the prior says of them."""
     states, outputs = explored
     output, tree = outputs[algorithm]
@@ -227,14 +227,14 @@ def test_gumbel_target_is_the_softmax_of_logits_and_completed_values(explored):
     np.testing.assert_allclose(output.policy_target, expected, atol=1e-5)
 
 
-def test_puct_target_is_the_share_of_visits(explored):
+def test_puct_target_is_visit_share(explored):
     _, outputs = explored
     output, tree = outputs["puct"]
     assert (tree.children_visits[:, 0].sum(axis=1) == 24).all()
     np.testing.assert_allclose(output.policy_target, tree.children_visits[:, 0] / 24, rtol=1e-6)
 
 
-def test_without_exploration_gumbel_needs_no_key(searches, solved):
+def test_gumbel_without_exploration_ignores_key(searches, solved):
     states, plies = batch(solved)
     search = searches["gumbel", FEW]
     first, other = search(None, KEY, states, plies), search(None, jax.random.key(9), states, plies)
@@ -244,7 +244,7 @@ def test_without_exploration_gumbel_needs_no_key(searches, solved):
 
 @every_algorithm
 @pytest.mark.parametrize("explore", [True, False])
-def test_noise_belongs_to_exploration(algorithm, explore, monkeypatch):
+def test_noise_requires_exploration(algorithm, explore, monkeypatch):
     name = {"gumbel": "gumbel_muzero_policy", "puct": "muzero_policy"}[algorithm]
     asked = {}
 
@@ -266,7 +266,7 @@ def test_noise_belongs_to_exploration(algorithm, explore, monkeypatch):
         assert asked["dirichlet_fraction"] == (0.25 if explore else 0)
 
 
-def test_temperature_acts_in_the_first_plies_only():
+def test_temperature_applies_only_to_first_plies():
     _, plies = some_positions(GAME, POSITIONS)
     first = plies < TEMPERATURE_PLIES
     for temperature in (0.5, 1.0, 30.0):
@@ -288,7 +288,7 @@ def test_temperature_acts_in_the_first_plies_only():
 
 
 @every_algorithm
-def test_the_surprise_is_the_divergence_from_the_prior_without_noise(algorithm):
+def test_surprise_is_divergence_from_noiseless_prior(algorithm):
     evaluate = make_table_evaluator(GAME)
     search = jax.jit(make_search(GAME, evaluate, algorithm=algorithm, num_simulations=FEW, explore=True))
     states, plies = some_positions(GAME, 50)

@@ -76,7 +76,7 @@ def nodes_of(states, awaits_chance):
     return Node(states, jnp.full(states.terminated.shape, awaits_chance))
 
 
-def test_a_move_is_worth_what_it_pays_and_what_chance_gives_on_average(solved, expand):
+def test_move_value_is_reward_plus_expected_value_after_chance(solved, expand):
     rows, actions = (x.astype(np.int32)[::7] for x in np.nonzero(np.isfinite(solved.action_values)))
     draws = 400
     states = jax.tree.map(lambda x: jnp.repeat(x[rows], draws, axis=0), solved.states)
@@ -90,7 +90,7 @@ def test_a_move_is_worth_what_it_pays_and_what_chance_gives_on_average(solved, e
     assert (np.asarray(output.prior_logits)[:, :4] < -1e30).all()
 
 
-def test_chance_leads_to_the_state_it_names_and_pays_nothing(solved, expand):
+def test_chance_outcome_leads_to_its_state_without_reward(solved, expand):
     states = jax.tree.map(lambda x: x[:64], solved.states)
     actions = np.argmax(solved.action_values[:64], axis=1).astype(np.int32)
     after = jax.vmap(GAME.move)(states, actions)
@@ -108,7 +108,7 @@ def test_chance_leads_to_the_state_it_names_and_pays_nothing(solved, expand):
     np.testing.assert_allclose(np.asarray(output.value)[~over], values[~over], rtol=1e-6)
 
 
-def test_what_follows_the_end_is_worth_nothing(expand):
+def test_terminal_states_have_zero_value(expand):
     over = jax.tree.map(lambda x: x[None], GAME.init(KEY)).replace(
         board=jnp.asarray([[1, 2, 3, 1]], jnp.int8), terminated=jnp.ones(1, bool), rewards=jnp.full((1, 1), 8.0)
     )
@@ -157,14 +157,14 @@ def test_search_finds_the_best_move(solved, searched):
     assert found.policy_target.shape == legal.shape
 
 
-def test_the_value_is_in_points_and_near_the_exact_one(solved, searched):
+def test_value_is_in_points_and_close_to_exact(solved, searched):
     found, _ = searched
     exact = solved.action_values.max(1)
     assert np.corrcoef(found.value, exact)[0, 1] > 0.95
     assert abs((found.value - exact).mean()) < 0.1 * exact.mean()
 
 
-def test_chance_nodes_are_left_as_often_as_their_outcomes_are_likely(searched):
+def test_chance_outcomes_are_visited_in_proportion_to_probability(searched):
     _, (node_visits, visits, logits, nodes) = searched
     busy = nodes.awaits_chance & (node_visits > 1) & ~nodes.state.terminated
     probabilities = np.exp(logits[busy][:, 4:])
@@ -179,6 +179,6 @@ def test_chance_nodes_are_left_as_often_as_their_outcomes_are_likely(searched):
     np.testing.assert_allclose(cells.sum(0), expected.sum(0), rtol=0.06)
 
 
-def test_puct_is_refused():
+def test_puct_is_rejected():
     with pytest.raises(UserError, match=r"config\.search\.algorithm='puct'"):
         make_search(GAME, exact_evaluator, algorithm="puct", num_simulations=4, explore=False)

@@ -30,7 +30,7 @@ def expand(board, make_evaluator):
 
 
 @every_board
-def test_an_exact_evaluator_gives_the_exact_value_of_every_move(board):
+def test_exact_evaluator_gives_exact_action_values(board):
     rows, actions, output, after = expand(board, make_exact_evaluator)
     solved = reachable_positions(make_game(board))
     backed_up = output.reward + output.discount * output.value
@@ -56,7 +56,7 @@ def test_terminal_states_absorb(board):
 
 
 @every_board
-def test_the_prior_of_illegal_actions_is_nothing(board):
+def test_illegal_actions_have_zero_prior(board):
     game = make_game(board)
     evaluate = make_table_evaluator(game)
     _, _, output, after = expand(board, make_table_evaluator)
@@ -73,7 +73,7 @@ def test_the_prior_of_illegal_actions_is_nothing(board):
     assert (np.asarray(invalid_actions(states)) == ~np.asarray(states.legal_action_mask)).all()
 
 
-def test_extra_moves_keep_the_sign():
+def test_extra_moves_preserve_value_sign():
     game = PileGame(12)
     exact = np.array([0, *(max(pile_values(pile).values()) for pile in range(1, 13))], np.float32)
 

@@ -1,5 +1,6 @@
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -80,12 +81,11 @@ def test_zero_opening_plies_give_the_initial_position():
 
 def test_shapes():
     kept, histories = play_toy()
-    assert {leaf.shape[:2] for leaf in jax.tree.leaves(histories[0])} == {(NUM_WAITING + NUM_PLIES, NUM_GAMES)}
-    assert {leaf.shape[:2] for leaf in jax.tree.leaves(kept[1].waiting)} == {(NUM_WAITING, NUM_GAMES)}
-    assert {leaf.shape[:1] for leaf in jax.tree.leaves(kept[1].state)} == {(NUM_GAMES,)}
+    chex.assert_tree_shape_prefix(histories[0], (NUM_WAITING + NUM_PLIES, NUM_GAMES))
+    chex.assert_tree_shape_prefix(kept[1].waiting, (NUM_WAITING, NUM_GAMES))
+    chex.assert_tree_shape_prefix(kept[1].state, (NUM_GAMES,))
     assert histories[0].policy_target.shape[2:] == (2,)
-    for before, after in zip(jax.tree.leaves(kept[0]), jax.tree.leaves(kept[-1])):
-        assert before.dtype == after.dtype
+    chex.assert_trees_all_equal_dtypes(kept[0], kept[-1])
 
 
 def test_games_continue_from_call_to_call():
@@ -93,9 +93,9 @@ def test_games_continue_from_call_to_call():
     for call, history in enumerate(histories):
         # The first new ply starts where the last call stopped.
         first = jax.tree.map(lambda x: x[NUM_WAITING], history.state)
-        assert all((a == b).all() for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(kept[call].state)))
+        chex.assert_trees_all_equal(first, kept[call].state)
         waited = jax.tree.map(lambda x: x[:NUM_WAITING], history)
-        assert all((a == b).all() for a, b in zip(jax.tree.leaves(waited), jax.tree.leaves(kept[call].waiting)))
+        chex.assert_trees_all_equal(waited, kept[call].waiting)
 
 
 def test_waiting_plies_leave_unchanged():
@@ -105,7 +105,7 @@ def test_waiting_plies_leave_unchanged():
     left = jax.tree.map(lambda *x: np.concatenate(x), *leaves)
     played = jax.tree.map(lambda x: x[: len(left.ended)], all_played(histories))
     assert len(left.ended) == 21
-    assert all((a == b).all() for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(played), strict=True))
+    chex.assert_trees_all_equal(left, played)
 
 
 @pytest.mark.parametrize("max_plies", [20, 7])
@@ -173,11 +173,8 @@ def test_one_and_eight_devices_play_the_same_games():
 
     (one, one_history), (eight, eight_history) = on(1), on(8)
     for name in ("state", "ended", "reward", "discount", "length"):
-        for a, b in zip(
-            jax.tree.leaves(getattr(one_history, name)), jax.tree.leaves(getattr(eight_history, name)), strict=True
-        ):
-            assert (a == b).all()
-    assert all((a == b).all() for a, b in zip(jax.tree.leaves(one.state), jax.tree.leaves(eight.state)))
+        chex.assert_trees_all_equal(getattr(one_history, name), getattr(eight_history, name))
+    chex.assert_trees_all_equal(one.state, eight.state)
     np.testing.assert_allclose(one_history.policy_target, eight_history.policy_target, atol=1e-5)
     # Groups play different games.
     boards = one_history.state.board

@@ -1,7 +1,6 @@
 """Tests the replay of games from their moves."""
 
-import jax
-import numpy as np
+import chex
 import pytest
 
 from alphagat.errors import UserError
@@ -16,8 +15,7 @@ def test_moves_by_name_and_by_number_are_equivalent():
     assert [step.player for step in named.steps] == [0, 1, 0]
     numbered = games.replay(0, [step.action for step in named.steps])
     assert named.steps == numbered.steps
-    for one, other in zip(jax.tree.leaves(named.state), jax.tree.leaves(numbered.state), strict=True):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(named.state, numbered.state)
 
 
 def test_returns_are_those_of_the_winner():

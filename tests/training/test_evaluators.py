@@ -1,5 +1,6 @@
 """Matches during training: they move the earlier parameters, and spare the rest of the run."""
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -48,8 +49,7 @@ def test_every_opponent_is_played_and_previous_is_the_network_of_the_last_evalua
     names = [("win_rate", "hex:2", opponent) for opponent in ("random", "previous", "mcts:3")]
     assert [(each.name, each.board, each.opponent) for each in first] == names
     assert len({call["key"].tobytes() for call in calls}) == 6
-    for one, other in zip(jax.tree.leaves(calls[0]["openings"]), jax.tree.leaves(calls[5]["openings"])):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(calls[0]["openings"], calls[5]["openings"])
 
     def kernel(params):
         return np.asarray(params["params"]["features"]["kernel"])
@@ -57,8 +57,7 @@ def test_every_opponent_is_played_and_previous_is_the_network_of_the_last_evalua
     np.testing.assert_array_equal(kernel(calls[1]["opponent"].params), kernel(before.previous_params))
     np.testing.assert_array_equal(kernel(calls[4]["opponent"].params), kernel(trained))
     kept = again.replace(previous_params=None)
-    for one, other in zip(jax.tree.leaves(kept), jax.tree.leaves(before.replace(previous_params=None))):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(kept, before.replace(previous_params=None))
     # The next iteration donates the parameters: what is kept must not be the same buffer.
     for one, other in zip(jax.tree.leaves(state.previous_params), jax.tree.leaves(state.train.params)):
         assert one.unsafe_buffer_pointer() != other.unsafe_buffer_pointer()

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -273,7 +274,7 @@ def test_updates_that_stay_not_finite_end_the_run(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"config\.learner\.learning_rate=.* were not finite, also after"):
         train(config, tmp_path / "run")
     params = last_state(tmp_path / "run").train.params
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(params))
+    chex.assert_tree_all_finite(params)
 
 
 def test_a_finished_run_says_so_and_changes_nothing(finished, capsys):

@@ -1,5 +1,6 @@
 """Each way of sharing a network out over devices trains the network that one device trains."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -60,10 +61,7 @@ def slice_everything(monkeypatch):
 def test_same_network_as_on_one_device(alone, name: str):
     """Parameters, what the optimizer keeps and metrics, after the updates of two iterations; and the games, exactly."""
     _, _, state, metrics = play(WAYS[name])
-    for (path, one), other in zip(
-        jax.tree_util.tree_leaves_with_path(alone[2].train), jax.tree.leaves(state.train), strict=True
-    ):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6, err_msg=jax.tree_util.keystr(path))
+    chex.assert_trees_all_close(alone[2].train, state.train, rtol=1e-4, atol=1e-6)
     for name, value in alone[3].items():
         np.testing.assert_allclose(value, metrics[name], rtol=1e-3, err_msg=name)
     np.testing.assert_array_equal(alone[2].boards[0].games.state.cells, state.boards[0].games.state.cells)
@@ -75,8 +73,7 @@ def test_same_gradients_as_on_one_device(alone, way: Way):
     """Before any optimizer, which would hide a factor."""
     _, _, state, _ = alone
     expected = find_gradients(ALONE, state)
-    for one, other in zip(jax.tree.leaves(expected), jax.tree.leaves(find_gradients(way, state)), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close(expected, find_gradients(way, state), rtol=1e-4, atol=1e-6)
 
 
 def find_gradients(way: Way, state):

@@ -1,7 +1,7 @@
 """One network for several boards: turns, resume, weights that carry over, and what cannot share weights."""
 
+import chex
 import jax
-import numpy as np
 import pytest
 
 from alphagat.agents.agent import load
@@ -56,8 +56,7 @@ def last_state(folder, config):
 def test_a_resumed_run_equals_one_left_alone(finished, tmp_path):
     train(config_of(), tmp_path)
     alone, resumed = last_state(tmp_path, config_of()), last_state(finished, config_of())
-    for one, other in zip(jax.tree.leaves(alone), jax.tree.leaves(resumed), strict=True):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(alone, resumed)
 
 
 def test_each_board_has_its_iterations_games_and_keys(finished):
@@ -101,8 +100,7 @@ def test_a_run_starts_from_the_weights_of_another_board(finished, monkeypatch, t
     monkeypatch.setattr(loop, "make_iterations", lambda *_: None)
     train(config, tmp_path)
     weights = load(finished).params
-    for one, other in zip(jax.tree.leaves(weights), jax.tree.leaves(started[0].train.params), strict=True):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(weights, started[0].train.params)
     assert int(started[0].train.step) == 0
 
 

@@ -1,5 +1,6 @@
 """The run state: where it lies, and that it starts the same on any number of devices."""
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -26,9 +27,7 @@ def states():
 
 
 def test_the_start_is_the_same_on_one_and_eight_devices(states):
-    for one, eight in zip(jax.tree.leaves(states[1]), jax.tree.leaves(states[8]), strict=True):
-        assert one.dtype == eight.dtype
-        np.testing.assert_array_equal(one, eight)
+    chex.assert_trees_all_equal(states[1], states[8], strict=True)
     eight = states[8]
     assert jax.tree.map(lambda x: x.sharding, eight) == state_shardings(sharding.make_mesh(8), eight)
     for leaf in jax.tree.leaves((eight.boards[0].games, eight.boards[0].replay, eight.boards[0].groups)):

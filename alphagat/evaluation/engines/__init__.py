@@ -1,4 +1,4 @@
-"""Engines: players that take one position at a time on the host.
+"""Engines: host players that move in one position at a time.
 
-`base` has their contract. `gtp` and `uci` drive other programs, `solver` plays perfectly.
+`base` defines the interface. `gtp` and `uci` drive external programs, `solver` plays perfectly.
 """

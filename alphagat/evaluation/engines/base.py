@@ -1,4 +1,4 @@
-"""Games in progress on the host, and the players that take them one at a time: engines and exact solvers."""
+"""The interface of engines: host players that move in one position at a time."""
 
 import abc
 import dataclasses
@@ -10,7 +10,7 @@ import numpy as np
 
 from alphagat.games.base import Game
 
-# How a game ended other than by the rules: by what the engine did, and it lost the game for that.
+# Reasons for which an engine loses a game other than by the rules.
 Forfeit = Literal["resigned", "illegal move", "timed out", "died", "refused"]
 FORFEITS: tuple[str, ...] = typing.get_args(Forfeit)
 
@@ -21,9 +21,9 @@ class Position:
 
     Attributes:
       game: its board.
-      state: one state that is not over, with numpy leaves.
-      moves: `game.action_name` of each move from the first position on, e.g. `("b3", "c3", "pass")`.
-      players: who made each of them, 0 or 1.
+      state: one non-terminal state with numpy leaves.
+      moves: `game.action_name` of each move from the initial position, e.g. `("b3", "c3", "pass")`.
+      players: who made each move, 0 or 1.
     """
 
     game: Game
@@ -37,43 +37,43 @@ class Position:
         return int(self.state.current_player)
 
     def legal_actions(self) -> dict[str, int]:
-        """Returns the legal actions by the names that a person calls them."""
+        """Returns the legal actions by `game.action_name`."""
         actions = np.flatnonzero(self.state.legal_action_mask)
         return dict(zip(self.game.names_of(self.state, actions), actions.tolist()))
 
 
 class EngineError(Exception):
-    """An engine has lost the game that it was asked about.
+    """An engine forfeits the current game.
 
     Attributes:
-      end: what it did.
+      end: the reason.
     """
 
     def __init__(self, end: Forfeit, message: str):
-        """`message` is one line, with the last lines of the engine where it said something."""
+        """`message` is one line that includes the last output of the engine, if any."""
         super().__init__(message)
         self.end: Forfeit = end
 
 
 class Engine(abc.ABC):
-    """A player that takes one position at a time.
+    """A host player that moves in one position at a time.
 
     Attributes:
-      name: how reports call it.
+      name: shown in reports.
     """
 
     name: str
 
     @abc.abstractmethod
     def choose(self, position: Position) -> int:
-        """Returns a legal action. After an `EngineError`, the next call starts afresh.
+        """Returns a legal action. After an `EngineError`, the next call restarts the engine if necessary.
 
         Raises:
-          EngineError: it gave none.
+          EngineError: the engine gave no legal action.
         """
 
     def close(self) -> None:  # noqa: B027
-        """Ends what the engine has started; harmless when called again."""
+        """Releases the engine's resources; idempotent."""
 
     def __enter__(self) -> "Engine":
         return self
@@ -83,6 +83,6 @@ class Engine(abc.ABC):
 
 
 def last_lines(lines: Sequence[str], number: int = 3) -> str:
-    """Joins the last lines of an engine into one."""
+    """Joins the last non-empty lines of output into one line."""
     said = [line.strip() for line in lines if line.strip()][-number:]
     return " | ".join(said) if said else "nothing"

@@ -1,18 +1,17 @@
 """Engines for Go, Othello and Hex that speak GTP, the Go Text Protocol (version 2).
 
-What an engine has to be told about our rules, or differs in:
+Rules and conventions:
 
-- Go is scored by area with nothing removed as dead, and a play that repeats a position loses. A `gnugo` that passes too
-  early loses by that, so let it play on: `gnugo --mode gtp --chinese-rules --positional-superko --play-out-aftermath
-  --capture-all-dead`, and `--never-resign` where all games shall be played to the end. The komi is that of the board.
-- Othello is Black to move first with discs on d5 and e4, row 1 at the top. `gtp-rhino` knows 8x8 only. Whoever has to
-  pass passes without asking the engine; engines that pass by themselves, as `gtp-rhino`, may refuse to hear of it.
-- Hex is Black from top to bottom, a1 at the top left. An engine is never told of a swap, on which engines disagree
-  about what happens to the stone: it gets the position after it. It may swap by `swap-pieces`, and is told by MoHex's
-  `param_game allow_swap` when.
-- A game that reaches the ply cap of the board ends as the board says, and the engine is not told.
+- Go: area scoring without removal of dead stones; repeating a position loses. GNU Go must therefore play on until all
+  dead stones are captured: `gnugo --mode gtp --chinese-rules --positional-superko --play-out-aftermath
+  --capture-all-dead`; add `--never-resign` for complete games. The komi is that of the board.
+- Othello: Black moves first and owns d5 and e4; row 1 is at the top. `gtp-rhino` supports 8x8 only. Forced passes are
+  played without asking the engine; engines that pass automatically, such as `gtp-rhino`, may reject them.
+- Hex: Black connects top and bottom; a1 is at the top left. Engines disagree about the stone after a swap, so they
+  receive the resulting stones instead. An engine may swap by `swap-pieces`; MoHex's `param_game allow_swap` enables it.
+- The engine is not informed if a game is truncated at the ply cap of the board.
 
-Not every engine keeps to its time: GNU Go and `gtp-rhino` play by their level.
+Not every engine respects its time limit: the strength of GNU Go and `gtp-rhino` depends on their level only.
 """
 
 import dataclasses
@@ -28,40 +27,40 @@ from alphagat.games.go import GoGame
 from alphagat.games.hex import HexGame
 from alphagat.games.othello import OthelloGame
 
-START_SECONDS = 60.0  # some load a network first
+START_SECONDS = 60.0  # some engines load a network first
 COLOURS = ("black", "white")
 SWAPS = ("swap-pieces", "swap")
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What an engine said to one command, without the sign and the id before it."""
+    """An engine's response to one command, without status and id."""
 
     is_error: bool
     text: str
 
 
 class GtpEngine(Engine):
-    """One process that plays any number of games in turns."""
+    """One process that plays any number of interleaved games."""
 
     def __init__(self, game: Game, command: str, seconds: float = 1.0, grace: float = 10.0):
         """Starts the engine.
 
         Args:
-          command: with its flags, as in a shell.
-          seconds: for a move, where the engine knows about time.
-          grace: seconds beyond these before it is killed, and for each command that needs no thought.
+          command: a shell command with flags.
+          seconds: time per move, if the engine supports time control.
+          grace: extra seconds before the engine is killed; also the limit of commands other than moves.
 
         Raises:
-          UserError: GTP engines don't play this board, the program is not installed or does not speak GTP, or it
-            refuses the size of the board.
+          UserError: no GTP engine plays this board, the program is not installed or does not speak GTP, or it
+            rejects the board size.
         """
         self.name, self._game, self._seconds, self._grace = f"gtp:{command}", game, seconds, grace
         self._setup = _setup_commands(game)
         self._words = split_command(command)
         self._process: EngineProcess | None = None
-        self._number, self._known = 0, frozenset()  # of the last command, and of all commands that the engine knows
-        self._plays: list[tuple[int, str]] | None = None  # that its board has; None: unknown
+        self._number, self._known = 0, frozenset()  # id of the last command; commands the engine supports
+        self._plays: list[tuple[int, str]] | None = None  # on the engine's board; None: unknown
         try:
             self._start()
         except EngineError as error:
@@ -87,7 +86,7 @@ class GtpEngine(Engine):
             self._process = None
 
     def _start(self) -> None:
-        """Starts the program and sets it up. Raises EngineError, and then none is left running."""
+        """Starts and configures the program. Raises EngineError; the program is then closed."""
         self._process = EngineProcess(self._words)
         try:
             known = self._ask("list_commands", START_SECONDS)
@@ -115,15 +114,15 @@ class GtpEngine(Engine):
         name = "swap" if name in SWAPS else name
         if name not in legal:
             raise EngineError("illegal move", f"it plays {answer.text!r} as {colour}")
-        # A swap is in no position's plays: whatever it has done to the engine's board, that is set up anew.
+        # No position's plays contain a swap, so after one the engine's board is set up from scratch.
         plays.append((position.player, name))
         return legal[name]
 
     def _bring_to(self, position: Position) -> list[tuple[int, str]]:
-        """Plays on the engine's board what it lacks of the position: all of it where it has another game.
+        """Brings the engine's board to the position, from an empty board if it holds a different game.
 
         Returns:
-          The plays that the board has then, to be kept up to date.
+          The list of plays on the engine's board, which the caller extends.
         """
         wanted = _plays_of(position)
         if self._plays is None or wanted[: len(self._plays)] != self._plays:
@@ -138,23 +137,23 @@ class GtpEngine(Engine):
     def _play(self, player: int, name: str) -> None:
         line = f"play {COLOURS[player]} {name}"
         if isinstance(self._game, OthelloGame) and name == "pass":
-            self._ask(line, self._grace)  # an engine that passes by itself refuses
+            self._ask(line, self._grace)  # engines that pass automatically reject it
         else:
             self._order(line)
 
     def _order(self, line: str) -> None:
-        """Gives a command that may not fail. Raises EngineError, "refused", where it does."""
+        """Sends a command that must succeed. Raises EngineError, "refused", if it fails."""
         answer = self._ask(line, self._grace)
         if answer.is_error:
             raise EngineError("refused", f"it answers {line} by: {answer.text}")
 
     def _ask_if_known(self, line: str) -> None:
-        """Gives a command that an engine may as well not know, or refuse."""
+        """Sends an optional command and ignores failure."""
         if line.split()[0] in self._known:
             self._ask(line, self._grace)
 
     def _ask(self, line: str, seconds: float) -> Answer:
-        """Gives a command and returns its answer. Raises EngineError, "timed out" or "died"."""
+        """Sends a command and returns its answer. Raises EngineError, "timed out" or "died"."""
         assert self._process is not None
         self._number += 1
         self._process.send(f"{self._number} {line}")
@@ -162,9 +161,9 @@ class GtpEngine(Engine):
 
 
 def read_answer(process: EngineProcess, number: int, deadline: float) -> Answer:
-    """Reads the answer to the command with that id, or to one without an id: some engines leave it out.
+    """Reads the answer to command `number`; accepts a missing id, because some engines omit it.
 
-    Lines before it, comments (#) and answers to other commands are skipped. It ends with a blank line.
+    Skips preceding lines, comments (#) and answers to other commands. A blank line ends an answer.
 
     Args:
       deadline: by `time.monotonic()`.
@@ -185,12 +184,12 @@ def read_answer(process: EngineProcess, number: int, deadline: float) -> Answer:
 
 
 def _cleaned(line: str) -> str:
-    """Drops control characters, as the standard asks for, and the spaces around."""
+    """Removes control characters, as the standard requires, and surrounding whitespace."""
     return re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line.replace("\t", " ")).strip()
 
 
 def _setup_commands(game: Game) -> tuple[str, ...]:
-    """Returns what an engine is told of the board. Raises UserError where GTP has no such game."""
+    """Returns the setup commands of a board. Raises UserError if GTP does not support the game."""
     if isinstance(game, GoGame):
         return f"boardsize {game.size}", f"komi {game.komi:g}"
     if isinstance(game, OthelloGame | HexGame):
@@ -199,7 +198,7 @@ def _setup_commands(game: Game) -> tuple[str, ...]:
 
 
 def _plays_of(position: Position) -> list[tuple[int, str]]:
-    """Returns the plays that lead to the position, a swap as the stone that is there after it."""
+    """Returns the plays that lead to the position; a swap becomes the resulting stone."""
     plays = list(zip(position.players, position.moves))
     if isinstance(position.game, HexGame) and len(plays) > 1 and plays[1][1] == "swap":
         plays[:2] = [(1, _mirrored(plays[0][1]))]
@@ -207,5 +206,5 @@ def _plays_of(position: Position) -> list[tuple[int, str]]:
 
 
 def _mirrored(cell: str) -> str:
-    """Returns the cell on the other side of Hex's long diagonal, e.g. `c2` for `b3`."""
+    """Returns the mirror image of a cell in Hex's long diagonal, e.g. `c2` for `b3`."""
     return f"{ascii_lowercase[int(cell[1:]) - 1]}{ascii_lowercase.index(cell[0]) + 1}"

@@ -1,4 +1,4 @@
-"""Programs that are spoken to by lines: started, read without blocking, and surely ended."""
+"""Line-based subprocesses: non-blocking reads and reliable termination."""
 
 import collections
 import contextlib
@@ -19,17 +19,17 @@ from typing import IO
 from alphagat.errors import UserError
 from alphagat.evaluation.engines.base import EngineError, last_lines
 
-GAME_FOLDERS = ("/usr/games", "/usr/local/games")  # Debian's engines are there, and PATH often lacks them
+GAME_FOLDERS = ("/usr/games", "/usr/local/games")  # Debian installs engines there; PATH often lacks them
 NUM_KEPT_LINES = 20
-MAX_WAITING_LINES = 10_000  # more is no answer, and would fill the memory
-EXIT_SECONDS = 1.0  # for a program that was asked to end, and for its last words
+MAX_WAITING_LINES = 10_000  # bounds memory; no answer is longer
+EXIT_SECONDS = 1.0  # for a program to exit and its output to be read
 
 
 def split_command(command: str) -> list[str]:
-    """Returns the words of a command as a shell would split it, the first as the path of an installed program.
+    """Splits a shell command into words; the first becomes the absolute path of the program.
 
     Raises:
-      UserError: there is no such program, or the quotes don't match.
+      UserError: the program does not exist, or quotes are unbalanced.
     """
     try:
         words = shlex.split(command)
@@ -50,12 +50,12 @@ def split_command(command: str) -> list[str]:
 class EngineProcess:
     """One running program.
 
-    It leads a process group of its own, so that what it starts ends with it and Ctrl-C reaches this process only. Its
-    stdin is a pipe: when this process dies, even by SIGKILL, it reads the end of file.
+    It leads its own process group, so that its children end with it and Ctrl-C reaches only this process. Its stdin is
+    a pipe: when this process dies, even by SIGKILL, the program reads end of file.
     """
 
     def __init__(self, words: list[str]):
-        """Starts the program. Raises EngineError, "died", where the system refuses that."""
+        """Starts the program. Raises EngineError, "died", if the system cannot start it."""
         try:
             self._process = subprocess.Popen(
                 words,
@@ -70,7 +70,7 @@ class EngineProcess:
         self._said: collections.deque[str] = collections.deque(maxlen=NUM_KEPT_LINES)
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        # The threads hold no reference to this object: else it would never be collected, nor its program end.
+        # The threads hold no reference to this object; otherwise it would never be collected and its program never end.
         self._readers = (
             _read_in_background(self._process.stdout, self._said, functools.partial(_deliver, self._lines)),
             _read_in_background(self._process.stderr, self._said, lambda line: None),
@@ -78,7 +78,7 @@ class EngineProcess:
         self._end = weakref.finalize(self, _end, self._process, self._readers)
 
     def send(self, line: str) -> None:
-        """Raises EngineError, "died", where the program reads no more."""
+        """Sends one line. Raises EngineError, "died", if the program has closed its stdin."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{line}\n".encode())
@@ -112,7 +112,7 @@ class EngineProcess:
         return last_lines(tuple(self._said))
 
     def close(self, goodbye: str | None = None) -> None:
-        """Ends the program, by killing it where `goodbye` does not end it within a second; harmless when repeated."""
+        """Sends `goodbye`, and kills the program unless it exits within a second; idempotent."""
         if self._end.alive and goodbye is not None:
             with contextlib.suppress(EngineError, subprocess.TimeoutExpired):
                 self.send(goodbye)
@@ -128,14 +128,14 @@ class EngineProcess:
 
 
 def describe_exit(status: int | None) -> str:
-    """Says how a process ended by its exit status: negative for a signal, None where it is still there."""
+    """Describes an exit status: negative for a signal, None for a running process."""
     if status is None:
         return "closed its output"
     return f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
 
 
 def kill_group(process_id: int) -> None:
-    """Kills a process that leads a group, and all of the group."""
+    """Kills the process group that `process_id` leads."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process_id, signal.SIGKILL)
 
@@ -148,7 +148,7 @@ def _deliver(lines: queue.SimpleQueue[str | None], line: str | None) -> None:
 def _read_in_background(
     stream: IO[bytes], said: collections.deque[str], deliver: Callable[[str | None], None]
 ) -> threading.Thread:
-    """Keeps the lines of a stream in `said` and hands them on; None after the last."""
+    """Appends the lines of a stream to `said` and delivers them; None at the end."""
 
     def read() -> None:
         for raw in stream:
@@ -164,7 +164,7 @@ def _read_in_background(
 
 def _end(process: subprocess.Popen, readers: tuple[threading.Thread, ...]) -> None:
     """Kills the process and frees its pipes."""
-    if process.poll() is None:  # else its id may be another's by now
+    if process.poll() is None:  # else its id may have been reused
         kill_group(process.pid)
         process.wait()
     for reader, stream in zip(readers, (process.stdout, process.stderr)):

@@ -1,4 +1,4 @@
-"""Perfect play as an engine, in Connect Four and on the boards of Hex that are too large for a table."""
+"""Perfect play as an engine, for Connect Four and for Hex boards too large for a table."""
 
 import jax
 import numpy as np
@@ -13,27 +13,27 @@ SOLVER_BOARDS = ("connect_four", "hex:4", "hex:5")
 
 
 class SolverEngine(Engine):
-    """Plays any of the best moves, each as likely as the other.
+    """Plays a uniformly random best move.
 
-    In Connect Four these are the fastest wins or the slowest losses. The package `bitbully` brings a book of all
-    positions after 12 plies. On one core of an AMD EPYC a move took 10 ms on average and 80 ms at most before 12 plies;
-    0.13 s and 0.4 s after 12, where the book ends; less and less from there on (12 random positions for each number of
-    plies). Reading the book takes a second, once.
+    In Connect Four, the best moves are the fastest wins or the slowest losses. The package `bitbully` has a book of all
+    positions after 12 plies. On one core of an AMD EPYC, a move took 10 ms on average and at most 80 ms before ply 12,
+    0.13 s and 0.4 s at ply 12, where the book ends, and less afterwards (12 random positions per ply). Loading the book
+    takes a second.
 
-    In Hex these are all winning moves, or all moves of a lost position. On the same core the first move on an empty
-    5x5 board takes a second, and later ones some milliseconds: all engines of a board share what they have learned.
+    In Hex, the best moves are all winning moves, or all moves of a lost position. On the same core, the first move on
+    an empty 5x5 board takes a second and later moves milliseconds; all engines of a board share their patterns.
     """
 
     name = "solver"
 
     def __init__(self, game: Game, seed: int):
-        """Raises UserError: the board is not one of `SOLVER_BOARDS`, or `bitbully` is needed and not installed."""
+        """Raises UserError if the board is not in `SOLVER_BOARDS`, or `bitbully` is required but not installed."""
         if game.name not in SOLVER_BOARDS:
             raise UserError(f"board {game.name}: this solver plays {', '.join(SOLVER_BOARDS)} only")
         self._random = np.random.default_rng(seed)
         self._score = make_scorer(game)
         if game.name == CONNECT_FOUR:
-            self._score(_batch_of_one(first_state(game)))  # reads the book
+            self._score(_batch_of_one(first_state(game)))  # loads the book
 
     def choose(self, position: Position) -> int:
         scores = self._score(_batch_of_one(position.state))[0]

@@ -1,7 +1,7 @@
 """Chess engines that speak UCI, through the package `chess` (python-chess).
 
-Our chess draws a third repetition, 50 moves and what cannot be won, without anybody's claim, and any game after 512
-plies; an engine is never asked about such a position. UCI has no way to resign.
+Threefold repetition, the 50-move rule and insufficient material end a game without a claim, and so do 512 plies; an
+engine never receives such a position. UCI has no command to resign.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from alphagat.evaluation.engines.process import EXIT_SECONDS, NUM_KEPT_LINES, de
 from alphagat.games.base import Game
 
 START_SECONDS = 60.0
-NODES_SECONDS = 600.0  # for a move that is limited by nodes: what takes longer hangs
+NODES_SECONDS = 600.0  # timeout of a move limited by nodes
 
 
 class UciEngine(Engine):
-    """One process that plays any number of games in turns.
+    """One process that plays any number of interleaved games.
 
-    It hears `ucinewgame` whenever it gets a position that does not follow from the one before.
+    It receives `ucinewgame` before a position that does not continue the previous one.
     """
 
     def __init__(
@@ -42,15 +42,15 @@ class UciEngine(Engine):
         """Starts the engine.
 
         Args:
-          command: with its flags, as in a shell.
-          seconds: for a move.
-          nodes: of the search for a move, instead of `seconds`.
-          options: of the engine, by name, e.g. `{"Skill Level": "0"}`.
-          grace: seconds beyond `seconds` before it is killed.
+          command: a shell command with flags.
+          seconds: time per move.
+          nodes: search nodes per move, instead of `seconds`.
+          options: UCI options by name, e.g. `{"Skill Level": "0"}`.
+          grace: extra seconds before the engine is killed.
 
         Raises:
           UserError: the board is not chess, the package or the program is not installed, the program does not speak
-            UCI, or there is no such option or value.
+            UCI, or it rejects an option.
         """
         if game.name != "chess":
             raise UserError(f"board {game.name}: UCI engines play chess only")
@@ -82,7 +82,7 @@ class UciEngine(Engine):
             self._process = None
 
     def _start(self) -> None:
-        """Starts the program and sets its options. Raises EngineError, and then none is left running."""
+        """Starts and configures the program. Raises EngineError; the program is then closed."""
         self._process = _UciProcess(self._chess, self._words)
         protocol = self._process.protocol
         try:
@@ -115,13 +115,13 @@ class UciEngine(Engine):
 
 
 class _UciProcess:
-    """One running program, which python-chess speaks to on a thread of its own: a notebook's thread has a loop already.
+    """One running program; python-chess gets its own thread, because a notebook's thread has an event loop.
 
-    Its stdin is a pipe, or like one: when this process dies, even by SIGKILL, it reads the end of file.
+    When this process dies, even by SIGKILL, the program reads end of file on stdin.
     """
 
     def __init__(self, chess: Any, words: list[str]):
-        """Starts the program. Raises EngineError, "died", where the system refuses that."""
+        """Starts the program. Raises EngineError, "died", if the system cannot start it."""
         self._terminated = chess.engine.EngineTerminatedError
         self._said: collections.deque[str] = collections.deque(maxlen=NUM_KEPT_LINES)
         self._loop = asyncio.new_event_loop()
@@ -136,11 +136,11 @@ class _UciProcess:
         self._end = weakref.finalize(self, _end, self._loop, thread, self._transport, self.protocol)
 
     def wait_for(self, coroutine: Coroutine[Any, Any, Any], seconds: float) -> Any:
-        """Returns the result of what the engine is asked.
+        """Runs a request to the engine and returns its result.
 
         Raises:
           EngineError: "timed out" or "died".
-          chess.engine.EngineError: python-chess found its answer wrong.
+          chess.engine.EngineError: the answer is invalid.
         """
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
@@ -153,11 +153,11 @@ class _UciProcess:
             raise EngineError("died", f"it {how}; it said last: {self.last_said()}") from error
 
     def last_said(self) -> str:
-        """Returns the last lines of its stdout and stderr in one."""
+        """Returns the last lines of stdout and stderr, joined into one line."""
         return last_lines(tuple(self._said))
 
     def close(self) -> None:
-        """Ends the program, by killing it where `quit` does not end it within a second; harmless when repeated."""
+        """Sends `quit`, and kills the program unless it exits within a second; idempotent."""
         self._end()
 
 
@@ -167,13 +167,13 @@ def _import_chess() -> Any:
         importlib.import_module("chess.engine")
     except ImportError as error:
         raise UserError("UCI engines need chess, which is not installed: pip install 'alphagat[engines]'") from error
-    # What an engine says beside the protocol would else be printed in the middle of a match.
+    # Without a handler, output outside the protocol would be printed during a match.
     logging.getLogger("chess.engine").addHandler(logging.NullHandler())
     return importlib.import_module("chess")
 
 
 def _listening_protocol(chess: Any, said: collections.deque[str]) -> Any:
-    """Returns python-chess' side of UCI as a class that keeps what the engine says in `said`."""
+    """Returns a `UciProtocol` class that appends the engine's output to `said`."""
 
     class ListeningProtocol(chess.engine.UciProtocol):
         def line_received(self, line: str) -> None:
@@ -186,7 +186,7 @@ def _listening_protocol(chess: Any, said: collections.deque[str]) -> Any:
 
 
 def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread, transport: Any, protocol: Any) -> None:
-    """Ends the program and then the thread that speaks to it."""
+    """Ends the program, then its thread."""
 
     async def end() -> None:
         if transport.get_returncode() is None:

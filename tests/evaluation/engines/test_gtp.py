@@ -32,7 +32,7 @@ needs_rhino = pytest.mark.skipif(not is_installed("gtp-rhino"), reason="gtp-rhin
 
 
 @pytest.mark.parametrize("flags", [(), ("--anonymous",), ("--chatty",), ("--chatty", "--known", "time_left")])
-def test_answers_are_read(flags):
+def test_reads_answers(flags):
     with GtpEngine(GO, fake("gtp", "C3", "PASS", "e5", *flags)) as engine:
         for names, expected in (((), "c3"), (("c3", "d3"), "pass"), (("c3", "d3", "pass", "a1"), "e5")):
             action = engine.choose(position_after("go:5", *names))
@@ -53,7 +53,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(("answer", "end", "message"), [(key, *value) for key, value in FAILURES.items()])
-def test_failures_are_named_and_the_next_call_starts_afresh(tmp_path, answer, end, message):
+def test_failure_is_named_and_next_call_restarts_engine(tmp_path, answer, end, message):
     log = tmp_path / "log"
     with GtpEngine(GO, fake("gtp", answer, "c3", "--log", log), seconds=0.2, grace=0.4) as engine:
         with pytest.raises(EngineError) as caught:
@@ -67,12 +67,12 @@ def test_failures_are_named_and_the_next_call_starts_afresh(tmp_path, answer, en
         assert is_new == (end in ("died", "timed out"))
 
 
-def test_the_last_words_of_an_engine_are_told():
+def test_error_quotes_last_output_of_engine():
     with GtpEngine(GO, fake("gtp", "die")) as engine, pytest.raises(EngineError, match="my last words"):
         engine.choose(begin(GO))
 
 
-def test_moves_that_an_engine_refuses_are_its_loss():
+def test_refused_move_forfeits_game():
     with (
         GtpEngine(GO, fake("gtp", "c3", "--refuse", "play white")) as engine,
         pytest.raises(EngineError, match="it answers play white d3 by: I refuse") as caught,
@@ -81,7 +81,7 @@ def test_moves_that_an_engine_refuses_are_its_loss():
     assert caught.value.end == "refused"
 
 
-def test_an_engine_gets_the_moves_that_it_lacks(tmp_path):
+def test_engine_receives_only_missing_moves(tmp_path):
     log = tmp_path / "log"
     known = [word for name in ("time_settings", "time_left") for word in ("--known", name)]
     with GtpEngine(make_game("go:5:0.5"), fake("gtp", "c3", "a1", "b2", "--log", log, *known), seconds=2.4) as engine:
@@ -97,7 +97,7 @@ def test_an_engine_gets_the_moves_that_it_lacks(tmp_path):
     ]
 
 
-def test_a_forced_pass_is_played_without_asking_and_may_be_refused(tmp_path):
+def test_forced_pass_needs_no_engine_and_may_be_refused(tmp_path):
     log, position = tmp_path / "log", _before_a_pass("othello:4")
     refusals = ("--refuse", "play black pass", "--refuse", "play white pass")
     with GtpEngine(position.game, fake("gtp", "a9", "--log", log, *refusals)) as engine:
@@ -123,7 +123,7 @@ def _before_a_pass(board):
     raise AssertionError("no game with a pass")
 
 
-def test_hex_after_a_swap_is_told_by_its_stones(tmp_path):
+def test_hex_swap_is_sent_as_resulting_stones(tmp_path):
     log, game = tmp_path / "log", make_game("hex:4:swap")
     with GtpEngine(game, fake("gtp", "swap-pieces", "a1", "a2", "--log", log, "--known", "param_game")) as engine:
         assert game.action_names[engine.choose(position_after(game.name, "b3"))] == "swap"
@@ -149,14 +149,14 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("board", "command", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistakes_are_found_before_the_match(board, command, message):
+def test_invalid_setup_is_rejected_before_match(board, command, message):
     with pytest.raises(UserError) as caught:
         GtpEngine(make_game(board), command)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_stubborn_engine_is_killed(tmp_path):
+def test_unresponsive_engine_is_killed(tmp_path):
     log = tmp_path / "log"
     engine = GtpEngine(GO, fake("gtp", "c3", "--stubborn", "--log", log))
     process_id = int(log.read_text().split()[1])
@@ -167,10 +167,10 @@ def test_a_stubborn_engine_is_killed(tmp_path):
         os.kill(process_id, 0)
 
 
-def test_an_engine_reads_the_end_when_we_are_killed(tmp_path):
+def test_engine_reads_end_of_file_when_parent_is_killed(tmp_path):
     log = tmp_path / "log"
     program = (
-        "import sys, time; from alphagat.evaluation.engine_process import EngineProcess;"
+        "import sys, time; from alphagat.evaluation.engines.process import EngineProcess;"
         "process = EngineProcess(sys.argv[1:]); process.send('1 name');"
         "print(process.read_line(time.monotonic() + 60), flush=True); time.sleep(600)"
     )
@@ -184,7 +184,7 @@ def test_an_engine_reads_the_end_when_we_are_killed(tmp_path):
     assert read_log(log) == ["name", "end of file"]
 
 
-def test_a_program_that_never_stops_printing_does_not_fill_the_memory():
+def test_endless_output_does_not_exhaust_memory():
     process = EngineProcess(split_command("yes"))
     end = time.monotonic() + 0.5
     assert process.read_line(end) == "y"
@@ -211,7 +211,7 @@ class Dialogue:
 
 @needs_gnugo
 @pytest.mark.parametrize(("board", "num_games"), [("go:5", 2), ("go:9", 1)])
-def test_gnugo_plays_whole_games_and_ends_on_our_board(board, num_games):
+def test_gnugo_plays_complete_games_and_agrees_on_final_board(board, num_games):
     game = make_game(board)
     with GtpEngine(game, GNUGO) as engine:
         for seed in range(num_games):
@@ -232,7 +232,7 @@ def test_gnugo_plays_whole_games_and_ends_on_our_board(board, num_games):
 
 
 @needs_gnugo
-def test_gnugo_takes_games_in_turns():
+def test_gnugo_alternates_between_games():
     names = {}
     with GtpEngine(GO, GNUGO) as engine:
         for moves in ((), ("a1", "e5"), ("a1",), ()):
@@ -241,7 +241,7 @@ def test_gnugo_takes_games_in_turns():
 
 
 @needs_rhino
-def test_rhino_plays_whole_games_and_ends_on_our_board():
+def test_rhino_plays_complete_games_and_agrees_on_final_board():
     game, passes = make_game("othello:8"), 0
     with GtpEngine(game, "gtp-rhino --level 1") as engine:
         for seed in range(6):
@@ -268,6 +268,6 @@ def _without_spaces(drawn):
 
 
 @needs_rhino
-def test_rhino_knows_one_size():
+def test_rhino_rejects_other_sizes():
     with pytest.raises(UserError, match="does not play othello:6: it answers boardsize 6 by: unacceptable size"):
         GtpEngine(make_game("othello:6"), "gtp-rhino")

@@ -20,7 +20,7 @@ def engine():
     return SolverEngine(GAME, seed=0)
 
 
-def test_the_first_player_wins_at_last(engine):
+def test_first_player_wins_on_last_possible_ply(engine):
     """Allis (1988): in the centre, and, against the longest defence, with the last but one disc."""
     assert engine.choose(begin(GAME)) == 3
     last = play_game([engine.choose, engine.choose], GAME)[-1]
@@ -28,12 +28,12 @@ def test_the_first_player_wins_at_last(engine):
     assert last.state.rewards.tolist() == [1, -1]
 
 
-def test_random_play_loses(engine):
+def test_random_play_loses_to_solver(engine):
     for seed in range(4):
         assert play_against_random(engine, GAME, seed)[-1].state.rewards[seed % 2] == 1
 
 
-def test_the_best_moves_are_equally_likely_and_a_seed_repeats_them(engine):
+def test_best_moves_are_equally_likely_and_reproducible(engine):
     position = position_after("connect_four", *"444444")
     choices = [
         [player.choose(position) for _ in range(400)] for player in (SolverEngine(GAME, 1), SolverEngine(GAME, 1))
@@ -45,13 +45,13 @@ def test_the_best_moves_are_equally_likely_and_a_seed_repeats_them(engine):
     assert choices[0] != [engine.choose(position) for _ in range(400)]
 
 
-def test_another_board_is_refused():
+def test_unsupported_board_is_rejected():
     with pytest.raises(UserError, match="board gomoku:9: this solver plays connect_four, hex:4, hex:5 only"):
         SolverEngine(make_game("gomoku:9"), seed=0)
 
 
 @pytest.mark.parametrize("board", ["hex:4", "hex:5"])
-def test_hex_is_won_wherever_it_can_be(board):
+def test_hex_solver_wins_every_won_position(board):
     game = make_game(board)
     for seed in range(6):
         side, positions = seed % 2, play_against_random(SolverEngine(game, seed), game, seed)
@@ -65,7 +65,7 @@ def test_hex_is_won_wherever_it_can_be(board):
     assert play_game([lambda p: first.choose(p) if p.moves else 0, second.choose], game)[-1].state.rewards[1] == 1
 
 
-def test_winning_moves_of_hex_are_equally_likely_and_so_are_those_of_a_lost_position():
+def test_hex_moves_are_uniform_over_winning_moves_or_all_moves_when_lost():
     game = make_game("hex:4")
     engine = SolverEngine(game, seed=0)
     choices = [engine.choose(begin(game)) for _ in range(400)]
@@ -75,7 +75,7 @@ def test_winning_moves_of_hex_are_equally_likely_and_so_are_those_of_a_lost_posi
     assert len({engine.choose(lost) for _ in range(400)}) == 15
 
 
-def test_a_missing_solver_is_named(monkeypatch):
+def test_missing_solver_package_is_named(monkeypatch):
     connect_four_solver._make_solver.cache_clear()
     monkeypatch.setitem(sys.modules, "bitbully", None)
     with pytest.raises(UserError, match=r"pip install 'alphagat\[solvers\]'"):

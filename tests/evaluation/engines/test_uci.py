@@ -19,7 +19,7 @@ CHESS = make_game("chess")
 needs_stockfish = pytest.mark.skipif(not is_installed("stockfish"), reason="stockfish is not installed")
 
 
-def test_an_engine_gets_limits_options_and_positions(tmp_path):
+def test_engine_receives_limits_options_and_positions(tmp_path):
     log = tmp_path / "log"
     command = fake("uci", "e2e4", "g1f3", "d7d5", "--log", log)
     with UciEngine(CHESS, command, seconds=0.25, options={"Skill": "3"}) as engine:
@@ -40,7 +40,7 @@ def test_nodes_replace_seconds(tmp_path):
     assert "go nodes 70" in read_log(log)
 
 
-def test_castling_and_promotion_have_our_names():
+def test_castling_and_promotion_use_our_names():
     promotes = ("a2a4", "b7b5", "a4b5", "a7a6", "b5a6", "b8c6", "a6a7", "c8b7")
     castles = ("e2e4", "e7e5", "g1f3", "b8c6", "f1c4", "f8c5")
     with UciEngine(CHESS, fake("uci", "a7b8q", "e1g1")) as engine:
@@ -64,7 +64,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(("answer", "end", "message"), [(key, *value) for key, value in FAILURES.items()])
-def test_failures_are_named_and_the_next_call_starts_afresh(tmp_path, answer, end, message):
+def test_failure_is_named_and_next_call_restarts_engine(tmp_path, answer, end, message):
     log = tmp_path / "log"
     with UciEngine(CHESS, fake("uci", answer, "e2e4", "--log", log), seconds=0.1, grace=0.4) as engine:
         with pytest.raises(EngineError) as caught:
@@ -89,21 +89,21 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("board", "command", "options", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistakes_are_found_before_the_match(board, command, options, message):
+def test_invalid_setup_is_rejected_before_match(board, command, options, message):
     with pytest.raises(UserError) as caught:
         UciEngine(make_game(board), command, options=options)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_package_is_named(monkeypatch):
+def test_missing_package_is_named(monkeypatch):
     uci._import_chess.cache_clear()
     monkeypatch.setitem(sys.modules, "chess.engine", None)
     with pytest.raises(UserError, match=r"pip install 'alphagat\[engines\]'"):
         UciEngine(CHESS, fake("uci"))
 
 
-def test_a_stubborn_engine_is_killed(tmp_path):
+def test_unresponsive_engine_is_killed(tmp_path):
     log = tmp_path / "log"
     engine = UciEngine(CHESS, fake("uci", "--stubborn", "--log", log))
     process_id = int(log.read_text().split()[1])
@@ -115,7 +115,7 @@ def test_a_stubborn_engine_is_killed(tmp_path):
 
 
 @needs_stockfish
-def test_stockfish_plays_whole_games_by_our_rules():
+def test_stockfish_plays_complete_games_by_our_rules():
     """Every position of ours has the legal moves that Stockfish itself counts, and python-chess, and ends as theirs."""
     theirs = EngineProcess(split_command("stockfish"))
     with UciEngine(CHESS, "stockfish", nodes=50, options={"Hash": "1"}) as engine:

@@ -9,8 +9,8 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord, to_text
-from alphagat.evaluation.openings import take
 from alphagat.games import make_game
+from alphagat.games.batches import take
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 from pathlib import Path
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -105,8 +106,7 @@ def test_its_network_plays_and_starts_other_runs(config, finished):
     selfplay = dataclasses.replace(config, pretrain=type(config.pretrain)(), init_from=str(finished), num_iterations=40)
     run = make_run(selfplay, sharding.make_mesh(1))
     start = find_start(run, finished.parent / "nothing")
-    for one, other in zip(jax.tree.leaves(start.state.train.params), jax.tree.leaves(agent.params), strict=True):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(start.state.train.params, agent.params)
     with pytest.raises(UserError, match=r"learns from recorded games; resume it by python -m alphagat\.pretrain"):
         check_run_folder(finished, selfplay)
 
@@ -155,8 +155,7 @@ def test_gradients_are_those_of_self_play():
     expected = jax.jit(make_find_gradients(setup, mesh))(state.train.params, scale, board, keys)
     find = gradients_of(setup, mesh, functools.partial(recorded_batch, setup), specs)
     found = jax.jit(find)(state.train.params, scale, positions, both[:, 1])
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+    chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-7)
     assert float(found[1]["value_loss"]) > 0
 
 

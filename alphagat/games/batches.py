@@ -1,0 +1,70 @@
+"""Batches of states on the host: their rows, the compiled rules, and loops in chunks of one shape."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from alphagat.games.base import Game
+
+CHUNK = 1024
+
+
+def take(states: Any, rows: Any) -> Any:
+    return jax.tree.map(lambda x: x[rows], states)
+
+
+def to_host(states: Any) -> Any:
+    return jax.tree.map(np.asarray, states)
+
+
+def count(states: Any) -> int:
+    return len(states.terminated)
+
+
+def chunks(num_rows: int, size: int = CHUNK) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields the rows of each chunk, and the same rows repeated cyclically to exactly `size`.
+
+    Every chunk has one shape, so one compiled program serves all of them. The results of the repeated rows are to be
+    dropped.
+    """
+    for start in range(0, num_rows, size):
+        rows = np.arange(start, min(start + size, num_rows))
+        yield rows, np.resize(rows, size)
+
+
+def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarray) -> Any:
+    """Returns the `[M]` states, on the host, after playing `actions` `[M]` from `positions[parents]`."""
+    step, parts = compile_step(game), []
+    for rows, padded in chunks(len(parents)):
+        states = take(positions, parents[padded])
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(0), rows[0]), CHUNK)
+        parts.append(to_host(step(states, actions[padded].astype(np.int32), keys)))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(parents)], *parts)
+
+
+def legal_actions(game: Game, positions: Any) -> np.ndarray:
+    """Returns the masks `[N, A]` of `[N]` positions on the host."""
+    describe, masks = compile_describe(game), np.zeros((count(positions), game.num_actions), bool)
+    for rows, padded in chunks(len(masks)):
+        _, legal = describe(take(positions, padded))
+        masks[rows] = np.asarray(legal)[: len(rows)]
+    return masks
+
+
+@functools.lru_cache(maxsize=64)
+def compile_init(game: Game) -> Callable:
+    return jax.jit(jax.vmap(game.init))
+
+
+@functools.lru_cache(maxsize=64)
+def compile_step(game: Game) -> Callable:
+    return jax.jit(jax.vmap(game.step))
+
+
+@functools.lru_cache(maxsize=64)
+def compile_describe(game: Game) -> Callable:
+    """Returns a function of a batch of states to their node features and legal action masks."""
+    return jax.jit(jax.vmap(lambda state: (game.observe(state).nodes, state.legal_action_mask)))
