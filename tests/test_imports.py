@@ -34,7 +34,7 @@ MAY_IMPORT = {
 }
 BENEATH_ALL = {"config", "config_fields", "config_validation", "errors", "network_traits", "runtime"}
 CONFIG = {"config", "config_fields", "config_validation"}  # which only these and the commands see
-SEE_CONFIG = {"runs", "agents", "monitoring", "contests", "training", "reporting"}
+SEE_CONFIG = {"serving", "runs", "agents", "monitoring", "contests", "training", "reporting"}
 MOST_FILES, MOST_TRAINING_FILES = 25, 20  # Python files in one folder, subfolders not counted
 HEAVY = {"jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax", "chex", "tensorboardX"}
 FILES = sorted(PACKAGE.rglob("*.py"))
