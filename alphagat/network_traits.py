@@ -8,6 +8,7 @@ class NetworkTraits:
     """Declares what a network can do.
 
     Attributes:
+      implementation: `module:class` of the flax module.
       plays_any_size: the weights fit every board of the family, not only one size.
       has_attention: it attends along the edges with `num_heads` heads, which must divide its width.
       supports_model_parallel: the devices of the `model` axis can share its layers.
@@ -15,6 +16,7 @@ class NetworkTraits:
       supports_auxiliary_heads: it can predict auxiliary targets.
     """
 
+    implementation: str
     plays_any_size: bool = False
     has_attention: bool = False
     supports_model_parallel: bool = False
@@ -22,16 +24,17 @@ class NetworkTraits:
     supports_auxiliary_heads: bool = False
 
 
-# A network needs an entry here and its class in `alphagat.networks.NETWORKS`.
+# By `network.name`. A new network needs its module and an entry here.
 NETWORK_TRAITS = {
     "gat": NetworkTraits(
+        implementation="alphagat.networks.gat:GraphAttentionNetwork",
         plays_any_size=True,
         has_attention=True,
         supports_model_parallel=True,
         supports_stages=True,
         supports_auxiliary_heads=True,
     ),
-    "resnet": NetworkTraits(),
+    "resnet": NetworkTraits(implementation="alphagat.networks.resnet:ResidualNetwork"),
 }
 
 

@@ -10,8 +10,8 @@ from alphagat.agents.agent import Agent
 from alphagat.agents.build import make_configured_network
 from alphagat.errors import UserError
 from alphagat.network_traits import NETWORK_TRAITS, networks_with
-from alphagat.networks import GraphAttentionNetwork
 from alphagat.networks.attention import attention_weights, split_heads
+from alphagat.networks.gat import GraphAttentionNetwork
 
 PROJECTION = "query_key_value"  # the layer of a block that projects to queries, keys and values
 

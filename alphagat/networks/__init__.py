@@ -7,19 +7,33 @@ A network with auxiliary heads also returns their predictions, by name, on `appl
 """
 
 import dataclasses
-from typing import Any
+import pkgutil
+from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
+from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.networks.auxiliary_heads import AUXILIARY_HEADS
-from alphagat.networks.gat import GraphAttentionNetwork
-from alphagat.networks.pipeline import PipelinedNetwork
-from alphagat.networks.resnet import ResidualNetwork
 from alphagat.networks.values import Support
 
-Network = GraphAttentionNetwork | ResidualNetwork | PipelinedNetwork
-NETWORKS = {"gat": GraphAttentionNetwork, "resnet": ResidualNetwork}  # `alphagat.network_traits` says what each can do
+
+class Network(Protocol):
+    """What the search and the learner need of a network; flax modules and `PipelinedNetwork` provide it."""
+
+    @property
+    def value_support(self) -> Support | None:
+        """The returns over which a categorical value head predicts; None for a value in (-1, 1)."""
+        ...
+
+    def init(self, key: jax.Array, nodes: jax.Array, /) -> Any:
+        """Creates the parameters."""
+        ...
+
+    def apply(self, params: Any, nodes: jax.Array, /, **options: Any) -> Any:
+        """Returns prior logits, the output of the value head and, if requested, the auxiliary predictions."""
+        ...
 
 
 def make_network(
@@ -30,7 +44,7 @@ def make_network(
     value_support: Support | None = None,
     **options: Any,
 ) -> Network:
-    """Returns the network called `name` in `NETWORKS`.
+    """Returns the network called `name` in `network_traits.NETWORK_TRAITS`.
 
     Args:
       precision: the dtype of the blocks: float32, bfloat16 or float16. Parameters, softmaxes and the outputs of the
@@ -40,6 +54,7 @@ def make_network(
     """
     options["dtype"] = jnp.dtype(precision)
     options["auxiliary_heads"] = tuple(head for head in AUXILIARY_HEADS if options.get(f"{head}_head"))
-    accepted = {field.name for field in dataclasses.fields(NETWORKS[name])}
+    network_class = pkgutil.resolve_name(NETWORK_TRAITS[name].implementation)
+    accepted = {field.name for field in dataclasses.fields(network_class)}
     chosen = {option: value for option, value in options.items() if option in accepted}
-    return NETWORKS[name](topology, value_support=value_support, **chosen)
+    return network_class(topology, value_support=value_support, **chosen)

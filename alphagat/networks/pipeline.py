@@ -52,10 +52,11 @@ class PipelinedNetwork:
     def init(self, key: jax.Array, nodes: jax.Array) -> Any:
         return self.network.init(key, nodes)
 
-    def apply(self, params: Any, nodes: jax.Array) -> Any:
+    def apply(self, params: Any, nodes: jax.Array, **options: Any) -> Any:
         """Returns `network.apply(params, nodes)`; `params` may also be the result of `place`."""
         if not _has_stages():
-            return self.network.apply(params, nodes)
+            return self.network.apply(params, nodes, **options)
+        assert not options, "config validation allows no auxiliary head with stages"
         staged = params if isinstance(params, StagedParams) else self.place(params)
         replicated = PartitionSpec()
         run = jax.shard_map(
