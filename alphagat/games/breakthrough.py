@@ -84,7 +84,7 @@ class BreakthroughGame(base.Game):
         if not MIN_SIZE <= size <= MAX_SIZE:
             raise UserError(f"board {self.name}: size {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
         self.size = size
-        # Before the winning move, no piece reaches its last row: each of 2 N pieces makes N - 2 or N - 3 steps.
+        # Before the winning move, no piece reaches the last row, so each makes at most N - 2 or N - 3 steps.
         self.max_plies = 2 * size * (2 * size - 5) + 1
         self.topology = make_topology(size)
         self.symmetries = make_symmetries(self.topology)

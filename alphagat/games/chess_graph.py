@@ -31,7 +31,7 @@ RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
 
 
 class Actions(NamedTuple):
-    """All moves that are possible on an empty board; `[A]` int32 each.
+    """All geometrically possible moves; `[A]` int32 each.
 
     Attributes:
       senders: the square of the piece.
