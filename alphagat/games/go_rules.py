@@ -141,7 +141,7 @@ def _holds_any(own: jax.Array, labels: jax.Array, wanted: jax.Array) -> jax.Arra
 
 @functools.cache
 def _neighbour_table(size: int) -> np.ndarray:
-    """Returns the `[N * N + 1, 4]` int32 neighbours of each cell; N * N if off the board, and in the row of the pass."""
+    """Returns the `[N * N + 1, 4]` int32 neighbours of each cell and the pass; N * N for none."""
     row, column = np.divmod(np.arange(size * size), size)
     table = np.full((size * size + 1, 4), size * size, np.int32)
     for way, (down, right) in enumerate(((1, 0), (-1, 0), (0, 1), (0, -1))):

@@ -81,7 +81,7 @@ class OthelloGame(base.Game):
                 f"board {self.name}: size {size} is {problem}; take an even size from {MIN_SIZE} to {MAX_SIZE}"
             )
         self.size = size
-        # The first move is no pass, and each pass follows a move.
+        # The first ply is not a pass, and at most one pass follows each move.
         self.max_plies = 2 * (size * size - 4) - 1
         self.topology = make_topology(size)
         self.symmetries = make_symmetries(size)
