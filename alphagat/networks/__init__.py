@@ -19,7 +19,10 @@ from alphagat.networks.resnet import ResidualNetwork
 from alphagat.networks.values import Support
 
 Network = GraphAttentionNetwork | ResidualNetwork | PipelinedNetwork
-NETWORKS = {"gat": GraphAttentionNetwork, "resnet": ResidualNetwork}  # `alphagat.network_traits` says what each can do
+NETWORKS = {
+    "gat": GraphAttentionNetwork,
+    "resnet": ResidualNetwork,
+}  # properties: `alphagat.network_traits`
 
 
 def make_network(

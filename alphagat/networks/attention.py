@@ -64,7 +64,7 @@ def attention_weights(query: jax.Array, key: jax.Array, relation_bias: jax.Array
 def _check_shapes(
     query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
 ) -> None:
-    """Raises AssertionError at trace time where the shapes are not those of the module's docstring."""
+    """Checks shapes at trace time. Raises AssertionError unless they are those in the module's docstring."""
     chex.assert_equal_shape([query, key, value])
     chex.assert_shape(query, (None, topology.num_nodes, None, None))
     chex.assert_shape(relation_bias, (len(topology.vocabulary.relations), query.shape[2]))
