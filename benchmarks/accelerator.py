@@ -45,7 +45,7 @@ def make_config(board: str, width: int, network: dict[str, Any]) -> Config:
 
 
 def on_both(function: Callable, *arguments: Any) -> tuple[Any, Any]:
-    """Returns what a function gives on the accelerator and on the CPU."""
+    """Returns the results of a function on the accelerator and on the CPU."""
     devices = jax.devices()[0], jax.local_devices(backend="cpu")[0]
     found, expected = (jax.device_get(jax.jit(function)(*jax.device_put(arguments, device))) for device in devices)
     return found, expected

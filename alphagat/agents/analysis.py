@@ -98,7 +98,7 @@ def _make_analysis(evaluate: Evaluator, search: Search) -> Callable[[Any, Any, j
 
 
 def _no_search(evaluate: Evaluator) -> Search:
-    """Makes a search without simulations: its output is the network's policy, value and best move."""
+    """Makes a search without simulations, whose output is the network's policy, value and best move."""
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del key, plies

@@ -19,10 +19,8 @@ from alphagat.networks.resnet import ResidualNetwork
 from alphagat.networks.values import Support
 
 Network = GraphAttentionNetwork | ResidualNetwork | PipelinedNetwork
-NETWORKS = {
-    "gat": GraphAttentionNetwork,
-    "resnet": ResidualNetwork,
-}  # properties: `alphagat.network_traits`
+# `alphagat.network_traits` declares the properties of each network.
+NETWORKS = {"gat": GraphAttentionNetwork, "resnet": ResidualNetwork}
 
 
 def make_network(

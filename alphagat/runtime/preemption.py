@@ -1,4 +1,4 @@
-"""Handles SIGTERM, a scheduler's request to stop. It is noted at once and acted on when the run can be saved."""
+"""Handles SIGTERM, a scheduler's request to stop. The run saves its state at the next safe point and ends."""
 
 import contextlib
 import signal
@@ -43,8 +43,8 @@ def is_requested() -> bool:
 def run(work: Callable[[], T]) -> T:
     """Returns the result of `work`, a function that may be abandoned at any time.
 
-    `work` runs in its own thread, because Python handles a signal only between two steps of the main thread, and a
-    match or a compilation is a single step.
+    `work` runs in a separate thread, because Python handles signals only between bytecode instructions of the main
+    thread, and a match or a compilation may be one native call.
 
     Raises:
       Preempted: SIGTERM has arrived. `work` continues in the background until the process ends.
