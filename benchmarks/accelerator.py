@@ -141,7 +141,7 @@ def speed(options: argparse.Namespace, console: Console) -> None:
         network = {"precision": precision, "num_blocks": options.num_blocks}
         config = make_config(options.boards[0], options.width, network)
         config.search.num_simulations, config.selfplay.num_games = options.simulations, options.games
-        config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40  # so that updates begin after ten
+        config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40  # updates begin after ten iterations
         config.learner.batch_size = config.replay.min_size = options.batch_size
         config_validation.validate(config)
         (setup,) = make_setups(config)

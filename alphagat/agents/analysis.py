@@ -24,7 +24,7 @@ class Analysis(NamedTuple):
       action: `[]` int32, the move to play.
       policy: `[A]` float32, the search's improved policy (`SearchOutput.policy_target`); sums to 1.
       visits: `[A]` int32, simulations through each action.
-      action_values: `[A]` float32; NaN where unvisited.
+      action_values: `[A]` float32; NaN if unvisited.
       value: `[]` float32, with search.
       variation: `[L]` int32, the row of `variations` for `action`.
       variations: `[A, L]` int32, as in `search.tree.RootStatistics`.

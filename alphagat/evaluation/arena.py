@@ -131,7 +131,7 @@ def _play_to_end(
 
 
 def step(game: Game, games: Games, actions: jax.Array, moves: jax.Array, key: jax.Array) -> Games:
-    """Plays `actions` `[2N]` in the games where `moves` `[2N]`, and scores those that end or are truncated."""
+    """Plays `actions` `[2N]` in the games selected by `moves` `[2N]`, and scores games that end or are truncated."""
     after = jax.vmap(game.step)(games.states, actions, jax.random.split(key, len(actions)))
     states = select(moves, after, games.states)
     plies = games.plies + moves
@@ -148,6 +148,6 @@ def step(game: Game, games: Games, actions: jax.Array, moves: jax.Array, key: ja
 
 
 def _note(noted: jax.Array, plies: jax.Array, actions: jax.Array, moves: jax.Array) -> jax.Array:
-    """Writes `actions` `[2N]` into `noted` `[2N, T]` at `plies` `[2N]` where `moves` `[2N]`."""
+    """Writes `actions` `[2N]` into `noted` `[2N, T]` at `plies` `[2N]`, for the games selected by `moves` `[2N]`."""
     columns = jnp.where(moves, plies, noted.shape[1])  # outside: dropped
     return noted.at[jnp.arange(len(noted)), columns].set(actions, mode="drop")

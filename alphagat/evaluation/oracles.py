@@ -55,8 +55,8 @@ class Oracle:
 def make_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
     """Draws random positions and solves them.
 
-    Their plies are uniform between 2/7 and 6/7 of the longest game; in Connect Four from 12 to 34, where solving takes
-    about 20 ms a position.
+    Plies are uniform between 2/7 and 6/7 of the longest game. In Connect Four, they are uniform from 12 to 34, and
+    solving a position takes about 20 ms.
 
     Raises:
       UserError: the board has no exact solver.

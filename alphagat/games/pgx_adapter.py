@@ -38,7 +38,7 @@ class Places(NamedTuple):
     """The locations of actions; `[A]` each.
 
     Attributes:
-      cells: the cell, in row-major order, or -1 for a node of its own.
+      cells: the cell, in row-major order, or -1 for an action without a cell.
       kinds: distinguishes the actions of one cell.
     """
 

@@ -78,8 +78,8 @@ class TwentyFortyEightGame(base.StochasticGame):
 
     Outcomes of chance: 2 c puts a 2 on cell c, 2 c + 1 puts a 4 there.
 
-    Features per node: empty; one for each exponent up to 17, where larger ones count as 17; exponent / 17; direction
-    is legal (its node only).
+    Features per node: empty; one for each exponent up to 17 (larger exponents count as 17); exponent / 17; direction is
+    legal (direction nodes only).
 
     No game lasts longer than 2^(M + 1) - 4 moves on M = N * N cells. Proof by induction over M, where the age of a tile
     is that of the oldest new tile in it, and the merges of one move happen one after the other:

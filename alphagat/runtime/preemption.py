@@ -21,8 +21,8 @@ class Preempted(Exception):
 def listening() -> Iterator[None]:
     """Records SIGTERM within the block instead of terminating.
 
-    Does nothing outside the main thread, where Python allows no handler, or with several processes, where JAX handles
-    the signal itself.
+    Does nothing outside the main thread, because Python allows no handler there, or with several processes, because JAX
+    then handles the signal.
     """
     if threading.current_thread() is not threading.main_thread() or distributed.num_processes() > 1:
         yield

@@ -22,7 +22,7 @@ from alphagat.evaluation.engines.base import EngineError, last_lines
 GAME_FOLDERS = ("/usr/games", "/usr/local/games")  # Debian installs engines there; PATH often lacks them
 NUM_KEPT_LINES = 20
 MAX_WAITING_LINES = 10_000  # bounds memory; no answer is longer
-EXIT_SECONDS = 1.0  # for a program to exit and its output to be read
+EXIT_SECONDS = 1.0  # time for a program to exit and for its output to be read
 
 
 def split_command(command: str) -> list[str]:
