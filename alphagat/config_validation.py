@@ -32,7 +32,7 @@ def from_dict(values: dict[str, Any]) -> Config:
     """Reads the output of `config_fields.to_dict`; a missing field keeps its default.
 
     Raises:
-      UserError: a name is no field of a config, or `validate` refuses a value.
+      UserError: a name is not a field of the config, or `validate` rejects a value.
     """
     config = Config()
     assign(config, values)
@@ -95,7 +95,7 @@ def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:
 
 
 def _check_sizes(config: Config) -> None:
-    """Checks the numbers of games, devices and positions against each other."""
+    """Checks that the numbers of games, devices and positions are consistent."""
     mesh, selfplay, replay, batch_size = config.mesh, config.selfplay, config.replay, config.learner.batch_size
     if selfplay.num_games < selfplay.num_groups:
         fix = f"it must be at least config.selfplay.num_groups={selfplay.num_groups}, one game per group"

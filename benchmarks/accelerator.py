@@ -45,7 +45,7 @@ def make_config(board: str, width: int, network: dict[str, Any]) -> Config:
 
 
 def on_both(function: Callable, *arguments: Any) -> tuple[Any, Any]:
-    """Returns what a function gives on the accelerator and on the CPU."""
+    """Returns the results of a function on the accelerator and on the CPU."""
     devices = jax.devices()[0], jax.local_devices(backend="cpu")[0]
     found, expected = (jax.device_get(jax.jit(function)(*jax.device_put(arguments, device))) for device in devices)
     return found, expected
@@ -141,7 +141,7 @@ def speed(options: argparse.Namespace, console: Console) -> None:
         network = {"precision": precision, "num_blocks": options.num_blocks}
         config = make_config(options.boards[0], options.width, network)
         config.search.num_simulations, config.selfplay.num_games = options.simulations, options.games
-        config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40  # so that updates begin after ten
+        config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40  # updates begin after ten iterations
         config.learner.batch_size = config.replay.min_size = options.batch_size
         config_validation.validate(config)
         (setup,) = make_setups(config)

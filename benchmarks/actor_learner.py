@@ -1,7 +1,7 @@
 """Measures separate actor and learner devices against devices that do both: `python benchmarks/actor_learner.py`.
 
-Prints seconds per iteration: medians over alternating rounds, on the same devices. `after each other` makes the
-learners wait for the actors, so the difference to it is the gain from overlap. The age is in updates.
+Prints seconds per iteration: medians over alternating rounds, on the same devices. In `after each other`, the learners
+wait for the actors, so the difference is the gain from overlap. The age of the actors' weights is in updates.
 """
 
 import argparse

@@ -12,8 +12,8 @@
    networks play more games. `--at_once 2` trains two at a time, each on half of the cores.
 4. Each ResNet plays the GAT of its seed in `--games` games with `--simulations`, from distinct openings, each with both
    colours. The GAT is ahead on this board if the ResNet scores below one half with every seed, and the upper end of its
-   95 % interval over all games is below one half. It is behind if the opposite holds. On solved boards, shares of best
-   moves are reported as well.
+   95 % interval over all games is below one half. It is behind if the opposite holds. On solved boards, the report
+   includes shares of best moves.
 5. The result is published in either case, with every seed.
 
 Finished runs are not repeated: the command resumes where it was stopped.
@@ -41,7 +41,7 @@ from alphagat.runtime import sharding
 
 WIDTHS = range(16, 193, 4)
 FAST_WIDTHS = WIDTHS[::4]  # multiples of 16; on a CPU, widths in between cost as much as the next multiple
-FACTORS = 1.0, 0.5, 2.0  # multiples of the config's learning rate, its own first
+FACTORS = 1.0, 0.5, 2.0  # multiples of the config's learning rate; 1 comes first
 ROUNDS = 7
 EVALUATIONS = 4  # consecutive, inside one program, as in a search
 

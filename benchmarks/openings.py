@@ -1,8 +1,8 @@
 """Counts the one-ply openings whose winner a player predicts: `python benchmarks/openings.py --source hex`.
 
 Prints, for each board, the count for the network alone and for increasing numbers of simulations, and the openings that
-it gets wrong. The truth comes from an exact solver, and for Hex 7x7 from the literature. Only a value of 0 predicts a
-draw.
+it gets wrong. The correct winners come from an exact solver, or from the literature for Hex 7x7. Only a value of 0
+predicts a draw.
 """
 
 import argparse

@@ -88,7 +88,7 @@ def warm(move: Callable, states: object) -> Callable[[], object]:
 
 
 def random_actions(legal: jax.Array, key: jax.Array) -> jax.Array:
-    """Draws one legal action per row; costs both sides the same."""
+    """Draws one legal action per row; the cost is the same for both implementations."""
     return jax.random.categorical(key, jnp.where(legal, 0.0, -1e9)).astype(jnp.int32)
 
 

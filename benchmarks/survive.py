@@ -8,9 +8,9 @@
 or end with a one-line error. The loaded state is compared leaf by leaf with the saved state of that step, so no damaged
 data may be loaded.
 
-`sigterm` signals at a random moment of startup or training. The command must end with status 75 and leave a checkpoint
-of the current iteration. The result is the time from the signal to the end. Before the run folder exists there is
-nothing to save.
+`sigterm` sends SIGTERM at a random moment of startup or training. The command must end with status 75 and save a
+checkpoint of the current iteration, unless the run folder does not exist yet. The result is the time from the signal to
+the end.
 
 `deaths` measures the time from the death of a process to the next checkpoint, five iterations later. --seed draws the
 moments.

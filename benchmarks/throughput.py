@@ -1,6 +1,6 @@
 """Measures every part on 1, 2, 4 and 8 devices, at one global batch: `python benchmarks/throughput.py`, `make bench`.
 
-All alternate in one process, and each figure is the median over the rounds, so noise of the machine affects all alike.
+Measurements alternate in one process, and each figure is the median over the rounds, so noise affects all alike.
 The number in brackets is the median ratio to the first number of devices in the same round. Compare figures within one
 table only.
 """

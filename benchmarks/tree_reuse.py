@@ -22,7 +22,7 @@ ROOM = 16  # capacity of a tree, as a multiple of the simulations per move
 
 
 class Searcher(Engine):
-    """Makes `simulations` new simulations per move; `kept` counts the reused ones, if it keeps its trees."""
+    """Runs `simulations` new simulations per move; `kept` counts the reused ones if trees are reused."""
 
     def __init__(self, agent: Agent, simulations: int, *, keeps_trees: bool):
         self.name, self.kept = "reuses trees" if keeps_trees else "fresh trees", []

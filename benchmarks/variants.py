@@ -6,7 +6,7 @@ Trains every variant with every seed for the same time. Seeds are in the outer l
 no variant. `--at_once 2` trains two at a time, each on half of the cores. Pilot runs first measure how many iterations
 fit, so that each learning-rate schedule completes; compilation, matches and checkpoints do not count. Then each player
 plays the base of its seed, and is compared with perfect play if the board has a solver. The base plays the base of the
-next seed: the distance of that score from one half shows the effect of the seed alone.
+next seed; the distance of this score from one half measures the effect of the seed.
 
 Finished runs are not repeated: the command resumes where it was stopped. `--variant NAME FIELD=VALUE ...` adds a
 variant; `--all boards=othello:6 "board_weights=()" "final_board_weights=()"` sets fields of all variants. The interval
@@ -223,7 +223,7 @@ def run_training(command: Sequence[str], cores: Collection[int] = ()) -> None:
 
 
 def end_trainings_as_well() -> None:
-    """Makes SIGTERM end the training processes, too, which would otherwise hold cores and folders needed next."""
+    """Makes SIGTERM also end the training processes, which would otherwise occupy cores and folders."""
 
     def end(number: int, _: object) -> None:
         for process in list(TRAININGS):

@@ -24,7 +24,7 @@ class Analysis(NamedTuple):
       action: `[]` int32, the move to play.
       policy: `[A]` float32, the search's improved policy (`SearchOutput.policy_target`); sums to 1.
       visits: `[A]` int32, simulations through each action.
-      action_values: `[A]` float32; NaN where unvisited.
+      action_values: `[A]` float32; NaN if unvisited.
       value: `[]` float32, with search.
       variation: `[L]` int32, the row of `variations` for `action`.
       variations: `[A, L]` int32, as in `search.tree.RootStatistics`.
@@ -98,7 +98,7 @@ def _make_analysis(evaluate: Evaluator, search: Search) -> Callable[[Any, Any, j
 
 
 def _no_search(evaluate: Evaluator) -> Search:
-    """Makes a search without simulations: its output is the network's policy, value and best move."""
+    """Makes a search without simulations, whose output is the network's policy, value and best move."""
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         del key, plies

@@ -56,7 +56,7 @@ def make_configured_search(
     """Builds the search of `config`; `num_simulations` overrides the config's number.
 
     Without `explore`, `evaluation.value_scale` replaces `search.value_scale`. Self-play needs soft targets; in
-    evaluation, a move that the search has proven to win must outweigh the prior.
+    evaluation, a proven win must outweigh the prior.
     """
     options = dataclasses.asdict(config.search)
     if not explore:

@@ -40,14 +40,14 @@ DESERIALIZE = """\
 
 
 class Measured(NamedTuple):
-    """What an evaluation measured: label and value of each result, after an iteration."""
+    """The results of an evaluation after an iteration, as labels and values."""
 
     iteration: int
     rows: Sequence[tuple[str, str]]
 
 
 def write(file: Path, agent: Agent, exported: str, lines: Sequence[Line], measured: Measured | None) -> None:
-    """Writes the card of the file `exported`; `lines` are those of `metrics.jsonl`, none where there is no run.
+    """Writes the card of the file `exported`; `lines` are those of `metrics.jsonl`, empty without a run.
 
     The file is new, and ends in .md (`atomic_files.check_new`).
     """

@@ -54,7 +54,7 @@ class RunPath(NamedTuple):
 
 
 def resolve(name: str | os.PathLike, iteration: int | None = None, board: str | None = None) -> Source:
-    """Finds the trained network that `name` means; reads its config, not its parameters.
+    """Resolves `name` to a trained network; reads its config, not its parameters.
 
     Args:
       name: a run folder, one of its checkpoints (runs/1/checkpoints/40), a .safetensors file, the name of a shipped

@@ -135,7 +135,7 @@ def _open(player: Player | Engine, stack: contextlib.ExitStack) -> Player | Engi
 
 
 def _full_name(word: str, player: Player | Engine) -> str:
-    """Returns the player's name, after the word on the command line where the two differ."""
+    """Returns the player's name, preceded by the word on the command line if they differ."""
     return player.name if player.name == word else f"{word} ({player.name})"
 
 

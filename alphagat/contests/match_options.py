@@ -15,7 +15,7 @@ TWO_PLAYER_OPTIONS = ("opening_plies", "sprt", "out", "games_at_once")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How two players meet.
+    """The settings of a match between two players.
 
     Attributes:
       num_games: an even number; None: `match.DEFAULT_GAMES`, or two games of each opening with `opening_plies`.

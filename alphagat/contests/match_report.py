@@ -26,7 +26,7 @@ def match_table(game: Game, names: tuple[str, str], result: MatchResult) -> Tabl
 
 
 def solo_table(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]) -> Table:
-    """Tabulates the mean scores of two players who played alone, with 95% intervals."""
+    """Tabulates the mean scores of two players in a one-player game, with 95% intervals."""
     num_games = len(scores[0].scores)
     table = Table(title=f"{game.name}, {num_games} games each", show_header=False, title_justify="left")
     for title, name, each in zip(("player", "against"), names, scores):
@@ -64,7 +64,7 @@ def match_line(game: Game, names: tuple[str, str], result: MatchResult) -> str:
 
 
 def solo_line(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]) -> str:
-    """Summarises the scores of two players who played alone in one line."""
+    """Summarises the scores of two players in a one-player game, in one line."""
     (low_a, high_a), (low_b, high_b) = (each.interval for each in scores)
     return (
         f"{game.name}, {names[0]}: mean score {scores[0].mean:,.0f} (95% interval {low_a:,.0f} to {high_a:,.0f}); "

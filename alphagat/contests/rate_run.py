@@ -79,7 +79,7 @@ def rate_run(
     game = make_game(settings.board)
     if game.num_players != 2:
         raise UserError(f"board {game.name}: ratings need a game for two players; see python -m alphagat.evaluate")
-    read_config(folder)  # refuses a folder that holds no run
+    read_config(folder)  # raises for a folder without a run
     steps = choose_steps(folder, iterations or ())
     opponents = [make_opponent(game, name) for name in dict.fromkeys(anchors)]
     names = [each.name for each in opponents]

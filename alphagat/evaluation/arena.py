@@ -57,7 +57,7 @@ def play_match(
         raise UserError(f"board {game.name}: a match needs a game for two players")
     num_openings = count(openings.states)
     num_devices = 1 if mesh is None else mesh.shape[sharding.DATA]
-    # Blocks have equal size and are keyed by number: the key does not depend on the device.
+    # Blocks have equal size and are keyed by number, so the key does not depend on the device.
     rows = np.resize(np.arange(num_openings), -(-num_openings // num_devices) * num_devices)
     states = jax.tree.map(lambda x: np.asarray(x)[rows], openings.states)
     blocks = np.arange(num_devices, dtype=np.int32)
@@ -83,13 +83,13 @@ def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> Cal
     if mesh is None:
         return jax.jit(play)
     replicated, sharded = sharding.REPLICATED, sharding.SHARDED
-    # There are no collectives: no device waits for another.
+    # The program has no collectives, so no device waits for another.
     specs = (replicated, replicated, replicated, sharded, sharded)
     return jax.jit(sharding.over_data(play, mesh, specs, sharded))
 
 
 def set_up(game: Game, states: Any) -> Games:
-    """Begins two games from each of `[N]` states."""
+    """Starts two games from each of `[N]` states."""
     num_openings = states.terminated.shape[0]
     return Games(
         states=jax.tree.map(lambda x: jnp.concatenate([x, x]), states),
@@ -104,7 +104,7 @@ def set_up(game: Game, states: Any) -> Games:
 def _play_to_end(
     game: Game, act_a: Act, act_b: Act, params_a: Any, params_b: Any, key: jax.Array, games: Games
 ) -> Games:
-    """Plays rounds in which A moves in up to N games and B in up to N others, until all are over.
+    """Plays rounds until all games are over; in each, A moves in up to N games and B in up to N others.
 
     Each round sorts the games: A to move, then finished, then B to move. A moves in the first half, B in the second.
     No game waits if players alternate; otherwise games beyond a half wait for a round.
@@ -131,7 +131,7 @@ def _play_to_end(
 
 
 def step(game: Game, games: Games, actions: jax.Array, moves: jax.Array, key: jax.Array) -> Games:
-    """Plays `actions` `[2N]` in the games where `moves` `[2N]`, and scores those that end or are truncated."""
+    """Plays `actions` `[2N]` in the games selected by `moves` `[2N]`, and scores games that end or are truncated."""
     after = jax.vmap(game.step)(games.states, actions, jax.random.split(key, len(actions)))
     states = select(moves, after, games.states)
     plies = games.plies + moves
@@ -148,6 +148,6 @@ def step(game: Game, games: Games, actions: jax.Array, moves: jax.Array, key: ja
 
 
 def _note(noted: jax.Array, plies: jax.Array, actions: jax.Array, moves: jax.Array) -> jax.Array:
-    """Writes `actions` `[2N]` into `noted` `[2N, T]` at `plies` `[2N]` where `moves` `[2N]`."""
+    """Writes `actions` `[2N]` into `noted` `[2N, T]` at `plies` `[2N]`, for the games selected by `moves` `[2N]`."""
     columns = jnp.where(moves, plies, noted.shape[1])  # outside: dropped
     return noted.at[jnp.arange(len(noted)), columns].set(actions, mode="drop")

@@ -32,7 +32,7 @@ class Tree(NamedTuple):
       visits: `[N, B, A]` float32, number of simulations through the action.
       sums: `[N, B, A]` float32, sum of their results in [-1, 1] for the node's player to move.
       rewards: `[N, B]` float32, of the move that led to the node, for the player who made it.
-      discounts: `[N, B]` float32, of the same move: -1, +1 where the same player moves again, 0 at the end.
+      discounts: `[N, B]` float32, of the same move: -1, +1 if the same player moves again, 0 at the end.
     """
 
     states: Any
@@ -120,7 +120,7 @@ def _plant(states: Any, num_nodes: int, key: jax.Array) -> Tree:
 
 
 def _descend(tree: Tree, new_node: jax.Array, max_depth: int) -> Path:
-    """Follows `select_uct` from the roots until every game has met an unvisited action or a terminal node."""
+    """Follows `select_uct` from the roots until every game reaches an unvisited action or a terminal node."""
     batch_size = tree.rewards.shape[1]
     games = jnp.arange(batch_size)
 
@@ -147,9 +147,9 @@ def _descend(tree: Tree, new_node: jax.Array, max_depth: int) -> Path:
 def _expand(
     game: Game, tree: Tree, path: Path, new_node: jax.Array, step_key: jax.Array, order_key: jax.Array
 ) -> tuple[Tree, Any]:
-    """Adds node `new_node` to every tree; returns the `[B]` states at the leaves too.
+    """Adds node `new_node` to every tree; also returns the `[B]` states at the leaves.
 
-    Where the path ends at an old, terminal node, the new node is never linked, and nothing reads it.
+    If the path ends at an existing terminal node, the new node is not linked, and nothing reads it.
     """
     games = jnp.arange(len(path.leaf))
     last = jnp.maximum(path.depth - 1, 0)
@@ -169,7 +169,7 @@ def _expand(
         rewards=tree.rewards.at[new_node].set(reward),
         discounts=tree.discounts.at[new_node].set(discount),
     )
-    # An old leaf is terminal, and so is the state that the same move leads to again: the rollout gives 0 for both.
+    # Repeating the move to an existing terminal leaf gives a terminal state again, for which the rollout returns 0.
     return tree, after
 
 

@@ -151,7 +151,7 @@ def random_positions(game: Game, num_positions: int, min_plies: int, max_plies: 
     play = _compile_random_play(game)
     missing, positions = np.arange(num_positions), None
     for attempt in range(MAX_ROUNDS):
-        slots = np.resize(missing, batch)  # each missing slot several times: the first survivor fills it
+        slots = np.resize(missing, batch)  # several attempts per missing slot; the first survivor fills it
         states = to_host(play(jax.random.fold_in(jax.random.key(seed), attempt), plies[slots], max_plies))
         if positions is None:
             positions = jax.tree.map(lambda x: np.zeros((num_positions, *x.shape[1:]), x.dtype), states)

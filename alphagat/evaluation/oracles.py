@@ -19,7 +19,7 @@ from alphagat.search.tree import likeliest_action
 
 STAGES = ("early", "middle", "late")  # thirds of the range of plies
 CONNECT_FOUR = "connect_four"
-CONNECT_FOUR_PLIES = 12, 34  # before these the solver is slow, after them few moves are left
+CONNECT_FOUR_PLIES = 12, 34  # earlier positions take long to solve, later ones leave few moves
 ILLEGAL_SCORE = -(2**30)
 CHUNK = 512
 
@@ -45,7 +45,7 @@ class Oracle:
         return np.sign(self.scores.max(axis=1))
 
     def shares(self, right: np.ndarray, of: np.ndarray | bool = True) -> dict[str, float]:
-        """Returns the share of `right` `[N]` among the positions `of` `[N]`: overall, and for each non-empty stage."""
+        """Returns the share of `right` `[N]` among the positions `of` `[N]`: overall, and per non-empty stage."""
         among = np.broadcast_to(of, right.shape)
         subsets = {"": among} | {f"_{name}": among & (self.stages == i) for i, name in enumerate(STAGES)}
         return {name: float(right[rows].mean()) for name, rows in subsets.items() if rows.any()}
@@ -55,8 +55,8 @@ class Oracle:
 def make_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
     """Draws random positions and solves them.
 
-    Their plies are uniform between 2/7 and 6/7 of the longest game; in Connect Four from 12 to 34, where solving takes
-    about 20 ms a position.
+    Plies are uniform between 2/7 and 6/7 of the longest game. In Connect Four, they are uniform from 12 to 34, and
+    solving a position takes about 20 ms.
 
     Raises:
       UserError: the board has no exact solver.
@@ -110,7 +110,7 @@ def count_losing_moves(game: Game, player: Player, key: jax.Array) -> tuple[int,
 
 
 class OracleTest:
-    """Tests a network, with and without search, on the positions of an oracle."""
+    """Compares a network, with and without search, with the scores of an oracle."""
 
     def __init__(self, oracle: Oracle, evaluate: Evaluator, search: Search):
         self._oracle = oracle

@@ -48,7 +48,7 @@ class PairResult:
 
     @classmethod
     def of_score(cls, player: str, opponent: str, score: float, num_games: int) -> "PairResult":
-        """Builds a result from a score: as many wins as it allows, at most one draw, and losses.
+        """Builds a result from a score with the maximum number of wins, at most one draw, and losses.
 
         More draws would lower the variance, so intervals are conservative.
         """
@@ -129,7 +129,7 @@ class _Units:
         """Draws `[number]` shares of the points."""
         points = games = np.zeros(number)
         for size, values, counts in self.parts:
-            prior = PRIOR_GAMES / len(self.parts) / size / 2  # added units of this size, for a win and a loss each
+            prior = PRIOR_GAMES / len(self.parts) / size / 2  # units of this size added as wins, and as losses
             values = np.concatenate([values, [0, size]])
             weights = generator.standard_gamma(np.concatenate([counts, [prior, prior]]), (number, len(values)))
             points, games = points + weights @ values, games + size * weights.sum(axis=1)

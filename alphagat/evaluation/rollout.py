@@ -40,7 +40,7 @@ def rollout(game: Game, key: jax.Array, states: Any) -> jax.Array:
 
 
 def uniform_actions(bits: jax.Array, legal: jax.Array) -> jax.Array:
-    """Returns `[B]` int32, uniform over `legal` `[B, A]`, by `[B]` uint32 random words; 0 where nothing is legal."""
+    """Returns `[B]` int32, uniform over `legal` `[B, A]`, from `[B]` uint32 random words; 0 if nothing is legal."""
     noise = action_noise(bits, legal.shape[-1])
     return jnp.argmax(jnp.where(legal, noise, -1.0), axis=-1).astype(jnp.int32)
 

@@ -183,7 +183,7 @@ def _lines(rows: int, columns: int, run: int) -> list[int]:
 
 
 def _connects(size: int, player: int, stones: int) -> bool:
-    """Tells whether a path of stones joins top and bottom (player 0) or left and right (player 1) of a Hex board."""
+    """Returns whether a path of stones connects top and bottom (player 0) or left and right (player 1) in Hex."""
     start = [(0, i) if player == 0 else (i, 0) for i in range(size)]
     reached = {cell for cell in start if stones >> cell[0] * size + cell[1] & 1}
     front = list(reached)

@@ -60,7 +60,7 @@ __all__ = ["EXAMPLES", "GAMES", "Features", "Game", "State", "StochasticGame", "
 
 @functools.cache
 def make_game(name: str) -> Game:
-    """Makes the board of that name, e.g. `hex:5`; equal names give the same object. Raises UserError for others."""
+    """Makes the board of that name, e.g. `hex:5`; equal names give the same object. Raises UserError if unknown."""
     family, *arguments = name.split(":")
     if family not in GAMES:
         raise UserError(f"board {name}: there is no such game; take one such as {', '.join(EXAMPLES)}")

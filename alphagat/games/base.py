@@ -107,7 +107,7 @@ class Game(abc.ABC):
 
     @abc.abstractmethod
     def observe(self, state: Any) -> Features:
-        """Describes the state to the network, from the view of the player to move."""
+        """Computes the network's input, from the view of the player to move."""
 
     @abc.abstractmethod
     def render(self, state: Any) -> str:
@@ -126,11 +126,11 @@ class Game(abc.ABC):
         return places.nowhere(self.topology.num_nodes)
 
     def action_places(self, state: Any) -> np.ndarray:
-        """Returns `[A, 4]`, where annotations of each action are drawn: at its receiver."""
+        """Returns `[A, 4]`, the position at which each action is annotated: that of its receiver."""
         return self.node_places(state)[self.topology.action_receivers]
 
     def action_name(self, state: Any, action: int) -> str:
-        """Returns the name of `action` on the board as `render` draws it.
+        """Returns the name of `action` in the coordinates that `render` draws.
 
         The name and the player to move determine the action.
         """
@@ -186,7 +186,7 @@ class StochasticGame(Game):
         """Returns the state after the possible chance `outcome` (`[]` int32)."""
 
     def draw(self, afterstate: Any, key: jax.Array) -> jax.Array:
-        """Samples an outcome; override it if one random number per outcome is too slow."""
+        """Samples an outcome. A game may override it to draw fewer random numbers than one per outcome."""
         return jax.random.categorical(key, self.chance_log_probs(afterstate))
 
     def step(self, state: Any, action: jax.Array, key: jax.Array) -> Any:

@@ -27,8 +27,8 @@ def count(states: Any) -> int:
 def chunks(num_rows: int, size: int = CHUNK) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields the rows of each chunk, and the same rows repeated cyclically to exactly `size`.
 
-    Every chunk has one shape, so one compiled program serves all of them. The results of the repeated rows are to be
-    dropped.
+    All chunks have the same shape, so one compiled program serves all of them. The caller drops the results of the
+    repeated rows.
     """
     for start in range(0, num_rows, size):
         rows = np.arange(start, min(start + size, num_rows))

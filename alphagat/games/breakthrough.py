@@ -24,7 +24,7 @@ from alphagat.games import base, places, svg
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE = 5, 8
-OPPONENT, EMPTY, OWN, NEITHER = -1, 0, 1, 2  # NEITHER is on no board
+OPPONENT, EMPTY, OWN, NEITHER = -1, 0, 1, 2  # boards never hold NEITHER
 # (name, row step, column step) from the receiver to the sender
 NEIGHBOURS = (
     ("ahead left", -1, -1),
@@ -68,8 +68,8 @@ class BreakthroughState(base.State):
 class BreakthroughGame(base.Game):
     """The rules, topology and features of one board.
 
-    Actions: all steps ahead to the left, then all straight ahead, then all ahead to the right, each by sender in
-    row-major order.
+    Actions: all diagonal steps to the left, then all straight steps, then all diagonal steps to the right, each by
+    sender in row-major order.
 
     Features per node: own piece, opponent's piece, empty, rows to the last row / 8 for the player to move, and for the
     opponent.
@@ -84,7 +84,7 @@ class BreakthroughGame(base.Game):
         if not MIN_SIZE <= size <= MAX_SIZE:
             raise UserError(f"board {self.name}: size {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
         self.size = size
-        # Without a win no piece goes beyond the last row but one: 2 N pieces make N - 2 or N - 3 steps each.
+        # Before the winning move, no piece reaches the last row, so each makes at most N - 2 or N - 3 steps.
         self.max_plies = 2 * size * (2 * size - 5) + 1
         self.topology = make_topology(size)
         self.symmetries = make_symmetries(self.topology)
@@ -127,7 +127,7 @@ class BreakthroughGame(base.Game):
         return base.Features(nodes=pieces.astype(jnp.float32) + fixed)
 
     def action_name(self, state: BreakthroughState, action: int) -> str:
-        """Returns what a person calls `action` in `state`, e.g. `a2a3`, with the coordinates that `render` writes."""
+        """Returns the name of `action` in `state`, e.g. `a2a3`, in the coordinates that `render` draws."""
         return self._names_by_player[int(state.current_player)][int(action)]
 
     def render(self, state: BreakthroughState) -> str:
@@ -160,7 +160,7 @@ class BreakthroughGame(base.Game):
         return ("x to move, up", "o to move, down")[int(state.current_player)]
 
     def _names(self, rows: range) -> tuple[str, ...]:
-        """Names the actions when `rows` are the numbers of the rows, from the last row of the player to move."""
+        """Names the actions; `rows` are the labels of the rows, from the last row of the player to move."""
         cells = [f"{letter}{row}" for row in rows for letter in svg.column_letters(self.size)]
         places = zip(self.topology.action_senders, self.topology.action_receivers)
         return tuple(cells[sender] + cells[receiver] for sender, receiver in places)
@@ -169,11 +169,11 @@ class BreakthroughGame(base.Game):
 def make_topology(size: int) -> Topology:
     """Builds cells (row-major) with edges along the steps of both players, in both directions.
 
-    A cell sees what can step to it and what it can step to. More edges made the network learn worse: on solved 5x5
-    positions, after 450 updates of 256, the value error was 0.29 with these, 0.32 with the cells to the left and right
-    too, and 0.34 with also those two steps ahead or behind. With edges along all lines, and eight heads, a run on 6x6
-    of 32 k frames scored 16 % (13 to 20) of 400 games against one with these and four, although from 200 recorded
-    batches it had learned more.
+    Each cell attends to the cells from which a piece can step to it, and to those to which its piece can step. More
+    edges made the network learn worse: on solved 5x5 positions, after 450 updates of 256, the value error was 0.29 with
+    these edges, 0.32 with additional edges to the left and right, and 0.34 with further edges two steps ahead and
+    behind. On 6x6, after 32 k frames, a run with edges along all lines and eight heads scored 16 % (13 to 20) of 400
+    games against a run with these edges and four heads, although it had learned more from 200 recorded batches.
     """
     cells = np.arange(size * size).reshape(size, size)
     row, column = np.divmod(cells.ravel(), size)
@@ -190,7 +190,7 @@ def make_topology(size: int) -> Topology:
 
 
 def make_symmetries(topology: Topology) -> base.Symmetries:
-    """Lists identity and the mirror that exchanges left and right."""
+    """Lists the identity and the reflection that exchanges left and right."""
     grid = np.arange(topology.num_nodes).reshape(topology.grid_shape)
     nodes = np.stack([grid.ravel(), grid[:, ::-1].ravel()]).astype(np.int32)
     action_at = np.full((topology.num_nodes,) * 2, -1, np.int32)

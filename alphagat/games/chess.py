@@ -33,11 +33,11 @@ BACK_ROWS = {5: (ROOK, KNIGHT, BISHOP, QUEEN, KING), 8: (ROOK, KNIGHT, BISHOP, Q
 class ChessGame(base.Game):
     """The rules, topology and features of one board.
 
-    Features per node: own pawn, knight, bishop, rook, queen and king, the opponent's six, square that a pawn has just
-    jumped over, rook that may still castle, the opponent's last move came from here, went here, attacked or defended
-    by the player to move, by the opponent, rows to the last one / 4 (at most 1), rows from the first one / 4 (at most
-    1), columns to the nearer edge / 3, the position occurred before, plies without capture or pawn move / 100, share
-    of the longest game that is over, the player to move is White.
+    Features per node: own pawn, knight, bishop, rook, queen and king; the opponent's six; en passant target; rook with
+    castling rights; origin of the opponent's last move; its destination; attacked or defended by the player to move;
+    by the opponent; rows to the last row / 4 (at most 1); rows from the first row / 4 (at most 1); columns to the
+    nearer edge / 3; the position is a repetition; plies without capture or pawn move / 100; plies played / maximum
+    length of a game; the player to move is White.
     """
 
     num_features = 25
@@ -88,7 +88,7 @@ class ChessGame(base.Game):
         return base.Features(nodes=jnp.concatenate(nodes, axis=-1))
 
     def action_name(self, state: ChessState, action: int) -> str:
-        """Returns the move of this state in UCI notation, e.g. `e7e8q`, seen from White's side as people do."""
+        """Returns the move in UCI notation, e.g. `e7e8q`, in ordinary coordinates (from White's side)."""
         return self.names_of(state, [action])[0]
 
     def names_of(self, state: ChessState, actions: Iterable[int]) -> list[str]:
@@ -96,7 +96,7 @@ class ChessGame(base.Game):
         return [self.move_name(board, player, int(action)) for action in actions]
 
     def move_name(self, board: np.ndarray, player: int, action: int) -> str:
-        """Does what `action_name` does, for a player and the `[N * N]` board that he sees."""
+        """Returns `action_name` for a player and the `[N * N]` board from this player's view."""
         here, there = int(self._actions.senders[action]), int(self._actions.receivers[action])
         promotes = board[here] == PAWN and there < self.size
         suffix = "qrbn"[self._actions.kinds[action]] if promotes else ""
@@ -123,7 +123,7 @@ class ChessGame(base.Game):
         return places.turned_places(self.size, int(state.current_player))
 
     def whites_view(self, state: ChessState) -> np.ndarray:
-        """Returns the `[N, N]` pieces with White's side at the bottom, positive for White."""
+        """Returns the `[N, N]` pieces, positive for White, with White's first row at the bottom."""
         board = np.asarray(state.board()).reshape(self.size, self.size)
         return -board[::-1] if int(state.current_player) else board
 
@@ -145,7 +145,7 @@ class ChessGame(base.Game):
         return f"{ply}: draw by {next(reason for holds, reason in reasons if holds)}"
 
     def _special_squares(self, state: ChessState) -> list[Squares]:
-        """Lists the square that a pawn has just jumped over, rooks that may castle, both ends of the last move."""
+        """Lists the en passant target, the rooks with castling rights, and both squares of the last move."""
         last_move = [only(state.last_move[end].astype(jnp.int32)) for end in range(2)]
         passed = state.position().en_passant
         if state.castling is None or passed is None:
@@ -166,7 +166,7 @@ def _sides(position: chess_moves.Position) -> tuple[Squares, Squares]:
 
 
 def _place_features(size: int) -> np.ndarray:
-    """`[N * N, 3]` float32: rows to the last one, rows from the first one, columns to the nearer edge."""
+    """Returns `[N * N, 3]` float32: rows to the last row, rows from the first row, columns to the nearer edge."""
     row, column = np.divmod(np.arange(size * size), size)
     edge = np.minimum(column, size - 1 - column)
     places = np.minimum(row, 4) / 4, np.minimum(size - 1 - row, 4) / 4, np.minimum(edge, 3) / 3

@@ -1,8 +1,8 @@
-"""The graph of chess boards: squares, the lines and jumps between them, and moves that are edges.
+"""The graph of chess boards: squares are nodes, and edges follow the moves of queens and knights.
 
-Squares are numbered in rows from the top as the player to move sees the board, whose pawns go up. An action is an
+Squares are numbered row by row from the top, from the view of the player to move, whose pawns move up. An action is an
 edge from the square of a piece to its target. A pawn that reaches the last row becomes a queen, unless the kind of the
-action says otherwise.
+action is an underpromotion.
 """
 
 import functools
@@ -14,7 +14,7 @@ from alphagat.games import base, chess_moves
 from alphagat.games.rays import ray_names, ray_relations
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
-NUM_DISTANCES = 4  # a board of 5 x 5 has them all
+NUM_DISTANCES = 4  # all of them occur on 5 x 5 squares
 KINDS = ("move", "promote to rook", "promote to bishop", "promote to knight")
 VOCABULARY = RelationVocabulary(
     family="chess",
@@ -31,7 +31,7 @@ RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
 
 
 class Actions(NamedTuple):
-    """All moves that geometry allows; `[A]` int32 each.
+    """All geometrically possible moves; `[A]` int32 each.
 
     Attributes:
       senders: the square of the piece.
@@ -48,7 +48,7 @@ class Actions(NamedTuple):
 
 @functools.cache
 def make_actions(size: int) -> Actions:
-    """Lists the 1858 actions of 8 x 8 squares, or the fewer of a smaller board."""
+    """Lists all actions; there are 1858 on 8 x 8 squares."""
     steps = chess_moves.STEPS
     planes = [
         (8 * (far - 1) + way, 0, down * far, right * far)
@@ -69,7 +69,7 @@ def make_actions(size: int) -> Actions:
 
 
 def make_topology(size: int) -> Topology:
-    """Builds squares with an edge for every displacement of a queen or a knight."""
+    """Builds the squares, with an edge for every possible move of a queen or a knight."""
     row, column = np.divmod(np.arange(size * size), size)
     down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)
     matrix = ray_relations(size, size, NUM_DISTANCES)
@@ -83,7 +83,7 @@ def make_topology(size: int) -> Topology:
 
 
 def make_symmetries(size: int, mirror: bool) -> base.Symmetries:
-    """Lists the identity, and with `mirror` the exchange of left and right."""
+    """Lists the identity and, with `mirror`, the reflection that exchanges left and right."""
     squares, actions = np.arange(size * size), make_actions(size)
     nodes = [squares]
     if mirror:

@@ -1,12 +1,12 @@
 """Legal moves of chess, by arithmetic on sets of squares.
 
-Boards are as the player to move sees them: his pawns go up, and row 0 is the top. Ray by ray, legality follows from two
-facts: where a ray that leaves our king and one that an enemy slider sends towards it overlap, an own piece is pinned,
-and an empty square stops a check.
+Boards are from the view of the player to move: pawns move up, and row 0 is the top. Consider the squares on both a ray
+from the king and an opposite ray from an enemy slider. An own piece on such a square is pinned, and an own piece that
+moves to such an empty square blocks a check.
 
-What is legal comes as planes, sets of the squares that are reached in one way. They lie in rows of eight: row `d - 1`
-is for moves by the distance d along the eight `STEPS`, row N - 1 for the knight's `JUMPS`, and row N for the steps by
-which a pawn reaches the last row and may be promoted.
+Legal moves are represented as planes. A plane is the set of targets of all moves with one direction and distance. The
+planes form rows of eight: row `d - 1` holds moves of distance d along the eight `STEPS`, row N - 1 the knight's
+`JUMPS`, and row N the promoting steps of pawns to the last row.
 """
 
 import functools
@@ -25,7 +25,8 @@ PROMOTIONS = (NORTH, NORTH_EAST, NORTH_WEST)
 EN_PASSANT = (NORTH_EAST, NORTH_WEST)
 WAYS = np.arange(8)
 KING_COLUMN = 4
-# of the left and the right rook: its column, the columns to be empty, those not to be attacked, the king's target
+# For the left and the right rook: its column, columns that must be empty, columns that must not be attacked, and the
+# king's target column.
 CASTLING = ((0, (1, 2, 3), (2, 3, 4), 2), (7, (5, 6), (4, 5, 6), 6))
 
 
@@ -40,24 +41,23 @@ class Side(NamedTuple):
     king: Squares
 
     def sliders(self) -> Squares:
-        """Returns `[8]` by direction the pieces that go any distance that way, and the opposite way."""
+        """Returns `[8]` by direction: the pieces that slide in this direction (and hence in the opposite one)."""
         return self.queens | self.bishops.where(WAYS % 2 == 1) | self.rooks.where(WAYS % 2 == 0)
 
     def leaps(self, size: int, forward: int) -> Squares:
-        """Returns the squares that pawns, knights and the king attack; pawns move `forward` rows, -1 or 1."""
+        """Returns the squares that pawns, knights and the king attack; pawns move by `forward` rows, -1 or 1."""
         pawns = shift(self.pawns, size, ((forward, -1), (forward, 1))).union()
         return pawns | shift(self.knights, size, JUMPS).union() | shift(self.king, size, STEPS).union()
 
 
 class Position(NamedTuple):
-    """A board as the player to move sees it.
+    """A board from the view of the player to move.
 
     Attributes:
       own: the pieces of the player to move.
       kinds: `[6]`, the pieces of both players, pawns to kings.
-      castling: `[2]` bool, whether the player to move may still castle to the left and to the right; None where kings
-        don't castle.
-      en_passant: the square that an enemy pawn has just jumped over, or no square; None where pawns don't jump.
+      castling: `[2]` bool, the castling rights of the player to move, left and right; None without castling.
+      en_passant: the square that an enemy pawn has just jumped over, or the empty set; None without double steps.
     """
 
     own: Squares
@@ -76,10 +76,10 @@ class Threats(NamedTuple):
     """Squares and lines that the opponent attacks.
 
     Attributes:
-      attacked: where the king must not go; it doesn't hide the squares behind it.
+      attacked: squares that the king must not enter; rays continue through the king.
       checkers: the pieces that give check.
-      lines: `[8]` by direction from the king, the squares where one own piece would stop, or stops, a check.
-      safe_en_passant: whether taking en passant leaves the king safe, by `EN_PASSANT`.
+      lines: `[8]` by direction from the king, the squares on which an own piece blocks a slider's line to the king.
+      safe_en_passant: for each direction in `EN_PASSANT`, whether the king is safe after this capture.
     """
 
     attacked: Squares
@@ -93,7 +93,7 @@ def row_of(size: int, row: int, columns: Iterable[int] = range(8)) -> Squares:
 
 
 def attacks(position: Position, size: int) -> tuple[Squares, Squares]:
-    """Returns the squares that the player to move attacks or defends, and those that the opponent does."""
+    """Returns the squares that the player to move attacks or defends, and the same for the opponent."""
     own, enemy = position.pieces(position.own), position.pieces(~position.own)
     empty = by_direction(~position.occupied())
     far = reach(stack([own.sliders(), enemy.sliders()]), stack([empty, empty]), size)
@@ -125,14 +125,14 @@ def threats(position: Position, own: Side, enemy: Side, size: int) -> Threats:
 
 
 def legal_planes(position: Position, size: int) -> tuple[Squares, jax.Array]:
-    """Finds all legal moves of the player to move: `[N + 1, 8]` planes, and `[]` bool, whether the king is in check."""
+    """Returns the planes `[N + 1, 8]` of all legal moves, and `[]` bool, whether the king is in check."""
     own, enemy = position.pieces(position.own), position.pieces(~position.own)
     occupied = position.occupied()
     threat = threats(position, own, enemy, size)
     num_checkers, pinned = threat.checkers.size(), threat.lines.union()
     stops = (threat.checkers | (pinned & ~occupied)).where(num_checkers == 1)
     targets = ~position.own & (stops | constant(range(64)).where(num_checkers == 0))
-    free = ~pinned | threat.lines | threat.lines.opposite()  # [8], where a piece stands that may go that way
+    free = ~pinned | threat.lines | threat.lines.opposite()  # [8], squares whose pieces may move in each direction
     pawns = _pawn_moves(position, own.pawns & free, size) & targets
     near = pawns | (shift(own.king, size, STEPS) & ~position.own & ~threat.attacked)
     nothing = by_direction(constant(()))
@@ -149,20 +149,20 @@ def legal_planes(position: Position, size: int) -> tuple[Squares, jax.Array]:
 
 
 def _pawn_moves(position: Position, pawns: Squares, size: int) -> Squares:
-    """Returns by direction the squares that pawns reach by a single step or a capture."""
+    """Returns `[8]` by direction: the targets of single steps and captures of pawns."""
     occupied = position.occupied()
     taken = (occupied & ~position.own).where((WAYS == NORTH_EAST) | (WAYS == NORTH_WEST))
     return shift(pawns, size, STEPS) & (taken | (~occupied).where(WAYS == NORTH))
 
 
 def _jumps(pawns: Squares, occupied: Squares, size: int) -> Squares:
-    """Returns by direction, all but north empty, where pawns go two steps."""
+    """Returns `[8]` by direction: the targets of double pawn steps; only north is non-empty."""
     first = shift(pawns & row_of(size, size - 2), size, STEPS) & ~occupied
     return (shift(first, size, STEPS) & ~occupied).where(WAYS == NORTH)
 
 
 def _castles(position: Position, rights: jax.Array, own: Side, threat: Threats, size: int) -> Squares:
-    """Returns by direction where the king goes when he castles."""
+    """Returns `[8]` by direction: the king's target squares for castling."""
     last = size - 1
     home = (own.king & row_of(size, last, (KING_COLUMN,))).any()
     castles = constant(())

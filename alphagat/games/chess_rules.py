@@ -17,17 +17,17 @@ class ChessState(base.State):
     """A position from the view of the player to move, with the history that draws need.
 
     Attributes:
-      pieces: `[7, W]` uint32, sets of squares: of the player to move, then the pawns, knights, bishops, rooks, queens
-        and kings of both. W is 1 for 5 x 5 squares, 2 for 8 x 8.
-      castling: `[4]` bool, whether the player to move may still castle to the left, to the right, then the opponent;
-        None where kings don't castle.
-      en_passant: `[]` int8, the column in which an enemy pawn has just jumped and may be taken for it, or -1; None
-        where pawns don't jump.
+      pieces: `[7, W]` uint32, sets of squares: all pieces of the player to move, then the pawns, knights, bishops,
+        rooks, queens and kings of both players. W is 1 for 5 x 5 squares, 2 for 8 x 8.
+      castling: `[4]` bool, castling rights of the player to move, left and right, then of the opponent; None without
+        castling.
+      en_passant: `[]` int8, the column of an enemy pawn that can be captured en passant, or -1; None without double
+        steps.
       reversible: `[]` int8, plies since the last capture or pawn move.
       repetitions: `[]` int8, how often this position occurred before.
-      last_move: `[2]` int8, the squares from which and to which the opponent has moved, -1 before the first.
+      last_move: `[2]` int8, origin and target of the opponent's last move; -1 before the first move.
       num_moves: `[]` int16.
-      hashes: `[100, 2]` uint32, of this position and the ones before, the newest first.
+      hashes: `[100, 2]` uint32, of this and the preceding positions, newest first.
       planes: `[N + 1, 8, W]` uint32, the legal moves in the format of `chess_moves`.
     """
 
@@ -69,10 +69,10 @@ def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_pa
     """Returns an initial state.
 
     Args:
-      board: `[N, N]` pieces as the player to move sees them, positive for his.
+      board: `[N, N]` pieces from the view of the player to move, whose pieces are positive.
       castling: `[4]` bool, or None.
-      player: who is to move.
-      en_passant: the column in which an enemy pawn has just jumped, or -1.
+      player: the player to move.
+      en_passant: the column of an enemy pawn that has just made a double step, or -1.
     """
     flat = board.ravel()
     sets = [constant(np.flatnonzero(flat > 0)), *(constant(np.flatnonzero(abs(flat) == kind)) for kind in KINDS)]
@@ -88,7 +88,7 @@ def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_pa
         last_move=jnp.full(2, -1, jnp.int8),
         num_moves=jnp.int16(0),
         hashes=jnp.zeros((MAX_REVERSIBLE, 2), jnp.uint32),
-        planes=jnp.zeros((0, 8, 0), jnp.uint32),  # for the time being
+        planes=jnp.zeros((0, 8, 0), jnp.uint32),  # replaced below
     )
     planes, _ = legal_planes(state)
     state = state.replace(planes=planes.words(flat.size), en_passant=_useful_en_passant(state, planes))
@@ -97,7 +97,7 @@ def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_pa
 
 @jax.jit
 def legal_planes(state: ChessState) -> tuple[Squares, jax.Array]:
-    """Finds the legal moves, even where the game is over; returns what `chess_moves` does."""
+    """Returns `chess_moves.legal_planes` of the position, ignoring draws."""
     return chess_moves.legal_planes(state.position(), state.size)
 
 
@@ -117,7 +117,7 @@ def step(state: ChessState, action: jax.Array) -> ChessState:
 
 
 def move(state: ChessState, action: jax.Array) -> ChessState:
-    """Plays the action and turns the board over; planes, hashes and repetitions stay those of the state before."""
+    """Plays the action and turns the board over; leaves planes, hashes and repetitions unchanged."""
     size, position = state.size, state.position()
     actions = chess_graph.make_actions(size)
     here, there = jnp.asarray(actions.senders)[action], jnp.asarray(actions.receivers)[action]
@@ -140,7 +140,7 @@ def move(state: ChessState, action: jax.Array) -> ChessState:
         castling = jnp.roll(castling & _kept_castling(size, here, there), 2)
     sets = square_sets.stack([kinds.union() & ~own, *(kinds.take(kind) for kind in range(6))])
     landing = turned(there, size)
-    # The scatter of one piece comes last: it keeps XLA from repeating all of the above for each use of the pieces.
+    # The scatter of one piece comes last, so that XLA does not recompute everything above for each use of the pieces.
     pieces = square_sets.turn_over(sets, size).words(size**2).at[placed].add(only(landing).words(size**2))
     calm = ~is_pawn & ~captures
     return state.replace(
@@ -155,7 +155,7 @@ def move(state: ChessState, action: jax.Array) -> ChessState:
 
 
 def _useful_en_passant(state: ChessState, planes: Squares) -> jax.Array | None:
-    """Returns `en_passant` where a legal move takes so, else -1: two positions are the same when their moves are."""
+    """Returns `en_passant` if such a capture is legal, else -1, because only legal moves distinguish positions."""
     position = state.position()
     if state.en_passant is None or position.en_passant is None:
         return None
@@ -165,22 +165,22 @@ def _useful_en_passant(state: ChessState, planes: Squares) -> jax.Array | None:
 
 
 def _remember(state: ChessState) -> ChessState:
-    """Puts the position to the ones before it, and counts how often it occurred among them."""
+    """Counts earlier occurrences of the position, and adds it to the history."""
     hashed = hash_of(state)
     return state.replace(
-        # Of the positions before, every second one had this player to move.
+        # The same player was to move in every second preceding position.
         repetitions=(state.hashes[1::2] == hashed[None]).all(axis=-1).sum(dtype=jnp.int8),
         hashes=jnp.concatenate([hashed[None], state.hashes[:-1]]),
     )
 
 
 def turned(squares, size: int):
-    """Returns the squares' numbers as the other player sees them."""
+    """Returns the numbers of these squares from the other player's view."""
     return squares + size * (size - 1 - 2 * (squares // size))
 
 
 def _castling_rooks(size: int, source: Squares, target: Squares) -> Squares:
-    """Returns where a rook leaves and where it lands if this move of the king, on `source`, castles."""
+    """Returns origin and target of the rook if the king on `source` castles to `target`, else the empty set."""
     rooks = constant(())
     for rook, *_, column in chess_moves.CASTLING:
         home = chess_moves.row_of(size, size - 1, (chess_moves.KING_COLUMN,))
@@ -192,7 +192,7 @@ def _castling_rooks(size: int, source: Squares, target: Squares) -> Squares:
 
 
 def _kept_castling(size: int, here: jax.Array, there: jax.Array) -> jax.Array:
-    """Returns `[4]` bool, which rights outlive a move: those whose king and rook it neither moves nor takes."""
+    """Returns `[4]` bool, the castling rights whose king and rook the move neither moves nor captures."""
     first = size * (size - 1)
     king = here != first + chess_moves.KING_COLUMN
     own = [king & (here != first + rook) for rook, *_ in chess_moves.CASTLING]
@@ -210,7 +210,7 @@ def hash_of(state: ChessState) -> jax.Array:
         members = square_sets.from_words(squares).mask(size**2)[None]
         return total + jnp.where(members, keys, jnp.uint32(0)).sum(axis=-1, dtype=jnp.uint32), None
 
-    # A loop, because XLA would repeat a plain sum for each of the hashes that it is compared with.
+    # A loop, because XLA would recompute a plain sum for every hash to which it is compared.
     total, _ = jax.lax.scan(add, jnp.zeros(2, jnp.uint32), (state.pieces, jnp.asarray(keys[:7])))
     if state.castling is not None and state.en_passant is not None:
         rights = (jnp.arange(8) == state.en_passant, state.castling)
@@ -220,7 +220,7 @@ def hash_of(state: ChessState) -> jax.Array:
 
 
 def is_insufficient(position: Position, size: int) -> jax.Array:
-    """Tells whether nobody can be mated: bare kings, a knight or bishop more, or only bishops of one square colour."""
+    """Returns whether material is insufficient: bare kings, one minor piece, or only bishops on one square colour."""
     dark = constant(square for square in range(size**2) if (square // size + square % size) % 2)
     knights, bishops = (position.kinds.take(kind - PAWN) for kind in (KNIGHT, BISHOP))
     count, num_bishops, num_dark = position.occupied().size(), bishops.size(), (bishops & dark).size()

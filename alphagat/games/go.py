@@ -38,10 +38,10 @@ RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
 class GoGame(base.Game):
     """The rules, topology and features of one board.
 
-    Features per node: own stone, opponent's stone, empty, stone in atari, ko, legal now, played last, one, two and
-    three moves before that, on the first, second and third line, komi / 10 from the view of the player to move, the
-    opponent has just passed, share of the longest game that is over. The pass is a node with the features that are
-    not about stones and lines.
+    Features per node: own stone; opponent's stone; empty; stone in atari; ko; legal; played last; one, two and three
+    moves before that; on the first, second and third line; komi / 10 from the view of the player to move; the opponent
+    has just passed; moves played / maximum length of a game. Pass is a node, too; its features for stones and lines
+    are 0.
     """
 
     num_features = 16
@@ -115,11 +115,11 @@ class GoGame(base.Game):
         return base.Features(nodes=jnp.concatenate(nodes, axis=-1))
 
     def truncation_rewards(self, state: GoState) -> jax.Array:
-        """Scores the stones as they stand."""
+        """Scores the current stones; all are alive."""
         return _pay(go_rules.area_lead(state.chains, jnp.bool_(True)) > self.komi)
 
     def ownership(self, state: GoState, needed: jax.Array) -> jax.Array:
-        return jnp.pad(go_rules.area_owners(state.chains, needed), (0, 1))  # nobody holds the pass
+        return jnp.pad(go_rules.area_owners(state.chains, needed), (0, 1))  # the pass has no owner
 
     def render(self, state: GoState) -> str:
         stones = np.sign(np.asarray(state.chains)).reshape(self.size, self.size)
@@ -151,7 +151,7 @@ class GoGame(base.Game):
         return f"{move}: {'xo'[lead < 0]} won by {abs(lead)} points"
 
     def _has_passed(self, state: GoState) -> jax.Array:
-        """Tells whether the last move was a pass."""
+        """Returns whether the last move was a pass."""
         return state.recent[0] == self.size * self.size
 
 
@@ -161,14 +161,14 @@ def _pay(black_wins: jax.Array) -> jax.Array:
 
 @functools.cache
 def _line_features(size: int) -> np.ndarray:
-    """`[N * N + 1, 3]` float32: on the first, second, third line from the edge; 0 for the pass."""
+    """Returns `[N * N + 1, 3]` float32: on the first, second, third line from the edge; 0 for the pass."""
     row, column = np.divmod(np.arange(size * size), size)
     edge = np.minimum(np.minimum(row, size - 1 - row), np.minimum(column, size - 1 - column))
     return np.pad(edge[:, None] == np.arange(3), ((0, 1), (0, 0))).astype(np.float32)
 
 
 def make_topology(size: int) -> Topology:
-    """Builds cells (row-major) that see their eight neighbours, and the pass, which sees and is seen by all cells."""
+    """Builds cells (row-major) with edges from their eight neighbours, and the pass, connected with all cells."""
     num_cells = size * size
     row, column = np.divmod(np.arange(num_cells), size)
     down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)

@@ -16,13 +16,13 @@ class GoState(base.State):
     """A position with the history that superko and the network need.
 
     Attributes:
-      chains: `[N * N]` int8 (int16 above 11x11), 0 empty, else a label of the stone's chain: one more than the index of
-        one of its stones, positive for player 0 (Black), negative for player 1 (White).
+      chains: `[N * N]` int8 (int16 above 11x11), 0 if empty, else the label of the stone's chain: the index of one of
+        its stones plus 1, positive for player 0 (Black), negative for player 1 (White).
       atari: `[N * N]` bool, the stones whose chain has one liberty left.
-      ko: `[]` int16, the cell where the player to move may not play, or -1.
-      recent: `[NUM_RECENT]` int16, the last moves, the newest first, -1 before the first.
+      ko: `[]` int16, the cell that is forbidden to the player to move, or -1.
+      recent: `[NUM_RECENT]` int16, the last moves, newest first; -1 before the first move.
       num_moves: `[]` int16.
-      hashes: `[2 * N * N, 2]` uint32, of the stones after each move, 0 for moves to come.
+      hashes: `[2 * N * N, 2]` uint32, of the stones after each move; 0 for future moves.
     """
 
     chains: jax.Array
@@ -37,7 +37,7 @@ class GoState(base.State):
         *batch, num_cells = self.chains.shape
         size = math.isqrt(num_cells)
         own = (self.chains > 0) == (self.current_player == 0)[..., None]
-        # A stone lives if a neighbour is empty, a friend with another liberty, or an enemy without another.
+        # A stone lives if a neighbour is empty, its own chain with another liberty, or an enemy chain with no other.
         helps = (self.chains == 0) | (own != self.atari)
         helped = functools.reduce(jnp.logical_or, neighbours(helps.reshape(*batch, size, size), False))
         cells = helped.reshape(self.chains.shape) & (self.chains == 0)
@@ -47,16 +47,16 @@ class GoState(base.State):
 
 
 def label_type(size: int) -> type:
-    """Returns the integers that name all cells of the board, and one more."""
+    """Returns the integer type for numbers up to one more than the number of cells."""
     return np.int8 if size * size < 127 else np.int16
 
 
 def place(state: GoState, action: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Plays a legal move; returns the chains after it, and the cell of a ko or -1."""
+    """Plays a legal move; returns the new chains, and the cell of the ko or -1."""
     num_cells, dtype = len(state.chains), state.chains.dtype
     colour = (1 - 2 * state.current_player).astype(dtype)
-    own = state.chains * colour  # labels of the player who moves are positive
-    around = jnp.asarray(_neighbour_table(math.isqrt(num_cells)))[action]  # [4], num_cells where there is no neighbour
+    own = state.chains * colour  # positive for the player who moves
+    around = jnp.asarray(_neighbour_table(math.isqrt(num_cells)))[action]  # [4], num_cells if off the board
     labels = jnp.concatenate([own, jnp.zeros(1, dtype)])[around]
     killed = (labels < 0) & jnp.concatenate([state.atari, jnp.zeros(1, bool)])[around]
     captured = _holds_any(own, labels, killed)
@@ -67,13 +67,13 @@ def place(state: GoState, action: jax.Array) -> tuple[jax.Array, jax.Array]:
     new = (action + 1).astype(dtype)
     label = jnp.minimum(new, jnp.where(friends, labels, new).min())
     own = jnp.where(captured, jnp.zeros_like(own), jnp.where(_holds_any(own, labels, friends), label, own))
-    # The scatter of one stone comes last: it keeps XLA from repeating all of the above for each pair of cells in
-    # `in_atari`, which made a step four times slower.
+    # The scatter of one stone comes last. Otherwise XLA recomputes everything above for each pair of cells in
+    # `in_atari`, which makes a step four times slower.
     return (own * colour).at[action].set(label * colour, mode="drop"), ko
 
 
 def in_atari(chains: jax.Array) -> jax.Array:
-    """Returns the `[N * N]` stones whose chain has one liberty: its first and its last one are the same."""
+    """Returns the `[N * N]` stones whose chain has one liberty, so that its first liberty is also its last."""
     num_cells, size = len(chains), math.isqrt(len(chains))
     none, beyond = np.array(0, chains.dtype), np.array(num_cells + 1, chains.dtype)
     empty = (chains == 0).reshape(size, size)
@@ -81,7 +81,7 @@ def in_atari(chains: jax.Array) -> jax.Array:
     first = functools.reduce(jnp.minimum, neighbours(jnp.where(empty, index, beyond), beyond)).ravel()
     last = functools.reduce(jnp.maximum, neighbours(jnp.where(empty, index, none), none)).ravel()
     same = chains[:, None] == chains[None, :]
-    # One pass over all pairs of cells, which is fused: nothing of size [N * N, N * N] is stored.
+    # One fused pass over all pairs of cells: no array of shape [N * N, N * N] is stored.
     first, last = jax.lax.reduce(
         (jnp.where(same, first[:, None], beyond), jnp.where(same, last[:, None], none)),
         (beyond, none),
@@ -92,15 +92,15 @@ def in_atari(chains: jax.Array) -> jax.Array:
 
 
 def area_lead(chains: jax.Array, needed: jax.Array) -> jax.Array:
-    """Counts Black's area minus White's, as `area_owners` says."""
+    """Returns Black's area minus White's, by `area_owners`."""
     return area_owners(chains, needed).sum(dtype=jnp.int32)
 
 
 def area_owners(chains: jax.Array, needed: jax.Array) -> jax.Array:
-    """Returns `[N * N]` int8, 1 for Black's area, -1 for White's: stones, and what is empty and reaches stones of one
-    colour only.
+    """Returns `[N * N]` int8: 1 for Black's area, -1 for White's, 0 otherwise.
 
-    Where it is not `needed` the result means nothing, and a batch that needs none does not search.
+    An area consists of the stones of one colour and the empty regions that touch only this colour. The result is
+    undefined if not `needed`; the search is skipped if no element of a batch needs it.
     """
     size = math.isqrt(len(chains))
     stones = chains.reshape(size, size)
@@ -117,14 +117,14 @@ def area_owners(chains: jax.Array, needed: jax.Array) -> jax.Array:
 
 
 def hash_of(chains: jax.Array) -> jax.Array:
-    """Returns `[2]` uint32, 0 for no stones: a sum of key * colour, multilinear hashing (Carter and Wegman 1979)."""
+    """Returns `[2]` uint32, the sum of key * colour: multilinear hashing (Carter and Wegman 1979). 0 for no stones."""
     keys = np.random.RandomState(len(chains)).randint(2**32, size=(2, len(chains)), dtype=np.uint32)
     stones = jnp.where(chains > 0, jnp.uint32(1), jnp.where(chains < 0, jnp.uint32(2), jnp.uint32(0)))
     return (stones[None, :] * keys).sum(axis=-1, dtype=jnp.uint32)
 
 
 def neighbours(board: jax.Array, outside) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Returns what lies below, above, right and left of each cell of `[..., N, N]`, and `outside` beyond the edge."""
+    """Returns the values below, above, right and left of each cell of `[..., N, N]`; `outside` beyond the edge."""
     row, column = jnp.full_like(board[..., :1, :], outside), jnp.full_like(board[..., :1], outside)
     return (
         jnp.concatenate([board[..., 1:, :], row], axis=-2),
@@ -135,13 +135,13 @@ def neighbours(board: jax.Array, outside) -> tuple[jax.Array, jax.Array, jax.Arr
 
 
 def _holds_any(own: jax.Array, labels: jax.Array, wanted: jax.Array) -> jax.Array:
-    """Returns the `[N * N]` cells whose label is one of those of the `[4]` labels that are `wanted`."""
+    """Returns the `[N * N]` cells whose label is among the `wanted` ones of the `[4]` labels."""
     return functools.reduce(jnp.logical_or, [(own == labels[way]) & wanted[way] for way in range(4)])
 
 
 @functools.cache
 def _neighbour_table(size: int) -> np.ndarray:
-    """Returns the `[N * N + 1, 4]` int32 neighbours of each cell, N * N for those off the board, and for a pass."""
+    """Returns the `[N * N + 1, 4]` int32 neighbours of each cell and the pass; N * N for none."""
     row, column = np.divmod(np.arange(size * size), size)
     table = np.full((size * size + 1, 4), size * size, np.int32)
     for way, (down, right) in enumerate(((1, 0), (-1, 0), (0, 1), (0, -1))):

@@ -41,9 +41,9 @@ class HexState(base.State):
     """A position.
 
     Attributes:
-      cells: `[N * N]` int16, 0 empty, else a label of the stone's group, positive for player 0 and negative for
-        player 1. The label's size is N * N + 1 for groups connected to their player's first border (top,
-        left), N * N + 2 for the second (bottom, right), else one more than the index of one of the group's cells.
+      cells: `[N * N]` int16, 0 if empty, else the label of the stone's group, positive for player 0 and negative for
+        player 1. Its absolute value is N * N + 1 for groups connected to their player's first border (top, left),
+        N * N + 2 for the second (bottom, right), else the index of one of the group's cells plus 1.
       can_swap: `[]` bool, whether the player to move may take over the only stone; None without the swap rule.
     """
 
@@ -59,8 +59,8 @@ class HexState(base.State):
 class HexGame(base.Game):
     """The rules, topology and features of one board.
 
-    Features per node: own, opponent's (stone, or border), empty, stone connected to one of its player's borders,
-    swap is legal (its node only).
+    Features per node: own (stone or border), opponent's, empty, stone connected to one of its player's borders, swap
+    is legal (swap node only).
     """
 
     num_features = 5
@@ -151,14 +151,14 @@ class HexGame(base.Game):
         return f"{goal}, or swap" if state.can_swap is not None and state.can_swap else goal
 
     def _place(self, own: jax.Array, player: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Puts a stone of the player whose labels are positive; returns the labels and whether the borders met."""
+        """Places a stone of the player with positive labels; returns the labels, and whether the borders connect."""
         num_cells = self.size * self.size
         start, end = jnp.int16(num_cells + 1), jnp.int16(num_cells + 2)
         cell = jnp.arange(num_cells) == action
         row, column = action // self.size, action % self.size
         along = jnp.where(player == 0, row, column)
-        around = jnp.asarray(self._neighbours)[action]  # [6], own cell where the neighbour is off the board
-        labels = jnp.maximum(own[around], jnp.int16(0))  # [6], 0 for what is not an own stone
+        around = jnp.asarray(self._neighbours)[action]  # [6], the cell itself if the neighbour is off the board
+        labels = jnp.maximum(own[around], jnp.int16(0))  # [6], 0 unless an own stone
         at_start = (along == 0) | (labels == start).any()
         at_end = (along == self.size - 1) | (labels == end).any()
         label = jnp.maximum(labels.max(), (action + 1).astype(jnp.int16))
@@ -169,16 +169,16 @@ class HexGame(base.Game):
         return jnp.where(touched, label, own), at_start & at_end
 
     def _take_over(self, cells: jax.Array) -> jax.Array:
-        """Replaces the only stone by one of the other player on the mirrored cell."""
+        """Replaces the only stone by a stone of the other player on the mirrored cell."""
         num_cells = self.size * self.size
         mirrored = cells.reshape(self.size, self.size).T.ravel()
-        # The mirror takes one player's first border to the other's: those labels stay.
+        # Reflection maps one player's first border to the other's, so border labels keep their absolute value.
         indices = jnp.arange(1, num_cells + 1, dtype=jnp.int16)
         return -jnp.sign(mirrored) * jnp.where(abs(mirrored) > num_cells, abs(mirrored), indices)
 
 
 def _neighbour_table(size: int) -> np.ndarray:
-    """Returns the `[N * N, 6]` int32 neighbours of each cell, the cell itself for those off the board."""
+    """Returns the `[N * N, 6]` int32 neighbours of each cell; the cell itself if off the board."""
     row, column = np.divmod(np.arange(size * size), size)
     steps = np.array(NEIGHBOURS)
     rows, columns = row[:, None] + steps[None, :, 0], column[:, None] + steps[None, :, 1]
@@ -187,7 +187,7 @@ def _neighbour_table(size: int) -> np.ndarray:
 
 
 def make_topology(size: int, swap: bool) -> Topology:
-    """Builds cells (row-major), the borders top, bottom, left and right, and with the swap rule a node for it.
+    """Builds cells (row-major), the borders top, bottom, left and right, and, with the swap rule, a swap node.
 
     Only adjacent nodes have an edge. Edges to farther cells (measured: all cells within 3 steps and all borders) made
     the network learn several times slower, because attention then starts as an average over most of the board.
@@ -218,7 +218,7 @@ def make_topology(size: int, swap: bool) -> Topology:
 
 
 def make_symmetries(size: int, swap: bool) -> base.Symmetries:
-    """Lists identity, half turn, and the mirrors at both diagonals, which exchange the players' roles."""
+    """Lists the identity, the half turn, and the reflections in both diagonals, which exchange the players."""
     grid = np.arange(size * size).reshape(size, size)
     turned = (
         (grid, (TOP, BOTTOM, LEFT, RIGHT)),

@@ -44,8 +44,8 @@ class MnkState(base.State):
 
     Attributes:
       board: `[rows * columns]` int8, 0 empty, 1 a stone of player 0, 2 of player 1.
-      num_actions: static. Actions are the cells, or the columns, which are open while their cell in the top row
-        is empty: in both cases action `a` is legal while cell `a` is empty.
+      num_actions: static. Actions are the cells, or the columns with gravity. A column is open while its top cell is
+        empty, so in both cases action `a` is legal while cell `a` is empty.
     """
 
     board: jax.Array
@@ -59,8 +59,8 @@ class MnkState(base.State):
 class MnkGame(base.Game):
     """The rules, topology and features of one board.
 
-    Features per node: own stone, opponent's stone, empty, playable now, height parity from the ground (0 without
-    gravity), k / 5. A column's node has only the playable and k / 5 features.
+    Features per node: own stone, opponent's stone, empty, playable, height parity from the ground (0 without gravity),
+    k / 5. Column nodes have only the playable and k / 5 features.
     """
 
     num_features = 6
@@ -140,13 +140,13 @@ class MnkGame(base.Game):
         if not self.gravity:
             return places.grid_places(self.rows, self.columns)
         cells = svg.disc_places(self.rows, self.columns)
-        columns = cells[: self.columns].copy()  # a column's place is all of it, with its name below
+        columns = cells[: self.columns].copy()  # a column's place includes its name below the board
         top, bottom = cells[0, 1] - places.CELL / 2, cells[-1, 1] + places.CELL / 2 + places.MARGIN
         columns[:, 1], columns[:, 3] = (top + bottom) / 2, bottom - top
         return np.concatenate([cells, columns])
 
     def action_places(self, state: MnkState) -> np.ndarray:
-        """Returns the cell where a stone comes to lie; of a full column the top one."""
+        """Returns the place of the cell where the stone lands; the top cell for a full column."""
         cells = self.node_places(state)[: self.rows * self.columns]
         if not self.gravity:
             return cells
@@ -178,28 +178,28 @@ class MnkGame(base.Game):
 
     @functools.cached_property
     def _fixed_features(self) -> np.ndarray:
-        """`[rows * columns, 2]` float32 that no move changes: height parity and k / 5."""
+        """Returns the constant features `[rows * columns, 2]` float32: height parity and k / 5."""
         heights = self.rows - 1 - np.arange(self.rows * self.columns) // self.columns
         parity = heights % 2 * float(self.gravity)
         return np.stack([parity, np.full_like(parity, self.run / 5)], axis=-1).astype(np.float32)
 
     def _playable(self, board: jax.Array) -> jax.Array:
-        """Returns the `[rows * columns]` cells that a stone can come to lie on."""
+        """Returns the `[rows * columns]` cells where a stone can land."""
         if not self.gravity:
             return board == 0
         supported = jnp.concatenate([board[self.columns :] != 0, jnp.ones(self.columns, bool)])
         return (board == 0) & supported
 
     def _landing(self, board: jax.Array, action: jax.Array) -> jax.Array:
-        """Returns the `[rows * columns]` one-hot cell where the stone of `action` comes to lie."""
+        """Returns the `[rows * columns]` one-hot cell where the stone of `action` lands."""
         cells = np.arange(self.rows * self.columns)
         if not self.gravity:
             return jnp.asarray(cells) == action
         return self._playable(board) & (jnp.asarray(cells % self.columns) == action)
 
     def _has_line(self, stones: jax.Array) -> jax.Array:
-        """Tells whether `run` of the `[rows * columns]` stones lie in a line: one fused pass over the board."""
-        # An empty column at the right keeps lines from going round the edge: every such step meets it.
+        """Returns whether `run` of the `[rows * columns]` stones are in a line, in one fused pass over the board."""
+        # An empty column at the right prevents lines from wrapping around the edge.
         width, size = self.columns + 1, self.rows * (self.columns + 1)
         board = jnp.pad(stones.reshape(self.rows, self.columns), ((0, 0), (0, 1))).ravel()
         board = jnp.pad(board, (0, (self.run - 1) * (width + 1)))
@@ -213,7 +213,7 @@ class MnkGame(base.Game):
 
 
 def make_topology(rows: int, columns: int, run: int, gravity: bool) -> Topology:
-    """Builds cells (row-major) with line edges up to distance `run - 1`, and a node per column where stones fall."""
+    """Builds cells (row-major) with line edges up to distance `run - 1` and, with gravity, a node per column."""
     row, column = np.divmod(np.arange(rows * columns), columns)
     down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)
     distance = np.maximum(abs(down), abs(right))
@@ -236,7 +236,7 @@ def make_topology(rows: int, columns: int, run: int, gravity: bool) -> Topology:
 
 
 def _add_column_nodes(matrix: np.ndarray, row: np.ndarray, column: np.ndarray) -> None:
-    """Writes the relations of the column nodes, which come after the cells, into the (receiver, sender) matrix."""
+    """Writes the relations of the column nodes, which follow the cells, into the (receiver, sender) matrix."""
     cells, nodes = np.arange(len(row)), len(row) + column
     height = np.minimum(row.max() - row, len(HEIGHTS) - 1)
     matrix[nodes, cells] = RELATION["cell>column at height 0"] + height
@@ -248,7 +248,7 @@ def _add_column_nodes(matrix: np.ndarray, row: np.ndarray, column: np.ndarray) -
 
 
 def make_symmetries(rows: int, columns: int, gravity: bool) -> base.Symmetries:
-    """Lists the 8 symmetries of a square, the 4 of another rectangle, or the 2 under gravity."""
+    """Lists the 8 symmetries of a square, the 4 of other rectangles, or the 2 with gravity."""
     grid = np.arange(rows * columns).reshape(rows, columns)
     if gravity:
         line = np.arange(columns)

@@ -26,7 +26,7 @@ NUM_DISTANCES = 5
 STEPS = tuple((row_step, column_step) for _, row_step, column_step in DIRECTIONS)
 EDGE_DISTANCE = 3  # cells farther from an edge look alike, on boards of any size
 CELL, PASS = 0, 1
-HINTS = (2, 3)  # how `_draw_disc` calls a cell where player 0, or player 1, may move
+HINTS = (2, 3)  # codes of `_draw_disc` for cells where player 0 or player 1 may move
 VOCABULARY = RelationVocabulary(
     family="othello",
     version=1,
@@ -46,7 +46,7 @@ class OthelloState(base.State):
 
     Attributes:
       discs: `[2, N]` uint16, the discs of player 0 and of player 1.
-      moves: `[2, N]` uint16, the cells where player 0, and player 1, would flip something, no matter whose turn it is.
+      moves: `[2, N]` uint16, the cells where player 0 and player 1 would flip a disc, regardless of whose turn it is.
     """
 
     discs: jax.Array
@@ -62,11 +62,11 @@ class OthelloState(base.State):
 class OthelloGame(base.Game):
     """The rules, topology and features of one board.
 
-    Actions: cells in row-major order, then to pass.
+    Actions: cells in row-major order, then the pass.
 
-    Features per node: own disc, opponent's disc, empty, legal now, legal for the opponent if it were their turn,
-    number of empty cells is odd, distance to the nearest edge / 3, and to the nearest edge across that one / 3, both at
-    most 1. The pass node has only "legal now" and the parity.
+    Features per node: own disc; opponent's disc; empty; legal; legal for the opponent if it were their turn; the number
+    of empty cells is odd; distance to the nearest edge / 3 and to the nearest perpendicular edge / 3, both at most 1.
+    The pass node has only "legal" and the parity.
     """
 
     num_features = 8
@@ -81,7 +81,7 @@ class OthelloGame(base.Game):
                 f"board {self.name}: size {size} is {problem}; take an even size from {MIN_SIZE} to {MAX_SIZE}"
             )
         self.size = size
-        # Right after a pass the opponent moves, and the first move has no pass before it.
+        # The first ply is not a pass, and at most one pass follows each move.
         self.max_plies = 2 * (size * size - 4) - 1
         self.topology = make_topology(size)
         self.symmetries = make_symmetries(size)
@@ -106,7 +106,7 @@ class OthelloGame(base.Game):
     def step(self, state: OthelloState, action: jax.Array, key: jax.Array) -> OthelloState:
         del key
         running = ~state.terminated
-        # A pass is in no row, and flips nothing.
+        # A pass sets no bit in any row and flips nothing.
         row = (jnp.arange(self.size) == action // self.size) & running
         placed = jnp.where(row, jnp.uint16(1) << (action % self.size).astype(jnp.uint16), jnp.uint16(0))
         discs = _place(state.discs, state.current_player, placed)
@@ -140,7 +140,7 @@ class OthelloGame(base.Game):
     def ownership(self, state: OthelloState, needed: jax.Array) -> jax.Array:
         del needed
         first, second = unpack(state.discs).astype(jnp.int8)
-        return jnp.pad(first - second, (0, 1))  # nobody holds the pass
+        return jnp.pad(first - second, (0, 1))  # the pass has no owner
 
     def render(self, state: OthelloState) -> str:
         lines = ["   " + " ".join(svg.column_letters(self.size))]
@@ -193,11 +193,11 @@ def _pay(discs: jax.Array) -> jax.Array:
 
 
 def _place(discs: jax.Array, player: jax.Array, placed: jax.Array) -> jax.Array:
-    """Returns the discs after the player's move to the one cell that is set in `placed` `[N]`, or to none."""
+    """Returns the discs after the player's move to the only cell in `placed` `[N]`; an empty `placed` is a pass."""
     own, opponent = _of_player(discs, player), _of_player(discs, jnp.int8(1) - player)
     flipped = jnp.zeros_like(placed)
     for step, back in zip(STEPS, STEPS[4:] + STEPS[:4]):
-        # A run flips where it goes on one way to the new disc, and the other way to one that was there.
+        # A run flips between the new disc at one end and an existing disc of the player at the other.
         flipped |= _reach(placed, opponent, step) & _reach(own, opponent, back)
     flipped &= opponent
     is_mover = jnp.arange(2) == player
@@ -205,7 +205,7 @@ def _place(discs: jax.Array, player: jax.Array, placed: jax.Array) -> jax.Array:
 
 
 def _moves(discs: jax.Array) -> jax.Array:
-    """Returns the `[2, N]` cells where each player would flip something."""
+    """Returns the `[2, N]` cells where each player would flip a disc."""
     return jax.lax.map(lambda of: _moves_of_one(*of), (discs, discs[::-1]))
 
 
@@ -225,7 +225,7 @@ def _reach(starts: jax.Array, through: jax.Array, step: tuple[int, int]) -> jax.
 def _behind(starts: jax.Array, through: jax.Array, step: tuple[int, int]) -> jax.Array:
     """Returns the cells that end an unbroken run of one or more `through` cells, which begins next to a start.
 
-    Every run length reads the arguments only, and not what shorter runs gave: so all of it is one pass over the board.
+    The shifts of every run length depend on the arguments only, not on shorter runs, so XLA fuses them into one pass.
     """
     longest = starts.shape[-1] - 2
     reached = _shift(through, step, longest) & _shift(starts, step, longest + 1)
@@ -235,7 +235,7 @@ def _behind(starts: jax.Array, through: jax.Array, step: tuple[int, int]) -> jax
 
 
 def _shift(words: jax.Array, step: tuple[int, int], distance: int) -> jax.Array:
-    """Moves the bits of `[..., N]` words; what leaves the board is lost, or lies beyond column N - 1."""
+    """Moves the bits of `[..., N]` words; bits that leave the board are lost or end beyond column N - 1."""
     size = words.shape[-1]
     down, right = distance * step[0], distance * step[1]
     padded = jnp.pad(words, [(0, 0)] * (words.ndim - 1) + [(size - 1, size - 1)])
@@ -244,7 +244,7 @@ def _shift(words: jax.Array, step: tuple[int, int], distance: int) -> jax.Array:
 
 
 def make_topology(size: int) -> Topology:
-    """Builds cells (row-major) with an edge from every cell on a line with it, and a node where the pass lives."""
+    """Builds cells (row-major) with edges between all cells on a common line, and a node for the pass."""
     num_cells = size * size
     rays = ray_relations(size, size, NUM_DISTANCES)
     matrix = np.full((num_cells + 1,) * 2, -1, np.int32)
@@ -258,7 +258,7 @@ def make_topology(size: int) -> Topology:
 
 
 def make_symmetries(size: int) -> base.Symmetries:
-    """Lists the 8 symmetries of a square; those that exchange the colours of the first position hold as well."""
+    """Lists the 8 symmetries of a square, including those that exchange the colours of the initial position."""
     grid = np.arange(size * size).reshape(size, size)
     grids = [grid, grid[:, ::-1], grid[::-1], grid[::-1, ::-1]]
     grids += [turned.T for turned in grids]
@@ -274,7 +274,7 @@ def _edge_distances(size: int) -> np.ndarray:
 
 
 def _draw_disc(x: float, y: float, shape: int) -> str:
-    """Draws the disc of a player, or a dot in their colour where they may move."""
+    """Draws a player's disc, or a dot in their colour for a legal move."""
     if shape in HINTS:
         return svg.disc(x, y, 0.09 * svg.CELL, svg.COLOURS[HINTS.index(shape)])
     return svg.disc(x, y, 0.39 * svg.CELL, svg.COLOURS[shape])

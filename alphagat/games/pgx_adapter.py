@@ -22,7 +22,7 @@ from alphagat.games.rays import ray_names, ray_relations
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 NUM_DISTANCES = 4
-# What a state of Pgx holds besides its rules' own fields; it is stored elsewhere, or is always the same.
+# The fields that states of all games have in Pgx. They are constant or stored elsewhere.
 COMMON_FIELDS = ("observation", "current_player", "rewards", "terminated", "truncated", "legal_action_mask")
 
 
@@ -38,7 +38,7 @@ class Places(NamedTuple):
     """The locations of actions; `[A]` each.
 
     Attributes:
-      cells: the cell, in row-major order, or -1 for a node of its own.
+      cells: the cell, in row-major order, or -1 for an action without a cell.
       kinds: distinguishes the actions of one cell.
     """
 
@@ -47,7 +47,7 @@ class Places(NamedTuple):
 
 
 def by_cell(board: Board) -> Places:
-    """Actions are the cells, row by row; what comes after them, as a pass does, has no cell."""
+    """Actions are the cells, row by row; actions after them, such as a pass, have no cell."""
     numbers = np.arange(board.num_actions)
     return Places(np.where(numbers < board.rows * board.columns, numbers, -1), np.zeros_like(numbers))
 
@@ -71,7 +71,7 @@ def by_square_then_kind(board: Board) -> Places:
     return Places((board.rows - 1 - rows) * board.columns + columns, kinds)
 
 
-# the games of Pgx 2.6.0 that are deterministic and hide nothing -> where actions live, and the longest game
+# deterministic games of perfect information in Pgx 2.6.0 -> location of actions, and maximum number of plies
 GAMES: dict[str, tuple[Callable[[Board], Places], int]] = {
     "animal_shogi": (by_kind_then_square, 256),
     "chess": (by_square_then_kind, 512),
@@ -105,8 +105,7 @@ class PgxState(base.State):
 class PgxGame(base.Game):
     """One of Pgx's games.
 
-    Features per node: the channels of Pgx's observation, from the view of the player to move; none for a node that
-    stands for an action.
+    Features per node: the channels of Pgx's observation, from the view of the player to move; zeros for action nodes.
     """
 
     player_colours = (("player 1", "#495057"), ("player 2", "#adb5bd"))
@@ -137,11 +136,11 @@ class PgxGame(base.Game):
     def step(self, state: PgxState, action: jax.Array, key: jax.Array) -> PgxState:
         with jax.numpy_rank_promotion("allow"):
             after = self._slim(self._env.step(self._full(state), action, key))
-        # Strips weak types, so that a state has one type however it came about.
+        # Strips weak types, so that all states have the same dtypes.
         return jax.tree.map(lambda new, old: jax.lax.convert_element_type(new, old.dtype), after, state)
 
     def pgx_observation(self, state: PgxState) -> jax.Array:
-        """Returns `[rows, columns, channels]`, what Pgx's own networks see."""
+        """Returns Pgx's observation `[rows, columns, channels]`, the input of its own networks."""
         with jax.numpy_rank_promotion("allow"):
             return self._full(state).observation
 
@@ -150,7 +149,7 @@ class PgxGame(base.Game):
         return base.Features(nodes=jnp.pad(cells, ((0, self.topology.num_nodes - len(cells)), (0, 0))))
 
     def render(self, state: PgxState) -> str:
-        """Shows for each cell the first channel of the observation that holds there, but not everywhere."""
+        """Shows for each cell the first channel that is positive there; skips channels that are equal on all cells."""
         rows, columns, _ = self.board
         nodes = np.asarray(self.observe(state).nodes)[: rows * columns]
         nodes = np.where((nodes == nodes[:1]).all(axis=0), 0, nodes) > 0
@@ -196,14 +195,14 @@ class PgxGame(base.Game):
             rewards=state.rewards,
             terminated=state.terminated,
             truncated=jnp.bool_(False),
-            legal_action_mask=state.legal | state.terminated,  # Pgx's way, without which any action there is a foul
+            legal_action_mask=state.legal | state.terminated,  # Pgx would penalise any illegal action
             **order,
         )
         return full.replace(observation=self._env.observe(full))
 
 
 def _order_field(state: Any) -> tuple[str, ...]:
-    """Names the field in which some games keep who of the players begins."""
+    """Returns the name of the field for the order of the players; empty for games without it."""
     return ("_player_order",) if hasattr(state, "_player_order") else ()
 
 
@@ -218,7 +217,7 @@ def _action_names(board: Board, places: Places) -> tuple[str, ...]:
 
 
 def make_topology(family: str, board: Board, places: Places) -> Topology:
-    """Builds the cells (row-major) and a node for each action that has no cell."""
+    """Builds the cells (row-major), and a node for each action without a cell."""
     num_cells, free = board.rows * board.columns, np.flatnonzero(places.cells < 0)
     num_kinds = int(places.kinds.max()) + 1
     vocabulary = RelationVocabulary(

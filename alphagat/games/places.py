@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-CELL = 40.0  # pixels between the middles of neighbouring cells
+CELL = 40.0  # pixels between the centres of neighbouring cells
 MARGIN = 28.0  # pixels around a board, for its labels
 
 
@@ -16,7 +16,7 @@ def nowhere(number: int) -> np.ndarray:
 def grid_places(
     rows: int, columns: int, *, left: float = MARGIN, top: float = 4.0, cell: float = CELL, gap: float = 0.0
 ) -> np.ndarray:
-    """Places squares `cell` pixels apart, row by row, the corner of the first one at (`left`, `top`)."""
+    """Places squares `cell` pixels apart, row by row; the corner of the first is at (`left`, `top`)."""
     row, column = np.divmod(np.arange(rows * columns), columns)
     side = np.full(rows * columns, cell - gap)
     return np.stack([left + (column + 0.5) * cell, top + (row + 0.5) * cell, side, side], axis=-1)
@@ -29,7 +29,7 @@ def turned_places(size: int, player: int) -> np.ndarray:
 
 
 def hexagon_middle(row: float, column: float) -> tuple[float, float]:
-    """Returns x and y of a cell in a rhombus of hexagons, each row half a cell further to the right."""
+    """Returns x and y of a cell in a rhombus of hexagons; each row is shifted half a cell to the right."""
     return MARGIN + (column + row / 2 + 0.75) * CELL, MARGIN + (1.5 * row + 1) * CELL / math.sqrt(3)
 
 

@@ -1,8 +1,8 @@
-"""Sets of squares of a board of up to 8 x 8, as two words of 32 bits: shifts, and rays that other pieces end.
+"""Sets of squares of boards up to 8 x 8, as two words of 32 bits, with shifts and sliding rays.
 
-Bit `row * N + column` represents a square. All functions are arithmetic on words of one state or of its eight
+Bit `row * N + column` represents a square. All functions are arithmetic on words, for one state or its eight
 directions, without slices, so that XLA fuses them into one loop. A version with a byte per row and slices recomputed
-shared rays, and a step took almost 100 times as long on a CPU.
+shared rays, so a step took almost 100 times as long on a CPU.
 """
 
 import functools
@@ -19,7 +19,7 @@ STEPS: Steps = tuple((down, right) for _, down, right in DIRECTIONS)
 
 
 class Squares(NamedTuple):
-    """Sets; both words uint32 of any shape, the first one with the squares below 32."""
+    """Sets of squares: two uint32 words of any shape, the first for squares below 32."""
 
     low: jax.Array
     high: jax.Array
@@ -37,7 +37,7 @@ class Squares(NamedTuple):
         return Squares(~self.low, ~self.high)
 
     def where(self, condition) -> "Squares":
-        """Returns the set where the condition holds, else no square."""
+        """Returns the set if the condition holds, else the empty set."""
         zero = np.uint32(0)
         return Squares(jnp.where(condition, self.low, zero), jnp.where(condition, self.high, zero))
 
@@ -55,11 +55,11 @@ class Squares(NamedTuple):
         return Squares(jnp.bitwise_or.reduce(self.low, axis=0), jnp.bitwise_or.reduce(self.high, axis=0))
 
     def opposite(self) -> "Squares":
-        """Gives each of the 8 directions the set of the opposite one."""
+        """Swaps the sets of opposite directions among the 8."""
         return Squares(jnp.roll(self.low, 4), jnp.roll(self.high, 4))
 
     def words(self, num_squares: int) -> jax.Array:
-        """Returns the words along a last axis: one where the board fits into it, else two."""
+        """Returns the words along a last axis: one if the board fits, else two."""
         return jnp.stack([self.low, self.high] if num_squares > 32 else [self.low], axis=-1)
 
     def mask(self, num_squares: int) -> jax.Array:
@@ -71,7 +71,7 @@ class Squares(NamedTuple):
 
 
 def turn_over(squares: Squares, size: int) -> Squares:
-    """Exchanges top and bottom of boards whose rows don't lie in two words: sizes up to 5, and 8."""
+    """Exchanges top and bottom. No row may cross the word boundary: sizes up to 5, and 8."""
     words = [jnp.zeros_like(squares.low), jnp.zeros_like(squares.high)]
     full = np.uint32(2**size - 1)
     for row in range(size):
@@ -81,13 +81,13 @@ def turn_over(squares: Squares, size: int) -> Squares:
 
 
 class _Shifts(NamedTuple):
-    """How words move by each of `[D]` steps; uint32, where 32 or more empties a word."""
+    """Bit shifts of the words for each of `[D]` steps, uint32; a shift by 32 or more empties a word."""
 
     left: np.ndarray
     left_carry: np.ndarray
     right: np.ndarray
     right_carry: np.ndarray
-    low: np.ndarray  # the squares that are reached without leaving the board
+    low: np.ndarray  # the squares that a step reaches without leaving the board
     high: np.ndarray
 
 
@@ -97,16 +97,16 @@ def from_words(words: jax.Array) -> Squares:
 
 
 def constant(squares) -> Squares:
-    """Makes a set of square numbers."""
+    """Makes a set from square numbers."""
     bits = sum(1 << int(square) for square in squares)
     return Squares(*(np.uint32(word) for word in (bits & 0xFFFFFFFF, bits >> 32)))  # pyright: ignore[reportArgumentType]
 
 
 def only(square: jax.Array) -> Squares:
-    """Makes the set of one square, which an integer names; of none for -1."""
+    """Makes the set of one square from its number; the empty set for -1."""
     number = square.astype(jnp.uint32)
     bit = np.uint32(1)
-    # Shifts by 32 or more, as -1 and a wrapped difference are, leave nothing.
+    # -1 and negative differences wrap to large shifts, which empty the word.
     return Squares(jnp.left_shift(bit, number), jnp.left_shift(bit, number - np.uint32(32)))
 
 
@@ -115,7 +115,7 @@ def stack(sets: list[Squares]) -> Squares:
 
 
 def by_direction(squares: Squares) -> Squares:
-    """Gives all 8 directions the same set."""
+    """Repeats a set for all 8 directions."""
     return Squares(*(jnp.broadcast_to(word, (len(STEPS),)) for word in squares))
 
 
@@ -133,7 +133,7 @@ def _make_shifts(size: int, steps: Steps) -> _Shifts:
 
 
 def shift(squares: Squares, size: int, steps: Steps) -> Squares:
-    """Moves one set by each of `[D]` steps, or each of `[..., D]` sets by its own; what leaves the board is gone."""
+    """Moves one set by each of `[D]` steps, or each of `[..., D]` sets by its step; drops squares off the board."""
     table = _make_shifts(size, steps)
     by = _Shifts(*(np.broadcast_to(word, squares.low.shape or word.shape) for word in table))
     low, high = jnp.left_shift(squares.low, by.left), jnp.left_shift(squares.high, by.left)
@@ -143,16 +143,17 @@ def shift(squares: Squares, size: int, steps: Steps) -> Squares:
 
 
 def walk(start: Squares, empty: Squares, targets: Squares, others: Squares, size: int) -> Squares:
-    """Goes from `start` over empty squares in all directions; a square that is not empty ends a ray, and is in it.
+    """Slides from `start` over empty squares in all directions; a ray includes the first square that is not empty.
 
     Args:
       start: `[8]` by direction.
       empty: `[8]`.
-      targets: `[]`, only what is in it counts as reached.
-      others: `[K, 8]` for K not below N - 1, sets to add to what is reached at distance 1, 2, ...
+      targets: `[]`, the squares that count as reached.
+      others: `[K, 8]` with K at least N - 1, sets to add to the squares reached at distance 1, 2, ...
 
     Returns:
-      `[K, 8]`, what is reached at each distance, and the other sets. It comes out of a loop, which XLA doesn't repeat.
+      `[K, 8]`, the union of `others` and the squares reached at each distance. It is the result of a loop, which XLA
+      does not recompute.
     """
 
     def further(front, more):
@@ -162,7 +163,7 @@ def walk(start: Squares, empty: Squares, targets: Squares, others: Squares, size
 
 
 def reach(start: Squares, empty: Squares, size: int) -> Squares:
-    """Goes as `walk` does; returns the squares reached at any distance, of the shape of `start`, `[..., 8]`."""
+    """Slides like `walk`; returns the squares reached at any distance, in the shape `[..., 8]` of `start`."""
 
     def further(carry, _):
         front, reached = carry

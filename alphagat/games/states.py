@@ -11,7 +11,7 @@ from alphagat.games.base import Game
 
 
 def first_state(game: Game) -> Any:
-    """Returns an initial state, compiled as one program; eager `game.init` would compile each operation separately.
+    """Returns an initial state. Compiles one program; eager `game.init` would compile each operation separately.
 
     Chance moves use key 0.
     """
@@ -24,5 +24,5 @@ def _init_of(game: Game) -> Callable:
 
 
 def select(condition: jax.Array, yes: Any, no: Any) -> Any:
-    """Selects each of `[B]` states from `yes` where `condition` `[B]` holds, else from `no`."""
+    """Selects each of `[B]` states from `yes` if its `condition` `[B]` holds, else from `no`."""
     return jax.tree.map(lambda x, y: jnp.where(condition.reshape(-1, *[1] * (x.ndim - 1)), x, y), yes, no)

@@ -1,4 +1,4 @@
-"""Boards as SVG documents: flat shapes, and mid-tones that read on light and dark pages alike."""
+"""Boards as SVG documents, in flat shapes and mid-tones that are readable on light and dark pages."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,12 +12,12 @@ PANEL, TILE, MARKED_TILE, LABEL = "#ced4da", "#f8f9fa", "#ffe066", "#868e96"
 
 
 def column_letters(columns: int) -> tuple[str, ...]:
-    """Returns the names of up to 26 columns, from a."""
+    """Returns the letters of up to 26 columns, from a."""
     return tuple("abcdefghijklmnopqrstuvwxyz"[:columns])
 
 
 def document(width: float, height: float, shapes: Sequence[str]) -> str:
-    """Wraps shapes into an SVG document of that many pixels."""
+    """Wraps shapes into an SVG document; its size is in pixels."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="system-ui, sans-serif" font-size="14">'
@@ -58,7 +58,7 @@ def polygon(points: Sequence[tuple[float, float]], colour: str) -> str:
 
 
 def cross_or_ring(x: float, y: float, player: int) -> str:
-    """Draws the stone of tic-tac-toe and gomoku on paper."""
+    """Draws a cross for player 0 and a circle for player 1, as on paper."""
     arm, thickness, colour = 0.2 * CELL, 0.11 * CELL, COLOURS[player]
     if player == 1:
         return ring(x, y, 0.23 * CELL, thickness, colour)
@@ -67,7 +67,7 @@ def cross_or_ring(x: float, y: float, player: int) -> str:
 
 
 def pawn(x: float, y: float, player: int) -> str:
-    """Draws a disc with an arrow that points where the player's pieces go: up for player 0, down for player 1."""
+    """Draws a disc with an arrow in the player's forward direction: up for player 0, down for player 1."""
     ahead, arm = (-1, 1)[player], 0.14 * CELL
     arrow = [(x - arm, y - 0.45 * ahead * arm), (x, y + 0.55 * ahead * arm), (x + arm, y - 0.45 * ahead * arm)]
     return disc(x, y, 0.35 * CELL, COLOURS[player]) + line(arrow, 0.08 * CELL, TILE)
@@ -87,7 +87,7 @@ def draw_tiles(
       marked: `[rows, columns]` bool, the tiles to highlight.
       row_names: `[rows]`, written at the left.
       column_names: `[columns]`, written below.
-      draw_stone: what draws the stone of a player around the middle (x, y) of a tile.
+      draw_stone: draws a player's stone around the centre (x, y) of a tile.
     """
     rows, columns = stones.shape
     shapes = [rectangle(MARGIN - 2, 2, columns * CELL + 4, rows * CELL + 4, 8, PANEL)]
@@ -108,7 +108,7 @@ def disc_places(rows: int, columns: int) -> np.ndarray:
 
 
 def draw_discs(stones: np.ndarray, marked: np.ndarray, column_names: Sequence[str]) -> str:
-    """Draws discs in the holes of an upright board; the arguments are as in `draw_tiles`."""
+    """Draws discs in the holes of an upright board; takes the arguments of `draw_tiles`."""
     rows, columns = stones.shape
     shapes = [rectangle(2, 2, columns * CELL + 8, rows * CELL + 8, 12, PANEL)]
     for (row, column), (x, y) in zip(np.ndindex(rows, columns), disc_places(rows, columns)[:, :2].tolist()):
@@ -122,7 +122,7 @@ def draw_discs(stones: np.ndarray, marked: np.ndarray, column_names: Sequence[st
 
 
 def draw_hexagons(stones: np.ndarray, row_names: Sequence[str], column_names: Sequence[str]) -> str:
-    """Draws a rhombus of hexagons whose top and bottom borders are player 0's, and left and right ones player 1's.
+    """Draws a rhombus of hexagons. The top and bottom borders are player 0's, left and right ones player 1's.
 
     Args:
       stones: `[N, N]`, the player whose stone it is, or -1.
@@ -149,7 +149,7 @@ def draw_hexagons(stones: np.ndarray, row_names: Sequence[str], column_names: Se
 
 
 def _hexagon_borders(size: int, corners) -> list[str]:
-    """Draws the four borders; at the sharp corners two of them share an edge, half and half."""
+    """Draws the four borders; at each sharp corner, two borders share one edge equally."""
     last = size - 1
     sharp = [_halfway(*corners(0, last)[:2]), _halfway(*corners(last, 0)[3:5])]
     top = [point for column in range(size) for point in (corners(0, column)[5], corners(0, column)[0])]

@@ -1,4 +1,4 @@
-"""Tiles with powers of two on them, as SVG: pale yellow to red up to 128, then pinks, violets, blues and greens."""
+"""Tiles with powers of two as SVG: pale yellow to red up to 128, then pinks, violets, blues and greens."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from alphagat.games.svg import document, rectangle
 
 PANEL, EMPTY = "#adb5bd", "#ced4da"
 DARK_INK, LIGHT_INK = "#5c3d0e", "#ffffff"
-# (tile, ink) of 2, 4, 8 and so on; larger ones look like the last
+# (tile, text) colours of 2, 4, 8 and so on; larger tiles use the last pair
 COLOURS = (
     ("#fff9db", DARK_INK),
     ("#ffec99", DARK_INK),
@@ -27,13 +27,13 @@ COLOURS = (
     ("#099268", LIGHT_INK),
     ("#2b8a3e", LIGHT_INK),
 )
-PITCH, GAP, DIGIT_WIDTH = 60.0, 6.0, 0.74  # of tiles and between them in pixels; of a bold digit in its font size
+PITCH, GAP, DIGIT_WIDTH = 60.0, 6.0, 0.74  # tile distance and gap in pixels; digit width per font size
 LARGEST_FONT, MOST_DIGITS = 25.0, 6
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def tile_places(size: int) -> np.ndarray:
-    """Places the cells of a square board, row by row, then what stands beside it: left, above, right, below."""
+    """Places the cells of a square board, row by row, then the direction nodes left, above, right and below."""
     cells = grid_places(size, size, left=GAP / 2, top=GAP / 2, cell=PITCH, gap=GAP)
     end, side = size * PITCH + GAP, PITCH / 2
     middle, out = end / 2, side / 2 + GAP
@@ -42,7 +42,7 @@ def tile_places(size: int) -> np.ndarray:
 
 
 def draw_powers_of_two(exponents: np.ndarray) -> str:
-    """Draws `[rows, columns]` tiles: k is the tile 2^k, and 0 an empty cell."""
+    """Draws `[rows, columns]` tiles: k for the tile 2^k, 0 for an empty cell."""
     rows, columns = exponents.shape
     width, height = columns * PITCH + GAP, rows * PITCH + GAP
     shapes = [rectangle(0, 0, width, height, 10, PANEL)]
@@ -56,7 +56,7 @@ def draw_powers_of_two(exponents: np.ndarray) -> str:
 
 
 def _number(x: float, y: float, exponent: int, colour: str) -> str:
-    """Writes 2^k around the middle (x, y) of a tile, as large as fits, or as a power where it is too long."""
+    """Writes 2^k at the centre (x, y) of a tile, as large as fits, or as a power if it is too long."""
     text = str(2**exponent)
     if len(text) > MOST_DIGITS:
         text = "2" + str(exponent).translate(SUPERSCRIPTS)

@@ -8,7 +8,7 @@ from alphagat.games import svg
 
 LIGHT, DARK = "#f1e3c8", "#b58863"
 MARKED_LIGHT, MARKED_DARK = "#f6e27a", "#d8b23f"
-GLYPHS = " ♟♞♝♜♛♚"  # pawn to king; filled glyphs for both colours, told apart by fill and outline
+GLYPHS = " ♟♞♝♜♛♚"  # pawn to king; both colours use filled glyphs and differ by fill and outline
 FILLS, OUTLINES = ("#fdfdfb", "#26221f"), ("#26221f", "#000000")  # of White and Black
 
 
@@ -41,5 +41,5 @@ def _glyph(x: float, y: float, piece: int) -> str:
     is_black = piece < 0
     place = f'x="{x:.1f}" y="{y:.1f}" dy=".35em" text-anchor="middle" font-size="{0.85 * svg.CELL:.0f}"'
     paint = f'fill="{FILLS[is_black]}" stroke="{OUTLINES[is_black]}" stroke-width="1" paint-order="stroke"'
-    # The variation selector asks for a text glyph: some systems draw the pawn as a picture otherwise.
+    # The variation selector requests a text glyph; without it, some systems draw the pawn as an emoji.
     return f"<text {place} {paint}>{GLYPHS[abs(piece)]}\ufe0e</text>"

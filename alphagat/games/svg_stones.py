@@ -1,4 +1,4 @@
-"""Go boards as SVG documents: stones on the crossings of lines."""
+"""Go boards as SVG documents, with stones on intersections."""
 
 from collections.abc import Sequence
 
@@ -49,7 +49,7 @@ def draw_intersections(
 
 
 def star_points(size: int) -> list[tuple[int, int]]:
-    """Lists the crossings with a dot: the corners' points, from 13 lines on those of the sides, and an odd centre."""
+    """Lists the star points: corners, sides from 13 lines on, and the centre of boards of odd size."""
     edge = 2 if size < 12 else 3
     lines = {edge, size - 1 - edge} if size >= 7 else set()
     points = {(row, column) for row in lines for column in lines}

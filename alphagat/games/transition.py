@@ -21,7 +21,7 @@ class Transition(NamedTuple):
 
 
 def transition(before: Any, after: Any, per_move: float = 1.0) -> Transition:
-    """Returns reward and discount of the move that led from state `before` to state `after`.
+    """Returns reward and discount of the move from state `before` to state `after`.
 
     With `per_move` below 1, earlier wins and later losses have higher values.
     """

@@ -35,13 +35,13 @@ VOCABULARY = RelationVocabulary(
     node_kinds=("cell", "direction"),
 )
 RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
-LARGEST_EXPONENT = 17  # that has a feature of its own: no tile on 4 x 4 is larger
-SCALED, LEGAL = LARGEST_EXPONENT + 1, LARGEST_EXPONENT + 2  # features
+LARGEST_EXPONENT = 17  # the last with a separate feature: no tile on 4 x 4 is larger
+SCALED, LEGAL = LARGEST_EXPONENT + 1, LARGEST_EXPONENT + 2  # indices of features
 NUM_ATOMS, LARGEST_RETURN = 256, 2.0**20
 
 
 def support_of_returns(num_atoms: int, largest: float) -> tuple[float, ...]:
-    """Spaces returns from 0 to `largest` evenly under h(x) = sqrt(x + 1) - 1 + 0.001 x (Pohlen et al. 2018)."""
+    """Returns atoms from 0 to `largest`, evenly spaced under h(x) = sqrt(x + 1) - 1 + 0.001 x (Pohlen et al. 2018)."""
     slope = 0.001
     transformed = np.linspace(0.0, math.sqrt(largest + 1) - 1 + slope * largest, num_atoms)
     root = (np.sqrt(1 + 4 * slope * (transformed + 1 + slope)) - 1) / (2 * slope)  # sqrt(x + 1)
@@ -61,7 +61,7 @@ class TwentyFortyEightState(base.State):
     def legal_action_mask(self) -> jax.Array:
         board, size = self.board, math.isqrt(self.board.shape[-1])
         row, column = np.divmod(np.arange(size * size).reshape(*[1] * (board.ndim - 1), -1), size)
-        bits = jnp.zeros_like(board)  # of a cell and the one at its right or below it: bit a set if action a moves one
+        bits = jnp.zeros_like(board)  # per pair of neighbours: bit a is set if action a moves one of them
         for back, far, inside in ((LEFT, 1, column < size - 1), (UP, size, row < size - 1)):
             neighbour = jnp.roll(board, -far, axis=-1)
             equal = board == neighbour
@@ -78,20 +78,20 @@ class TwentyFortyEightGame(base.StochasticGame):
 
     Outcomes of chance: 2 c puts a 2 on cell c, 2 c + 1 puts a 4 there.
 
-    Features per node: empty; one for each exponent up to 17, where larger ones count as 17; exponent / 17; direction
-    is legal (its node only).
+    Features per node: empty; one for each exponent up to 17 (larger exponents count as 17); exponent / 17; direction is
+    legal (direction nodes only).
 
-    No game lasts longer than 2^(M + 1) - 4 moves on M = N * N cells. Let a tile be as old as the oldest of the new
-    tiles that it grew from, and merges of one move happen one after the other.
+    No game lasts longer than 2^(M + 1) - 4 moves on M = N * N cells. Proof by induction over M, where the age of a tile
+    is that of the oldest new tile in it, and the merges of one move happen one after the other:
 
-    - No exponent exceeds M + 1. For M = 1 it is that of a new tile, at most 2. A larger tile k came from two tiles
-      k - 1. While the younger of them grew, the older one filled a cell: the younger one grew on M - 1 cells, so
-      k - 1 <= M.
-    - The tiles sum to at most 2^(M + 2) - 4: the oldest tile to 2^(M + 1), and the others, which grew on M - 1 cells,
-      to 2^(M + 1) - 4.
-    - The sum is at least 4 at the start, and every move is followed by a new tile, which adds at least 2.
+    - No exponent exceeds M + 1. For M = 1, only a new tile fits, whose exponent is at most 2. A larger tile k is the
+      sum of two tiles k - 1. While the younger of these grew, the older one occupied a cell. The younger one thus grew
+      on M - 1 cells, so k - 1 <= M.
+    - The sum of all tiles is at most 2^(M + 2) - 4: at most 2^(M + 1) for the oldest tile, and at most 2^(M + 1) - 4
+      for the others, which grew on M - 1 cells.
+    - The sum is at least 4 at the start, and the new tile after every move adds at least 2.
 
-    From N = 6 on this exceeds counters of 32 bits; `max_plies` is then 2^31 - 1, which no game reaches in practice.
+    From N = 6 on, this exceeds 32-bit counters; `max_plies` is then 2^31 - 1, which no game reaches in practice.
 
     `value_support` ends at 2^20 = 1,048,576 points. A tile of 65,536 is worth 983,040 if all new tiles are 2; the
     best program known averages 625,377 on 4 x 4 and rarely reaches that tile (Guei et al. 2021). Better
@@ -144,14 +144,14 @@ class TwentyFortyEightGame(base.StochasticGame):
     def resolve(self, afterstate: TwentyFortyEightState, outcome: jax.Array) -> TwentyFortyEightState:
         cells = jnp.arange(self.size * self.size)
         board = jnp.where(cells == outcome >> 1, (1 + (outcome & 1)).astype(jnp.int8), afterstate.board)
-        # What lies beyond the border counts as empty: it is equal to empty cells only, and they can be filled anyway.
+        # Cells beyond the border count as empty. They equal only empty cells, which already permit a move.
         below = jnp.pad(board[self.size :], (0, self.size))
         right = jnp.pad(board.reshape(self.size, self.size)[:, 1:], ((0, 0), (0, 1))).ravel()
         goes_on = (board == 0) | (board == below) | (board == right)
         return afterstate.replace(board=board, terminated=~goes_on.any())
 
     def observe(self, state: TwentyFortyEightState) -> base.Features:
-        # Constants, and a sum rather than choices, so that a loop around this still compiles to vector instructions.
+        # Constants and sums instead of selects, so that a loop around this compiles to vector instructions.
         features = np.arange(self.num_features, dtype=np.int8)[None]
         is_scaled, is_legal = ((features == number).astype(np.float32) for number in (SCALED, LEGAL))
         exponents = state.board[:, None]
@@ -177,22 +177,22 @@ class TwentyFortyEightGame(base.StochasticGame):
         return svg_numbers.tile_places(self.size)
 
     def draw(self, afterstate: TwentyFortyEightState, key: jax.Array) -> jax.Array:
-        """Draws an outcome of chance: the integer part of a 23-bit random number gives the cell, the rest the tile."""
+        """Draws a chance outcome: the integer part of a 23-bit random number gives the cell, the fraction the tile."""
         empty = (afterstate.board == 0).astype(jnp.float32)
-        rank = jnp.asarray(np.tri(self.size * self.size, dtype=np.float32)) @ empty  # of empty cells, from 1
+        rank = jnp.asarray(np.tri(self.size * self.size, dtype=np.float32)) @ empty  # ranks of empty cells, from 1
         number = jax.random.uniform(key) * rank[-1]
         cell = (rank <= jnp.floor(number)).sum()
         return 2 * cell + (number - jnp.floor(number) >= TILE_PROBABILITIES[0])
 
 
 def slide(lines: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Slides every line of `[L, N]` int8 exponents towards index 0; returns them, and the sum of the merged tiles.
+    """Slides every line of `[L, N]` int8 exponents towards index 0; returns the lines, and the sum of the merged tiles.
 
-    One pass finds which tiles merge into the one before them and where each comes to lie; a second one adds them up.
+    The first pass determines the merges and the destination of each tile; the second adds up the tiles per cell.
     """
     size = lines.shape[1]
-    waiting = jnp.zeros_like(lines[:, 0])  # the tile before, if it may still merge; 0 for none
-    place = jnp.full_like(waiting, -1)  # of the tile before
+    waiting = jnp.zeros_like(lines[:, 0])  # the previous tile if it may still merge, else 0
+    place = jnp.full_like(waiting, -1)  # destination of the previous tile
     merged, places, parts = [], [], []
     for tile in [lines[:, index] for index in range(size)]:
         merges = (tile == waiting) & (tile != 0)
@@ -200,7 +200,7 @@ def slide(lines: jax.Array) -> tuple[jax.Array, jax.Array]:
         waiting = jnp.where(merges, jnp.int8(0), jnp.where(tile != 0, tile, waiting))
         merged.append(merges)
         places.append(place)
-        parts.append(jnp.where(merges, jnp.int8(1), tile))  # a tile that merges adds 1 to the exponent of the other
+        parts.append(jnp.where(merges, jnp.int8(1), tile))  # merging adds 1 to the exponent of the previous tile
     slid = [
         sum(jnp.where(places[index] == target, parts[index], jnp.int8(0)) for index in range(target, size))
         for target in range(size)
@@ -210,14 +210,14 @@ def slide(lines: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def power_of_two(exponents: jax.Array) -> jax.Array:
-    """Returns 2^k exactly, as float32, for integers k from 0 to 127: k goes straight into the bits of the exponent."""
+    """Returns 2^k exactly, as float32, for integers k from 0 to 127, by writing the bits of the exponent."""
     return jax.lax.bitcast_convert_type((exponents.astype(jnp.int32) + 127) << 23, jnp.float32)
 
 
 def make_topology(size: int) -> Topology:
-    """Builds cells (row-major) with edges along rows and columns, and a node per direction that touches all cells.
+    """Builds cells (row-major) with edges along rows and columns, and a node per direction, connected with all cells.
 
-    What a direction does depends on how far a cell is from the wall that the tiles slide to, its depth.
+    The relation of a cell and a direction is the cell's depth: its distance from the wall to which the tiles slide.
     """
     num_cells = size * size
     row, column = np.divmod(np.arange(num_cells), size)
@@ -239,7 +239,7 @@ def make_topology(size: int) -> Topology:
 
 
 def make_symmetries(size: int) -> base.Symmetries:
-    """Lists the 8 symmetries of the square, with the direction that each of left, up, right, down comes from."""
+    """Lists the 8 symmetries of the square, and for each the preimages of left, up, right and down."""
     grid = np.arange(size * size).reshape(size, size)
     turned = [
         (grid, (LEFT, UP, RIGHT, DOWN)),

@@ -66,7 +66,7 @@ class Topology:
 
     @functools.cached_property
     def relation_matrix(self) -> np.ndarray:
-        """`[V, V]` int32 by (receiver, sender): the relation, or -1 where there is no edge."""
+        """Returns `[V, V]` int32 by (receiver, sender): the relation, or -1 without an edge."""
         matrix = np.full((self.num_nodes, self.num_nodes), -1, np.int32)
         matrix[self.receivers, self.senders] = self.relations
         return matrix

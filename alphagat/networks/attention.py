@@ -34,7 +34,7 @@ def split_heads(projected: jax.Array, num_heads: int) -> tuple[jax.Array, jax.Ar
 
 
 def edge_bias(relation_bias: jax.Array, topology: Topology) -> jax.Array:
-    """Returns `[H, V, V]` by (receiver, sender): the learned bias, or `_MASKED` where there is no edge.
+    """Returns `[H, V, V]` by (receiver, sender): the learned bias, or `_MASKED` without an edge.
 
     It multiplies by a one-hot matrix, because the gradient of a lookup is a scatter-add.
     """
@@ -55,7 +55,7 @@ def dense_attention(
 
 
 def attention_weights(query: jax.Array, key: jax.Array, relation_bias: jax.Array, topology: Topology) -> jax.Array:
-    """Returns `[B, H, V, V]` by (receiver, sender): the attention weights; 0 where there is no edge."""
+    """Returns `[B, H, V, V]` by (receiver, sender): the attention weights; 0 without an edge."""
     query, key = jnp.swapaxes(query, 1, 2), jnp.swapaxes(key, 1, 2)
     exponentials, sums = _exponentials(_scaled(query), key, edge_bias(relation_bias, topology))
     return exponentials / sums
@@ -64,7 +64,7 @@ def attention_weights(query: jax.Array, key: jax.Array, relation_bias: jax.Array
 def _check_shapes(
     query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
 ) -> None:
-    """Raises AssertionError at trace time where the shapes are not those of the module's docstring."""
+    """Checks shapes at trace time. Raises AssertionError unless they are those in the module's docstring."""
     chex.assert_equal_shape([query, key, value])
     chex.assert_shape(query, (None, topology.num_nodes, None, None))
     chex.assert_shape(relation_bias, (len(topology.vocabulary.relations), query.shape[2]))

@@ -17,7 +17,8 @@ from alphagat.networks.values import Support
 class GraphAttentionNetwork(nn.Module):
     """Maps node features to prior logits and a value; no parameter depends on the size of the board.
 
-    Blocks are pre-norm residual (Xiong et al. 2020): attention along typed edges beside a global path, then an MLP.
+    Blocks are pre-norm residual (Xiong et al. 2020): attention along typed edges and a parallel global path, then an
+    MLP.
 
     Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the view of the
     player to move: see `networks.values`). `with_auxiliary=True` also returns the predictions of the `auxiliary_heads`,
@@ -76,9 +77,9 @@ def make_block(network: GraphAttentionNetwork, parent: nn.Module | None = None) 
 class GraphAttentionBlock(nn.Module):
     """Adds attention, a global path and an MLP to each node.
 
-    The global path is a linear map of the mean over nodes: it reaches nodes without an edge, at the same scale on every
-    board. The initial weights of the residual branches shrink with the number of blocks (Radford et al. 2019, section
-    2.3), so that at initialization the features of a node dominate the input of the heads.
+    The global path is a linear map of the mean over nodes. It connects nodes without an edge, at the same scale on
+    every board. The initial weights of the residual branches shrink with the number of blocks (Radford et al. 2019,
+    section 2.3), so that the features of a node initially dominate the input of the heads.
     """
 
     topology: Topology

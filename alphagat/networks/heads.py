@@ -80,14 +80,14 @@ class ValueHead(nn.Module):
 def value_output(hidden: jax.Array, support: Support | None) -> jax.Array:
     """Applies the last layer of a value head in float32: `[B, D]` -> `[B]` in (-1, 1), or `[B, K]` logits.
 
-    It must be called in a compact module.
+    Call it in a compact method only.
     """
     hidden = at_least_float32(hidden)
     kernel_init = scaled_init(0.2)  # small: initial values are near 0
     if support is None:
         return jnp.tanh(Dense(1, kernel_init=kernel_init, name="value")(hidden)[..., 0])
     from_zero = np.abs(np.arange(len(support)) - np.abs(support).argmin())
-    # The initial distribution is near 0: a bootstrap from the mean of a wide support would decay slowly.
+    # The initial mean is near 0. Bootstraps from the mean of a wide support would decay slowly.
     bias = -jnp.asarray(from_zero, jnp.float32)
     return Dense(len(support), kernel_init=kernel_init, bias_init=lambda *_: bias, name="value")(hidden)
 

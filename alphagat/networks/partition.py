@@ -1,5 +1,5 @@
 """Partitions a network over devices: heads and hidden units of a block (Shoeybi et al. 2019, section 3), and slices of
-any parameter that divides.
+any parameter with a divisible dimension.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Pipeline parallelism: parts of a batch flow through the blocks of a network on several devices (GPipe: Huang et al.
+"""Pipeline parallelism: parts of a batch pass through the blocks of a network on several devices (GPipe: Huang et al.
 2019, section 2).
 """
 
@@ -17,14 +17,14 @@ from alphagat.networks.gat import GraphAttentionNetwork, make_block
 from alphagat.networks.values import Support
 from alphagat.runtime.sharding import STAGE
 
-_PARTS_PER_STAGE = 4  # at most; with M parts over S stages a device idles for (S - 1) / (M + S - 1) of the ticks
+_PARTS_PER_STAGE = 4  # at most; with M parts and S stages, a device idles for (S - 1) / (M + S - 1) of the ticks
 
 
 class StagedParams(struct.PyTreeNode):
     """Parameters in the layout of the stages.
 
     Attributes:
-      blocks: parameters of S stages of up to K blocks, `[S, K]` before each shape; unused slots are never read.
+      blocks: parameters of S stages of up to K blocks, with leading axes `[S, K]`; unused slots are never read.
       rest: parameters of the embedding and the heads, replicated.
     """
 
@@ -34,7 +34,7 @@ class StagedParams(struct.PyTreeNode):
 
 @dataclasses.dataclass(frozen=True)
 class PipelinedNetwork:
-    """Computes `network` in stages along the mesh axis `stage`; without that axis, `network` itself runs.
+    """Computes `network` in stages along the mesh axis `stage`, or directly if the mesh lacks this axis.
 
     The first stage also computes the embedding, the last one the heads.
 

@@ -11,7 +11,7 @@ from alphagat.networks.values import Support
 
 
 class ResidualNetwork(nn.Module):
-    """Convolves the cells of the board; its parameters fit one size of board.
+    """Convolves the cells of the board; its parameters fit only one board size.
 
     It replaces AlphaZero's batch norm by layer norm, over channels before each convolution and over cells and channels
     in the heads, because layer norm has no running statistics. A linear map adds the nodes outside the grid (the
@@ -53,7 +53,7 @@ class ResidualNetwork(nn.Module):
 class GridPolicyHead(nn.Module):
     """Scores actions by one linear map from two channels of all cells, as AlphaGo Zero (Silver et al. 2017).
 
-    If a cell has several actions, it predicts one plane per step and kind and reads it at the origin of the move, as
+    If a cell has several actions, it predicts one plane per step and kind, and reads it at the origin of the move, like
     AlphaZero in chess (Silver et al. 2018, methods, "Representation").
 
     Call: hidden `[B, rows, columns, D]` -> prior logits `[B, A]` float32.
@@ -93,7 +93,7 @@ class ResidualBlock(nn.Module):
     dtype: jnp.dtype
 
     @nn.compact
-    def __call__(self, hidden: jax.Array) -> jax.Array:  # [B, rows, columns, D] -> the same
+    def __call__(self, hidden: jax.Array) -> jax.Array:  # [B, rows, columns, D] -> [B, rows, columns, D]
         branch = hidden
         for i in range(2):
             branch = nn.relu(nn.LayerNorm(dtype=self.dtype, name=f"norm_{i}")(branch))

@@ -1,8 +1,8 @@
 """The output of a value head, and its loss.
 
-Without a support the output `[B]` is the value itself, in (-1, 1). With a support of K returns the output `[B, K]` is
-the logits of a distribution over them, and the value is its mean. The spacing of the support is free: the mean is over
-returns, so search and bootstrap never see transformed values.
+Without a support, the output `[B]` is the value itself, in (-1, 1). With a support of K returns, the output `[B, K]`
+holds the logits of a distribution over these returns, and the value is its mean. The spacing of the support is
+arbitrary. The mean is over untransformed returns, so search and bootstrap never see transformed values.
 """
 
 import jax

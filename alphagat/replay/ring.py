@@ -9,12 +9,12 @@ from flax import struct
 
 
 class Replay(struct.PyTreeNode):
-    """The newest samples; new blocks overwrite the oldest.
+    """A ring of the newest samples; new blocks overwrite the oldest.
 
     Attributes:
       samples: any pytree whose leaves have the leading axis `[C]`.
       cursor: `[]` int32, the start of the next block.
-      size: `[]` int32, the number of valid samples, which are the first `size`.
+      size: `[]` int32; the first `size` samples are valid.
     """
 
     samples: Any

@@ -14,11 +14,11 @@ from alphagat.monitoring.charts import AXES, AXIS_CLASSES, COLOURS, Curve, draw_
 from alphagat.monitoring.metric_text import interval
 from alphagat.runs.metrics import RESULTS, Line, Result
 
-Point = tuple[Line, Result]  # the line has its place on every axis
+Point = tuple[Line, Result]  # the line holds its position on every axis
 
 
 class Chart(NamedTuple):
-    """What is drawn together.
+    """One chart.
 
     Attributes:
       title: over the chart.
@@ -34,7 +34,7 @@ class Chart(NamedTuple):
 def charts_of(lines: Sequence[Line], boards: Sequence[str]) -> list[Chart]:
     """Returns the charts for which the lines of `metrics.jsonl` have values: strength first, then learning.
 
-    Boards share a chart where each has one curve; otherwise each board has a chart.
+    Boards share a chart if each has one curve; otherwise each board has a chart.
     """
     points: dict[tuple[str, str], list[Point]] = defaultdict(list)  # by name and board
     for line in lines:
@@ -64,7 +64,7 @@ def _results(line: Line) -> list[Result]:
 
 
 def _curves(metrics: Sequence[Metric], points: Mapping[str, Sequence[Point]]) -> dict[str, Sequence[Point]]:
-    """Returns one curve per metric, or per opponent where the metric has one."""
+    """Returns one curve per metric, or per opponent if the metric has opponents."""
     curves: dict[str, list[Point]] = defaultdict(list)
     for metric in metrics:
         for line, result in points[metric.name]:

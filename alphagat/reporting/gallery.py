@@ -26,8 +26,8 @@ class Picture(NamedTuple):
     Attributes:
       drawing: an SVG document, such as that of `Game.render_svg`.
       caption: one or more lines of text below the drawing.
-      over: SVG shapes drawn over it, in its coordinates.
-      faded: draws the board pale, but not the shapes over it.
+      over: SVG shapes drawn over the drawing, in its coordinates.
+      faded: draws the board pale, but not these shapes.
     """
 
     drawing: str
@@ -74,7 +74,7 @@ def draw_analysis(game: Game, state: Any, analysis: Analysis, width: float = 240
     """Returns an SVG document of three boards: policy and value without search, with search, and the best line.
 
     Args:
-      analysis: of `state`, without `[B]`.
+      analysis: of `state`, without the axis `[B]`.
     """
     board, names = game.render_svg(state), line_names(game, state, analysis.variation)
     alone, searched = (policy_shapes(game, state, policy) for policy in (analysis.prior, analysis.policy))

@@ -37,8 +37,8 @@ class Cluster:
 def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, seconds: int = CONNECT_SECONDS) -> None:
     """Connects this process to the others of the run. Call it before touching any device.
 
-    Without arguments it detects the processes that Slurm, Open MPI or Kubernetes started; outside of these it does
-    nothing. If some process is still missing after `seconds`, this one prints one line and exits with status 2.
+    Without arguments, it detects the processes that Slurm, Open MPI or Kubernetes started; without these launchers, it
+    does nothing. If a process is still missing after `seconds`, this one prints one line and exits with status 2.
 
     Raises:
       UserError: an argument is missing or invalid, or rank 0 does not answer within `seconds`.
@@ -72,7 +72,7 @@ def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, s
 
 @contextlib.contextmanager
 def _exit_after(seconds: int, message: str) -> Iterator[None]:
-    """Exits with one line if the body takes longer than `seconds`. Nothing gentler interrupts JAX."""
+    """Exits with one line if the body takes longer than `seconds`. An exception would not interrupt JAX."""
 
     def end() -> None:
         sys.stderr.write(f"error: {message}\n")

@@ -1,4 +1,4 @@
-"""Handles SIGTERM, a scheduler's request to stop. It is noted at once and acted on when the run can be saved."""
+"""Handles SIGTERM, a scheduler's request to stop. The run saves its state at the next safe point and ends."""
 
 import contextlib
 import signal
@@ -21,8 +21,8 @@ class Preempted(Exception):
 def listening() -> Iterator[None]:
     """Records SIGTERM within the block instead of terminating.
 
-    Does nothing outside the main thread, where Python allows no handler, or with several processes, where JAX handles
-    the signal itself.
+    Does nothing outside the main thread, because Python allows no handler there, or with several processes, because JAX
+    then handles the signal.
     """
     if threading.current_thread() is not threading.main_thread() or distributed.num_processes() > 1:
         yield
@@ -43,8 +43,8 @@ def is_requested() -> bool:
 def run(work: Callable[[], T]) -> T:
     """Returns the result of `work`, a function that may be abandoned at any time.
 
-    `work` runs in its own thread, because Python handles a signal only between two steps of the main thread, and a
-    match or a compilation is a single step.
+    `work` runs in a separate thread, because Python handles signals only between bytecode instructions of the main
+    thread, and a match or a compilation may be one native call.
 
     Raises:
       Preempted: SIGTERM has arrived. `work` continues in the background until the process ends.

@@ -95,7 +95,7 @@ def sharded(mesh: Mesh) -> NamedSharding:
 
 
 def place(tree: Any, where: NamedSharding) -> Any:
-    """Puts arrays, equal on every process, on the devices of a mesh. Arrays already on that mesh are unchanged."""
+    """Puts arrays, equal on every process, on the devices of a mesh. Returns arrays already on it unchanged."""
 
     def put(leaf: Any) -> jax.Array:
         if (

@@ -16,7 +16,7 @@ from alphagat.errors import REQUEUE, USER_ERROR, UserError
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 60  # from SIGTERM to SIGKILL: time for the run to save its state
 LONGEST_PAUSE = 60.0  # seconds before a restart
-FINAL = (0, USER_ERROR, REQUEUE)  # no restart after these: the run is done, or would end the same way
+FINAL = (0, USER_ERROR, REQUEUE)  # no restart: the run is done, would fail again, or must be requeued
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,11 @@ from alphagat.errors import UserError
 # Flags by name, for the XLA of JAX 0.10 and later.
 FLAGS = {
     "default": (),
-    # Fixes the order of sums on a GPU. A bit-identical resume needs it there, at some cost in speed.
+    # Fixes the order of sums on a GPU, which a bit-identical resume requires; costs some speed.
     "deterministic": ("--xla_gpu_deterministic_ops=true",),
     # Overlaps the all-reduce of gradients with the rest of the backward pass.
     "overlap": ("--xla_gpu_enable_latency_hiding_scheduler=true",),
-    # Keeps programs close to their trace, for debugging; slow.
+    # Disables most optimizations, for debugging; slow.
     "debug": ("--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"),
 }
 CACHE_VARIABLE = "JAX_COMPILATION_CACHE_DIR"

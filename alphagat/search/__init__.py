@@ -1,6 +1,6 @@
 """Search: `make_search(game, evaluator, ...)` gives `search(params, key, states, plies) -> SearchOutput`.
 
-mctx searches; this package defines roots, edges and evaluations. Values and rewards are from the view of the player to
+mctx runs the search; this package defines roots, edges and evaluations. Values and rewards are for the player to
 move. The discount is -1 if the player changes, +1 if the same player moves again, and 0 at the end. `stochastic` adds
 chance nodes.
 """

@@ -35,7 +35,7 @@ class Tree(NamedTuple):
     Attributes:
       num_nodes: `[]` int32.
       states: `[N, ...]`.
-      prior: `[N, A]` float32, 0 where illegal and only there.
+      prior: `[N, A]` float32, 0 for exactly the illegal actions.
       raw_values: `[N]` float32, the network's value for the player to move; 0 at terminal nodes.
       parents: `[N]` int32.
       actions: `[N]` int32, the action that leads to the node.
@@ -76,14 +76,13 @@ class Leaves(NamedTuple):
 
 
 class ParallelSearch(NamedTuple):
-    """Pure functions on one tree, to be compiled by the caller; a tree can be grown repeatedly.
+    """Pure functions on one tree, which the caller compiles; a tree can be grown repeatedly.
 
     Attributes:
       start: `start(params, state) -> Tree` evaluates one non-terminal state.
-      resume: `resume(params, tree, state) -> Tree` does the same, but keeps the subtree of `tree` at the state, at any
-        depth.
+      resume: `resume(params, tree, state) -> Tree` starts from the state but keeps its subtree of `tree`, at any depth.
       grow: `grow(params, tree, num_simulations, limit) -> Tree` runs whole rounds until the root has at least
-        `num_simulations`, but at most `limit` or `capacity` (`[]` int32 both). Repeated calls continue the same tree.
+        `num_simulations`, but at most `limit` or `capacity` (both `[]` int32). Repeated calls continue the same tree.
       read: `read(tree) -> SearchOutput` of a batch of one: the most visited move (ties: the best value), visit shares,
         and the mean value of the simulations.
     """
@@ -104,7 +103,7 @@ def make_growing_search(
     first_play_reduction: float = 0.2,
     discount: float = 1.0,
 ) -> ParallelSearch:
-    """Makes the functions of a search (see the top of this file).
+    """Makes the functions of a search, as described in the module's docstring.
 
     Args:
       capacity: the maximum number of simulations of a tree.
@@ -222,7 +221,7 @@ def _cut_out(tree: Tree, node: jax.Array) -> Tree:
     num_nodes = is_kept.sum(dtype=jnp.int32)
 
     def move(table: jax.Array, blank: float = 0, num_roots: int = 0) -> jax.Array:
-        """Moves kept rows to the front; the others, and the first `num_roots` rows, become blank."""
+        """Moves kept rows to the front, and resets the others and the first `num_roots` rows."""
         is_blank = (rows >= num_nodes) | (rows < num_roots)
         return jnp.where(is_blank.reshape(-1, *[1] * (table.ndim - 1)), jnp.asarray(blank, table.dtype), table[order])
 
@@ -243,7 +242,7 @@ def _cut_out(tree: Tree, node: jax.Array) -> Tree:
 
 
 def _evaluate(evaluate: Evaluator, params: Any, states: Any) -> tuple[jax.Array, jax.Array]:
-    """Returns `[K, A]` prior, 0 where illegal and only there, and `[K]` values, 0 where the game is over."""
+    """Returns priors `[K, A]`, 0 for exactly the illegal actions, and values `[K]`, 0 for terminal states."""
     evaluation = evaluate_states(evaluate, params, states)
     prior = jax.nn.softmax(mask_illegal(evaluation.prior_logits.astype(jnp.float32), states))
     prior = jnp.where(states.legal_action_mask, jnp.maximum(prior, jnp.finfo(jnp.float32).tiny), 0.0)
@@ -324,7 +323,7 @@ def _expand(game: Game, evaluate: Evaluator, params: Any, tree: Tree, leaves: Le
 
 
 def _back_up(tree: Tree, leaves: Leaves) -> Tree:
-    """Backs up the values of all leaves together, one level of the tree at a time."""
+    """Backs up the values of all leaves at once, one level of the tree at a time."""
 
     def rise(carry: tuple) -> tuple:
         nodes, values, visits, sums, waiting = carry

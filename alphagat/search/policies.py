@@ -128,10 +128,10 @@ def make_puct_search(
 
 
 def draw_move(key: jax.Array, visit_shares: jax.Array, temperature: jax.Array) -> jax.Array:
-    """Samples one move per row of `[B, A]` shares from shares ** (1 / temperature `[B]`); at 0 takes the most visited.
+    """Samples one move per row of `[B, A]` shares from shares ** (1 / temperature `[B]`); at 0, the most visited move.
 
-    Unvisited actions are never sampled. mctx's sampling gives them a small weight that grows with the temperature, so
-    that illegal moves would be played.
+    Unvisited actions are never sampled. mctx's own sampling gives them a small weight that grows with the temperature,
+    so it may play illegal moves.
     """
     chex.assert_rank(visit_shares, 2)
     chex.assert_shape(temperature, visit_shares.shape[:1])

@@ -4,12 +4,12 @@ Decision and chance nodes alternate in one tree of A + C actions: a move leads t
 state. The rules are known, so the search differs from mctx's stochastic policy (Antonoglou et al. 2022, "Planning in
 stochastic environments with a learned model"):
 
-- One evaluation per simulation instead of two: the value of an afterstate is that of one outcome, sampled when the
-  afterstate is first reached. The network learns no afterstate values.
+- A simulation needs one evaluation instead of two: the value of an afterstate is that of one outcome, sampled when the
+  search first reaches the afterstate. The network learns no afterstate values.
 - Outcomes are sampled by their probability. mctx's visit quota takes equally likely outcomes in order of their numbers,
-  so that few visits would all see the same corner of the board.
+  so a few visits would cover only one corner of the board.
 - The reward of a move is paid at the move, not at the following outcome.
-- Sequential halving at the root, as for other games.
+- The root uses sequential halving, as in other games.
 """
 
 # The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
@@ -95,7 +95,7 @@ def make_stochastic_search(
     qtransform: Any,
     gumbel_scale: float,
 ):
-    """Returns the search described above; about half of its simulations reach a new afterstate."""
+    """Returns the search of the module's docstring; about half of its simulations reach a new afterstate."""
     recurrent_fn = make_recurrent_fn(game, evaluate)
     num_actions, num_outcomes = game.num_actions, game.num_chance_outcomes
     select_at_root = functools.partial(

@@ -24,7 +24,7 @@ class RootStatistics(NamedTuple):
 
     Attributes:
       visits: `[B, A]` int32, simulations through each action.
-      action_values: `[B, A]` float32, for the player to move; NaN where never visited.
+      action_values: `[B, A]` float32, for the player to move; NaN if never visited.
       variations: `[B, A, VARIATION_LENGTH]` int32, each action followed by the most visited moves (ties: the
         best value); -1 after the end of the game or tree, or before a chance move.
     """

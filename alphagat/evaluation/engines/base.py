@@ -43,7 +43,7 @@ class Position:
 
 
 class EngineError(Exception):
-    """An engine forfeits the current game.
+    """An engine failed and forfeits the current game.
 
     Attributes:
       end: the reason.

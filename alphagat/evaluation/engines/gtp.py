@@ -114,7 +114,7 @@ class GtpEngine(Engine):
         name = "swap" if name in SWAPS else name
         if name not in legal:
             raise EngineError("illegal move", f"it plays {answer.text!r} as {colour}")
-        # No position's plays contain a swap, so after one the engine's board is set up from scratch.
+        # The plays of a position never contain a swap, so after a swap the engine's board is set up from scratch.
         plays.append((position.player, name))
         return legal[name]
 

@@ -22,7 +22,7 @@ from alphagat.evaluation.engines.base import EngineError, last_lines
 GAME_FOLDERS = ("/usr/games", "/usr/local/games")  # Debian installs engines there; PATH often lacks them
 NUM_KEPT_LINES = 20
 MAX_WAITING_LINES = 10_000  # bounds memory; no answer is longer
-EXIT_SECONDS = 1.0  # for a program to exit and its output to be read
+EXIT_SECONDS = 1.0  # time for a program to exit and for its output to be read
 
 
 def split_command(command: str) -> list[str]:
@@ -97,7 +97,7 @@ class EngineProcess:
         """
         seconds = deadline - time.monotonic()
         try:
-            if seconds <= 0:  # even where a line waits: a program that never stops printing has always one
+            if seconds <= 0:  # even if a line is available, because a program might print without end
                 raise queue.Empty
             line = self._lines.get(timeout=seconds)
         except queue.Empty:
@@ -108,7 +108,7 @@ class EngineProcess:
         return line
 
     def last_said(self) -> str:
-        """Returns the last lines of its stdout and stderr in one."""
+        """Returns the last lines of its stdout and stderr, joined into one line."""
         return last_lines(tuple(self._said))
 
     def close(self, goodbye: str | None = None) -> None:
