@@ -47,9 +47,9 @@ def test_the_replay_holds_whole_iterations():
     assert plan.group_capacity * plan.num_groups == 3 * 2048
 
 
-@pytest.mark.parametrize(("reuse", "updates"), [(4.0, 16), (0.25, 1), (0.01, 1), (1.1, 4)])
-def test_updates_follow_the_sample_reuse(reuse: float, updates: int):
-    plan = plan_of(learner__sample_reuse=reuse, selfplay__num_games=128, selfplay__plies_per_iteration=16)
+@pytest.mark.parametrize(("ratio", "updates"), [(4.0, 16), (0.25, 1), (0.01, 1), (1.1, 4)])
+def test_updates_follow_the_replay_ratio(ratio: float, updates: int):
+    plan = plan_of(learner__replay_ratio=ratio, selfplay__num_games=128, selfplay__plies_per_iteration=16)
     assert plan.updates_per_iteration == updates
     assert plan.total_updates == updates * (100 - plan.first_update_iteration)
     assert plan.group_batch_size * plan.num_groups == 512
