@@ -14,7 +14,7 @@ def memory_limit(config: Config) -> float:
 
 
 def memory_needed(program: stages.Compiled) -> float:
-    """Returns the bytes of arguments, results and intermediates on one device; 0 if the compiler does not report them."""
+    """Returns the bytes of arguments, results and intermediates on one device; 0 if unknown."""
     plan = program.memory_analysis()
     if plan is None:
         return 0.0

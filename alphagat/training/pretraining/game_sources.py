@@ -52,7 +52,7 @@ def read_sources(names: Iterable[str], games: Sequence[Game], discount: float) -
 
 
 def game_files(path: Path) -> list[Path]:
-    """Returns `path`, or all game files in the folder and its subfolders, sorted. Raises UserError if there are none."""
+    """Returns `path`, or all game files below the folder, sorted. Raises UserError if there are none."""
     if path.is_dir():
         if files := sorted(each for each in path.rglob("*") if each.suffix.lower() in ENDINGS):
             return files
