@@ -56,7 +56,7 @@ def draw_chart(curves: Sequence[Curve], axis: str, end: float, text: Callable[[f
     """Returns one SVG element with the curves, which have at least one point in total.
 
     Args:
-      axis: CSS class of the x axis.
+      axis: label of the x axis and CSS class of the chart.
       end: end of the x axis, which starts at 0; equal for all charts of a run, so that they are comparable.
       text: formats the values of the y axis.
       shares: whether the y axis spans 0 to 1.

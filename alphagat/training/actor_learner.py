@@ -184,7 +184,7 @@ def make_learn_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 
 
 def _updates_by_iteration(setups: Sequence[Setup], order: Sequence[int]) -> list[int]:
-    """Returns the cumulative number of updates after each iteration, from 0 at the start; none is skipped."""
+    """Returns the cumulative number of updates after each iteration, starting with 0, if none is skipped."""
     total, learned, updates = 0, [0] * len(setups), [0, 0]
     for number in order[:-1]:
         plan = setups[number].plan

@@ -34,7 +34,7 @@ def calls(monkeypatch) -> list[dict]:
     return found
 
 
-def test_every_opponent_is_played_and_previous_is_the_network_of_the_last_evaluation(calls):
+def test_every_opponent_is_played_including_the_previous_network(calls):
     setup, mesh = tiny_setup(), sharding.make_mesh(1)
     setup.config.evaluation.opponents = ("random", "previous", "mcts:3")
     state = init_state(run_of(setup, mesh))

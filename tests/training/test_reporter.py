@@ -15,7 +15,7 @@ SUMS = {"plies": 64, "games": 4, "game_plies": 12, "drawn": 0, "truncated": 0, "
 
 
 class Clock:
-    """A clock that a test sets, which records the threads that read it."""
+    """A clock that a test sets; it records whether it was read."""
 
     def __init__(self):
         self.seconds, self.was_read = 0.0, threading.Event()
