@@ -53,7 +53,7 @@ VARIANTS = {
     "no_opening": ["selfplay.opening_plies=0"],
     "puct": ["search.algorithm=puct"],
     "adamw": ["learner.optimizer=adamw", "learner.learning_rate=1e-3"],
-    "no_ownershiphip": ["network.ownership_head=False"],
+    "no_ownership": ["network.ownership_head=False"],
 }
 SOLVED = "connect_four", "hex:3", "hex:4", "hex:5", "tic_tac_toe"  # boards whose positions are solved fast enough
 NUM_POSITIONS = 2000

@@ -1,4 +1,4 @@
-"""Every refusal names the field, its value and the fix."""
+"""Every config error names the field, its value and the fix."""
 
 import dataclasses
 import json
@@ -82,7 +82,7 @@ def changed(path: str, value: object) -> Config:
 
 
 def outside(limits: Limits, kind: type) -> Iterator[Any]:
-    """Yields a value just outside each of the limits."""
+    """Yields a value just outside each limit."""
     if limits.at_least is not None:
         yield limits.at_least - 1 if kind is int else math.nextafter(limits.at_least, -math.inf)
     if limits.at_most is not None:
@@ -117,7 +117,7 @@ def test_refusal_names_field_value_and_fix(path: str, value: object, fix: str):
         ("seed", 2**32 - 1),
     ],
 )
-def test_accepts_values_at_the_edge(path: str, value: object):
+def test_accepts_values_at_the_limits(path: str, value: object):
     config_validation.validate(changed(path, value))
 
 
@@ -131,7 +131,7 @@ CANNOT_TEACH = {"network.name": "resnet", "mesh.stage": 2, "selfplay.horizon": 1
 
 
 @pytest.mark.parametrize(("path", "value"), CANNOT_TEACH.items())
-def test_an_ownership_head_needs_games_that_teach_it(path: str, value: object):
+def test_an_ownership_head_needs_games_with_ownership(path: str, value: object):
     config = changed(path, value)
     config_validation.validate(config)
     config.network.ownership_head = True
@@ -147,7 +147,7 @@ def test_a_section_of_another_type_is_refused():
 
 
 @pytest.mark.parametrize("field", list(config_fields.fields(Config())), ids=lambda field: field.path)
-def test_declaration_has_help_and_limits_that_hold(field: Field):
+def test_fields_have_help_and_enforced_limits(field: Field):
     assert field.help
     is_tuple = typing.get_origin(field.type) is tuple
     kind = typing.get_args(field.type)[0] if is_tuple else field.type
@@ -184,12 +184,12 @@ def test_from_dict_refuses(values, message: str):
         config_validation.from_dict(values)
 
 
-def test_changes_give_value_and_default():
+def test_changes_list_value_and_default():
     ((field, default),) = config_fields.changes(changed("search.num_simulations", 5))
     assert (field.path, field.value, default) == ("search.num_simulations", 5, 32)
 
 
-def test_configs_refuse_stray_attributes():
+def test_configs_refuse_unknown_attributes():
     for field in dataclasses.fields(Config):
         section = getattr(Config(), field.name)
         if dataclasses.is_dataclass(section):

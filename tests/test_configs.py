@@ -1,4 +1,4 @@
-"""Every file in configs/ is a run that can begin, and the smoke run really runs."""
+"""Every file in configs/ is a valid run, and the smoke run trains."""
 
 from pathlib import Path
 
@@ -19,12 +19,12 @@ FOLDER = Path(__file__).parents[1] / "configs"
 FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name != "__init__.py")
 
 
-def test_there_are_configs():
+def test_configs_exist():
     assert {"smoke.py", "quickstart.py"} <= set(FILES)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_config_can_begin(name: str):
+def test_config_builds_a_run(name: str):
     config = commands.load_config(str(FOLDER / name))
     config_validation.validate(config)
     run = Run(config, sharding.make_mesh(1), make_setups(config))
@@ -41,14 +41,14 @@ def test_config_can_begin(name: str):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_config_opens_with_its_command(name: str):
+def test_config_starts_with_its_command(name: str):
     text = (FOLDER / name).read_text()
     assert text.startswith('"""')
     assert f"python -m alphagat.main --config configs/{name} --workdir runs/{name.removesuffix('.py')}" in text
 
 
 def test_smoke_trains(tmp_path):
-    """As it is, but for the matches, whose programs take most of the time and are tested elsewhere."""
+    """Runs the config without matches, whose programs take most of the time; other tests cover them."""
     config = commands.load_config(str(FOLDER / "smoke.py"), ["--config.evaluation.every=0"])
     train(config, tmp_path / "smoke")
     lines = read_metrics(tmp_path / "smoke")
@@ -60,7 +60,7 @@ def test_smoke_trains(tmp_path):
 
 @pytest.mark.parametrize("board", ["connect_four", "othello:4", "2048:2", "go:5", "gardner_chess"])
 def test_every_family_trains(board: str, tmp_path):
-    """A few iterations of the real loop, updates included, each audited; other boards train elsewhere."""
+    """Runs a few audited iterations of the real loop, with updates, on one board per family."""
     config = tiny_config()
     config.boards, config.num_iterations, config.mesh.data = (board,), 3, 1
     config.selfplay.max_plies = config.selfplay.plies_per_iteration

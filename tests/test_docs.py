@@ -1,4 +1,4 @@
-"""The site: built without a warning, whole, and alone; and what the texts tell a reader to type exists."""
+"""The site builds without warnings, is complete and self-contained, and its commands are valid."""
 
 import ast
 import html
@@ -26,7 +26,7 @@ TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *PACKAGE.glob("w
 TAKING_FIELDS = ("main", "pretrain", "launch", "doctor")
 PLACEHOLDERS = (None, "FILE")
 PARSER_OF = runpy.run_path(str(ROOT / "docs" / "hooks" / "reference.py"))["parser_of"]
-LOADING = {"src", "srcset", "poster", "data"}  # attributes; of <link>, `href` as well
+LOADING = {"src", "srcset", "poster", "data"}  # attributes; for <link>, also `href`
 BROKEN = {
     "[a page](nowhere.md)": "'nowhere.md', but the target is not found",
     "[a heading](index.md#nowhere)": "no such anchor",
@@ -63,7 +63,7 @@ def site(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory) -> str:
-    """Returns what a build warns of, on a page with every mistake."""
+    """Returns the warnings of a build with a page that contains every mistake."""
     folder = tmp_path_factory.mktemp("broken")
     (folder / "docs").mkdir()
     (folder / "docs" / "index.md").write_text("# A page\n\n" + "\n\n".join(BROKEN))
@@ -83,7 +83,7 @@ def test_a_mistake_is_a_warning(broken, mistake):
 
 
 class Loads(html.parser.HTMLParser):
-    """Collects what a browser loads to show a page."""
+    """Collects the addresses that a browser loads to show a page."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -133,7 +133,7 @@ def test_commands_are_listed_with_their_flags(site, name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_ends_well(name, capsys):
+def test_help_exits_with_0(name, capsys):
     assert importlib.import_module(f"alphagat.{name}").run(["--help"]) == 0
     assert f"python -m alphagat.{name}" in capsys.readouterr().out
 
@@ -148,13 +148,13 @@ def test_fields_of_the_config_are_listed_with_help_and_limits(site):
 
 
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: str(file.relative_to(ROOT)))
-def test_relative_links_lead_to_files(file: Path):
+def test_relative_links_resolve_to_files(file: Path):
     links = re.findall(r"\]\(([^)\s:#]+)(?:#[^)\s]*)?\)", file.read_text())
     assert [link for link in links if not (file.parent / link).exists()] == []
 
 
 def told() -> Iterator[tuple[str, str]]:
-    """Yields every command line in the texts, after the file that tells it."""
+    """Yields every command line in the texts, with its file."""
     for file in TEXTS:
         text = file.read_text().replace("\\\n", " ")
         lines = re.findall(r"^ *(?:.*\| )?((?:python|make) .*)$", text, re.MULTILINE)
@@ -163,7 +163,7 @@ def told() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("file", "line"), sorted(set(told())))
-def test_commands_in_the_texts_can_be_typed(file, line):
+def test_commands_in_the_texts_are_valid(file, line):
     program, *words = shlex.split(line, comments=True)
     if program == "make":
         assert re.search(f"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Tests the doctor: devices, the memory that a run needs, and warnings."""
+"""The doctor command: devices, the memory that a run needs, and warnings."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_prints_the_memory_of_a_run(capsys):
         (["--config", "configs/smoke", "--config.mesh.data=16", "--config.selfplay.num_groups=16"], "there are 8 cpu"),
     ],
 )
-def test_mistakes_give_one_line(flags, message, capsys):
+def test_errors_give_one_line(flags, message, capsys):
     assert doctor.run(["--megabytes", "0.1", *flags] if "--megabytes" not in flags else flags) == 2
     said = capsys.readouterr().err
     assert message in said

@@ -1,4 +1,4 @@
-"""The command that plays a match from a checkpoint: its one line of result, and its one line of refusal."""
+"""The evaluate command: one line of result, one line per error."""
 
 import re
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_result_is_one_line(run, capsys):
     assert capsys.readouterr().out == printed.out
 
 
-def test_a_game_for_one_player(tmp_path, capsys):
+def test_a_single_player_game(tmp_path, capsys):
     file = save_untrained(tmp_path, "2048:3")
     assert evaluate.run(["--workdir", file, "--opponent", "random", "--games", "4", "--simulations", "2"]) == 0
     assert re.fullmatch(
@@ -61,7 +61,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("flags", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistake_gives_one_line_and_exit_2(run, capsys, flags: list[str], message: str):
+def test_errors_give_one_line_and_exit_2(run, capsys, flags: list[str], message: str):
     assert evaluate.run([*flags, *(["--workdir", str(run)] if flags else [])]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""

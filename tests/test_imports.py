@@ -1,4 +1,4 @@
-"""Holds who may import whom, by reading the source."""
+"""Checks the import directions between packages by parsing the source."""
 
 import ast
 import collections
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "alphagat"
-# Package: the packages of AlphaGAT that it may import, beside itself.
+# Maps a package to the packages of AlphaGAT that it may import, besides itself.
 MAY_IMPORT = {
     "runtime": set(),
     "graphs": set(),
@@ -33,15 +33,15 @@ MAY_IMPORT = {
     "reporting": {"games", "evaluation", "runs", "agents", "monitoring"},
 }
 BENEATH_ALL = {"config", "config_fields", "config_validation", "errors", "network_traits", "runtime"}
-CONFIG = {"config", "config_fields", "config_validation"}  # which only these and the commands see
+CONFIG = {"config", "config_fields", "config_validation"}  # only these and the commands may import it
 SEE_CONFIG = {"serving", "runs", "agents", "monitoring", "contests", "training", "reporting"}
-MOST_FILES, MOST_TRAINING_FILES = 25, 20  # Python files in one folder, subfolders not counted
+MOST_FILES, MOST_TRAINING_FILES = 25, 20  # Python files per folder, excluding subfolders
 HEAVY = {"jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax", "chex", "tensorboardX"}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
 def imported(node: ast.AST) -> Iterator[str]:
-    """Names every module that an import statement may load, dotted."""
+    """Returns every module, dotted, that an import statement may load."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -57,7 +57,7 @@ def parts_imported(file: Path) -> set[str]:
 
 
 def imported_when_loaded(file: Path) -> Iterator[str]:
-    """Names what a file imports outside functions and `if TYPE_CHECKING`, that is, whenever it is loaded."""
+    """Returns the imports that run when a file is loaded: outside functions and `if TYPE_CHECKING`."""
     pending: list[ast.AST] = list(ast.parse(file.read_text()).body)
     while pending:
         node = pending.pop()
@@ -71,7 +71,7 @@ def imported_when_loaded(file: Path) -> Iterator[str]:
 
 
 def files_of(name: str) -> Iterator[Path]:
-    """Yields the files that importing a dotted name of AlphaGAT loads: the packages above it and the module."""
+    """Yields the files that importing a dotted name of AlphaGAT loads: the module and the packages above it."""
     path = ROOT
     for part in name.split("."):
         path = path / part
@@ -96,7 +96,7 @@ def test_every_package_has_a_row():
     assert packages == set(MAY_IMPORT)
 
 
-def test_the_command_loads_nothing_heavy_before_it_reads_flags():
+def test_commands_parse_flags_before_heavy_imports():
     pending, seen = [PACKAGE / "main.py"], set()
     while pending:
         file = pending.pop()
@@ -110,7 +110,7 @@ def test_the_command_loads_nothing_heavy_before_it_reads_flags():
 
 
 def test_no_import_cycle():
-    """Counts every import, those inside functions and for type checkers included."""
+    """Counts every import, including those inside functions and for type checkers."""
     graph = {module_of(file): modules_imported(file) for file in FILES}
     sorter = graphlib.TopologicalSorter(graph)
     try:

@@ -1,4 +1,4 @@
-"""Tests the command line: each mistake gives one line and exit status 2."""
+"""The training command: each mistake gives one line and exit status 2."""
 
 import subprocess
 import sys
@@ -71,7 +71,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("argv", "expected"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistake_gives_one_line_and_exit_2(argv, expected: str, calls, capsys: pytest.CaptureFixture):
+def test_errors_give_one_line_and_exit_2(argv, expected: str, calls, capsys: pytest.CaptureFixture):
     assert main.run(argv) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -162,7 +162,7 @@ def test_help_lists_every_field(capsys: pytest.CaptureFixture):
     assert max(len(line) for line in text.splitlines()) <= 120
 
 
-def test_mistakes_are_reported_before_jax_is_imported():
+def test_errors_are_reported_before_jax_is_imported():
     """Flags are checked before the slow import."""
     program = (
         "import sys; from alphagat import main; status = main.run(['--config', 'nowhere.py', '--workdir', 'w']);"

@@ -1,4 +1,4 @@
-"""The command that plays two players against each other: its table, its file of games, and its one line of refusal."""
+"""The match command: its table, its file of games, and one line per error."""
 
 import sys
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_all_openings_of_two_plies_in_parts(capsys):
     assert cells(printed)["against"] == "random"
 
 
-def test_a_match_that_is_soon_decided_stops(capsys):
+def test_a_decided_match_stops_early(capsys):
     flags = ["--board", "tic_tac_toe", "--sprt", "0,50", "--games", "500", "--games_at_once", "20"]
     assert match.run(["mcts:50", "random", *flags]) == 0
     printed = capsys.readouterr().out
@@ -67,7 +67,7 @@ def test_a_match_that_is_soon_decided_stops(capsys):
     assert sum(counts(printed)) < 500
 
 
-def test_games_lost_by_an_engine_are_named(capsys):
+def test_games_forfeited_by_an_engine_are_listed(capsys):
     engine = f"gtp:'{sys.executable}' '{FAKE_ENGINE}' gtp die"
     assert match.run(["random", engine, "--board", "go:5", "--games", "2"]) == 0
     printed = capsys.readouterr()
@@ -76,14 +76,14 @@ def test_games_lost_by_an_engine_are_named(capsys):
     assert printed.err.count("lost a game after") == 2
 
 
-def test_players_of_a_game_for_one_are_compared_by_mean_score(capsys):
+def test_single_player_games_compare_mean_scores(capsys):
     assert match.run(["random", "random", "--board", "2048:3", "--games", "4"]) == 0
     rows = cells(capsys.readouterr().out)
     assert rows["player"] == rows["against"] == "random"
-    assert rows["ratio of scores"] == "1.0"  # both play with the same keys
+    assert rows["ratio of scores"] == "1.0"  # both players use the same keys
 
 
-def test_a_file_brings_its_board(tmp_path, capsys):
+def test_a_weight_file_determines_the_board(tmp_path, capsys):
     file = save_untrained(tmp_path, "hex:2")
     assert match.run([file, "random", "--games", "4", "--simulations", "2"]) == 0
     assert "hex:2, 4 games" in capsys.readouterr().out
@@ -115,7 +115,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("flags", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistake_gives_one_line_and_exit_2(capsys, flags: list[str], message: str):
+def test_errors_give_one_line_and_exit_2(capsys, flags: list[str], message: str):
     assert match.run(flags) == 2
     printed = capsys.readouterr()
     assert printed.out == ""

@@ -1,4 +1,4 @@
-"""Tests device selection in notebooks."""
+"""Device selection in notebooks."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def keep_the_cache_unchanged(monkeypatch, tmp_path):
 @pytest.mark.parametrize("device", ["auto", "cpu"])
 def test_describes_the_devices(device):
     assert notebook.use_device(device) == "8 CPU devices"
-    assert notebook.use_device(device) == "8 CPU devices"  # a cell that is run twice
+    assert notebook.use_device(device) == "8 CPU devices"  # a cell may run twice
 
 
 @pytest.mark.parametrize(

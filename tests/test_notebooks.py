@@ -16,7 +16,7 @@ FILES = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ADDRESS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
 MAX_BYTES = 300_000
 MACHINE = re.compile(r"(?<![\w.~])/(home|root|Users|tmp|work|mnt|opt|var)/")
-# By notebook: an expression over its variables at the end, and a predicate on the values.
+# By notebook: an expression over its final variables, and a predicate on the value.
 ENDS = {
     "01_train": (
         "[line['iteration'] for line in lines], len(starts), result.num_games, "

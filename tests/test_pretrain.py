@@ -1,4 +1,4 @@
-"""Tests the command line of `alphagat.pretrain`."""
+"""The command line of `alphagat.pretrain`."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("argv", "expected"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistake_gives_one_line_and_exit_2(argv, expected, calls, capsys):
+def test_errors_give_one_line_and_exit_2(argv, expected, calls, capsys):
     assert pretrain.run(argv) == 2
     printed = capsys.readouterr()
     assert (printed.out, printed.err.count("\n")) == ("", 1)

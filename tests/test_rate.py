@@ -1,4 +1,4 @@
-"""The command that rates checkpoints: its table, what it keeps in the run folder, and its one line of refusal."""
+"""The rate command: its table, its files in the run folder, and one line per error."""
 
 import collections
 import json
@@ -46,7 +46,7 @@ def drawing(run: Path) -> Path:
 
 @pytest.fixture
 def played(monkeypatch) -> Iterator[list[tuple[str, str]]]:
-    """Records who played whom, and gives each match a result at once: compiling a program takes seconds."""
+    """Records the pairs and returns fixed results, because compiling a match takes seconds."""
     found, keys = [], collections.defaultdict(set)
 
     def play(game, a, b, openings, key, mesh):
@@ -58,7 +58,7 @@ def played(monkeypatch) -> Iterator[list[tuple[str, str]]]:
     monkeypatch.setattr(rate_run, "play_match", play)
     yield found
     assert {len(each) for each in keys.values()} <= {1}
-    assert len(set().union(*keys.values())) == len(keys)  # each pair has a key of its own, in every call
+    assert len(set().union(*keys.values())) == len(keys)  # each pair has its own key, equal in every call
 
 
 def test_rates_every_checkpoint_and_anchor(run, capsys):
@@ -84,7 +84,7 @@ def test_rates_every_checkpoint_and_anchor(run, capsys):
     assert all(each["score"] == np.mean(each["pair_scores"]) / 2 for each in found["matches"])
 
 
-def test_the_same_call_plays_only_what_is_missing(run, capsys, played):
+def test_a_repeated_call_plays_only_missing_matches(run, capsys, played):
     (run / rate_run.RATINGS_FILE).unlink(missing_ok=True)
     assert rate.run(["--workdir", str(run), *FLAGS]) == 0
     before, drawn = read(run), drawing(run).read_bytes()
@@ -103,7 +103,7 @@ def test_the_same_call_plays_only_what_is_missing(run, capsys, played):
     assert len(played) == 10 + 3
 
 
-def test_matches_of_another_value_scale_are_not_taken_for_these(run, monkeypatch, played):
+def test_matches_of_another_value_scale_are_not_reused(run, monkeypatch, played):
     (run / rate_run.RATINGS_FILE).unlink(missing_ok=True)
     assert rate.run(["--workdir", str(run), *FLAGS]) == 0
     number, config = len(played), run_folder.read_config(run)
@@ -112,11 +112,11 @@ def test_matches_of_another_value_scale_are_not_taken_for_these(run, monkeypatch
         context.setattr(run_folder, "read_config", lambda _: config)
         assert rate.run(["--workdir", str(run), *FLAGS]) == 0
     assert len(played) == 2 * number > 0
-    assert rate.run(["--workdir", str(run), *FLAGS]) == 0  # and the first ones are still there
+    assert rate.run(["--workdir", str(run), *FLAGS]) == 0  # the first matches are kept
     assert len(played) == 2 * number
 
 
-def test_an_interrupted_call_keeps_the_matches_that_were_played(run, capsys, monkeypatch, played):
+def test_an_interrupted_call_keeps_its_matches(run, capsys, monkeypatch, played):
     (run / rate_run.RATINGS_FILE).unlink(missing_ok=True)
     play_match = rate_run.play_match
 
@@ -169,7 +169,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("flags", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistake_gives_one_line_and_exit_2(run, capsys, flags: list[str], message: str):
+def test_errors_give_one_line_and_exit_2(run, capsys, flags: list[str], message: str):
     (run / rate_run.RATINGS_FILE).unlink(missing_ok=True)
     assert rate.run([*flags, *(["--workdir", str(run)] if flags else [])]) == 2
     printed = capsys.readouterr()
@@ -181,7 +181,7 @@ def test_mistake_gives_one_line_and_exit_2(run, capsys, flags: list[str], messag
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"matches": []}'])
-def test_a_file_of_ratings_that_is_broken_is_not_overwritten(run, capsys, content):
+def test_a_broken_ratings_file_is_not_overwritten(run, capsys, content):
     file = run / rate_run.RATINGS_FILE
     file.write_text(content)
     assert rate.run(["--workdir", str(run), *FLAGS]) == 2
@@ -190,7 +190,7 @@ def test_a_file_of_ratings_that_is_broken_is_not_overwritten(run, capsys, conten
     file.unlink()
 
 
-def test_a_folder_without_a_checkpoint(tmp_path, capsys):
+def test_a_folder_without_checkpoints_is_refused(tmp_path, capsys):
     folder = open_run_folder(tmp_path / "run", tiny_config())
     assert rate.run(["--workdir", str(folder)]) == 2
     assert "has no complete checkpoint yet" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The game that the README adds is a game: it keeps the contract, agrees with theory, and trains."""
+"""The README's example game keeps the contract, agrees with theory, and trains."""
 
 import functools
 import inspect
@@ -28,7 +28,7 @@ CHECKS = [
 
 @pytest.fixture(scope="module", autouse=True)
 def kayles():
-    """Registers the README's game, as its reader would."""
+    """Registers the README's game as a reader would."""
     (source,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "KaylesGame" in block]
     assert source.count("\n") < 100
     namespace: dict = {"__name__": "kayles"}
@@ -39,13 +39,13 @@ def kayles():
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_it_keeps_the_contract(check):
+def test_the_game_keeps_the_contract(check):
     arguments = {"name": BOARD, "record": RECORD}
     check(**{name: arguments[name] for name in inspect.signature(check).parameters})
 
 
-def test_the_first_player_wins_just_where_theory_says():
-    """By the values of Sprague and Grundy: a move on a ring leaves a path, and one on a path leaves two."""
+def test_the_first_player_wins_iff_the_grundy_value_is_nonzero():
+    """Uses Sprague-Grundy values: a move on a ring leaves a path, and a move on a path leaves two."""
 
     @functools.cache
     def grundy(length: int) -> int:
@@ -55,7 +55,7 @@ def test_the_first_player_wins_just_where_theory_says():
     step = jax.jit(lambda game, state, action: game.step(state, action, None), static_argnums=0)
 
     def wins(game, state) -> bool:
-        """Tells whether the player to move wins, by playing everything."""
+        """Returns whether the player to move wins, by exhaustive search."""
         moves = [action for action in range(game.num_actions) if state.legal_action_mask[action]]
         after = [step(game, state, jnp.int32(action)) for action in moves]
         return any(bool(each.terminated) or not wins(game, each) for each in after)
@@ -65,7 +65,7 @@ def test_the_first_player_wins_just_where_theory_says():
         assert wins(game, game.init(jax.random.key(0))) == (grundy(size - 3) == 0)
 
 
-def test_it_trains(tmp_path):
+def test_the_game_trains(tmp_path):
     config = tiny_config()
     config.boards, config.num_iterations, config.evaluation.every, config.mesh.data = (BOARD,), 5, 0, 1
     train(config, tmp_path)

@@ -1,4 +1,4 @@
-"""Tests the report of a run: its content, and that it is self-contained."""
+"""The report of a run: its content, and that it is self-contained."""
 
 import html.parser
 import json
@@ -127,7 +127,7 @@ def test_follow_stops_at_the_end_of_the_run(run, monkeypatch):
         ([], "so empty holds no run"),
     ],
 )
-def test_mistake_gives_one_line_and_exit_2(tmp_path, monkeypatch, capsys, options, message):
+def test_errors_give_one_line_and_exit_2(tmp_path, monkeypatch, capsys, options, message):
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     assert report.run(["--workdir", "empty", *options]) == 2

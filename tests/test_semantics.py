@@ -1,4 +1,4 @@
-"""The rules of the game between the packages: one test per rule, with tables and exact values in place of a network."""
+"""Semantics shared by all packages: one test per rule, with tables and exact values instead of a network."""
 
 import functools
 
@@ -46,7 +46,7 @@ every_board = pytest.mark.parametrize("board", ["tic_tac_toe", "hex:3"])
 
 @every_board
 def test_discount(board):
-    """-1 where the player changed, +1 where it did not, 0 at the end."""
+    """-1 if the player changed, +1 if not, 0 at the end."""
     game = make_game(board)
     states, _ = all_positions(game)
     rows, actions = (x.astype(np.int32) for x in np.nonzero(np.asarray(states.legal_action_mask)))
@@ -58,7 +58,7 @@ def test_discount(board):
 
 
 def test_a_discount_per_move():
-    """The target of a position is the result, seen by its player to move, times the discount for each move between."""
+    """A value target is the result, from the view of its player to move, times the discount per remaining move."""
     game = make_game("tic_tac_toe")
     play = make_play(game, random_search, num_plies=30, max_plies=9, opening_plies=0, discount=0.9)
     games = start_games(game, KEY, num_games=20, num_waiting=0, opening_plies=0)
@@ -76,7 +76,7 @@ def test_a_discount_per_move():
     assert checked > 100
 
 
-def test_discount_where_players_move_again():
+def test_discount_with_consecutive_moves():
     before, game = piles([5, 5, 5, 2, 1]), PileGame(9)
     after = jax.vmap(game.step, (0, 0, None))(before, jnp.array([0, 1, 2, 1, 0]), KEY)
     assert jax.vmap(transition)(before, after).discount.tolist() == [-1, 1, -1, 0, 0]
@@ -90,7 +90,7 @@ def test_discount_where_players_move_again():
 
 @every_board
 def test_reward_and_value(board):
-    """The reward is the mover's, the value the next player's: one step from an exact value is an exact value."""
+    """The reward is the mover's, the value the next player's; one step from an exact value gives an exact value."""
     game = make_game(board)
     states, _ = all_positions(game)
     rows, actions = (x.astype(np.int32) for x in np.nonzero(np.asarray(states.legal_action_mask)))
@@ -101,7 +101,7 @@ def test_reward_and_value(board):
 
 
 def test_terminal_in_the_search():
-    """The value of a terminal state is 0, whatever the evaluator says of it."""
+    """The value of a terminal state is 0, whatever the evaluator returns."""
     game = make_game("tic_tac_toe")
     states, plies = some_positions(game, 200)
     search = make_tree_search(game, make_exact_evaluator(game), algorithm="gumbel", num_simulations=16, explore=False)
@@ -115,7 +115,7 @@ def test_terminal_in_the_search():
 
 @functools.cache
 def play_toy(max_plies):
-    """Forty plies of games of 2 or 20, and their targets."""
+    """Plays forty plies of games of 2 or 20 plies; returns them with their targets."""
     game = MarkedGame()
     games = start_games(game, KEY, num_games=50, num_waiting=0, opening_plies=0)
     play = jax.jit(make_play(game, random_search, num_plies=40, max_plies=max_plies, opening_plies=0))
@@ -124,7 +124,7 @@ def play_toy(max_plies):
 
 
 def test_terminal_in_self_play():
-    """The position before the last move is stored, and the next one belongs to a new game."""
+    """The position before the last move is stored; the next position starts a new game."""
     history, _ = play_toy(20)
     assert not history.state.terminated.any()
     assert (history.ended == (history.state.ply == history.state.length - 1)).all()
@@ -134,21 +134,21 @@ def test_terminal_in_self_play():
     assert (history.discount[history.ended] == 0).all()
 
 
-def test_terminal_by_a_ply_cap():
-    """A cap is told apart from an end and pays the result that the game names: 0.5 to player 0."""
+def test_truncation_at_the_ply_cap():
+    """Truncation is distinct from termination and pays the truncation rewards: 0.5 to player 0."""
     history, targets = play_toy(5)
     cut = (history.state.length == 20) & (history.state.ply == 4)
     assert (history.truncated == cut).all()
     assert (history.ended == (cut | (history.state.ply == history.state.length - 1))).all()
-    # Ply 4 is player 0's, and its action 1 pays a quarter beside.
+    # Player 0 moves at ply 4; action 1 pays an additional 0.25.
     assert set(targets[cut].tolist()) == {0.5, 0.75}
-    # No target reaches into the next game: a game pays 1 at most, and a quarter per ply.
+    # No target includes the next game: a game pays at most 1, plus 0.25 per ply.
     assert (abs(targets) <= 1 + 5 / 4).all()
 
 
 @functools.cache
 def explore(algorithm):
-    """Trees of an evaluator that prefers illegal actions."""
+    """Returns search trees of an evaluator that prefers illegal actions."""
     game = make_game("hex:3")
     states, plies = some_positions(game, 200)
     evaluate = make_table_evaluator(game)
@@ -159,7 +159,7 @@ def explore(algorithm):
 
 @pytest.mark.parametrize("algorithm", ["gumbel", "puct"])
 def test_legality(algorithm):
-    """No illegal action at the root, nor anywhere in the tree."""
+    """No illegal action is visited, at the root or below."""
     states, found, tree = explore(algorithm)
     legal = np.asarray(states.legal_action_mask)
     assert legal[np.arange(len(legal)), found.action].all()
@@ -171,13 +171,13 @@ def test_legality(algorithm):
 
 
 def test_policy_target():
-    """Gumbel: softmax of logits and completed Q-values; PUCT: visits, whatever the temperature."""
+    """Gumbel: softmax of logits and completed Q-values; PUCT: visit counts at any temperature."""
     _, found, tree = explore("puct")
     np.testing.assert_allclose(found.policy_target, tree.children_visits[:, 0] / 20, rtol=1e-6)
     states, found, tree = explore("gumbel")
     legal = np.asarray(states.legal_action_mask)
     np.testing.assert_allclose(found.policy_target.sum(axis=1), 1, rtol=1e-5)
-    # Unvisited legal actions share one completed value, so their weights differ as their prior does.
+    # Unvisited legal actions share one completed value, so their weights are proportional to the prior.
     unvisited = (tree.children_visits[:, 0] == 0) & legal
     (rows,) = np.nonzero(unvisited.sum(axis=1) >= 2)
     assert len(rows) > 5
@@ -188,14 +188,14 @@ def test_policy_target():
 
 
 def test_matches():
-    """Openings are distinct, each is played with both colours, and the search of a match has no noise."""
+    """Openings are distinct and played with both colours, and the search of a match has no noise."""
     game = make_game("hex:3")
     openings = distinct_openings(game, 40, seed=0)
     assert len({board.tobytes() for board in np.sign(np.asarray(openings.states.cells))}) == 40
     search = make_search(game, make_table_evaluator(game), algorithm="gumbel", num_simulations=4, explore=False)
     player = search_player("deterministic", search, None)
     result = play_match(game, player, player, openings, KEY)
-    # One player against itself: the game of the other colour is the same game.
+    # Against itself, a player repeats the game with colours swapped.
     assert (result.outcomes[0] == -result.outcomes[1]).all()
     assert (result.plies[0] == result.plies[1]).all()
     assert set(result.outcomes[0].tolist()) == {1, -1}
@@ -223,7 +223,7 @@ def make_toy_run(num_iterations, num_groups=2):
     plan = make_plan(config, game, num_iterations)
     setup = Setup(config, game, plan, network, uniform_evaluator, lambda step: 0.0 * step, optimizer)
     params = network.init(KEY, jnp.zeros((1, 1, 2)))
-    groups = jnp.arange(num_groups, dtype=jnp.int32)  # the iteration consumes all of this, keys included
+    groups = jnp.arange(num_groups, dtype=jnp.int32)  # the iteration donates all of this, including keys
     example = Sample(game.init(KEY), jnp.zeros(2), jnp.zeros(()), jnp.zeros(()))
     games = jax.vmap(
         lambda group: start_games(
@@ -254,7 +254,7 @@ def make_toy_run(num_iterations, num_groups=2):
 
 @pytest.fixture(scope="module")
 def toy_run():
-    """Eight iterations of the real loop: replay and number of updates after each."""
+    """Runs eight iterations of the real loop; returns the replay and the number of updates after each."""
     setup, run = make_toy_run(num_iterations=8)
     mesh = sharding.make_mesh(2)
     run = jax.device_put(run, state_shardings(mesh, jax.eval_shape(lambda: run)))
@@ -265,13 +265,13 @@ def toy_run():
     return setup.plan, after
 
 
-def test_replay_waits_for_its_minimum_and_for_its_ratio(toy_run):
+def test_updates_follow_the_replay_minimum_and_ratio(toy_run):
     plan, after = toy_run
     sizes = [int(replay.size.sum()) for replay, _, _ in after]
     steps = [int(step) for _, step, _ in after]
     assert plan.num_waiting == 20
     assert sizes == [0, 0, 0, 0, 2000, 4000, 6000, 8000]
-    # 3,000 positions are there after the sixth iteration; then 2 x 2,000 examples of 500 per iteration.
+    # The replay holds 3,000 positions after the sixth iteration; each then uses 2 x 2,000 examples in batches of 500.
     assert steps == [0, 0, 0, 0, 0, 8, 16, 24]
     assert [bool(np.isnan(metrics["train/policy_loss"])) for _, _, metrics in after] == [True] * 5 + [False] * 3
 
@@ -281,7 +281,7 @@ def test_replay_gets_every_ply_once_and_in_order(toy_run):
     replay = after[-1][0]
     for group in range(2):
         size = int(replay.size[group])
-        # Blocks are of plies, then games.
+        # Blocks are ordered by ply, then by game.
         serial, ply, length = (
             getattr(replay.samples.state, name)[group, :size].reshape(-1, 200) for name in ("serial", "ply", "length")
         )
@@ -293,13 +293,13 @@ def test_replay_gets_every_ply_once_and_in_order(toy_run):
 
 
 def test_replay_does_not_favour_short_games(toy_run):
-    """At the first update, plies of long games are as frequent as among all that was played."""
+    """At the first update, plies of long games are as frequent in the replay as in all of play."""
     _, after = toy_run
     replay, step, _ = after[5]
     assert step > 0
     num_plies = int(replay.size.sum()) // 400
     share = np.mean([(replay.samples.state.length[group, : replay.size[group]] == 20).mean() for group in range(2)])
-    starts = []  # chance that a game starts at each ply, when 2 and 20 plies are as likely
+    starts = []  # chance that a game starts at each ply, if 2 and 20 plies are equally likely
     for ply in range(num_plies):
         earlier = [starts[ply - length] if ply >= length else 0.0 for length in (2, 20)]
         starts.append(1.0 if ply == 0 else sum(earlier) / 2)
@@ -309,14 +309,14 @@ def test_replay_does_not_favour_short_games(toy_run):
 
 
 def test_replay_holds_true_outcomes(toy_run):
-    """With `value_lambda` 1 the target is the sum of what the game still pays, though players move twice."""
+    """With `value_lambda` 1, the target is the sum of the remaining rewards, even with consecutive moves."""
     _, after = toy_run
     samples, size = after[-1][0].samples, int(after[-1][0].size[0])
     state, target = jax.tree.map(lambda x: x[0, :size].reshape(-1, 200), (samples.state, samples.value_target))
     won = np.where(state.serial % 2 == 0, 1.0, -1.0)
     last_mover = (state.length - 1) // 2 % 2
     result = np.where(state.current_player == last_mover, won, -won)
-    # Beside it, each ply from here on pays nothing or a quarter to its mover.
+    # In addition, each later ply pays 0 or 0.25 to its mover.
     paid = np.round((target - result) * 4, 4)
     remaining = state.length - state.ply
     assert (paid == np.round(paid)).all()
@@ -327,7 +327,7 @@ def test_replay_holds_true_outcomes(toy_run):
 
 
 def test_symmetry():
-    """Nodes, mask, policy and value of a batch tell of one position, whichever symmetry was drawn."""
+    """Nodes, mask, policy and value of an example describe one position under every symmetry."""
     game = make_game("tic_tac_toe")
     solved = reachable_positions(game)
     states, _ = all_positions(game)
@@ -342,7 +342,7 @@ def test_symmetry():
     setup = Setup(setup.config, game, setup.plan, *[None] * 4)  # no network
     board = run.boards[0].replace(replay=jax.tree.map(lambda x: x[None], ring))
     batch = jax.tree.map(np.asarray, jax.jit(lambda key: draw_batch(setup, board, key[None]))(KEY))
-    # Who is to move follows from the number of stones, and so the position from its features.
+    # The number of stones determines the player to move, so the features determine the position.
     own, theirs = batch.nodes[..., 0] > 0, batch.nodes[..., 1] > 0
     mover = (own | theirs).sum(axis=1) % 2
     boards = np.where(own, 1 + mover[:, None], np.where(theirs, 2 - mover[:, None], 0)).astype(np.int8)
@@ -357,8 +357,8 @@ def test_symmetry():
     assert (batch.value_target == solved.values[rows]).all()
 
 
-def test_size():
-    """Attention and pooling weigh by shares: among equal nodes, how many there are changes nothing."""
+def test_outputs_do_not_depend_on_the_number_of_equal_nodes():
+    """Attention and pooling use normalized weights, so the number of equal nodes does not matter."""
     results = []
     for board in ("hex:3", "hex:9"):
         topology = make_game(board).topology
@@ -376,7 +376,7 @@ def test_size():
     np.testing.assert_allclose(results[0], results[1], rtol=1e-5)
 
 
-def test_size_shares_relations_beyond_those_of_small_boards():
+def test_large_boards_share_the_relations_of_small_boards():
     small, large = (make_game(board).topology for board in ("mnk:9x9x6", "mnk:19x19x9"))
     assert small.vocabulary is large.vocabulary
     assert set(large.relations.tolist()) == set(small.relations.tolist())

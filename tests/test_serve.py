@@ -1,4 +1,4 @@
-"""Tests the serve command: flags, one-line errors, and shutdown."""
+"""The serve command: flags, one-line errors, and shutdown."""
 
 import json
 import signal
@@ -51,7 +51,7 @@ def test_serves_until_interrupted(tmp_path):
         (["--sims", "3"], "unrecognized arguments: --sims 3; see --help"),
     ],
 )
-def test_mistakes_give_one_line(flags, error, capsys):
+def test_errors_give_one_line(flags, error, capsys):
     assert serve.run([*flags, "--port", "0"] if "--port" not in flags else flags) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")

@@ -1,4 +1,4 @@
-"""The networks that come with the package: each has its card, plays its boards, and beats a random player by far."""
+"""Each shipped network has a card, plays its boards, and clearly beats a random player."""
 
 import jax
 import pytest
@@ -20,7 +20,7 @@ def test_every_network_is_tested():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_card_tells_where_it_comes_from(name):
+def test_a_card_states_its_origin(name):
     agent = alphagat.load(name)
     card = (weight_files.FOLDER / f"{name}.md").read_text()
     assert card.startswith("---\nlicense: apache-2.0\nlibrary_name: alphagat\n")
@@ -45,7 +45,7 @@ def test_it_beats_a_random_player(board):
     assert result.score >= 0.9
 
 
-def test_a_match_knows_it_as_shipped(capsys, monkeypatch):
+def test_match_resolves_shipped_by_board(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert match.run(["shipped", "random", "--board", "hex:3", "--games", "4", "--simulations", "2"]) == 0
     assert "hex:3, 4 games" in capsys.readouterr().out

@@ -1,1 +1,1 @@
-"""Monitoring: the display of a running run, its live ratings, and metrics as text and curves."""
+"""Monitoring: the display of a run in progress, its live ratings, and metrics as text and curves."""

@@ -1,4 +1,4 @@
-"""The catalogue of metrics: what the display, the report and the model card call them, and how they format them."""
+"""The catalogue of metrics: their labels and formats in the display, the report and the model card."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -22,15 +22,15 @@ PERCENT, EXACT_PERCENT = "{:.0%}".format, "{:.1%}".format
 
 
 class Metric(NamedTuple):
-    """How people read a metric.
+    """The label, format and chart of a metric.
 
     Attributes:
-      name: a scalar's key in `metrics.jsonl`, or the name of a result.
-      label: beside its value; empty where only a chart shows it. `{opponent}` stands for the result's opponent.
+      name: key of a scalar in `metrics.jsonl`, or the name of a result.
+      label: label beside the value; empty if only a chart shows it. `{opponent}` stands for the result's opponent.
       text: formats a value.
-      chart: title of the chart that draws it; None where no chart does.
-      curve: label of its curve, where the chart has several.
-      is_share: values lie in [0, 1].
+      chart: title of the chart that draws it; None if no chart does.
+      curve: label of its curve, in a chart with several.
+      is_share: whether values lie in [0, 1].
     """
 
     name: str
@@ -69,7 +69,7 @@ LEARNING = (
     Metric("train/policy_entropy", "policy entropy", DECIMALS, ENTROPY, "network"),
     Metric("train/grad_norm", "gradient norm", DECIMALS, "Gradient norm"),
 )
-DATA = (  # of self-play, or of the recorded games in its place
+DATA = (  # of self-play or, in its place, recorded games
     Metric("frames", "frames", compact),
     Metric("selfplay/simulations_per_s", "simulations/s", compact, "Simulations per second"),
     Metric("selfplay/games_per_s", "games/s", compact),
@@ -81,7 +81,7 @@ DATA = (  # of self-play, or of the recorded games in its place
 
 
 def charts() -> dict[str, Sequence[Metric]]:
-    """Returns the metrics of each chart by its title: strength first, then learning."""
+    """Returns the metrics of each chart by title: strength first, then learning."""
     grouped: dict[str, list[Metric]] = {}
     for metric in (*RESULTS, *LEARNING, *DATA):
         if metric.chart:

@@ -1,4 +1,4 @@
-"""Line charts as SVG; colours of lines are fixed, those of axes and text come from the page that shows the chart."""
+"""Line charts as SVG. Line colours are fixed; the page that embeds a chart sets those of axes and text."""
 
 import html
 import math
@@ -10,15 +10,15 @@ import numpy as np
 
 from alphagat.monitoring.catalogue import compact
 
-AXES = {"iteration": "iterations", "frames": "frames", "hours": "hours of training"}  # and what each counts
+AXES = {"iteration": "iterations", "frames": "frames", "hours": "hours of training"}  # axis titles
 AXIS_CLASSES = {"iteration": "iterations", "frames": "frames", "hours": "hours"}  # CSS classes of their drawings
 # Legible on white and on black.
 COLOURS = ("#2a8fd8", "#d9792b", "#3ba366", "#b867c9", "#c9a227", "#d65a6b")
 
 WIDTH, HEIGHT = 380, 200
-LEFT, RIGHT, TOP, BOTTOM = 46, 370, 12, 176  # of the plot itself
-MAX_POINTS = 240  # of a curve; longer ones are averaged over stretches
-MAX_MARKED = 40  # points that are still drawn as dots
+LEFT, RIGHT, TOP, BOTTOM = 46, 370, 12, 176  # edges of the plot area, in pixels
+MAX_POINTS = 240  # per curve; longer curves are averaged over equal intervals
+MAX_MARKED = 40  # longer curves are drawn without dots
 MAX_STEPS = 5  # between the ticks of an axis
 
 
@@ -26,12 +26,12 @@ class Curve(NamedTuple):
     """One line of a chart.
 
     Attributes:
-      label: what it is, beside others in the same chart.
+      label: label among the curves of the chart.
       places: `[N]` on the x axis, ascending.
       values: `[N]`.
-      low: `[N]` lower ends of the intervals; the values themselves where there are none.
+      low: `[N]` lower ends of the intervals; equal to the values without intervals.
       high: `[N]` upper ends.
-      levels: values of horizontal lines, dashed in the curve's colour, by their labels.
+      levels: values of horizontal lines by label, dashed in the curve's colour.
     """
 
     label: str
@@ -43,23 +43,23 @@ class Curve(NamedTuple):
 
 
 def tick_text(value: float) -> str:
-    """Formats a number beside an axis: 0.05, 1,500, 20.0 k."""
+    """Formats a tick label: 0.05, 1,500, 20.0 k."""
     return compact(value) if abs(value) >= 1e4 else f"{value:,.4g}"
 
 
 def percent_text(value: float) -> str:
-    """Formats a share: 45 %."""
+    """Formats a fraction as a percentage: 45 %."""
     return f"{100 * value:.0f} %"
 
 
 def draw_chart(curves: Sequence[Curve], axis: str, end: float, text: Callable[[float], str], shares: bool) -> str:
-    """Returns one SVG element with the curves, which have at least one point together.
+    """Returns one SVG element with the curves, which have at least one point in total.
 
     Args:
-      axis: what the x axis counts.
-      end: of the x axis, which starts at 0; the same for all charts of a run, so that they compare.
-      text: writes the values of the y axis.
-      shares: the y axis goes from 0 to 1.
+      axis: label of the x axis and CSS class of the chart.
+      end: end of the x axis, which starts at 0; equal for all charts of a run, so that they are comparable.
+      text: formats the values of the y axis.
+      shares: whether the y axis spans 0 to 1.
     """
     colours = {each.label: COLOURS[number % len(COLOURS)] for number, each in enumerate(curves)}
     curves = [_shorten(each) for each in curves if len(each.places)]
@@ -87,7 +87,7 @@ def draw_chart(curves: Sequence[Curve], axis: str, end: float, text: Callable[[f
 def _scale(
     arrays: Sequence[np.ndarray], start: float, end: float, integer: bool, whole: bool
 ) -> tuple[list[float], Callable[[float], float]]:
-    """Returns ticks, and the map of values to pixels; `whole`: the axis ends at ticks."""
+    """Returns ticks and the map from values to pixels. With `whole`, the axis ends at ticks."""
     low, high = float(min(each.min() for each in arrays)), float(max(each.max() for each in arrays))
     if low == high:
         low, high = low - (abs(low) * 0.1 or 1), high + (abs(high) * 0.1 or 1)
@@ -100,7 +100,7 @@ def _scale(
 
 
 def _ticks(low: float, high: float, integer: bool) -> np.ndarray:
-    """Returns round numbers at equal distances, at most `MAX_STEPS` steps, from `low` or below to `high` or above."""
+    """Returns evenly spaced round numbers that cover `low` to `high`, at most `MAX_STEPS` steps."""
     magnitude = 10.0 ** math.floor(math.log10((high - low) / MAX_STEPS))
     for factor in (1, 2, 2.5, 5, 10, 20, 25, 50):
         step = factor * magnitude
@@ -113,7 +113,7 @@ def _ticks(low: float, high: float, integer: bool) -> np.ndarray:
 
 
 def _shorten(curve: Curve) -> Curve:
-    """Averages a long curve over stretches of equal length, so that its noise stays alike along the way."""
+    """Averages a long curve over intervals of equal length, so that its noise is uniform."""
     length = -(-len(curve.places) // MAX_POINTS)
     starts = np.arange(0, len(curve.places), length)
     sizes = np.diff(np.append(starts, len(curve.places)))

@@ -1,4 +1,4 @@
-"""What a person sees while a run trains: a live picture on a terminal, else a line now and then."""
+"""The display of a run: live on a terminal, otherwise occasional lines."""
 
 import abc
 import collections
@@ -27,24 +27,24 @@ from alphagat.monitoring.metric_text import (
 )
 from alphagat.runs.metrics import RESULTS, WIN_RATE, Line, Result
 
-PLAIN_SECONDS = 10.0  # between two lines without a terminal
-PACE_ITERATIONS = 50  # the time left follows the pace of the latest so many
-NARROW = 76  # columns below which sections stack
+PLAIN_SECONDS = 10.0  # minimum interval between lines without a terminal
+PACE_ITERATIONS = 50  # recent iterations from which the time left is estimated
+NARROW = 76  # terminal width below which sections stack
 SPARKLINES = ("train/policy_loss", "train/value_loss")
-MEDIUM = 66  # columns below which scales and the time elapsed are left out
+MEDIUM = 66  # terminal width below which scales and elapsed time are omitted
 
 
 def make_display(total_iterations: int, boards: Sequence[str], console: Console | None = None) -> "Display":
-    """Returns a live display where the console is a terminal, else one that prints lines.
+    """Returns a live display if the console is a terminal, else one that prints lines.
 
     Args:
-      total_iterations: of the whole run, those before a resume included.
-      boards: their names, shown.
-      console: where to; standard output when None.
+      total_iterations: of the whole run, including those before a resume.
+      boards: names of the boards.
+      console: output; standard output if None.
     """
     if console is None:
         console = Console()
-        if console.is_jupyter:  # where Rich makes a page of each line, and the kernel calls itself a terminal
+        if console.is_jupyter:  # Rich renders each line as HTML there, and the kernel claims to be a terminal
             console = Console(force_jupyter=False, force_terminal=False)
     kind = LiveDisplay if console.is_terminal and not console.is_dumb_terminal else PlainDisplay
     return kind(total_iterations, boards, console)
@@ -53,8 +53,8 @@ def make_display(total_iterations: int, boards: Sequence[str], console: Console 
 class Display(abc.ABC):
     """Shows the metrics of each iteration. A context manager; `finish` may be called inside or after it.
 
-    `update` takes lines of `metrics.jsonl`. It reads the scalars and results of the catalogue. Each of them may be
-    missing; the display keeps a value until a newer one comes.
+    `update` takes lines of `metrics.jsonl` and shows the scalars and results of the catalogue. Any of them may be
+    missing; the display keeps the last value.
     """
 
     def __init__(
@@ -74,18 +74,18 @@ class Display(abc.ABC):
         self._updates: collections.deque[tuple[float, int]] = collections.deque(maxlen=PACE_ITERATIONS)
 
     def update(self, line: Line) -> None:
-        """Takes the metrics of one iteration, `iteration` among them. One that is not finite counts as missing."""
+        """Takes the metrics of one iteration, including `iteration`. A non-finite value counts as missing."""
         scalars = {name: value for name, value in line.items() if isinstance(value, int | float)}
         scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
         results = [each for each in line.get(RESULTS, ()) if math.isfinite(each.value)]
-        # New objects: the live display's thread may be reading the old ones.
+        # Creates new objects, because the live display's thread may be reading the old ones.
         self.metrics = {**self.metrics, **scalars}
         self.results = {**self.results, **{(each.name, each.board, each.opponent): each for each in results}}
         self._updates.append((self._clock(), self.iteration))
         self._show(scalars, describe_results(results, self.boards))
 
     def message(self, text: str) -> None:
-        """Prints a line that stays."""
+        """Prints a permanent line."""
         self.console.print(Text(text), soft_wrap=True)
 
     def finish(self, lines: Iterable[str]) -> None:
@@ -104,7 +104,7 @@ class Display(abc.ABC):
 
     @property
     def seconds_left(self) -> float | None:
-        """At the latest pace, without the first iteration, which compiles; None before there is a pace."""
+        """Seconds left at the recent pace, excluding the first iteration; None before a pace is known."""
         if len(self._updates) < 2:
             return None
         (first_time, first), (last_time, last) = self._updates[0], self._updates[-1]
@@ -121,11 +121,11 @@ class Display(abc.ABC):
 
     @abc.abstractmethod
     def _show(self, scalars: Mapping[str, float], results: Sequence[ResultText]) -> None:
-        """Shows the newest scalars and results, which `self.metrics` and `self.results` include."""
+        """Shows the newest scalars and results, which `self.metrics` and `self.results` already include."""
 
 
 class PlainDisplay(Display):
-    """Prints a line for the first and the last iteration, for every evaluation, and else every few seconds."""
+    """Prints a line for the first and the last iteration, each evaluation, and otherwise every few seconds."""
 
     _printed_at = float("-inf")
 
@@ -175,7 +175,7 @@ class LiveDisplay(Display):
                 self._history[metric.label].append(scalars[metric.name])
 
     def render(self) -> Padding:
-        """Draws the present state for the console's present width."""
+        """Draws the current state for the console's current width."""
         width = min(self.console.width, 110) - 4
         rows = [self._headline(width), self._bar(width), Text("")]
         rows += self._numbers(width)
@@ -214,7 +214,7 @@ class LiveDisplay(Display):
         return line
 
     def _numbers(self, width: int) -> list[Table | Text]:
-        """Lays self-play and learning side by side, or below each other where the terminal is narrow."""
+        """Places self-play and learning side by side, or stacked on a narrow terminal."""
         if not self.metrics:
             return []
         title = "recorded games" if "pretrain/epochs" in self.metrics else "self-play"
@@ -243,7 +243,7 @@ class LiveDisplay(Display):
 
 
 def _section(title: str, rows: Iterable[tuple[str, ...]], extra_style: str = "dim") -> Table:
-    """Draws rows of label, value and more below a title."""
+    """Draws rows of label, value and extra cells below a title."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)

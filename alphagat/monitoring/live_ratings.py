@@ -1,4 +1,4 @@
-"""Ratings of a running run, from the scores of all its evaluations so far."""
+"""Ratings of a run in progress, from the scores of all its evaluations so far."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,21 +15,21 @@ NUM_RESAMPLES = 400
 
 
 class LiveRatings:
-    """Rates the networks of all evaluations and their opponents again after each evaluation, and draws the curve.
+    """Rates all evaluated networks and their opponents after each evaluation, and redraws the curve.
 
-    All is derived from `metrics.jsonl`, so a resumed run has the ratings that it would have had. `random` is rated 0;
-    in a run that does not play it, the network that the run started from, or else the first opponent by name.
+    All ratings derive from `metrics.jsonl`, so resuming gives the same ratings as an uninterrupted run. The anchor,
+    rated 0, is `random`; if the run does not play it, the initial network, or else the first opponent by name.
     """
 
     def __init__(self, folder: Path, config: Config):
-        """Reads the evaluations so far; what a killed run wrote beyond its checkpoint must be gone from the file."""
+        """Reads the evaluations so far. Lines after the restored checkpoint must already be removed."""
         self._folder, self._boards = folder, config.boards
         self._lines: list[Line] = [line for line in read_metrics(folder) if RESULTS in line]
 
     def add(self, line: Line) -> list[Result]:
         """Takes the line of an iteration with an evaluation; returns the rating of its network on each board.
 
-        A network that no chain of matches links to the player that is rated 0 has none; nor has a game for one player.
+        A network has no rating if no chain of matches connects it to the anchor, or if the game has one player.
         """
         self._lines.append(line)
         curves, results = {}, []
@@ -45,11 +45,11 @@ class LiveRatings:
 
 
 def rate_evaluations(lines: Sequence[Line], board: str) -> list[Rated]:
-    """Returns the players of all evaluations, rated; none where no network played.
+    """Returns the rated players of all evaluations; empty if no network played.
 
     Args:
-      lines: those of `metrics.jsonl` with an evaluation, oldest first.
-      board: whose matches count.
+      lines: lines of `metrics.jsonl` with an evaluation, oldest first.
+      board: board whose matches count.
     """
     pair_results = list(_pair_results(lines, board))
     names = {name for each in pair_results for name in (each.player, each.opponent)}

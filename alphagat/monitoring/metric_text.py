@@ -1,4 +1,4 @@
-"""The words and strokes of the display: how metrics become short text."""
+"""Metrics as short text and drawings for the display."""
 
 import itertools
 import math
@@ -11,13 +11,13 @@ from alphagat.monitoring.catalogue import DATA, LEARNING, RESULTS, Metric
 from alphagat.runs.metrics import Result
 
 SPARK = "▁▂▃▄▅▆▇█"
-SCALE_COLUMNS = 24  # of the scale on which a score is drawn
+SCALE_COLUMNS = 24  # width of the scale of a score
 
 Scalars = Mapping[str, float]
 
 
 class ResultText(NamedTuple):
-    """One result in words, and the result itself; `interval` is empty where there is none."""
+    """A result and its text; `interval` is empty without one."""
 
     label: str
     value: str
@@ -30,11 +30,11 @@ class ResultText(NamedTuple):
 
 
 def describe_results(results: Iterable[Result], boards: Sequence[str]) -> list[ResultText]:
-    """Describes the finite results that the catalogue lists, in its order.
+    """Describes the finite results that are in the catalogue, in catalogue order.
 
     Args:
-      results: of one evaluation.
-      boards: of the run; with several, labels name the board.
+      results: results of one evaluation.
+      boards: boards of the run; with several, labels name the board.
     """
     finite = [each for each in results if math.isfinite(each.value)]
     return [
@@ -50,28 +50,28 @@ def _describe(metric: Metric, result: Result, name_board: bool) -> ResultText:
 
 
 def interval(result: Result) -> tuple[float, float]:
-    """Returns the ends of a result's interval; both are its value where there is none."""
+    """Returns the ends of a result's interval; both equal its value without an interval."""
     low = result.value if result.low is None else result.low
     return low, result.value if result.high is None else result.high
 
 
 def scalar_rows(metrics: Scalars, catalogue: Iterable[Metric]) -> list[tuple[str, str]]:
-    """Returns (label, value) of the metrics that are known and have a label."""
+    """Returns (label, value) of each metric that has a label and a value."""
     return [(each.label, each.text(metrics[each.name])) for each in catalogue if each.label and each.name in metrics]
 
 
 def data_rows(metrics: Scalars) -> list[tuple[str, str]]:
-    """Returns (label, value) of self-play, or of the recorded games in its place."""
+    """Returns (label, value) for self-play or recorded games."""
     return scalar_rows(metrics, DATA)
 
 
 def learning_rows(metrics: Scalars) -> list[tuple[str, str]]:
-    """Returns (label, value) of learning."""
+    """Returns (label, value) for learning."""
     return scalar_rows(metrics, LEARNING)
 
 
 def duration(seconds: float) -> str:
-    """Formats a time: 42 s, 3 min 05 s, 2 h 07 min."""
+    """Formats a duration: 42 s, 3 min 05 s, 2 h 07 min."""
     minutes, rest = divmod(int(seconds), 60)
     if minutes < 1:
         return f"{rest} s"
@@ -80,7 +80,7 @@ def duration(seconds: float) -> str:
 
 
 def sparkline(values: list[float], columns: int) -> str:
-    """Draws values as blocks from the lowest to the highest, averaged over equal stretches where there are many."""
+    """Draws values as blocks scaled from lowest to highest; averages equal intervals if there are many."""
     if len(values) < 2:
         return ""
     columns = min(columns, len(values))
@@ -91,7 +91,7 @@ def sparkline(values: list[float], columns: int) -> str:
 
 
 def score_scale(score: float, low: float, high: float) -> Text:
-    """Draws a score and its interval on a line from 0 to 1, whose middle is marked."""
+    """Draws a score and its interval on a scale from 0 to 1 with a marked middle."""
 
     def column(value: float) -> int:
         return round(min(max(value, 0.0), 1.0) * SCALE_COLUMNS)

@@ -1,4 +1,4 @@
-"""The curve of ratings over a run: the players that it rates, as a table, a file and a drawing."""
+"""The rating curve of a run: rated players as a table, and as an SVG file."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -21,20 +21,20 @@ text { fill: #808080; font: 11px sans-serif; }
 .title { font-size: 14px; text-anchor: middle; }
 .grid { stroke: #808080; stroke-opacity: .3; }
 .curve { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
-"""  # a grey that is legible on white and on black
+"""  # this grey is legible on white and on black
 
 
 class Rated(NamedTuple):
     """A player and its rating.
 
     Attributes:
-      name: as in the matches, `iteration 40` for a network of the run.
-      iteration: of that network; None for every other player.
-      frames: positions that it had learned from; None where not known.
-      hours: time that it had trained; None where not known.
-      elo: over the anchor's, with its 95% interval.
-      low: the interval's lower end.
-      high: its upper end.
+      name: name in the matches; `iteration 40` for a network of the run.
+      iteration: iteration of the network; None for other players.
+      frames: positions played up to that iteration; None if unknown.
+      hours: training time of the network; None if unknown.
+      elo: rating relative to the anchor, in Elo.
+      low: lower end of the 95% interval.
+      high: upper end.
     """
 
     name: str
@@ -47,16 +47,16 @@ class Rated(NamedTuple):
 
 
 def player_name(iteration: float) -> str:
-    """Returns what matches call the network of an iteration."""
+    """Returns the name in matches of the network of an iteration."""
     return f"{PREFIX}{int(iteration)}"
 
 
 def rated_players(ratings: Mapping[str, Rating], lines: Sequence[Line]) -> list[Rated]:
-    """Returns the players, first those that are no network of the run, by rating, then these, by iteration.
+    """Returns the other players by rating, then the networks of the run by iteration.
 
     Args:
-      ratings: by the name of the player.
-      lines: of `metrics.jsonl`, for frames and hours.
+      ratings: by name of the player.
+      lines: lines of `metrics.jsonl`, for frames and hours.
     """
     known = {line["iteration"]: line for line in lines} | {0: {"frames": 0.0, "hours": 0.0}}
     found = []
@@ -70,7 +70,7 @@ def rated_players(ratings: Mapping[str, Rating], lines: Sequence[Line]) -> list[
 
 
 def table(title: str, players: Sequence[Rated]) -> Table:
-    """Returns the players, one per row."""
+    """Returns a table with one player per row."""
     found = Table(title=title)
     found.add_column("player")
     for name in ("frames", "hours", "Elo", "95% interval"):
@@ -87,9 +87,9 @@ def table(title: str, players: Sequence[Rated]) -> Table:
 
 
 def draw(folder: Path, curves: Mapping[str, Sequence[Rated]], title: str) -> None:
-    """Writes the curves, by board, to `ratings.svg` in `folder`: over iterations, frames and hours, as far as known.
+    """Writes the curves of all boards to `ratings.svg` in `folder`, over iterations, frames and hours where known.
 
-    Players that are no network of the run are dashed lines.
+    Players other than networks of the run are dashed lines.
     """
     panels = []
     for axis, counted in AXES.items():
@@ -130,5 +130,5 @@ def _legend(boards: Sequence[str]) -> str:
 
 
 def _sized(chart: str) -> str:
-    """Gives a chart its size in pixels; a page sizes it by its style sheet."""
+    """Sets the size of a chart in pixels; in the report, the style sheet sets it."""
     return chart.replace("<svg ", f'<svg width="{WIDTH}" height="{HEIGHT}" ', 1)

@@ -1,5 +1,5 @@
 """Runs on disk: the run folder, its checkpoints with their manifests, and its metrics.
 
-Every file is replaced atomically (`atomic_files`). Nothing here knows what a checkpoint contains: callers pass the
-shapes that they expect.
+Files are replaced atomically (`atomic_files`). This package does not know the contents of a checkpoint: callers pass
+the shapes that they expect.
 """

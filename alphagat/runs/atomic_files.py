@@ -1,4 +1,4 @@
-"""Writing a file so that a reader, or a crash, sees the old one or the new one whole."""
+"""Atomic file writes: a reader, or a crash, sees either the old or the new contents in full."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from alphagat.errors import UserError
 
 
 def write_atomically(file: Path, text: str) -> None:
-    """Replaces `file`: a neighbouring temporary file is written, forced to the disk and renamed over it."""
+    """Replaces `file`: writes a temporary file beside it, syncs it to disk and renames it."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w") as stream:
@@ -20,7 +20,7 @@ def write_atomically(file: Path, text: str) -> None:
 
 
 def check_new(file: Path, *endings: str) -> None:
-    """Raises UserError where a file exists, its folder does not, or its name ends otherwise."""
+    """Raises UserError if the file exists, its folder does not, or its suffix is not in `endings`."""
     if file.suffix not in endings:
         raise UserError(f"{file}: end the name with {' or '.join(endings)}")
     if file.exists():

@@ -1,4 +1,4 @@
-"""Checkpoints of the whole run state, written by Orbax while training goes on."""
+"""Checkpoints of the whole run state, written by Orbax in the background."""
 
 import functools
 import inspect
@@ -21,19 +21,19 @@ from alphagat.runs.manifest import find_damage, write_manifest
 
 CHECKPOINT_FOLDER = "checkpoints"
 DAMAGED_FOLDER = "damaged"
-_ITEMS = _RUN, _PARAMS = "run", "params"  # of a checkpoint; the parameters also stand alone, for evaluation
-_REPLACED = ".replaced"  # ends the name of a step that another takes the place of
-_UNFINISHED = ".orbax-checkpoint-tmp"  # ends the name of a step that is still being written
+_ITEMS = _RUN, _PARAMS = "run", "params"  # the parameters are also saved on their own, for evaluation
+_REPLACED = ".replaced"  # suffix of a step that is being replaced
+_UNFINISHED = ".orbax-checkpoint-tmp"  # suffix of a step that is being written
 
 
 class Checkpoints:
-    """The folder `checkpoints/` of a run. A step is the number of iterations done; it appears once it is complete.
+    """The folder `checkpoints/` of a run. A step is a number of iterations done; it appears once it is complete.
 
-    Each holds a manifest of its files, and nothing is read that differs from it.
+    Each step has a manifest of its files. Reading a step whose files differ from the manifest raises.
     """
 
     def __init__(self, workdir: pathlib.Path, *, keep: int = 3, keep_every: int = 0, read_only: bool = False):
-        """Opens the folder, creating it unless `read_only`; keeps the latest `keep` and every multiple of
+        """Opens the folder and creates it unless `read_only`. Keeps the latest `keep` steps and every multiple of
         `keep_every`.
         """
         self.directory = (workdir / CHECKPOINT_FOLDER).absolute()
@@ -54,11 +54,11 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """Returns the complete steps on disk, ascending."""
-        self._manager.reload()  # what is on disk, and not what this process believes to have written
+        self._manager.reload()  # lists the disk, not this process's record of its writes
         return sorted(self._manager.all_steps())
 
     def save(self, state: Any, step: int) -> None:
-        """Starts to write `state`; it may be donated right afterwards.
+        """Starts to write `state`, which may be donated immediately afterwards.
 
         Raises:
           FloatingPointError: a parameter is not finite; nothing is written.
@@ -74,11 +74,13 @@ class Checkpoints:
             raise RuntimeError(f"Orbax did not save step {step} into {self.directory}")
 
     def _seal(self) -> None:
-        """Writes the manifest: called in the background, once the files are written and before they get their name."""
+        """Writes the manifest. Orbax calls it in the background, after the files are written and before they are
+        renamed.
+        """
         write_manifest(self.directory / f"{self._saving}{_UNFINISHED}", _ITEMS)
 
     def replace(self, state: Any, step: int) -> None:
-        """Writes `state` in the place of the `step` that is there, which stays until that is done."""
+        """Replaces the existing `step` with `state`; the old files remain until the new ones are complete."""
         before = self.directory / f"{step}{_REPLACED}"
         shutil.rmtree(before, ignore_errors=True)
         (self.directory / str(step)).rename(before)
@@ -88,23 +90,23 @@ class Checkpoints:
         shutil.rmtree(before)
 
     def wait(self) -> None:
-        """Returns once everything started is on disk."""
+        """Waits until all started writes are on disk."""
         self._manager.wait_until_finished()
 
     def find_damage(self, step: int) -> str | None:
-        """Says in what `step` is not what was written, or returns None where it is."""
+        """Describes how `step` differs from its manifest; None if it does not."""
         return find_damage(self.directory / str(step), _ITEMS)
 
     def restore(self, shapes: Any, step: int, *, verify: bool = True) -> Any:
         """Reads the run state of `step` onto devices.
 
         Args:
-          shapes: the expected tree of `jax.ShapeDtypeStruct`s with shardings. They may name more or fewer devices than
-            the save had.
-          verify: compares the files with their manifest first; False after `find_damage` found none.
+          shapes: the expected pytree of `jax.ShapeDtypeStruct` with shardings. The number of devices may differ from
+            the save.
+          verify: whether to compare the files with their manifest first; False after `find_damage` returned None.
 
         Raises:
-          UserError: the files have changed since the save, or they are of another run.
+          UserError: the files have changed since the save, or belong to another run.
         """
         return self._read(step, _RUN, shapes, verify)
 
@@ -132,7 +134,7 @@ class Checkpoints:
             raise UserError(f"checkpoint {folder} is damaged: {damage}; take another iteration")
         _hide_late_reads()
         args = ocp.args.Composite(**{item: ocp.args.StandardRestore(target)})
-        # Orbax raises many things for what it cannot read, a bare Exception among them.
+        # Orbax raises many exception types for unreadable files, including bare Exception.
         try:
             return self._manager.restore(step, args=args)[item]
         except Exception as error:
@@ -144,7 +146,7 @@ class Checkpoints:
 
 
 def set_aside(workdir: pathlib.Path, step: int) -> pathlib.Path:
-    """Moves a damaged checkpoint to where no run looks for it, and returns the place. `Checkpoints` that are open do
+    """Moves a damaged checkpoint into `damaged/`, which no run reads, and returns its new path. Open `Checkpoints` do
     not notice.
     """
     directory = (workdir / CHECKPOINT_FOLDER).absolute()
@@ -157,12 +159,13 @@ def set_aside(workdir: pathlib.Path, step: int) -> pathlib.Path:
 
 
 def _copy(state: Any) -> Any:
-    """Returns a copy, because the next iteration donates the state's buffers while a background thread still writes
-    them: on the host, since Orbax writes what lies on many devices piece by piece, which takes several times as long.
-    Where this process does not have it all, the copy is on the devices.
+    """Returns a copy: the next iteration donates the buffers of the state while a background thread still writes them.
+
+    The copy is on the host, because Orbax takes several times as long to write arrays shard by shard. If this process
+    does not address all of the state, the copy stays on the devices.
     """
     if jax.process_count() == 1:
-        return jax.tree.map(np.array, jax.device_get(state))  # what `device_get` gives may be the buffer itself
+        return jax.tree.map(np.array, jax.device_get(state))  # `device_get` may return the buffer itself
     return _copy_on_devices(state)
 
 
@@ -177,7 +180,7 @@ def _is_finite(tree: Any) -> jax.Array:
 
 
 def _hide_late_reads() -> None:
-    """Keeps quiet about reads of a damaged checkpoint that end, in their own threads, after the first has failed."""
+    """Suppresses warnings from threads that still read a damaged checkpoint after the first read has failed."""
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     _filter_late_reads()
 

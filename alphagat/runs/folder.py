@@ -1,4 +1,4 @@
-"""The folder of a run: which config it holds, on what it ran, and whether a config may go on in it."""
+"""The folder of a run: its config, its environment, and whether another config may resume it."""
 
 import importlib.metadata
 import json
@@ -18,7 +18,7 @@ from alphagat.runs.atomic_files import write_atomically
 
 CONFIG_FILE = "config.json"
 ENVIRONMENT_FILE = "env.json"
-# What may change when a run is resumed: it alters how long, how watched and on what, but no array's shape or meaning.
+# Fields that may change on resume: they set the length, monitoring and devices, but no array's shape or meaning.
 CHANGEABLE = ("num_iterations", "mesh.", "selfplay.audit_every", "evaluation.", "checkpoint.")
 PACKAGES = ("alphagat", "jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax-checkpoint", "chex", "numpy")
 
@@ -27,7 +27,8 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
     """Checks that `workdir` is new, empty, or the folder of this run; changes nothing.
 
     Raises:
-      UserError: `workdir` is a file, holds something else, or holds a run that differs in a field that may not change.
+      UserError: `workdir` is a file, contains other files, or contains a run that differs in a field that may not
+        change.
     """
     folder = Path(workdir)
     if folder.exists() and not folder.is_dir():
@@ -42,9 +43,9 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
 
 
 def open_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
-    """Makes `workdir` the folder of this run, or checks that it is, and writes `config.json` and `env.json`.
+    """Creates or checks the folder of this run, and writes `config.json` and `env.json`.
 
-    A resumed run keeps everything but the fields that may change; those are written as they are now. `env.json` gets
+    A resumed run keeps its config, except for the fields that may change; those take their new values. `env.json` gets
     one entry per start, the latest last. Call it after the devices are configured.
 
     Raises:
@@ -65,7 +66,7 @@ def read_config(workdir: str | os.PathLike) -> Config:
     """Returns the config of the run in `workdir`.
 
     Raises:
-      UserError: there is no run, or its `config.json` cannot be read.
+      UserError: there is no run, or its `config.json` is unreadable.
     """
     file = Path(workdir) / CONFIG_FILE
     try:
@@ -81,7 +82,7 @@ def read_config(workdir: str | os.PathLike) -> Config:
 
 
 def describe_environment() -> dict[str, Any]:
-    """Returns what a run depends on beside its config: versions, devices, flags of XLA, and the command."""
+    """Returns the environment of a run: versions, devices, XLA and JAX variables, and the command."""
     return {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "argv": sys.argv,
@@ -120,7 +121,7 @@ def _check_same_run(folder: Path, before: Config, now: Config) -> None:
 def read_starts(workdir: str | os.PathLike) -> list[Any]:
     """Returns the entries of `env.json`, the earliest start first.
 
-    A file that cannot be read counts as none, since nothing depends on it.
+    An unreadable file counts as empty, because nothing depends on it.
     """
     try:
         starts = json.loads((Path(workdir) / ENVIRONMENT_FILE).read_text())

@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: the hash of every file in it, since Orbax reads many a changed file without a word."""
+"""The manifest of a checkpoint: the hash of every file in it. Orbax itself silently loads modified files."""
 
 import hashlib
 import json
@@ -9,15 +9,15 @@ MANIFEST_FILE = "manifest.json"
 
 
 def write_manifest(folder: Path, items: Sequence[str]) -> None:
-    """Writes the hashes of all files in the subfolders `items`. Call it last, before the folder gets its final name."""
+    """Writes the hashes of all files in the subfolders `items`. Call it last, before the folder is renamed."""
     hashes = {name: _hash(folder / name) for name in _files(folder, items)}
     (folder / MANIFEST_FILE).write_text(json.dumps(hashes, indent=1) + "\n")
 
 
 def find_damage(folder: Path, items: Sequence[str]) -> str | None:
-    """Says in what the subfolders `items` differ from what was written, or returns None where they do not.
+    """Describes how the subfolders `items` differ from the manifest; None if they do not.
 
-    A file that the manifest does not name counts as well: Orbax reads what it finds.
+    A file missing from the manifest counts as damage, because Orbax reads every file in the folder.
     """
     try:
         hashes = json.loads((folder / MANIFEST_FILE).read_bytes())

@@ -1,4 +1,4 @@
-"""The metrics of a run, as `metrics.jsonl` (one JSON object per iteration) and for TensorBoard."""
+"""The metrics of a run, in `metrics.jsonl` (one JSON object per iteration) and for TensorBoard."""
 
 import json
 import math
@@ -17,7 +17,7 @@ RESULTS, NUM_GAMES = "results", "num_games"  # fields of a line with an evaluati
 
 # Names of results.
 ELO, WIN_RATE = "elo", "win_rate"
-SCORE, SCORE_RATIO = "score", "score_ratio"  # of games for one player
+SCORE, SCORE_RATIO = "score", "score_ratio"  # of single-player games
 ORACLE, HOLDOUT = "oracle/", "holdout/"  # prefixes: one result per measure
 
 # A line of `metrics.jsonl`: `iteration`, `board`, scalars by name, and after an evaluation `num_games` and `results`.
@@ -25,15 +25,15 @@ Line = Mapping[str, Any]
 
 
 class Result(NamedTuple):
-    """One number that an evaluation measured.
+    """One number measured by an evaluation.
 
     Attributes:
-      name: of the metric, the same on every board and against every opponent.
+      name: name of the metric, independent of board and opponent.
       board: name of the board.
-      value: NaN where nothing was measured.
+      value: NaN if nothing was measured.
       low: lower end of the 95% interval; None without one.
       high: upper end.
-      opponent: of a metric that compares with another player.
+      opponent: opponent of a comparison; None for other metrics.
     """
 
     name: str
@@ -47,19 +47,19 @@ class Result(NamedTuple):
 class MetricsWriter:
     """Appends one line per iteration to both files; a context manager.
 
-    On resume, pass the iteration that was restored: what a killed run wrote beyond it is dropped, so each iteration
+    On resume, pass the restored iteration: lines that a killed run wrote after it are dropped, so each iteration
     appears once.
     """
 
     def __init__(self, workdir: str | os.PathLike, *, restored_iteration: int = 0, several_boards: bool = False):
-        """Drops later iterations. With `several_boards`, TensorBoard's tags name the board."""
+        """Drops lines after `restored_iteration`. With `several_boards`, TensorBoard's tags name the board."""
         folder = Path(workdir)
         self._several_boards = several_boards
         self._file = folder / METRICS_FILE
         truncate_after(self._file, restored_iteration)
         self._stream = self._file.open("a")
-        # TensorBoard hides what earlier processes wrote for purge_step and later. The suffix keeps the file of a start
-        # apart from that of a start within the same second, which would be overwritten.
+        # TensorBoard hides the events of earlier processes from purge_step on. The suffix separates the file of a start
+        # from that of another start within the same second, which it would overwrite.
         self._summaries = SummaryWriter(
             str(folder / TENSORBOARD_FOLDER),
             purge_step=restored_iteration + 1,
@@ -67,13 +67,15 @@ class MetricsWriter:
         )
 
     def write(self, iteration: int, metrics: Line) -> None:
-        """Writes the metrics of one iteration and flushes. A value that is not finite becomes null, and no point."""
+        """Writes the metrics of one iteration and flushes. A non-finite value becomes null and has no TensorBoard
+        point.
+        """
         self._stream.write(_json(iteration, metrics))
         self._stream.flush()
         self._draw(iteration, metrics)
 
     def amend(self, iteration: int, metrics: Line) -> None:
-        """Adds metrics to the line of `iteration`, the last one; where it is missing, they become one."""
+        """Adds metrics to the line of `iteration`, which must be the last; writes a new line if it is missing."""
         lines = read_metrics(self._file.parent)
         before = lines.pop() if lines and lines[-1]["iteration"] == iteration else {}
         text = "".join(_json(line["iteration"], line) for line in lines)
@@ -100,7 +102,7 @@ class MetricsWriter:
 
 
 def tagged(line: Line, several_boards: bool) -> dict[str, float]:
-    """Returns the values of a line by TensorBoard's tags: `eval/vs_random/win_rate`, or `eval/hex:7/vs_random/win_rate`
+    """Returns the values of a line by TensorBoard tag: `eval/vs_random/win_rate`, or `eval/hex:7/vs_random/win_rate`
     with several boards. Nothing reads these names back.
     """
 
@@ -131,7 +133,7 @@ def _json(iteration: int, line: Line) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Returns what JSON can hold: an object for a result, None for a number that is not finite."""
+    """Returns a JSON value: an object for a result, None for a non-finite number."""
     if isinstance(value, Result):
         return {name: _plain(field) for name, field in value._asdict().items()}
     if value is None or isinstance(value, str | int):
@@ -144,7 +146,7 @@ def _plain(value: Any) -> Any:
 def read_metrics(workdir: str | os.PathLike) -> list[dict[str, Any]]:
     """Returns the lines of `metrics.jsonl`, oldest first, with `Result` objects in `results`.
 
-    Leaves out a line that a crash broke.
+    Omits a line that a crash cut short.
     """
     file = Path(workdir) / METRICS_FILE
     lines = [line for text in file.read_text().splitlines() if (line := _parse(text))] if file.exists() else []
@@ -152,13 +154,13 @@ def read_metrics(workdir: str | os.PathLike) -> list[dict[str, Any]]:
 
 
 def last_evaluation(lines: Sequence[Line], iteration: int | None = None) -> Line | None:
-    """Returns the last line with an evaluation, up to an iteration; None without one."""
+    """Returns the last line with an evaluation, at most `iteration` if given; None without one."""
     evaluated = [each for each in lines if RESULTS in each and (iteration is None or each["iteration"] <= iteration)]
     return evaluated[-1] if evaluated else None
 
 
 def truncate_after(file: Path, iteration: int) -> None:
-    """Drops the lines of later iterations, and broken ones, from a metrics file."""
+    """Drops the lines of later iterations, and incomplete lines, from a metrics file."""
     if not file.exists():
         return
     text = file.read_text()
@@ -169,7 +171,7 @@ def truncate_after(file: Path, iteration: int) -> None:
 
 
 def _parse(text: str) -> dict[str, Any] | None:
-    """Returns the object of a line, or None where a crash cut it short."""
+    """Returns the object of a line, or None if a crash cut it short."""
     try:
         line = json.loads(text)
     except ValueError:
@@ -181,4 +183,4 @@ def _parse_result(fields: Mapping[str, Any]) -> Result:
     result = Result(**fields)
     return (
         result._replace(value=math.nan) if result.value is None else result
-    )  # the one NaN that equals itself in lists
+    )  # the same NaN object compares equal inside lists

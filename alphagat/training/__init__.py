@@ -1,6 +1,5 @@
-"""Training: what only a whole run has, from the config's fields to the folder on disk.
+"""Training: the loop, its compiled programs, and the host code around them.
 
-`loop.train` trains or resumes a run, and `agent.load` reads what it learned. `state.RunState` is everything that
-changes, and so what a checkpoint holds; `iteration` is the program that changes it; the rest is what the host does
-around it.
+`loop.train` trains or resumes a run. `state.RunState` holds everything that changes and is what a checkpoint stores;
+`iteration` is the program that advances it.
 """

@@ -1,5 +1,7 @@
-"""Iterations in which some devices only play, and the others only learn, at the same time, from the games of the
-iteration before (as in AlphaGo Zero: Silver et al. 2017, Methods, "Self-play training pipeline").
+"""Iterations that play and learn concurrently on separate devices; the learners use the games of the previous
+iteration.
+
+As in AlphaGo Zero (Silver et al. 2017, Methods, "Self-play training pipeline").
 """
 
 import functools
@@ -30,19 +32,19 @@ from alphagat.training.iteration import (
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import Actors, Block, BoardState, RunState
 
-PARAMS_AGE = f"{TRAIN}params_age"  # updates that were made since the parameters that played were the newest
+PARAMS_AGE = f"{TRAIN}params_age"  # number of updates by which the acting parameters lag
 
 
 class ActorLearnerIterations:
-    """Runs the iterations of a run on two meshes; the programs of both run side by side.
+    """Runs the programs of the actors and the learners side by side on two meshes.
 
-    In iteration t the actors play, while the learners add the block of iteration t - 1 to the replay and make the
-    updates of that iteration. Then the block of t goes to the learners, and, every `learner.actor_sync_every` updates,
-    the parameters to the actors.
+    In iteration t the actors play, while the learners add the block of iteration t - 1 to the replay and run the
+    updates of that iteration. The learners then receive block t, and the actors receive new parameters every
+    `learner.actor_sync_every` updates.
     """
 
     def __init__(self, run: Run, state: RunState, say: Callable[[str], None]):
-        """Compiles the programs of all boards. Raises UserError, where one does not fit into the memory."""
+        """Compiles the programs of all boards. Raises UserError if one does not fit into memory."""
         self._setups, self._order = run.boards, run.order
         self._actors, self._learners = run.actor_mesh, run.learner_mesh
         self._sync_every = run.config.learner.actor_sync_every
@@ -53,11 +55,11 @@ class ActorLearnerIterations:
 
     @property
     def programs(self) -> dict[str, list[stages.Compiled]]:
-        """What the actors and what the learners run, by board."""
+        """The programs of the actors and of the learners, one per board."""
         return {"playing": self._play, "learning": self._learn}
 
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, Audit]:
-        """Starts iteration number `iteration`, the first is 1, and returns what may still be running."""
+        """Starts iteration number `iteration`, counted from 1; the results may still be running."""
         assert state.actors is not None
         number = self._order[iteration - 1]
         games, samples, sums, audit = self._play[number](*self._play_arguments(state, number, iteration))
@@ -84,11 +86,11 @@ class ActorLearnerIterations:
         return jax.device_put(value, sharding.replicated(self._learners))
 
     def _played(self, number: int, iteration: int) -> int:
-        """Returns in how many iterations before `iteration` a board was played."""
+        """Returns how many iterations before `iteration` used a board."""
         return self._order[: iteration - 1].count(number)
 
     def _is_handed_over(self, iteration: int) -> bool:
-        """Returns whether the updates of an iteration complete another `actor_sync_every`."""
+        """Returns whether the actors receive parameters after the updates of an iteration."""
         every = self._sync_every
         return self._updates[iteration] // every > self._updates[iteration - 1] // every
 
@@ -129,9 +131,10 @@ class ActorLearnerIterations:
 
 
 def make_play_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
-    """Returns the jitted `play(params, games, groups, root_key, iteration, board_iteration)`, which gives games,
-    samples, metrics and an audit, and consumes the games. `board_iteration` counts those in which this board was
-    played.
+    """Returns the jitted `play(params, games, groups, root_key, iteration, board_iteration)`.
+
+    It returns games, samples, metrics and an audit, and donates the games. `board_iteration` counts the iterations that
+    played this board.
     """
     replicated, sharded = sharding.REPLICATED, sharding.SHARDED
     play_here = sharding.over_data(
@@ -156,8 +159,9 @@ def make_play_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 
 
 def make_learn_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
-    """Returns the jitted `learn(train, board, block, groups, root_key, iteration)` for the block of `iteration`, which
-    gives what it changes (`train`, the replay, the board's iteration) and metrics; it consumes the first two.
+    """Returns the jitted `learn(train, board, block, groups, root_key, iteration)` for the block of `iteration`.
+
+    It returns `train`, the replay, the board's iteration and metrics, and donates the first two arguments.
     """
     replicated, sharded = sharding.REPLICATED, sharding.SHARDED
     store_here = sharding.over_data(store, mesh, (sharded, sharded, replicated), sharded)
@@ -180,7 +184,7 @@ def make_learn_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 
 
 def _updates_by_iteration(setups: Sequence[Setup], order: Sequence[int]) -> list[int]:
-    """Returns how many updates are made, if none is skipped, by the end of each iteration, the 0th being the start."""
+    """Returns the cumulative number of updates after each iteration, starting with 0, if none is skipped."""
     total, learned, updates = 0, [0] * len(setups), [0, 0]
     for number in order[:-1]:
         plan = setups[number].plan

@@ -1,4 +1,4 @@
-"""What a run says at its beginning and at its end."""
+"""The messages at the beginning and the end of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from alphagat.training.setup import Run
 
 
 def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str]:
-    """Returns what a run says before its first iteration; `recorded` where it learns from recorded games."""
+    """Returns the lines to print before the first iteration; `recorded` is None in self-play runs."""
     plan, config, mesh = run.boards[0].plan, run.config, run.mesh
     asked = config.selfplay.num_games
     kind = mesh.devices.flat[0].device_kind
@@ -52,7 +52,7 @@ def _megabytes(tree: Any) -> str:
 
 
 def closing_lines(game: Game, folder: Path, step: int) -> list[str]:
-    """Returns what a run says after its last iteration: where it lies, and what to do with it."""
+    """Returns the lines to print after the last iteration: the run's location and the next commands."""
     opponent = "random" if game.num_players == 1 else "mcts:100"
     return [
         f"checkpoint: {(folder / CHECKPOINT_FOLDER / str(step)).absolute()}",
@@ -62,8 +62,8 @@ def closing_lines(game: Game, folder: Path, step: int) -> list[str]:
 
 
 def say_finished(config: Config, folder: Path, start: int) -> None:
-    """Says that there was nothing left to do."""
-    # Never entered: there is no progress to draw.
+    """Reports that the run is already complete."""
+    # The display is not entered: there is no progress to draw.
     display = make_display(config.num_iterations, config.boards)
     display.message(
         f"nothing to do: {start} iterations are done, and config.num_iterations={config.num_iterations}; "

@@ -1,7 +1,6 @@
-"""Self-play checked on the host: one game of each iteration is played again by the rules, and its targets found anew.
+"""Checks self-play on the host: replays one game per iteration with the rules and recomputes its targets.
 
-It would see what goes wrong without a sound: a device that computes wrongly, a rule that is compiled into something
-else, a target of the wrong sign or of another ply.
+It detects silent errors: a faulty device, a miscompiled rule, a target with the wrong sign or of another ply.
 """
 
 import functools
@@ -18,17 +17,17 @@ from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget
 from alphagat.selfplay.ply import Ply
 from alphagat.training.plan import Plan
 
-TOLERANCE = 1e-4  # of sums and targets, in float32
+TOLERANCE = 1e-4  # absolute, for float32 sums and targets
 
 
 class Audit(struct.PyTreeNode):
-    """What one game slot of each device gave, `[devices]` before each shape.
+    """The data of one game slot per device, `[devices]` before each shape.
 
     Attributes:
-      history: `Ply`, `[P + T]` before each shape: what waited for targets, then what was played.
-      value_targets: `[T]` float32, of the first T plies, as the replay has them.
-      auxiliary: the auxiliary targets of the same plies, by name.
-      iteration: `[]` int32, of this board, before this one.
+      history: `Ply`, `[P + T]` before each shape: P plies that waited for targets, then the T plies just played.
+      value_targets: `[T]` float32, of the first T plies, as stored in the replay.
+      auxiliary: auxiliary targets of the same plies, by name.
+      iteration: `[]` int32, iterations of this board before this one.
     """
 
     history: Ply
@@ -48,13 +47,13 @@ class Auditor:
         self._replay = _make_replay(game, self._auxiliary)
 
     def check(self, audit: Audit) -> None:
-        """Checks the first device's game that this process has.
+        """Checks the game of the first device that this process addresses.
 
         Raises:
-          AuditError: it names the ply and what is wrong.
+          AuditError: names the ply and the error.
         """
         here = jax.tree.map(lambda x: np.asarray(x.addressable_data(0))[0], audit)
-        # What waited at the start of a run is blank.
+        # The plies that wait at the start of a run are blank.
         blank = max(self._plan.num_waiting - int(here.iteration) * self._plan.plies_per_iteration, 0)
         history: Ply = jax.tree.map(lambda x: x[blank:], here.history)
         replayed = jax.tree.map(
@@ -70,7 +69,7 @@ class Auditor:
                 self._check_auxiliary(history, target, here.auxiliary[target.name])
 
     def _find_error(self, history: Ply, replayed: Any, ply: int) -> str | None:
-        """Says what is wrong with a ply, by the rules alone, or returns None."""
+        """Returns the first violation of the rules at a ply, or None."""
         state, action = (jax.tree.map(lambda x: x[ply], each) for each in (history.state, history.action))
         legal, target = np.asarray(state.legal_action_mask), history.policy_target[ply]
         if not 0 <= action < len(legal) or not legal[action]:
@@ -79,7 +78,7 @@ class Auditor:
             return f"the policy target sums to {target.sum():.6f}, {target[~legal].sum():.6f} of it on illegal moves"
         after, rewards, is_over, records = (jax.tree.map(lambda x: x[ply], each) for each in replayed)
         mover = int(state.current_player)
-        is_chance = isinstance(self._game, StochasticGame)  # what chance did there is not known
+        is_chance = isinstance(self._game, StochasticGame)  # the outcomes of chance are not recorded
         if not is_chance and bool(is_over) != bool(history.ended[ply] & ~history.truncated[ply]):
             return f"the game has {'' if is_over else 'not '}ended by the rules"
         truncated = history.truncated[ply]
@@ -99,7 +98,7 @@ class Auditor:
         return None
 
     def _check_targets(self, history: Ply, targets: np.ndarray) -> None:
-        """Walks back from the end in float64, from one player's view, and compares."""
+        """Compares the value targets with float64 lambda-returns."""
         expected = lambda_returns(history, self._lambda, self._discount)
         for ply, target in enumerate(targets):
             if abs(target - expected[ply]) > TOLERANCE * max(abs(expected[ply]), 1):
@@ -109,7 +108,7 @@ class Auditor:
                 )
 
     def _check_auxiliary(self, history: Ply, target: AuxiliaryTarget, values: np.ndarray) -> None:
-        """Compares each ply's auxiliary target with the one that the end of its game gives."""
+        """Compares the auxiliary target of each ply with the one derived from the end of its game."""
         for ply, value in enumerate(values):
             is_known = history.ended[ply:].any()
             if not is_known or not np.allclose(target.audited_target(history, ply), value, rtol=0, atol=TOLERANCE):
@@ -122,8 +121,8 @@ class Auditor:
 def lambda_returns(history: Ply, value_lambda: float, discount: float) -> np.ndarray:
     """Returns `[P + T]` float64 lambda-returns for the players to move (Sutton and Barto 2018, equation 12.2).
 
-    Everything is kept from the view of player 0, and turned at the end: no discount of -1 takes part,
-    only that of a value per move.
+    Computes in the view of player 0 and converts at the end, so `discount` is the discount per move without a sign
+    change.
     """
     signs = np.where(np.asarray(history.state.current_player) == 0, 1.0, -1.0)
     values, rewards = signs * history.search_value.astype(np.float64), signs * history.reward.astype(np.float64)
@@ -142,7 +141,7 @@ def lambda_returns(history: Ply, value_lambda: float, discount: float) -> np.nda
 def _make_replay(
     game: Game, auxiliary: tuple[AuxiliaryTarget, ...]
 ) -> Callable[[Any, np.ndarray, np.ndarray], tuple[Any, Any, Any, Any]]:
-    """Returns a compiled function that replays `[N]` states, actions and `ended` on a CPU.
+    """Returns a compiled function that replays `[N]` states, actions and `ended` flags on a CPU.
 
     It returns the states after the moves, their rewards, whether they are terminal, and the auxiliary records by name.
     """

@@ -1,4 +1,4 @@
-"""Which board each iteration of a run trains on."""
+"""The board that each iteration trains on."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ def board_schedule(
 ) -> list[int]:
     """Returns the index of the board of each iteration.
 
-    The shares go linearly from `weights` to `final_weights` (both sum to anything; empty: equal shares, and no change).
-    Each iteration trains the board that is furthest behind its share, so that boards alternate as evenly as can be and
-    a run that resumes finds the same order.
+    The shares change linearly from `weights` to `final_weights`. Neither needs to sum to 1. Without weights, all shares
+    are equal; without final weights, they are constant. Each iteration trains the board that is furthest behind its
+    share, so boards alternate evenly and a resumed run has the same order.
     """
     first = _shares(weights or np.ones(num_boards))
     last = _shares(final_weights) if len(final_weights) else first

@@ -1,4 +1,4 @@
-"""Programs that fit into the memory of a device: as few micro-batches as that takes, by what the compiler plans."""
+"""Compiles programs with the fewest micro-batches that fit into device memory, as the compiler plans it."""
 
 import copy
 import dataclasses
@@ -19,9 +19,9 @@ from alphagat.training.state import RunState
 
 
 def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[stages.Compiled]:
-    """Compiles the program of each board for states like `state`, all at once where one process does.
+    """Compiles the program of each board for states like `state`, concurrently in a single-process run.
 
-    Where `learner.num_micro_batches` is 0, a program that would not fit is compiled anew with twice as many.
+    If `learner.num_micro_batches` is 0, a program that does not fit is recompiled with twice as many.
 
     Raises:
       UserError: a program does not fit, or the micro-batches do not divide a device's share of a batch.
@@ -34,7 +34,7 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
             run.boards[number], mesh, lambda setup: make_iteration(setup, mesh).lower(*arguments), say
         )
 
-    # Several processes tell each other what they found while they compile, so that the order matters.
+    # Processes exchange results while they compile, so all must compile in the same order.
     at_once = len(run.boards) if jax.process_count() == 1 else 1
     with ThreadPoolExecutor(at_once) as pool:
         return list(pool.map(compile_board, range(len(run.boards))))
@@ -43,7 +43,7 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
 def compile_to_fit(
     setup: Setup, mesh: Mesh, lower: Callable[[Setup], stages.Lowered], say: Callable[[str], None]
 ) -> stages.Compiled:
-    """Compiles what `lower` gives of `setup` with as few micro-batches as fit, or with those that it asks for; raises
+    """Compiles `lower(setup)` with the fewest micro-batches that fit, or with the number that the config sets. Raises
     as `compile_iterations` does.
     """
     asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config)
@@ -71,11 +71,11 @@ def compile_to_fit(
 
 
 def with_less_memory(run: Run, error: Exception) -> Run:
-    """Returns the run with twice as many micro-batches, after a program that was planned to fit ran out of memory.
+    """Returns the run with twice as many micro-batches, after a program ran out of memory despite its plan.
 
     Raises:
-      UserError: the number of micro-batches is the config's, or cannot grow.
-      JaxRuntimeError: it was another error.
+      UserError: the config sets the number of micro-batches, or it cannot grow.
+      JaxRuntimeError: `error` is not an out-of-memory error.
     """
     reason = str(error).strip().split("\n")[0][:200]
     if "RESOURCE_EXHAUSTED" not in reason:

@@ -1,4 +1,4 @@
-"""What a run would find on this machine: devices and their links, versions, and what would go wrong."""
+"""Diagnoses this machine for a run: devices and their links, versions, and likely problems."""
 
 import functools
 import importlib.util
@@ -30,7 +30,7 @@ LOW_DISK = 5e9  # bytes
 
 
 def devices() -> Iterator[tuple[str, str]]:
-    """Yields name and description of each device of this process."""
+    """Yields the name and description of each device of this process."""
     for device in jax.local_devices():
         statistics = device.memory_stats() or {}
         limit, used = statistics.get("bytes_limit"), statistics.get("bytes_in_use", 0)
@@ -39,7 +39,7 @@ def devices() -> Iterator[tuple[str, str]]:
 
 
 def links() -> list[str]:
-    """Returns the driver's table of the links between GPUs; nothing where it has none."""
+    """Returns the driver's table of links between GPUs; empty if there is none."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
@@ -51,10 +51,10 @@ def links() -> list[str]:
 
 
 def measure_all_reduce(mesh: Mesh, megabytes: float) -> tuple[float, float]:
-    """Measures the mean of that much float32 over the `data` axis.
+    """Measures a mean of `megabytes` of float32 over the `data` axis.
 
     Returns:
-      The median seconds, and bytes per second and device: 2 (n - 1) / n of the array has to leave each of n devices.
+      The median seconds, and bytes per second per device: each of n devices sends 2 (n - 1) / n of the array.
     """
     count, size = mesh.shape[sharding.DATA], max(int(megabytes * 1e6 / 4), 1)
     mean = functools.partial(jax.lax.pmean, axis_name=sharding.DATA)
@@ -71,7 +71,7 @@ def measure_all_reduce(mesh: Mesh, megabytes: float) -> tuple[float, float]:
 
 
 def warnings() -> Iterator[str]:
-    """Yields what would go wrong, or be slow, each with what to do about it."""
+    """Yields likely errors and performance problems, each with its fix."""
     backend, environment = jax.default_backend(), os.environ
     has_gpu = any(Path("/proc/driver/nvidia/gpus").glob("*"))
     if has_gpu and backend != "gpu":
@@ -92,7 +92,7 @@ def warnings() -> Iterator[str]:
 
 
 def examine(config: Config) -> Iterator[str]:
-    """Yields what the run of a config would need here. Raises UserError where it would not start."""
+    """Compiles the run of a config here and yields its memory use. Raises UserError if it could not start."""
     run = make_run(config, make_configured_mesh(config))
     said: list[str] = []
     start = time.perf_counter()
@@ -107,7 +107,7 @@ def examine(config: Config) -> Iterator[str]:
 
 
 def versions() -> Iterator[tuple[str, str]]:
-    """Yields names and versions: Python, the platform, and the packages that a run depends on."""
+    """Yields the names and versions of Python, the platform, and the packages that a run depends on."""
     told = describe_environment()
     yield "python", told["python"]
     yield "platform", told["platform"]

@@ -1,4 +1,4 @@
-"""Matches in the training loop: how strong the parameters are now, against fixed and earlier players."""
+"""Matches during training: measure the current parameters against fixed opponents and earlier parameters."""
 
 from typing import Any
 
@@ -21,26 +21,24 @@ from alphagat.training.state import RunState
 
 
 class Matches:
-    """The opponents and openings of a run; every evaluation plays the same openings."""
+    """The opponents and openings of a run; all evaluations share the openings."""
 
     def __init__(self, run: Run):
         self._boards = [_BoardMatches(setup, run.mesh) for setup in run.boards]
 
     def first_lines(self, state: RunState) -> list[str]:
-        """Returns what to say of the initial state: nothing."""
+        """Returns no lines: the initial state is not evaluated."""
         del state
         return []
 
     def play(self, state: RunState, iteration: int) -> tuple[RunState, list[Result]]:
-        """Plays every opponent on every board; returns the results, and the state with today's parameters as the
-        previous ones.
-        """
+        """Plays every opponent on every board; returns the state with `previous_params` updated, and the results."""
         results = [
             result
             for board in self._boards
             for result in board.play(state.train.acting, state.previous_params, iteration)
         ]
-        # Copies, because the next iteration donates the parameters.
+        # Copied, because the next iteration donates the parameters.
         previous = jax.tree.map(jnp.copy, state.train.acting)
         return state.replace(previous_params=previous, evaluated=jnp.copy(state.iteration)), results
 
@@ -75,7 +73,7 @@ class _BoardMatches:
         scores = self._score(player, key) if self._alone else None
         results = [] if scores is None else [Result(SCORE, self.name, scores.mean, *scores.interval)]
         if self._oracle is not None:
-            # On one device of each process.
+            # The oracle test runs on one device of each process.
             here = jax.tree.map(sharding.fetch, params)
             shares = self._oracle.play(here, key)
             results += [Result(ORACLE + name, self.name, share) for name, share in shares.items()]
@@ -96,5 +94,5 @@ class _BoardMatches:
 
 
 def match_result(board: str, opponent: str, match: MatchResult) -> Result:
-    """Returns the score (draws count half) and its 95% interval."""
+    """Returns the score in [0, 1], where a draw counts half, and its 95% interval."""
     return Result(WIN_RATE, board, match.score, *match.interval, opponent)

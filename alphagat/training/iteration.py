@@ -1,4 +1,4 @@
-"""One iteration on one board: self-play, replay, updates, as one compiled program over all devices."""
+"""One iteration on one board: self-play, replay and updates in one compiled program over all devices."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -26,16 +26,16 @@ from alphagat.training.setup import Setup, auxiliary_targets, scales_loss
 from alphagat.training.state import BoardState, RunState, Sample, over_board, params_shardings
 
 Metrics = dict[str, jax.Array]
-NO_GROUP = 2**31 - 1  # folded into keys where groups fold in their number
-TRAIN = "train/"  # begins the names of the learner's metrics; those of self-play are sums
+NO_GROUP = 2**31 - 1  # folded into keys that no group owns; groups fold in their number
+TRAIN = "train/"  # prefix of the learner's metrics; self-play metrics are sums and have none
 
 
 def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
-    """Returns the jitted `program(train, board, root_key, iteration) -> (train, board, iteration, metrics, audit)`,
-    one iteration on the board of `setup`. It consumes (donates) all but the key. `run_iteration` calls it on a run.
+    """Returns the jitted `program(train, board, root_key, iteration) -> (train, board, iteration, metrics, audit)`.
 
-    Self-play uses no collective over the devices but for the sums at its end, so that none waits for another's trees;
-    of the updates only the gradients cross them.
+    It runs one iteration on the board of `setup` and donates every argument except the key; `run_iteration` calls it.
+    Self-play communicates between devices only for the sums at its end, so that no device waits for another's trees. In
+    the updates, only the gradients cross devices.
     """
     sharded, replicated = sharding.SHARDED, sharding.REPLICATED
     board_specs = over_board(sharded, replicated)
@@ -59,7 +59,7 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 def draw_keys(
     setup: Setup, root_key: jax.Array, iteration: jax.Array, groups: jax.Array
 ) -> tuple[jax.Array, jax.Array | None]:
-    """Returns for an iteration two keys per group, `[G, 2]`, of self-play and of updates, and the plies of full
+    """Returns the keys of an iteration, `[G, 2]`, one for self-play and one for updates, and which plies use full
     search.
     """
     key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
@@ -70,24 +70,23 @@ def draw_keys(
 
 
 def run_iteration(program: Callable, run: RunState, number: int = 0) -> tuple[RunState, Metrics, Audit]:
-    """Runs the program of board `number` on that board, and returns the whole state, the metrics, and what an `Auditor`
-    checks.
-    """
+    """Runs the program of board `number`; returns the run state, the metrics, and the audit for an `Auditor`."""
     train, board, iteration, metrics, audit = program(*program_arguments(run, number))
     boards = (*run.boards[:number], board, *run.boards[number + 1 :])
     return run.replace(train=train, boards=boards, iteration=iteration), metrics, audit
 
 
 def program_arguments(run: RunState, number: int = 0) -> tuple[TrainState, BoardState, jax.Array, jax.Array]:
-    """Returns what `make_iteration`'s program takes of the state of a run."""
+    """Returns the arguments of `make_iteration`'s program."""
     return run.train, run.boards[number], run.key, run.iteration
 
 
 def play_and_store(
     setup: Setup, params: Any, board: BoardState, keys: jax.Array, is_full: jax.Array | None
 ) -> tuple[BoardState, Metrics, Audit]:
-    """Plays the iteration's plies in the groups of one device, and moves the plies whose horizon has passed to the
-    replay; the metrics are of all devices, the audit of one game of this one, another in each iteration.
+    """Plays the iteration's plies in the groups of one device and moves samples with final targets to the replay.
+
+    The metrics are summed over all devices. The audit covers one game of this device, a different one each iteration.
     """
     games, samples, sums, audit = play_iteration(setup, params, board.games, board.iteration, keys, is_full)
     is_final = have_waited(setup.plan, board.iteration)
@@ -95,24 +94,24 @@ def play_and_store(
 
 
 def have_waited(plan: Plan, iteration: Any) -> Any:
-    """Returns whether the samples that an iteration gives were played, and are not what a run starts with."""
+    """Returns whether the samples of an iteration were played; a run starts with blank ones."""
     return iteration >= plan.num_waiting // plan.plies_per_iteration
 
 
 def store(replay: Replay, samples: Sample, is_final: jax.Array) -> Replay:
-    """Adds each group's samples, `[G, M]` before each shape, to its ring, if `is_final`."""
+    """Adds each group's samples, `[G, M]` before each shape, to its ring if `is_final`."""
     return jax.vmap(add, in_axes=(0, 0, None))(replay, samples, is_final)
 
 
 def play_iteration(
     setup: Setup, params: Any, games: GamesInFlight, iteration: jax.Array, keys: jax.Array, is_full: jax.Array | None
 ) -> tuple[GamesInFlight, Sample, Metrics, Audit]:
-    """Plays the iteration's plies in the groups of one device; returns games, samples, metrics of all devices, and an
-    audit.
+    """Plays the iteration's plies in the groups of one device; returns games, samples, metrics summed over all devices,
+    and an audit.
     """
     plan, selfplay = setup.plan, setup.config.selfplay
     auxiliary = auxiliary_targets(setup.config)
-    params = place_blocks(setup.network, params)  # once, and not for each evaluation
+    params = place_blocks(setup.network, params)  # once, not at each evaluation
     make_selfplay_search = functools.partial(
         make_configured_search, setup.game, setup.evaluate, setup.config, explore=True
     )
@@ -130,7 +129,7 @@ def play_iteration(
         discount=setup.config.search.discount,
         auxiliary=auxiliary,
     )
-    # One draw for all groups: a choice per group would run both searches.
+    # All groups share one draw: a choice per group would run both searches.
     games, history = jax.vmap(play, in_axes=(None, 0, 0, None))(params, keys, games, is_full)
     samples = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda, auxiliary))(
         history
@@ -155,7 +154,7 @@ def final_samples(history: Ply, num_plies: int, value_lambda: float, auxiliary: 
 
 
 def selfplay_sums(played: Ply) -> Metrics:
-    """Returns sums over the plies of one device; the host makes means and rates of them."""
+    """Returns sums over the plies of one device; the host turns them into means and rates."""
     ended = played.ended
     log_target = jnp.log(jnp.maximum(played.policy_target, 1e-12))
     return {
@@ -171,7 +170,7 @@ def selfplay_sums(played: Ply) -> Metrics:
 def update_parameters(
     setup: Setup, mesh: Mesh, train: TrainState, board: BoardState, keys: jax.Array
 ) -> tuple[TrainState, Metrics]:
-    """Makes the iteration's updates once the replay holds its minimum; before, the metrics are NaN."""
+    """Runs the iteration's updates once the replay holds its minimum; the metrics are NaN before."""
     all_updates = make_updates(setup, mesh, make_find_gradients(setup, mesh))
 
     def batches(index: jax.Array) -> tuple[BoardState, jax.Array]:
@@ -184,7 +183,7 @@ def update_parameters(
         metrics = jax.eval_shape(some_updates, train)[1]
         return train, jax.tree.map(lambda x: jnp.full(x.shape, jnp.nan), metrics)
 
-    # Every group's ring has the same size, so that all devices take the same branch, as the mean over them requires.
+    # All rings have the same size, so all devices take the same branch; the mean over devices requires it.
     is_enough = board.iteration >= setup.plan.first_update_iteration
     train, metrics = jax.lax.cond(is_enough, some_updates, no_update, train)
     return train, learner_metrics(setup, train, metrics)
@@ -193,8 +192,8 @@ def update_parameters(
 def make_updates(
     setup: Setup, mesh: Mesh, find_gradients: Callable[..., tuple[Any, dict]]
 ) -> Callable[[TrainState, Callable[[jax.Array], tuple]], tuple[TrainState, Metrics]]:
-    """Returns `all_updates(train, batches)`, which makes an iteration's updates and the means of their metrics; number
-    k, from 0 on, follows `find_gradients(params, loss_scale, *batches(k))`.
+    """Returns `all_updates(train, batches)`, which runs an iteration's updates and averages their metrics. Update k,
+    counted from 0, uses `find_gradients(params, loss_scale, *batches(k))`.
     """
     update = make_update(
         find_gradients,
@@ -217,7 +216,7 @@ def make_updates(
 
 
 def learner_metrics(setup: Setup, train: TrainState, metrics: Metrics) -> Metrics:
-    """Returns the metrics of an iteration's updates with what the learner says of itself, by their whole names."""
+    """Returns the metrics of an iteration's updates and the learner's own, under their full names."""
     metrics = metrics | {
         "learning_rate": jnp.asarray(setup.schedule(train.step), jnp.float32),
         "skipped": train.health.skipped.astype(jnp.float32),
@@ -229,8 +228,8 @@ def learner_metrics(setup: Setup, train: TrainState, metrics: Metrics) -> Metric
 
 
 def make_find_gradients(setup: Setup, mesh: Mesh) -> Callable[..., tuple[Any, dict]]:
-    """Returns `find_gradients(params, loss_scale, board, keys)`, the mean over a batch that every device draws a part
-    of.
+    """Returns `find_gradients(params, loss_scale, board, keys)`: the mean over a batch of which each device draws a
+    share.
     """
     board = over_board(sharding.SHARDED, sharding.REPLICATED)
     return gradients_of(setup, mesh, functools.partial(draw_batch, setup), (board, sharding.SHARDED))
@@ -239,8 +238,9 @@ def make_find_gradients(setup: Setup, mesh: Mesh) -> Callable[..., tuple[Any, di
 def gradients_of(
     setup: Setup, mesh: Mesh, batch_of: Callable[..., Batch], specs: tuple
 ) -> Callable[..., tuple[Any, dict]]:
-    """Returns `find_gradients(params, loss_scale, *source)`, the mean over all devices' batches, each made by
-    `batch_of(*source)` of what `specs` says that a device has of the source.
+    """Returns `find_gradients(params, loss_scale, *source)`, the mean gradients over the batches of all devices.
+
+    Each device makes its batch with `batch_of(*source)`; `specs` says how the source is sharded.
     """
     learner, targets = setup.config.learner, auxiliary_targets(setup.config)
     gradients = functools.partial(
@@ -261,7 +261,7 @@ def gradients_of(
 
 
 def draw_batch(setup: Setup, board: BoardState, keys: jax.Array) -> Batch:
-    """Draws one device's share of a batch, an equal part from each of its groups, each example in a random symmetry."""
+    """Draws one device's share of a batch: equally many examples per group, each in a random symmetry."""
     size = setup.plan.group_batch_size
     keys = jax.vmap(jax.random.split)(keys)  # [G, 2]
     samples = jax.vmap(lambda replay, key: sample(replay, key, size))(board.replay, keys[:, 0])
@@ -269,8 +269,8 @@ def draw_batch(setup: Setup, board: BoardState, keys: jax.Array) -> Batch:
 
 
 def make_batch(setup: Setup, samples: Sample, keys: jax.Array) -> Batch:
-    """Makes a batch of one device's samples, `[G, b]` before each shape, each in a symmetry that its group's key
-    draws.
+    """Makes a batch from one device's samples, `[G, b]` before each shape. Each group's key draws the symmetries of its
+    examples.
     """
     game = setup.game
     symmetry = jax.vmap(lambda key: random_symmetries(key, setup.plan.group_batch_size, game.symmetries))(keys)

@@ -1,4 +1,4 @@
-"""The kinds of run behind one protocol: self-play, actors with learners, and recorded games."""
+"""One protocol for all kinds of run: self-play, actors and learners, and recorded games."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -32,10 +32,10 @@ class Iterations(Protocol):
 
 
 class SelfplayIterations:
-    """Every device plays and learns."""
+    """Every device both plays and learns."""
 
     def __init__(self, run: Run, state: RunState, say: Callable[[str], None]):
-        """Compiles the programs of all boards. Raises UserError where one does not fit into the memory."""
+        """Compiles the programs of all boards. Raises UserError if one does not fit into memory."""
         self._order = run.order
         self._programs = compile_iterations(run, state, say)
 
@@ -54,11 +54,11 @@ def make_iterations(
     """Compiles the programs of a run for states like `state`.
 
     Args:
-      say: gets a line about each change that a program needs to fit into the memory.
+      say: receives a line for each change that makes a program fit into memory.
       recorded: the positions to learn from; None in runs with self-play.
 
     Raises:
-      UserError: a program does not fit into the memory of a device.
+      UserError: a program does not fit into device memory.
     """
     if recorded is not None:
         return PretrainIterations(run, state, say, recorded)

@@ -30,14 +30,14 @@ from alphagat.training.resume import Start, find_start, with_another_key
 from alphagat.training.setup import Run, make_configured_mesh, make_run
 from alphagat.training.state import RunState
 
-MAX_ROLLBACKS = 3  # from one checkpoint
+MAX_ROLLBACKS = 3  # from the same checkpoint
 
 
 class Evaluator(Protocol):
-    """Measures the parameters of a run."""
+    """Evaluates the parameters of a run."""
 
     def first_lines(self, state: RunState) -> list[str]:
-        """Returns what to say of the initial state."""
+        """Returns the lines to print about the initial state."""
         ...
 
     def play(self, state: RunState, iteration: int) -> tuple[RunState, list[Result]]:
@@ -46,15 +46,16 @@ class Evaluator(Protocol):
 
 
 def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = None) -> None:
-    """Trains a run in `workdir`, or resumes it from its newest whole checkpoint: a resumed run ends as one never
-    interrupted.
+    """Trains a run in `workdir`, or resumes it from its newest intact checkpoint.
+
+    Resuming is bit-identical to an uninterrupted run.
 
     Args:
-      profile: `START:STOP`, iterations of which a trace is written for xprof or Perfetto.
+      profile: `START:STOP`, the iterations to trace for xprof or Perfetto.
 
     Raises:
-      UserError: the config, the folder, or every checkpoint in it cannot be used; nothing was changed.
-      Preempted: SIGTERM has come, and all that the run did is saved.
+      UserError: the config, the folder, or every checkpoint in it is unusable; nothing was changed.
+      Preempted: SIGTERM arrived; all progress is saved.
     """
     config_validation.validate(config)
     profiler = Profiler(Path(workdir), parse_span(profile) if profile else None)
@@ -88,10 +89,10 @@ def _train(
     rollback: int,
     recorded: Recorded | None,
 ) -> None:
-    """Trains to the end, from the last checkpoint after a `rollback` above 0. Raises Diverged to be rolled back."""
+    """Trains to the end; `rollback` above 0 counts restarts from the last checkpoint. Raises Diverged to roll back."""
     config = run.config
     folder = check_run_folder(workdir, config)
-    start = find_start(run, folder)  # before anything is written
+    start = find_start(run, folder)  # must precede every write
     owed = _is_evaluation_owed(config, start)
     if start.iteration >= config.num_iterations and not owed:
         return say_finished(config, folder, start.iteration)
@@ -104,7 +105,7 @@ def _train(
         open_run_folder(folder, config)
         if recorded is not None:
             recorded.note(folder)
-        # Before any process opens the checkpoints, which they do together.
+        # Must precede opening the checkpoints, which all processes do together.
         moved = [
             f"checkpoint {step} is damaged ({damage}), and was moved to {set_aside(folder, step)}"
             for step, damage in start.damaged.items()
@@ -129,12 +130,12 @@ def _train(
 
 
 def is_due(step: int, every: int, last: int) -> bool:
-    """Returns whether something that happens every so many steps (0: never), and at the last, happens at `step`."""
+    """Returns whether a periodic event occurs at `step`: every `every` steps and at the last; never if `every` is 0."""
     return every > 0 and (step % every == 0 or step == last)
 
 
 class _Steps:
-    """Iterates: runs, evaluates, saves and reports."""
+    """Runs iterations, evaluates, saves and reports."""
 
     def __init__(
         self,
@@ -149,7 +150,7 @@ class _Steps:
         self._checkpoints, self._report, self._profiler = checkpoints, report, profiler
 
     def iterate(self, state: RunState, start: int) -> None:
-        """Runs what is left of the iterations. Raises Preempted, once all is saved, or Diverged."""
+        """Runs the remaining iterations. Raises Preempted once everything is saved, or Diverged."""
         config, report, last = self._run.config, self._report, self._run.config.num_iterations
         for iteration in range(start + 1, last + 1):
             self._profiler.before(iteration)
@@ -170,14 +171,14 @@ class _Steps:
         self._checkpoints.wait()
 
     def evaluate_late(self, state: RunState, iteration: int) -> RunState:
-        """Plays the matches of an iteration that a SIGTERM has cut short, and saves the state with them done."""
+        """Plays the matches of an iteration that SIGTERM interrupted, and replaces its checkpoint."""
         state, results = self._evaluate(state, iteration, is_saved=True)
         self._report.add_late_results(iteration, results)
         self._checkpoints.replace(state, iteration)
         return state
 
     def _evaluate(self, state: RunState, iteration: int, is_saved: bool = False) -> tuple[RunState, list[Result]]:
-        """Plays the matches; a SIGTERM saves the state as it was before them, unless it is on disk already."""
+        """Plays the matches. On SIGTERM, saves the state from before them unless it is already saved."""
         assert self._evaluator is not None
         evaluator = self._evaluator
         try:
@@ -195,13 +196,13 @@ class _Steps:
 
 
 def make_evaluator(run: Run, recorded: Recorded | None) -> Evaluator:
-    """Returns the evaluation of a run: its matches, and the held-out positions of recorded games."""
+    """Returns the evaluator of a run: matches, and the held-out positions of recorded games."""
     matches = Matches(run)
     return matches if recorded is None else MatchesAndHoldout(matches, Holdout(run, recorded))
 
 
 def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | None) -> Iterations:
-    """Compiles the programs of all boards and reports the time it took. Raises Preempted."""
+    """Compiles the programs of all boards and reports the time. Raises Preempted."""
     before, start = dict(cache_counts()), time.perf_counter()
     iterations = preemption.run(lambda: make_iterations(run, state, report.say, recorded))
     hits = cache_counts()["hits"] - before["hits"]
@@ -212,7 +213,7 @@ def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | N
 
 
 def _is_preempted(iteration: int) -> bool:
-    """Returns whether SIGTERM has come: to any process, and then at the same iteration on all."""
+    """Returns whether any process received SIGTERM; all processes agree at the same iteration."""
     if jax.process_count() > 1:
         return multihost_utils.reached_preemption_sync_point(iteration)
     return preemption.is_requested()

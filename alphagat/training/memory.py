@@ -1,4 +1,4 @@
-"""The memory of a device: what programs may take, and what the compiler plans for them."""
+"""Device memory: the limit, and the compiler's estimates."""
 
 import jax
 from jax import stages
@@ -7,14 +7,14 @@ from alphagat.config import Config
 
 
 def memory_limit(config: Config) -> float:
-    """Returns the bytes that a device may use: what the config says, or the driver; 0 where nobody says."""
+    """Returns the bytes that a device may use, from the config or else the driver; 0 if unknown."""
     if config.mesh.memory_gb:
         return config.mesh.memory_gb * 1e9
     return float((jax.local_devices()[0].memory_stats() or {}).get("bytes_limit", 0))
 
 
 def memory_needed(program: stages.Compiled) -> float:
-    """Returns the bytes of arguments, results and all between on one device; 0 where the compiler does not tell."""
+    """Returns the bytes of arguments, results and intermediates on one device; 0 if unknown."""
     plan = program.memory_analysis()
     if plan is None:
         return 0.0

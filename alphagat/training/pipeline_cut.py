@@ -1,4 +1,4 @@
-"""Where a network is cut into the stages of a pipeline: as the compiler counts the work and the memory of its parts."""
+"""Cuts a network into pipeline stages by the compiler's estimates of computation and memory."""
 
 import functools
 import math
@@ -18,11 +18,11 @@ from alphagat.training.memory import memory_limit, memory_needed
 
 
 class Cost(NamedTuple):
-    """Says what a part of a network costs.
+    """The cost of a part of a network.
 
     Attributes:
       flops: floating-point operations, forward and backward.
-      memory: bytes of parameters, gradients, inputs and all between.
+      memory: bytes of parameters, gradients, inputs and intermediates.
     """
 
     flops: float
@@ -30,8 +30,10 @@ class Cost(NamedTuple):
 
 
 def pipeline(config: Config, game: Game, network: Network) -> PipelinedNetwork:
-    """Returns the network in `mesh.stage` stages, cut so that the slowest one has the least to compute, of those that
-    fit into the memory of a device; where none does, so that the largest is smallest.
+    """Returns the network cut into `mesh.stage` stages.
+
+    Among the cuts whose stages fit into device memory, minimizes the computation of the slowest stage. If none fits,
+    minimizes the memory of the largest stage.
     """
     assert isinstance(network, GraphAttentionNetwork)
     first, block, last = measure_parts(config, game, network)
@@ -52,7 +54,9 @@ def pipeline(config: Config, game: Game, network: Network) -> PipelinedNetwork:
 
 
 def measure_parts(config: Config, game: Game, network: GraphAttentionNetwork) -> tuple[Cost, Cost, Cost]:
-    """Returns what the embedding, a block and the heads cost on one part of a group's batch; all blocks are alike."""
+    """Returns the costs of the embedding, one block and the heads on one micro-batch of a group; all blocks cost the
+    same.
+    """
     batch = config.learner.batch_size // config.selfplay.num_groups
     batch //= count_parts(batch, config.mesh.stage)
     nodes = jax.ShapeDtypeStruct((batch, game.topology.num_nodes, game.num_features), jnp.float32)

@@ -1,4 +1,4 @@
-"""The sizes that follow from a config."""
+"""Derives the sizes of a run from its config."""
 
 import dataclasses
 
@@ -7,25 +7,25 @@ from alphagat.errors import UserError
 from alphagat.games.base import Game
 from alphagat.selfplay.games_in_flight import num_waiting_plies
 
-LONGEST_HORIZON = 4096  # plies that a position may wait where nobody said how long
+LONGEST_HORIZON = 4096  # most plies that a position may wait if the config sets no horizon
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What every part of one board's training must agree on; games, replay and batches are split evenly over groups.
+    """The sizes of one board's training. Games, replay and batches are split evenly over groups.
 
     Attributes:
-      num_groups: groups of games; each has its own keys and its own ring of the replay, and lies on one device.
+      num_groups: groups of games; each has its own keys and replay ring, and resides on one device.
       group_games: games in flight per group.
       plies_per_iteration: moves per game and iteration.
-      max_plies: where a game is cut.
-      num_waiting: plies that wait for their targets, per game.
+      max_plies: length at which a game is truncated.
+      num_waiting: plies per game that wait for their targets.
       group_capacity: samples in a group's ring.
-      group_batch_size: samples that a group gives to one update.
-      updates_per_iteration: updates once the replay holds its minimum.
-      first_update_iteration: number of the board's iterations before the first with updates.
+      group_batch_size: samples per group and update.
+      updates_per_iteration: updates per iteration once the replay holds its minimum.
+      first_update_iteration: iterations of the board before the first with updates.
       total_updates: updates of the whole run on this board.
-      simulations_per_ply: of the search in self-play, on average.
+      simulations_per_ply: mean simulations of the search in self-play.
     """
 
     num_groups: int
@@ -57,7 +57,7 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
     """Derives the sizes of a board that gets `num_iterations` of the run.
 
     Raises:
-      UserError: they are too few for one update, or its games too long to wait for outcomes.
+      UserError: there are too few iterations for one update, or games are too long to wait for outcomes.
     """
     selfplay, learner = config.selfplay, config.learner
     max_plies = min(selfplay.max_plies or game.max_plies, game.max_plies)
@@ -67,7 +67,7 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
     num_waiting, first_update = 0, 0
     if not config.pretrain.games:
         num_waiting = _num_waiting(config, game, max_plies)
-        # The first samples leave the waiting room in iteration `num_waiting / plies_per_iteration`, counted from 0.
+        # The first samples are final in iteration `num_waiting / plies_per_iteration`, counted from 0.
         fill_iterations = -(-config.replay.min_size // frames)
         first_update = num_waiting // selfplay.plies_per_iteration + fill_iterations - 1
     if first_update >= num_iterations:
@@ -94,7 +94,7 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
 
 
 def _num_waiting(config: Config, game: Game, max_plies: int) -> int:
-    """Returns the plies that a position of self-play waits for its target. Raises UserError where they are too many."""
+    """Returns the plies that a position waits for its target. Raises UserError if there are too many."""
     selfplay = config.selfplay
     if not selfplay.horizon and max_plies > LONGEST_HORIZON:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Looking inside a run: a trace of some iterations, the device memory of a moment, and what was compiled."""
+"""Profiling a run: traces of iterations, device memory profiles, and compile cache counts."""
 
 import contextlib
 import functools
@@ -17,7 +17,7 @@ PROFILES_FOLDER = "profiles"
 
 
 def parse_span(text: str) -> tuple[int, int]:
-    """Reads `START:STOP`, the first and the last iteration of a trace. Raises UserError."""
+    """Reads `START:STOP`, the first and last iteration of a trace. Raises UserError."""
     match = re.fullmatch(r"([0-9]+):([0-9]+)", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise UserError(f"--profile {text}: write START:STOP, two iterations from 1 on, such as 10:12")
@@ -25,7 +25,7 @@ def parse_span(text: str) -> tuple[int, int]:
 
 
 class Profiler:
-    """Traces iterations `span`, and writes a memory profile after a SIGUSR1; into `profiles/` of the run."""
+    """Traces the iterations `span`, and writes a memory profile after SIGUSR1, into `profiles/` of the run."""
 
     def __init__(self, folder: Path, span: tuple[int, int] | None):
         self._folder, self._span = folder / PROFILES_FOLDER, span
@@ -33,13 +33,15 @@ class Profiler:
         self._asked = threading.Event()
 
     def before(self, iteration: int) -> None:
-        """Call it before an iteration is started."""
+        """Starts the trace if it is due. Call it before each iteration starts."""
         if self._span and not self._is_tracing and self._span[0] <= iteration <= self._span[1]:
             jax.profiler.start_trace(str(self._folder))
             self._is_tracing = True
 
     def after(self, iteration: int, results: Any) -> list[str]:
-        """Call it after an iteration was started, with arrays that it makes; returns lines to show."""
+        """Ends the trace and writes a memory profile if due; returns lines to show. Call it after each start with its
+        results.
+        """
         lines = []
         if self._is_tracing and self._span and iteration >= self._span[1]:
             jax.block_until_ready(results)
@@ -60,7 +62,7 @@ class Profiler:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator["Profiler"]:
-        """Notes SIGUSR1 inside, in the main thread, and ends a trace that is still running."""
+        """Handles SIGUSR1 inside the context, in the main thread only; ends a running trace on exit."""
         listens = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGUSR1, lambda *_: self._asked.set()) if listens else None
         try:
@@ -73,9 +75,7 @@ class Profiler:
 
 @functools.cache
 def cache_counts() -> dict[str, int]:
-    """Returns how many programs came from the compile cache (`hits`) and did not (`misses`) since the first call; the
-    same dict each time.
-    """
+    """Returns the compile cache's `hits` and `misses` since the first call; always the same dict, updated in place."""
     counts = {"hits": 0, "misses": 0}
 
     def count(event: str, **_: Any) -> None:

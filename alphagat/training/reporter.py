@@ -1,4 +1,4 @@
-"""What people read of a run while it goes on: metrics, ratings, the display."""
+"""Reports a run in progress: metrics, ratings and the display."""
 
 import contextlib
 import dataclasses
@@ -20,12 +20,12 @@ from alphagat.training.setup import Run, auxiliary_targets
 
 
 class Diverged(Exception):
-    """So many updates in a row were not finite that the run has to go back."""
+    """Too many consecutive updates were not finite; the run must roll back."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sinks:
-    """Where a report goes to; one process of a run has it."""
+    """The outputs of a report; only the first process has them."""
 
     writer: MetricsWriter
     display: Display
@@ -34,7 +34,7 @@ class Sinks:
 
 @contextlib.contextmanager
 def open_sinks(run: Run, folder: Path, start: int) -> Iterator[Sinks]:
-    """Opens everything for a run that goes on after iteration `start`."""
+    """Opens all outputs of a run that continues after iteration `start`."""
     config = run.config
     with (
         MetricsWriter(folder, restored_iteration=start, several_boards=len(config.boards) > 1) as writer,
@@ -46,8 +46,8 @@ def open_sinks(run: Run, folder: Path, start: int) -> Iterator[Sinks]:
 class Reporter:
     """Writes and shows the metrics of each iteration, one iteration late, so that the host never blocks the devices.
 
-    A thread waits for each iteration and notes the time at which the devices finish it. The thread that starts the next
-    iteration cannot measure this: on GPUs XLA may block it until the iteration is almost over.
+    A thread waits for each iteration and records when the devices finish it. The thread that starts the next iteration
+    cannot measure this: on GPUs, XLA may block it until the iteration is almost over.
     """
 
     def __init__(self, run: Run, sinks: Sinks | None, hours: float):
@@ -55,7 +55,7 @@ class Reporter:
 
         Args:
           sinks: the outputs; None in all processes but the first, which only watch for divergence.
-          hours: training time of earlier starts.
+          hours: training time before this start.
         """
         self._plan, self._max_skipped = run.boards[0].plan, run.config.learner.max_skipped
         selfplay, discount = run.config.selfplay, run.config.search.discount
@@ -75,28 +75,28 @@ class Reporter:
         self._evaluation: dict[str, Any] = {}
 
     def add(self, iteration: int, board: int, metrics: Metrics, audit: Audit | None) -> None:
-        """Takes what an iteration gives that may still be running, and reports the one before. Without self-play there
-        is no audit.
+        """Takes the results of an iteration, which may still be running, and reports the previous one. `audit` is None
+        without self-play.
 
         Raises:
-          Diverged: after that one, too many updates in a row were not finite.
-          AuditError: its self-play broke the rules.
+          Diverged: too many consecutive updates up to the previous iteration were not finite.
+          AuditError: the self-play of the previous iteration broke the rules.
         """
         self.flush()
         self._pending = iteration, board, self._waiter.submit(_fetch, metrics), audit
 
     def start_clock(self) -> None:
-        """Counts time from now on: what came before, as compilation does, is not training."""
+        """Restarts the training clock; excludes compilation."""
         self._ready = time.perf_counter()
 
     def say(self, *lines: str) -> None:
-        """Shows lines to who watches the run."""
+        """Prints lines on the display."""
         if self._sinks is not None:
             for line in lines:
                 self._sinks.display.message(line)
 
     def wait(self) -> None:
-        """Waits for the iteration that was added last, so that what follows is not counted as its time."""
+        """Waits for the last iteration, so that later work does not count towards its time."""
         if self._pending and not self._measured:
             iteration, board, fetched, _ = self._pending
             values, ready = fetched.result()
@@ -104,24 +104,24 @@ class Reporter:
             self._ready = ready
 
     def add_results(self, results: list[Result]) -> None:
-        """Takes the evaluation of the iteration that was added last, which was waited for, and rates it."""
+        """Rates and adds the evaluation of the last iteration; call `wait` first."""
         self._evaluation = self._rate(self._measured, results)
         self.start_clock()
 
     def add_late_results(self, iteration: int, results: list[Result]) -> None:
-        """Takes the evaluation of an iteration that was written before the run was interrupted."""
+        """Adds the evaluation of an iteration whose metrics were written before the run was interrupted."""
         if self._sinks is not None:
             self._sinks.writer.amend(iteration, self._rate({"iteration": iteration}, results))
 
     def _rate(self, line: dict[str, Any], results: list[Result]) -> dict[str, Any]:
-        """Returns what an evaluation adds to the line of its iteration."""
+        """Returns the fields that an evaluation adds to the line of its iteration."""
         evaluation = {NUM_GAMES: self._num_games, RESULTS: results}
         if self._sinks is not None:
             evaluation[RESULTS] = results + self._sinks.ratings.add(line | evaluation)
         return evaluation
 
     def flush(self) -> None:
-        """Writes and shows the iteration that was added last. Raises as `add` does."""
+        """Writes and shows the last iteration. Raises as `add` does."""
         if self._pending is None:
             return
         self.wait()
@@ -164,12 +164,12 @@ class Reporter:
 
 
 def _fetch(metrics: Metrics) -> tuple[dict[str, float], float]:
-    """Waits for metrics; returns their values, and when they were there."""
+    """Waits for metrics; returns their values and the time at which they were ready."""
     values = {name: float(value) for name, value in jax.device_get(metrics).items()}
     return values, time.perf_counter()
 
 
 def hours_so_far(folder: Path) -> float:
-    """Returns how long the run in `folder` has trained."""
+    """Returns the training time of the run in `folder`, in hours."""
     lines = read_metrics(folder)
     return float(lines[-1].get("hours") or 0.0) if lines else 0.0

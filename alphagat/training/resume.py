@@ -1,4 +1,4 @@
-"""Where a run goes on: its newest checkpoint that is whole, or its start."""
+"""The state from which a run starts or resumes."""
 
 import dataclasses
 from pathlib import Path
@@ -17,17 +17,17 @@ from alphagat.runs.checkpoints import Checkpoints
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState, init_state, placed_shapes, with_params
 
-# Network fields that may differ from those of `init_from`: none changes the shape of a shared parameter.
+# Network fields that may differ from those of `init_from`: they do not change the shape of a shared parameter.
 FREE_NETWORK_FIELDS = ("backend", "precision", "remat")
 
 
 class Start(NamedTuple):
-    """Where a run goes on.
+    """The state from which a run continues.
 
     Attributes:
-      state: what the run goes on from.
-      iteration: that are done; 0 at the start of a run.
-      damaged: newer steps that are not what was written, and in what.
+      state: the restored or initial state.
+      iteration: iterations done; 0 in a new run.
+      damaged: newer steps with damaged files, and a description of the damage.
     """
 
     state: RunState
@@ -36,11 +36,12 @@ class Start(NamedTuple):
 
 
 def find_start(run: Run, folder: Path) -> Start:
-    """Reads the newest whole checkpoint, or makes the state of a new run, with the weights of another run where the
-    config names one; changes nothing on disk.
+    """Restores the newest intact checkpoint, or makes the state of a new run, from `init_from` if the config sets it.
+
+    Changes nothing on disk.
 
     Raises:
-      UserError: there are checkpoints, but none is whole.
+      UserError: there are checkpoints, but none is intact.
     """
     with Checkpoints(folder, read_only=True) as checkpoints:
         step, damaged = _newest_whole(checkpoints)
@@ -63,7 +64,7 @@ def load_weights(name: str, setup: Setup) -> Any:
       name: a trained network (`agents.sources.resolve`).
 
     Raises:
-      UserError: there is no such network, its boards are of another family, or its config differs in shape.
+      UserError: the network does not exist, its boards are of another family, or its config gives other shapes.
     """
     source = resolve(name, board=setup.game.name)
     _check_weights_fit(name, source, setup)
@@ -99,7 +100,7 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
 
 
 def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]:
-    """Returns the newest whole step, if any, and newer ones that are not; as the first process sees it."""
+    """Returns the newest intact step, if any, and the damage of newer ones. The first process decides for all."""
     damaged: dict[int, str] = {}
     found = None
     if jax.process_index() == 0:
@@ -118,7 +119,7 @@ def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]
 
 
 def with_another_key(state: RunState, number: int) -> RunState:
-    """Returns a state that goes another way than the run went from it, by a `number` for each way."""
+    """Folds the retry count `number` into the key, so that a retry does not repeat the failed run."""
 
     def change(data: Any) -> Any:
         return jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(data), number))

@@ -24,9 +24,10 @@ from alphagat.training.plan import Plan, make_plan
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """Everything static about one board of a run; `config`, `schedule` and `optimizer` are common to its boards.
+    """Everything static about one board of a run; all boards share `config`, `schedule` and `optimizer`.
 
-    `least_micro_batches`: where the config leaves their number open, what did not run out of memory before.
+    `least_micro_batches` is the smallest number that has not run out of memory. It applies if the config leaves it
+    open.
     """
 
     config: Config
@@ -82,11 +83,11 @@ def make_run(config: Config, mesh: Mesh) -> Run:
 
 
 def make_setups(config: Config) -> tuple[Setup, ...]:
-    """Builds game and network of each board, and the optimizer, and derives the sizes; `config` is validated.
+    """Builds the game, network and sizes of each board and the optimizer from a validated config.
 
     Raises:
-      UserError: a board is unknown or of another family, the run is too short for one, or a board cannot teach an
-        auxiliary head.
+      UserError: a board is unknown or of another family, the run is too short for one, or a board provides no targets
+        for an auxiliary head.
     """
     games = [make_game(name) for name in config.boards]
     check_one_family(config, games)
@@ -118,14 +119,14 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
 
 
 def auxiliary_targets(config: Config) -> dict[AuxiliaryTarget, float]:
-    """Returns the auxiliary targets that a run trains, each with its weight in the loss."""
+    """Returns the auxiliary targets that a run trains and their weights in the loss."""
     return {
         AUXILIARY_TARGETS[name]: getattr(config.learner, f"{name}_weight") for name in config.network.auxiliary_heads
     }
 
 
 def scales_loss(config: Config) -> bool:
-    """Returns whether the loss is scaled for the backward pass, as float16 needs it."""
+    """Returns whether the loss is scaled for the backward pass, as float16 requires."""
     return config.network.precision == "float16"
 
 
@@ -135,12 +136,12 @@ def boards_by_iteration(config: Config) -> list[int]:
 
 
 def make_configured_mesh(config: Config) -> Mesh:
-    """Returns the mesh that a config describes. Raises UserError where the devices do not suffice."""
+    """Returns the mesh that a config describes. Raises UserError if there are too few devices."""
     return sharding.make_mesh(config.mesh.data, config.mesh.model, config.mesh.stage)
 
 
 def check_groups(config: Config, mesh: Mesh) -> None:
-    """Checks that each device gets whole groups of games. Raises UserError."""
+    """Checks that each device gets whole groups of games. Raises UserError otherwise."""
     num_groups, num_actors, num_devices = config.selfplay.num_groups, config.mesh.actors, mesh.shape[sharding.DATA]
     if num_actors >= num_devices:
         raise UserError(

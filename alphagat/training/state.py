@@ -1,4 +1,4 @@
-"""The state of a run: all that a checkpoint holds."""
+"""The state of a run: everything that a checkpoint holds."""
 
 import math
 from typing import Any
@@ -19,14 +19,14 @@ from alphagat.training.setup import Run, Setup, auxiliary_targets, scales_loss
 
 
 class Sample(struct.PyTreeNode):
-    """One training example as the replay keeps it: the rules' state, since features are cheap to compute again.
+    """One training example in the replay. It stores the game state, because features are cheap to recompute.
 
     Attributes:
       state: the position.
       policy_target: `[A]` float32.
-      policy_weight: `[]` float32, of the example in the policy loss.
+      policy_weight: `[]` float32, weight of the example in the policy loss.
       value_target: `[]` float32, from the view of the player to move.
-      auxiliary: the target of each auxiliary head by its name.
+      auxiliary: target of each auxiliary head by name.
     """
 
     state: Any
@@ -37,12 +37,12 @@ class Sample(struct.PyTreeNode):
 
 
 class Block(struct.PyTreeNode):
-    """What devices that only play made in an iteration, and those that only learn will add to the replay in the next.
+    """The samples of one iteration of the actors, which the learners add to the replay in the next iteration.
 
     Attributes:
       samples: `[G, M]` before each shape.
-      is_final: `[]` bool, whether they have waited for their targets.
-      params_step: `[]` int32, updates behind the parameters that played.
+      is_final: `[]` bool, whether their targets are final.
+      params_step: `[]` int32, number of updates of the acting parameters.
     """
 
     samples: Sample
@@ -51,11 +51,11 @@ class Block(struct.PyTreeNode):
 
 
 class Actors(struct.PyTreeNode):
-    """What devices that only play play with.
+    """The parameters of the actor devices.
 
     Attributes:
-      params: as they were handed over.
-      step: `[]` int32, updates behind them.
+      params: the parameters last received from the learners.
+      step: `[]` int32, their number of updates.
     """
 
     params: Any
@@ -63,14 +63,14 @@ class Actors(struct.PyTreeNode):
 
 
 class BoardState(struct.PyTreeNode):
-    """What changes with one board of a run. All but `iteration` and parts of `block` has a leading axis of groups.
+    """The state of one board of a run. All fields have a leading group axis, except `iteration` and parts of `block`.
 
     Attributes:
       games: games in flight, and their plies that wait for targets.
       replay: a ring of `Sample`s per group.
-      groups: `[G]` int32, the number of each group in the whole run: keys are folded from it, never from a device.
-      iteration: `[]` int32, iterations that trained on this board; that it learned from, where others only play.
-      block: of the last iteration, where some devices only play.
+      groups: `[G]` int32, index of each group in the whole run. Keys are folded from it, never from a device index.
+      iteration: `[]` int32, iterations that trained on this board; with actors, iterations that the learners finished.
+      block: samples of the last iteration; None without actors.
     """
 
     games: GamesInFlight
@@ -81,20 +81,20 @@ class BoardState(struct.PyTreeNode):
 
 
 class RunState(struct.PyTreeNode):
-    """Everything that changes in a run. The same state goes on to the same run, bit for bit.
+    """Everything that changes in a run. Equal states continue bit-identically.
 
-    What has a leading axis of groups is sharded over the devices; the rest is replicated. Where some devices only play,
-    games and groups lie on these, and all but `actors.params` on the others.
+    Fields with a leading group axis are sharded over the devices; the others are replicated. With actors, games and
+    groups reside on the actor devices, and everything else except `actors.params` on the learner devices.
 
     Attributes:
-      train: parameters, optimizer, number of updates.
-      boards: one per board of the config; none where recorded games are learned from.
-      key: `[2]` uint32, the root key's data.
+      train: parameters, optimizer state, number of updates.
+      boards: one per board of the config; empty in runs on recorded games.
+      key: `[2]` uint32, data of the root key.
       iteration: `[]` int32, iterations done.
-      evaluated: `[]` int32, the iteration after which the last evaluation took place.
-      rollbacks: `[]` int32, how often the run went back to a checkpoint because updates were not finite.
-      previous_params: parameters at the last evaluation, the opponent called `previous`.
-      actors: where some devices only play.
+      evaluated: `[]` int32, iteration of the last evaluation.
+      rollbacks: `[]` int32, how often the run returned to a checkpoint because updates were not finite.
+      previous_params: parameters at the last evaluation; the opponent `previous`.
+      actors: None unless some devices only play.
     """
 
     train: TrainState
@@ -108,7 +108,7 @@ class RunState(struct.PyTreeNode):
 
 
 def over_board(sharded: Any, replicated: Any) -> BoardState:
-    """Returns a `BoardState` of one value per field: `sharded` where groups are sharded, else `replicated`."""
+    """Returns a `BoardState` with one value per field: `sharded` for fields with a group axis, else `replicated`."""
     return BoardState(games=sharded, replay=sharded, groups=sharded, iteration=replicated)
 
 
@@ -142,8 +142,8 @@ def state_shardings(mesh: Mesh, shapes: RunState, *, fsdp: bool = False, num_act
 
 
 def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
-    """Returns the sharding of each leaf of parameters, or of what an optimizer keeps of them: split along `model`, and
-    into slices along `stage`, and with `fsdp` also along `data`.
+    """Returns the sharding of each leaf of parameters or optimizer state: split along `model`, sliced along `stage`,
+    and with `fsdp` also sliced along `data`.
     """
     candidates = (sharding.STAGE, sharding.DATA) if fsdp else (sharding.STAGE,)
     together = tuple(axis for axis in candidates if mesh.shape[axis] > 1)
@@ -152,7 +152,7 @@ def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
         axes: list[Any] = [None] * leaf.ndim
         if mesh.shape[sharding.MODEL] > 1 and (dimension := model_dimension(path, leaf)) is not None:
             axes[dimension] = sharding.MODEL
-        # One dimension takes all slices, or where none divides into so many, those of the first axis.
+        # Slice one dimension over all axes, or over the first axis if no dimension is divisible by their product.
         for sliced in (together, together[:1]):
             num_slices = math.prod(mesh.shape[axis] for axis in sliced)
             if num_slices > 1 and (dimension := slice_dimension(leaf, num_slices, axes)) is not None:
@@ -216,12 +216,12 @@ def _initial_state(run: Run) -> RunState:
 
 
 def state_shapes(run: Run) -> RunState:
-    """Returns the shapes and dtypes of the run state, without making it."""
+    """Returns the shapes and dtypes of the run state without allocating it."""
     return jax.eval_shape(lambda: _initial_state(run))
 
 
 def placed_shapes(run: Run) -> RunState:
-    """Returns the shape, dtype and sharding of each leaf of the run state, without making it."""
+    """Returns the shape, dtype and sharding of each leaf of the run state without allocating it."""
     shapes = state_shapes(run)
     return jax.tree.map(
         lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
@@ -231,9 +231,9 @@ def placed_shapes(run: Run) -> RunState:
 
 
 def init_state(run: Run) -> RunState:
-    """Makes the initial state on the devices of the run; its values do not depend on their number."""
+    """Makes the initial state on the devices of the run; its values do not depend on the number of devices."""
     shardings = _configured_shardings(run, state_shapes(run))
-    # A program has one mesh: everything is made on the learners first.
+    # A program runs on one mesh, so the learners create everything.
     initial = jax.tree.map(lambda where: NamedSharding(run.learner_mesh, where.spec), shardings)
     state = jax.jit(lambda: _initial_state(run), out_shardings=initial)()
     return jax.device_put(state, shardings) if run.config.mesh.actors else state
@@ -245,7 +245,7 @@ def _configured_shardings(run: Run, shapes: RunState) -> RunState:
 
 
 def with_params(state: RunState, params: Any) -> RunState:
-    """Returns `state` with other parameters to start from; the optimizer starts anew in any case."""
+    """Returns `state` with other initial parameters; the optimizer state is kept."""
 
     def place_like(old: Any) -> Any:
         return jax.tree.map(lambda new, leaf: jax.device_put(np.asarray(new), leaf.sharding), params, old)

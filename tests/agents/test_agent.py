@@ -1,4 +1,4 @@
-"""A player from a run: its moves are legal, its network is the run's, and what is missing is said in one line."""
+"""An agent from a run plays legal moves with the network of the run; errors are one line."""
 
 import itertools
 import shutil
@@ -42,7 +42,7 @@ def run(tmp_path_factory) -> tuple[Path, RunState]:
     return folder, second
 
 
-def test_loads_the_latest_or_the_one_asked_for(run):
+def test_loads_the_latest_or_the_requested_checkpoint(run):
     folder, second = run
     assert alphagat.load is load
     agent = load(str(folder))
@@ -53,7 +53,7 @@ def test_loads_the_latest_or_the_one_asked_for(run):
     assert not np.array_equal(jax.tree.leaves(earlier.params)[0], jax.tree.leaves(agent.params)[0])
 
 
-def test_plays_legal_moves_and_always_the_same(run):
+def test_moves_are_legal_and_deterministic(run):
     agent = load(run[0])
     player = agent.player(3)
     assert player.name == "iteration 2, 3 simulations"
@@ -79,8 +79,8 @@ def test_evaluates_a_single_state(run):
     np.testing.assert_allclose(found.value, value[0], rtol=1e-5, atol=1e-6)
 
 
-def test_weights_start_a_run_with_and_without_an_ownership_head(tmp_path):
-    """What both have is kept; a head that is new starts as in any new run."""
+def test_weights_initialise_runs_with_and_without_an_ownership_head(tmp_path):
+    """Shared parameters are kept; a new head is initialised as in a new run."""
     saved, setups = {}, {}
     for name in ("with", "without"):
         config = tiny_config()
@@ -103,8 +103,8 @@ def test_weights_start_a_run_with_and_without_an_ownership_head(tmp_path):
     )
 
 
-def test_values_weigh_as_evaluation_says_unless_the_search_explores():
-    """In the position the prior is sure of a move that does not win, and the search finds one that does."""
+def test_evaluation_value_scale_applies_unless_the_search_explores():
+    """The prior strongly favours a move that does not win; the search finds a winning one."""
     game, config = make_game("tic_tac_toe"), Config(boards=("tic_tac_toe",))
     state = first_state(game)
     for action in (0, 3, 1, 4):
@@ -128,7 +128,7 @@ def test_values_weigh_as_evaluation_says_unless_the_search_explores():
 
 @pytest.fixture(params=["no folder", "no config", "no checkpoint", "no such checkpoint", "damaged"])
 def broken(request, run, tmp_path) -> tuple[list[str], str]:
-    """Returns flags of `evaluate`, and what the line must say."""
+    """Returns flags of `evaluate` and the expected text of the error."""
     folder = tmp_path / "run"
     if request.param != "no folder":
         shutil.copytree(run[0], folder)
@@ -146,7 +146,7 @@ def broken(request, run, tmp_path) -> tuple[list[str], str]:
     return [str(folder)], "checkpoints/2 is damaged: params/manifest.ocdbt has changed since it was written"
 
 
-def test_what_is_missing_or_broken_gives_one_line(broken, capsys):
+def test_missing_or_broken_files_give_one_line(broken, capsys):
     (folder, *more), message = broken
     iteration = int(more[0].partition("=")[2]) if more else None
     with pytest.raises(UserError) as refusal:

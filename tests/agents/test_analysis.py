@@ -1,4 +1,4 @@
-"""Analysis against the rules, the search's own tree, the player, and exact values."""
+"""Analysis agrees with the rules, the search tree, the player, and exact values."""
 
 import functools
 
@@ -30,7 +30,7 @@ def agent_of(algorithm):
 
 @functools.cache
 def analyze(algorithm):
-    """Returns some positions on the host, all not over, and what is said of them."""
+    """Returns nonterminal positions on the host and their analyses."""
     states, _ = some_positions(GAME, POSITIONS)
     states = jax.tree.map(np.asarray, states)
     return states, Analyzer(agent_of(algorithm), NUM_SIMULATIONS)(states, KEY)
@@ -41,7 +41,7 @@ def one(states, row):
 
 
 @every_algorithm
-def test_says_what_the_network_says(algorithm):
+def test_priors_and_values_equal_the_network(algorithm):
     states, analysis = analyze(algorithm)
     evaluation = make_table_evaluator(GAME)(None, states)
     logits = np.where(states.legal_action_mask, np.asarray(evaluation.prior_logits, np.float64), -np.inf)
@@ -52,7 +52,7 @@ def test_says_what_the_network_says(algorithm):
 
 
 @every_algorithm
-def test_plays_as_the_player_does(algorithm):
+def test_chooses_the_move_of_the_player(algorithm):
     states, analysis = analyze(algorithm)
     player = agent_of(algorithm).player(NUM_SIMULATIONS)
     np.testing.assert_array_equal(analysis.action, jax.jit(player.act)(player.params, KEY, states))
@@ -61,7 +61,7 @@ def test_plays_as_the_player_does(algorithm):
 
 
 def search_with_tree(algorithm, states):
-    """Returns what mctx gives for the same positions, with its tree."""
+    """Returns the output of mctx for the same positions, with its tree."""
     evaluate = make_table_evaluator(GAME)
     options = {"num_simulations": NUM_SIMULATIONS, "value_scale": EvaluationConfig().value_scale}
     search = make_tree_search(GAME, evaluate, algorithm=algorithm, explore=False, **options)
@@ -69,7 +69,7 @@ def search_with_tree(algorithm, states):
 
 
 @every_algorithm
-def test_tells_what_stands_in_the_tree(algorithm):
+def test_statistics_equal_the_tree(algorithm):
     states, analysis = analyze(algorithm)
     output, tree = search_with_tree(algorithm, states)
     assert (analysis.visits.sum(axis=1) == NUM_SIMULATIONS).all()
@@ -77,21 +77,21 @@ def test_tells_what_stands_in_the_tree(algorithm):
     np.testing.assert_allclose(analysis.policy, output.policy_target, atol=1e-6)
     np.testing.assert_allclose(analysis.value, output.value, atol=1e-6)
     np.testing.assert_array_equal(np.isnan(analysis.action_values), analysis.visits == 0)
-    for row in range(POSITIONS):  # the mean of what the nodes below said, each from its own side
+    for row in range(POSITIONS):  # the mean over the nodes below, each value in the view of its player to move
         for action in np.flatnonzero(analysis.visits[row]):
             expected = mean_below(tree, row, tree.children_index[row, 0, action], int(states.current_player[row]))
             assert analysis.action_values[row, action] == pytest.approx(expected, abs=1e-5)
 
 
 def mean_below(tree, row, node, player):
-    """Returns the mean over the simulations through `node` of what they found, for `player`."""
+    """Returns the mean value of the simulations through `node`, from the view of `player`."""
     found, below = [], [node]
     while below:
         node = below.pop()
         state = one(tree.embeddings, (row, node))
         children = [int(child) for child in tree.children_index[row, node] if child >= 0]
         below += children if not state.terminated else []
-        if state.terminated:  # each simulation that came here again made a node of its own below
+        if state.terminated:  # each later simulation through this node added one node below it
             parent, action = tree.parents[row, node], tree.action_from_parent[row, node]
             mover = int(one(tree.embeddings, (row, parent)).current_player)
             pays = tree.children_rewards[row, parent, action] * (1 if mover == player else -1)
@@ -103,7 +103,7 @@ def mean_below(tree, row, node, player):
 
 
 @every_algorithm
-def test_variations_are_games_by_the_rules_and_in_the_tree(algorithm):
+def test_variations_are_legal_and_in_the_tree(algorithm):
     states, analysis = analyze(algorithm)
     _, tree = search_with_tree(algorithm, states)
     step = jax.jit(GAME.step)
@@ -130,7 +130,7 @@ def test_variations_are_games_by_the_rules_and_in_the_tree(algorithm):
 
 
 @every_algorithm
-def test_sees_a_win_in_one_for_both_players(algorithm):
+def test_finds_a_win_in_one_for_both_players(algorithm):
     everything = reachable_positions(GAME)
     states = everything.states
     after = jax.vmap(jax.vmap(GAME.step, (None, 0, None)), (0, None, None))(states, jnp.arange(9), KEY)
@@ -145,7 +145,7 @@ def test_sees_a_win_in_one_for_both_players(algorithm):
     assert (analysis.value > 0.4).all()
 
 
-def test_without_simulations_the_network_speaks_alone():
+def test_without_simulations_only_the_network_counts():
     states, searched = analyze("gumbel")
     analysis = Analyzer(agent_of("gumbel"), 0)(states, KEY)
     for name in ("prior", "network_value"):
@@ -162,7 +162,7 @@ def test_without_simulations_the_network_speaks_alone():
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
 
 
-def test_the_variation_of_a_game_of_chance_ends_where_chance_moves():
+def test_a_variation_ends_at_a_chance_node():
     game = make_game("2048:2")
     states = jax.tree.map(np.asarray, random_positions(game, 16, 0, 4, seed=0))
     analysis = Analyzer(make_agent("2048:2", uniform_evaluator), NUM_SIMULATIONS)(states, KEY)
@@ -171,7 +171,7 @@ def test_the_variation_of_a_game_of_chance_ends_where_chance_moves():
     assert states.legal_action_mask[np.arange(16), analysis.action].all()
     np.testing.assert_array_equal(analysis.variation[:, 0], analysis.action)
     assert (analysis.variation[:, 1:] == -1).all()
-    # Points, which only ever come in: no move is worth less than what it pays at once.
+    # Rewards are never negative, so a move is worth at least its immediate reward.
     move = jax.vmap(jax.vmap(game.move, (None, 0)), (0, None))
     pays = np.asarray(move(states, jnp.arange(4)).rewards)[..., 0]
     visited = analysis.visits > 0

@@ -1,4 +1,4 @@
-"""Attention weights: they are those that the network's blocks mix values by."""
+"""Attention weights equal those with which the blocks of the network mix values."""
 
 import dataclasses
 
@@ -31,7 +31,7 @@ def test_the_weights_mix_the_values_of_each_block(agent):
         inside = captured["intermediates"][f"block_{block}"]
         params = jax.device_get(agent.params["params"][f"block_{block}"]["attention_out"])
         (projected,), (mixed,) = (inside[name]["__call__"] for name in ("query_key_value", "attention_out"))
-        value = np.asarray(projected).reshape(*nodes.shape[:2], config.num_heads, 3, -1)[..., 2, :]  # head by head
+        value = np.asarray(projected).reshape(*nodes.shape[:2], config.num_heads, 3, -1)[..., 2, :]  # per head
         expected = np.zeros(value.shape, np.float32)
         for edge, (sender, receiver) in enumerate(zip(topology.senders, topology.receivers)):
             expected[:, receiver] += weights[:, block, :, edge, None] * value[:, sender]
@@ -39,7 +39,7 @@ def test_the_weights_mix_the_values_of_each_block(agent):
         np.testing.assert_allclose(mixed, expected, atol=1e-4)
 
 
-def test_a_network_without_attention_is_told_so(agent):
+def test_a_network_without_attention_is_refused(agent):
     config = dataclasses.replace(agent.config, network=dataclasses.replace(agent.config.network, name="resnet"))
     other = dataclasses.replace(agent, config=config)
     assert has_attention(agent)

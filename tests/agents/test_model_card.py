@@ -1,4 +1,4 @@
-"""Model cards: front matter that reads as YAML, and what the run has measured."""
+"""Model cards: valid YAML front matter, and the results of the run."""
 
 import json
 
@@ -26,7 +26,7 @@ LINES = [
 ]
 
 
-def test_the_card_tells_of_the_checkpoint_that_was_exported(tmp_path, capsys):
+def test_the_card_describes_the_exported_checkpoint(tmp_path, capsys):
     run = save_tiny_run(tmp_path / "run", 7)
     (run / METRICS_FILE).write_text("".join(json.dumps(each) + "\n" for each in LINES))
     out, card = tmp_path / "tiny.safetensors", tmp_path / "README.md"
@@ -40,4 +40,4 @@ def test_the_card_tells_of_the_checkpoint_that_was_exported(tmp_path, capsys):
     assert "| Elo | 190 [90, 300] |" in body
     assert "| best moves, with search | 91% |" in body
     assert "| `network.width` | `8` |" in body
-    assert "`search.algorithm`" not in body  # as by default
+    assert "`search.algorithm`" not in body  # the default

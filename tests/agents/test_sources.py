@@ -1,4 +1,4 @@
-"""Which checkpoint a name means, and which shipped network plays a board."""
+"""Resolution of names to checkpoints, and of boards to shipped networks."""
 
 import argparse
 from pathlib import Path
@@ -23,7 +23,7 @@ def run(tmp_path_factory) -> Path:
     return save_tiny_run(tmp_path_factory.mktemp("sources") / "run", 3, 5)
 
 
-def test_a_name_means_one_checkpoint(run):
+def test_a_name_resolves_to_one_checkpoint(run):
     for name, iteration, expected in (
         (run, None, 5),
         (str(run), 3, 3),
@@ -35,7 +35,7 @@ def test_a_name_means_one_checkpoint(run):
     assert resolve("hex").path == resolve("shipped", board="hex:4").path == weight_files.FOLDER / "hex.safetensors"
 
 
-def test_what_does_not_exist_is_refused(run, tmp_path):
+def test_missing_sources_are_refused(run, tmp_path):
     open_run_folder(tmp_path / "new", tiny_config())
     for name, iteration, message in (
         (run / "checkpoints" / "3", 5, "is of iteration 3, not 5"),
@@ -51,20 +51,20 @@ def test_what_does_not_exist_is_refused(run, tmp_path):
         assert message in str(refusal.value)
 
 
-def test_steps_are_sorted_without_repeats(run):
+def test_steps_are_sorted_and_unique(run):
     assert choose_steps(run) == [3, 5]
     assert choose_steps(run, [5, 3, 5]) == [3, 5]
     assert find_run(run.parent) is None
 
 
-def test_the_first_trained_player_gives_the_board(run):
+def test_the_first_trained_player_determines_the_board(run):
     assert default_board("random", str(run)) == "hex:2"
     assert default_board("shipped", "hex") == resolve("hex").config.boards[0]
     assert default_board("mcts:3", "shipped", "gtp:gnugo") is None
 
 
 @pytest.mark.parametrize("board", EXAMPLES)
-def test_every_command_takes_the_same_shipped_network(board, monkeypatch):
+def test_every_command_uses_the_same_shipped_network(board, monkeypatch):
     """`gtp` opens its agent by `open_agent`, `serve` by `Roster`, `match` by `make_contender`."""
     loaded = []
 

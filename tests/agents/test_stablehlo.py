@@ -1,4 +1,4 @@
-"""Networks as StableHLO: what is read back gives what the network gives, bit for bit."""
+"""Networks as StableHLO: a loaded export is bit-identical to the network."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ AGENTS = {
 
 
 @pytest.mark.parametrize(("board", "fields"), AGENTS.values(), ids=AGENTS.keys())
-def test_what_is_read_back_gives_what_the_network_gives(tmp_path, board, fields):
+def test_an_export_is_bit_identical_to_the_network(tmp_path, board, fields):
     agent = untrained(board, **fields)
     stablehlo.write(tmp_path / "net.stablehlo", agent)
     read = jax.export.deserialize(bytearray((tmp_path / "net.stablehlo").read_bytes()))
@@ -91,7 +91,7 @@ def test_a_shipped_network_of_another_board_runs_without_alphagat(tmp_path, caps
         (["--out", "net.stablehlo", "--board", "connect_four"], "families"),
     ],
 )
-def test_mistake_gives_one_line_and_exit_2(tmp_path, monkeypatch, capsys, options, message):
+def test_errors_give_one_line_and_exit_2(tmp_path, monkeypatch, capsys, options, message):
     monkeypatch.chdir(tmp_path)
     assert export.run(["--workdir", "hex", *options]) == 2
     printed = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Networks in single files: what is written reads back and plays alike, and what is damaged is refused."""
+"""Weight files round-trip and play identically; damaged ones are refused."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def file(run, tmp_path_factory) -> Path:
     return file
 
 
-def test_the_file_plays_as_the_run_does(run, file, capsys):
+def test_the_file_plays_like_its_run(run, file, capsys):
     from_run, from_file = load(run), load(file)
     assert (from_file.iteration, from_file.config, from_file.game.name) == (7, tiny_config(), "hex:2")
     chex.assert_trees_all_equal(from_run.params, from_file.params)
@@ -40,7 +40,7 @@ def test_the_file_plays_as_the_run_does(run, file, capsys):
     np.testing.assert_array_equal(larger.evaluator(larger.params, states).prior_logits, expected.prior_logits)
 
 
-def test_a_file_may_compute_in_another_precision_than_its_run(run, file, tmp_path, capsys):
+def test_a_file_may_use_another_precision_than_its_run(run, file, tmp_path, capsys):
     half = tmp_path / "half.safetensors"
     assert export.run(["--workdir", str(run), "--out", str(half), "--precision", "bfloat16"]) == 0
     found, expected = load(half), load(file)
@@ -66,12 +66,12 @@ def test_a_run_starts_from_a_file(run, file):
         load_weights(str(file), make_setups(config)[0])
 
 
-def test_a_name_of_the_package_is_a_file_of_it(file, monkeypatch, tmp_path):
+def test_a_shipped_name_resolves_to_its_file(file, monkeypatch, tmp_path):
     monkeypatch.setattr(weight_files, "FOLDER", file.parent)
     assert weight_files.shipped_names() == ["tiny"]
     assert alphagat.load("tiny").iteration == 7
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "tiny").mkdir()  # a folder of that name comes first
+    (tmp_path / "tiny").mkdir()  # a folder of that name takes precedence
     with pytest.raises(UserError, match="holds no run"):
         alphagat.load("tiny")
 
@@ -106,7 +106,7 @@ def changed(file: Path, tmp_path: Path, change: str) -> Path:
         ("another shape", "has arrays that do not match its config"),
     ],
 )
-def test_what_is_damaged_is_refused(file, tmp_path, change, message):
+def test_damaged_files_are_refused(file, tmp_path, change, message):
     with pytest.raises(UserError, match=message):
         load(changed(file, tmp_path, change))
 
@@ -124,7 +124,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("name", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistake_gives_one_line_and_exit_2(run, file, capsys, name, message):
+def test_errors_give_one_line_and_exit_2(run, file, capsys, name, message):
     before = file.read_bytes()
     assert export.run(["--workdir", str(run), "--out", str(file.parent / name)]) == 2
     printed = capsys.readouterr()

@@ -95,7 +95,7 @@ def test_schedule():
 
 
 @pytest.mark.parametrize(("warmup_steps", "total_steps"), [(0, 1), (50, 1), (50, 10), (10, 10), (0, 100)])
-def test_a_schedule_shorter_than_its_warm_up(warmup_steps, total_steps):
+def test_a_schedule_shorter_than_its_warmup(warmup_steps, total_steps):
     schedule = make_schedule(
         learning_rate=0.4, warmup_steps=warmup_steps, total_steps=total_steps, final_learning_rate_fraction=0.5
     )

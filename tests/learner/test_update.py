@@ -79,7 +79,7 @@ def test_an_update_descends_the_gradient():
 
 
 @pytest.mark.parametrize("decay", [0.5, 0.9])
-def test_the_average_follows_the_parameters(decay):
+def test_the_ema_follows_the_parameters(decay):
     batch = jax.tree.map(jnp.asarray, BATCH)
     optimizer = optax.sgd(0.125)
     step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer, ema_decay=decay))
@@ -128,7 +128,7 @@ def test_a_nonfinite_update_changes_only_the_health(bad):
     assert train.health.loss_scale == 1
 
 
-def test_the_loss_scale_halves_on_overflow_and_doubles_after_a_while(monkeypatch):
+def test_the_loss_scale_halves_on_overflow_and_doubles_periodically(monkeypatch):
     monkeypatch.setattr(update, "GROWTH_INTERVAL", 3)
     health = update.make_health(scale_loss=True)
     scales = []

@@ -1,4 +1,4 @@
-"""Charts: every point lies where its axes say, and long curves keep their mean."""
+"""Charts place every point by its axes and preserve the mean of long curves."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -18,7 +18,7 @@ def points(text: str) -> np.ndarray:
     return np.array([[float(number) for number in pair.split(",")] for pair in text.split()])
 
 
-def test_points_lie_where_the_axes_say():
+def test_points_are_placed_by_the_axes():
     drawing = ET.fromstring(draw_chart([curve([0, 5, 10], [0.0, 1.0, 0.25], 0.1)], "frames", 10, tick_text, True))
     (line,) = drawing.findall("polyline")
     middle = (LEFT + RIGHT) / 2
@@ -48,8 +48,8 @@ def test_one_point_is_a_dot_with_its_interval():
     assert TOP <= top < float(dot.get("cy") or 0) < bottom <= BOTTOM
 
 
-def test_long_curves_are_averaged_over_equal_stretches():
-    values = np.arange(2 * MAX_POINTS + 3) % 2  # averages to a half wherever a stretch is even
+def test_long_curves_are_averaged_over_equal_intervals():
+    values = np.arange(2 * MAX_POINTS + 3) % 2  # averages to 0.5 over intervals of even length
     drawing = draw_chart([curve(np.arange(len(values)), values)], "iterations", len(values), tick_text, True)
     assert "<circle" not in drawing
     found = re.search(r'<polyline class="curve" points="([^"]*)"', drawing)
@@ -71,7 +71,7 @@ def test_long_curves_are_averaged_over_equal_stretches():
         (1.3e6, "frames", ["0", "500.0 k", "1.00 M"]),
     ],
 )
-def test_ticks_are_round(end, axis, ticks):
+def test_ticks_are_round_numbers(end, axis, ticks):
     drawing = ET.fromstring(draw_chart([curve([0, end], [0, 1])], axis, end, tick_text, True))
     assert [each.text for each in drawing.findall("text") if each.get("text-anchor") == "middle"] == ticks
 

@@ -1,4 +1,4 @@
-"""What a person sees, on a terminal and without one."""
+"""The display, on a terminal and without one."""
 
 import io
 import math
@@ -99,7 +99,7 @@ def test_no_line_is_wider_than_the_terminal_or_wraps(width: int):
     assert len(set(heights)) == 1
 
 
-def test_live_waits_for_the_replay_before_it_shows_losses():
+def test_live_shows_no_losses_before_the_replay_is_filled():
     display, _ = live(100)
     display.update({"iteration": 1, "frames": 64.0, "train/policy_loss": float("nan")})
     assert "waiting for the replay to fill" in drawn(display)
@@ -124,7 +124,7 @@ def plain(total: int, *boards: str) -> tuple[PlainDisplay, Clock, io.StringIO]:
     return PlainDisplay(total, boards or ["hex:5"], Console(file=stream, width=80), clock), clock, stream
 
 
-def test_plain_prints_first_and_last_and_then_by_time():
+def test_plain_prints_first_last_and_timed_lines():
     display, clock, stream = plain(total=41)
     for iteration in range(1, 42):
         clock.now += PLAIN_SECONDS / 10
@@ -134,7 +134,7 @@ def test_plain_prints_first_and_last_and_then_by_time():
     assert "\x1b" not in stream.getvalue()
 
 
-def test_plain_prints_each_evaluation_once_on_lines_of_its_own():
+def test_plain_prints_each_evaluation_once_on_separate_lines():
     display, clock, stream = plain(total=100)
     for iteration in range(1, 4):
         clock.now += 1.0
@@ -144,7 +144,7 @@ def test_plain_prints_each_evaluation_once_on_lines_of_its_own():
     assert lines[2:] == ["  evaluation: Elo 312 [250, 371], against random 99% [96%, 100%], against mcts:100 40%"]
 
 
-def test_time_left_follows_the_pace_without_the_first_iteration():
+def test_time_left_excludes_the_first_iteration():
     display, clock, _ = plain(total=12)
     clock.now = 100.0  # compiling
     display.update(metrics(1))
@@ -156,7 +156,7 @@ def test_time_left_follows_the_pace_without_the_first_iteration():
     assert display.seconds_left == 19.0
 
 
-def test_time_left_after_a_resume_counts_this_sessions_iterations():
+def test_time_left_after_a_resume_uses_new_iterations():
     display, clock, _ = plain(total=100)
     for iteration in (91, 92):
         clock.now += 3.0
@@ -194,7 +194,7 @@ def test_sparkline():
     assert sparkline([float(i) for i in range(1_000)], 8) == "▁▂▃▄▅▆▇█"
 
 
-def test_score_scale_marks_score_and_interval():
+def test_score_scale():
     assert score_scale(0.5, 0.5, 0.5).plain == "─" * 12 + "●" + "─" * 12
     assert score_scale(0.75, 0.625, 0.875).plain == "─" * 12 + "┼──" + "━━━●━━━" + "───"
     assert score_scale(1.0, 0.9, 1.2).plain.endswith("━━●")
@@ -211,7 +211,7 @@ def shown(boards: list[str], *results: Result) -> str:
     return stream.getvalue()
 
 
-def test_results_name_their_board_where_there_are_several():
+def test_results_name_their_board_with_several_boards():
     scores = [
         Result("win_rate", board, value, opponent="mcts:100") for board, value in (("hex:5", 0.5), ("hex:7", 0.25))
     ]
@@ -220,12 +220,12 @@ def test_results_name_their_board_where_there_are_several():
     assert "hex:7 Elo 31, hex:5 against mcts:100 50%, hex:7 against mcts:100 25%" in text
 
 
-def test_a_game_for_one_player_shows_its_score():
+def test_a_single_player_game_shows_its_score():
     results = Result("score", "2048", 5432.1, 5000.0, 6000.0), Result("score_ratio", "2048", 4.94, opponent="random")
     assert "score 5,432 [5,000, 6,000], against random 4.9 times its score" in shown(["2048"], *results)
 
 
-def test_held_out_games_are_shown_without_what_was_not_measured():
+def test_holdout_results_omit_unmeasured_values():
     names = {"policy_accuracy": 0.5, "value_sign": math.nan, "value_error": 0.5}
     text = shown(["hex:7"], *(Result(f"holdout/{name}", "hex:7", value) for name, value in names.items()))
     assert "evaluation: held-out moves named 50.0%, held-out value error 0.500" in text

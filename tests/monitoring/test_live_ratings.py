@@ -1,4 +1,4 @@
-"""Ratings of a running run: what each line of the metrics says about whom, and that a resumed run has the same."""
+"""Live ratings: which matches each metrics line contributes, and equality after a resume."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ BOARD = Config().boards[0]
 
 
 def win_rates(board: str = BOARD, /, **scores: float) -> list[Result]:
-    """Returns the results against opponents; `mcts` stands for `mcts:100`."""
+    """Returns results against opponents; `mcts` is short for `mcts:100`."""
     return [Result(WIN_RATE, board, score, opponent=name.replace("mcts", "mcts:100")) for name, score in scores.items()]
 
 
@@ -35,13 +35,13 @@ LINES = [
 
 @pytest.fixture(autouse=True)
 def drawn(monkeypatch) -> list[dict]:
-    """Records what would be drawn."""
+    """Records the drawn curves."""
     found = []
     monkeypatch.setattr(rating_curve, "draw", lambda folder, curves, title: found.append(curves))
     return found
 
 
-def test_each_line_is_matches_of_its_network():
+def test_each_line_gives_the_matches_of_its_network():
     pair_results = []
     for number, each in enumerate(LINES):
         player, before = f"iteration {each['iteration']}", f"iteration {4 * number}"
@@ -58,7 +58,7 @@ def test_each_line_is_matches_of_its_network():
     assert [each.frames for each in found] == [None, None, 0, 256, 512, 768]
 
 
-def test_one_opponent_has_the_closed_form(tmp_path):
+def test_one_opponent_equals_the_closed_form(tmp_path):
     (elo,) = LiveRatings(tmp_path, Config()).add(line(4, random=0.8))
     assert elo.value == pytest.approx(elo_difference(80.5 / 101), abs=1e-6)
     assert elo.low is not None
@@ -66,7 +66,7 @@ def test_one_opponent_has_the_closed_form(tmp_path):
     assert elo.low < elo.value < elo.high
 
 
-def test_later_evaluations_rate_earlier_networks_anew(tmp_path, drawn):
+def test_later_evaluations_update_earlier_ratings(tmp_path, drawn):
     ratings = LiveRatings(tmp_path, Config())
     (first,), _, (third,) = [ratings.add(each) for each in LINES]
     last = {each.iteration: each for each in drawn[-1]["hex:5"]}
@@ -76,7 +76,7 @@ def test_later_evaluations_rate_earlier_networks_anew(tmp_path, drawn):
 
 
 @pytest.mark.parametrize("done", [1, 2])
-def test_a_resumed_run_rates_as_one_never_interrupted(tmp_path, done):
+def test_resume_gives_the_same_ratings(tmp_path, done):
     whole = LiveRatings(tmp_path, Config())
     expected = [whole.add(each) for each in LINES]
     with MetricsWriter(tmp_path) as writer:
@@ -88,7 +88,7 @@ def test_a_resumed_run_rates_as_one_never_interrupted(tmp_path, done):
     assert [resumed.add(each) for each in LINES[done:]] == expected[done:]
 
 
-def test_boards_are_rated_apart(tmp_path, drawn):
+def test_boards_are_rated_separately(tmp_path, drawn):
     ratings = LiveRatings(tmp_path, Config(boards=("hex:3", "hex:4")))
     results = win_rates("hex:3", random=0.5) + win_rates("hex:4", random=0.75)
     one, other = ratings.add(line(4) | {"results": results})
@@ -106,13 +106,13 @@ def test_boards_are_rated_apart(tmp_path, drawn):
         ({"mcts": 0.5}, "mcts:100"),
     ],
 )
-def test_who_is_rated_0(scores, anchor):
+def test_choice_of_the_anchor(scores, anchor):
     found = {each.name: each for each in rate_evaluations([line(4, **scores)], BOARD)}
     assert (found[anchor].elo, found[anchor].low, found[anchor].high) == (0, 0, 0)
 
 
-def test_a_network_that_nothing_links_to_the_anchor_has_no_rating(tmp_path):
-    """The opponents of a run may change when it is resumed."""
+def test_a_network_unconnected_to_the_anchor_has_no_rating(tmp_path):
+    """Opponents may change when a run is resumed."""
     ratings = LiveRatings(tmp_path, Config())
     assert ratings.add(line(4, random=0.5))
     assert ratings.add(line(8, mcts=0.5)) == []
@@ -120,14 +120,14 @@ def test_a_network_that_nothing_links_to_the_anchor_has_no_rating(tmp_path):
     assert {each.iteration for each in rate_evaluations([line(4, random=0.5), line(8, mcts=0.5)], BOARD)} == {None, 4}
 
 
-def test_a_game_for_one_player_has_no_rating(tmp_path, drawn):
+def test_a_single_player_game_has_no_rating(tmp_path, drawn):
     results = [Result("score", "2048", 1000.0), Result("score_ratio", "2048", 2.0, opponent="random")]
     assert LiveRatings(tmp_path, Config(boards=("2048",))).add(line(4) | {"results": results}) == []
     assert drawn == []
 
 
-def test_a_long_run_is_rated():
-    """The matches contradict each other, and networks are thousands of Elo apart: ratings stay finite."""
+def test_ratings_of_a_long_run_are_finite():
+    """Ratings stay finite for contradictory matches and networks thousands of Elo apart."""
     lines = [line(4 * n, random=1.0, mcts=0.99, previous=0.9) for n in range(1, 101)]
     found = rate_evaluations(lines, BOARD)
     assert len(found) == 103

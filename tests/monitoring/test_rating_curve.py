@@ -1,4 +1,4 @@
-"""The curve of ratings: whose places are known, and an SVG that reads on any page and does not change by itself."""
+"""The rating curve: known positions, and an SVG that is legible on any background and deterministic."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ def draw_text(folder: Path, curves, title="hex:5") -> str:
     return (folder / CURVE_FILE).read_text()
 
 
-def test_players_have_their_place_and_order():
+def test_players_have_positions_and_order():
     players = rated_players(RATINGS, LINES)
     assert [each.name for each in players] == ["random", "mcts:100", "iteration 0", "iteration 4", "iteration 12"]
     assert [each.iteration for each in players] == [None, None, 0, 4, 12]
@@ -34,7 +34,7 @@ def test_players_have_their_place_and_order():
     assert player_name(12.0) == "iteration 12"
 
 
-def test_table_has_a_row_for_each():
+def test_table_has_a_row_per_player():
     console = Console(width=100)
     with console.capture() as capture:
         console.print(table("hex:5", rated_players(RATINGS, LINES)))
@@ -44,23 +44,23 @@ def test_table_has_a_row_for_each():
     assert rows[4] == ["iteration 12", "", "", "500", "420 to 610"]
 
 
-def test_three_panels_on_no_background(tmp_path):
+def test_three_panels_without_a_background(tmp_path):
     text = draw_text(tmp_path, {"hex:5": rated_players(RATINGS, LINES)})
     root = ElementTree.fromstring(text)
     words = [each.strip() for each in root.itertext() if each.strip()]
     assert [words.count(name) for name in ("iterations", "frames", "hours of training")] == [1, 1, 1]
     assert words.count("random") == words.count("mcts:100") == 3
-    # Nothing white or black: it has to read on both.
+    # Neither white nor black: the curve must be legible on both.
     assert not re.search(r"#(000000|ffffff)\b|fill: (black|white)", re.sub(r"clip-path.*", "", text).lower())
 
 
-def test_what_is_not_known_has_no_panel(tmp_path):
+def test_unknown_axes_have_no_panel(tmp_path):
     text = draw_text(tmp_path, {"hex:5": rated_players({"iteration 4": RATINGS["iteration 4"]}, [])})
     assert ">iterations<" in text
     assert "hours of training" not in text
 
 
-def test_boards_have_a_curve_each(tmp_path):
+def test_each_board_has_a_curve(tmp_path):
     players = rated_players(RATINGS, LINES)
     text = draw_text(tmp_path, {"hex:5": players, "hex:7": players}, "both")
     assert {"hex:5", "hex:7"} <= set(ElementTree.fromstring(text).itertext())
@@ -68,7 +68,7 @@ def test_boards_have_a_curve_each(tmp_path):
     assert "#d9792b" in text
 
 
-def test_the_same_ratings_give_the_same_file(tmp_path):
+def test_the_file_is_deterministic(tmp_path):
     curves = {"hex:5": rated_players(RATINGS, LINES)}
     assert draw_text(tmp_path, curves) == draw_text(tmp_path, curves)
     assert [path.name for path in tmp_path.iterdir()] == [CURVE_FILE]

@@ -1,4 +1,4 @@
-"""Topologies for tests: irregular graphs and graphs without types, which no game has."""
+"""Test topologies without counterpart in any game: irregular graphs and graphs without types."""
 
 import numpy as np
 
@@ -11,15 +11,16 @@ def vocabulary(num_relations: int, num_kinds: int, num_action_kinds: int) -> Rel
 
 
 def irregular_topology(num_nodes: int, num_actions: int, seed: int) -> Topology:
-    """Draws a directed graph with self-edges, degrees of 1 to all nodes, and actions of two kinds that are edges and
-    may share one.
+    """Draws a directed graph with self-edges and degrees from 1 to the number of nodes.
+
+    Actions of two kinds are edges and may share one.
     """
     generator = np.random.default_rng(seed)
     density = generator.uniform(0, 1, (num_nodes, 1))
     connected = (generator.uniform(size=(num_nodes, num_nodes)) < density) | np.eye(num_nodes, dtype=bool)
-    connected[0] = np.eye(1, num_nodes, dtype=bool)  # a node that hears only itself
+    connected[0] = np.eye(1, num_nodes, dtype=bool)  # a node with only a self-edge
     receivers, senders = np.nonzero(connected)
-    order = generator.permutation(len(senders))  # edges in no order
+    order = generator.permutation(len(senders))  # unsorted edges
     receivers, senders = receivers[order].astype(np.int32), senders[order].astype(np.int32)
     actions, kinds = np.divmod(generator.choice(2 * len(senders), num_actions, replace=False), 2)
     return Topology(

@@ -1,4 +1,4 @@
-"""The gradients of linear maps and of the split into heads take the cheap form."""
+"""Linear maps and the split into heads have gradients in their cheap form."""
 
 import flax.linen as nn
 import jax
@@ -14,7 +14,7 @@ def gradients(layer: nn.Dense, params: dict) -> dict:
     return jax.grad(lambda params: (layer.apply(params, INPUTS) ** 2).sum())(params)
 
 
-def test_dense_equals_that_of_flax():
+def test_dense_equals_flax():
     params = nn.Dense(4).init(jax.random.key(0), INPUTS)
     np.testing.assert_allclose(Dense(4).apply(params, INPUTS), nn.Dense(4).apply(params, INPUTS), rtol=1e-6)
     jax.tree.map(

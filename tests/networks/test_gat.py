@@ -1,4 +1,4 @@
-"""The graph attention network: equal backends, independent of the size of the board, free of scatter."""
+"""The graph attention network: equal backends, independence of board size, and no scatter."""
 
 import functools
 import re
@@ -20,7 +20,7 @@ TOPOLOGIES = {
     "irregular": irregular_topology(num_nodes=9, num_actions=6, seed=2),
 }
 BATCH, FEATURES = 2, 5
-SCATTER = re.compile(r"stablehlo\.scatter|\bscatter\(")  # the operation, not a name in the program
+SCATTER = re.compile(r"stablehlo\.scatter|\bscatter\(")  # matches the operation, not a name in the program
 
 
 def gat(topology: Topology, backend: str = "dense", precision: str = "float32", remat: bool = False):
@@ -174,7 +174,7 @@ def test_outputs_do_not_scale_with_the_board():
 
 
 def test_the_global_path_reaches_every_node():
-    """One block carries the features of a distant node to a node without an edge from it."""
+    """One block passes features of a distant node to a node without an edge from it."""
     topology = ring_topology(8)
     nodes, params = draw_nodes(topology), params_for(topology)
     changed = nodes + np.eye(8, dtype=np.float32)[4][None, :, None]

@@ -36,7 +36,7 @@ def gat(num_blocks: int, *, remat: bool = False, precision: str = "float32"):
 
 
 def on_stages(function, num_stages: int):
-    """Compiles a function of parameters and nodes for a mesh with stages, where a run computes."""
+    """Compiles a function of parameters and nodes on a mesh with stages, as a run does."""
     everywhere = PartitionSpec()
     mesh = sharding.make_mesh(1, 1, num_stages)
     return jax.jit(sharding.over_data(function, mesh, (everywhere, everywhere), everywhere))
@@ -66,7 +66,7 @@ def test_outputs_and_gradients_equal_those_on_one_device(cut, remat, precision, 
 
 
 def test_placed_parameters_under_vmap():
-    """Self-play evaluates this way: groups under vmap, parameters moved to their stages once."""
+    """Self-play evaluates groups under vmap, with parameters placed on their stages once."""
     network, params, nodes = gat(3)
     pipelined, groups = PipelinedNetwork(network, (1, 2)), jnp.stack([nodes, nodes[::-1]])
 
@@ -80,7 +80,7 @@ def test_placed_parameters_under_vmap():
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), expected, found)
 
 
-def test_without_stages_the_network_itself_runs():
+def test_without_stages_the_network_runs_unpipelined():
     network, params, nodes = gat(2)
     pipelined = PipelinedNetwork(network, (1, 1))
     assert pipelined.place(params) is params

@@ -110,7 +110,7 @@ def test_a_move_is_read_at_its_origin_from_the_plane_of_its_step(name: str, num_
 
 
 @pytest.mark.parametrize("backend", ["cpu", "gpu"])
-def test_both_convolutions_equal_that_of_flax(backend: str, monkeypatch):
+def test_both_convolutions_equal_flax(backend: str, monkeypatch):
     """Compares values, gradients and initial parameters."""
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     ours = Convolution(5, jnp.dtype("float32"))

@@ -1,4 +1,4 @@
-"""Charts of a run: which metrics they show, with one board, several, and one player."""
+"""Charts of a run: their metrics for one board, several boards, and single-player games."""
 
 from alphagat.reporting.curves import charts_of, draw
 from alphagat.runs.metrics import Result
@@ -11,7 +11,7 @@ def values_of(lines, *boards):
     }
 
 
-def test_one_board_has_its_metrics():
+def test_one_board_shows_all_its_metrics():
     board = "hex:5"
     results = [Result("elo", board, 10.0), Result("win_rate", board, 0.5, 0.4, 0.6, "mcts:100")]
     lines = [
@@ -31,7 +31,7 @@ def test_one_board_has_its_metrics():
     assert figure.count("<circle") == 2  # the iteration without a loss is left out
 
 
-def test_boards_share_a_chart_where_each_has_one_curve():
+def test_boards_share_charts_with_one_curve_each():
     boards = "hex:1", "hex:11"
     lines = [
         {"iteration": number, "board": board, "train/policy_loss": 0.5, "train/policy_entropy": 0.25}
@@ -52,6 +52,6 @@ def test_boards_share_a_chart_where_each_has_one_curve():
     }
 
 
-def test_one_player_has_points():
+def test_single_player_games_show_points():
     lines = [{"iteration": 1, "board": "2048", "results": [Result("score", "2048", 900.0, 800.0, 1000.0)]}]
     assert values_of(lines, "2048") == {"Points per game": {"": [900.0]}}

@@ -1,4 +1,4 @@
-"""Tests galleries: layout, shared drawings and overlays."""
+"""Galleries: layout, shared drawings and overlays."""
 
 import xml.etree.ElementTree as ET
 

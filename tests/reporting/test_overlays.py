@@ -1,4 +1,4 @@
-"""Tests overlays: places, sizes and colours of their shapes."""
+"""Overlays: positions, sizes and colours of their shapes."""
 
 import re
 import xml.etree.ElementTree as ET

@@ -1,4 +1,4 @@
-"""Tests attention pictures: the strongest edges, drawn between their nodes."""
+"""Attention pictures draw the strongest edges between their nodes."""
 
 import xml.etree.ElementTree as ET
 

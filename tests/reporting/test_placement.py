@@ -1,4 +1,4 @@
-"""Tests the drawing of shardings: one rectangle per shard, labeled with its devices."""
+"""Drawings of shardings: one rectangle per shard, labeled with its devices."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Tests sample games: they follow the rules, and their values are the network's."""
+"""Sample games follow the rules, and their values are the network's."""
 
 import jax
 import numpy as np

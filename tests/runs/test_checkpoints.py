@@ -1,4 +1,4 @@
-"""What is saved comes back leaf by leaf on any number of devices, or not at all."""
+"""Checkpoints restore every leaf exactly on any number of devices, or raise."""
 
 import shutil
 from pathlib import Path
@@ -58,7 +58,7 @@ def saved(content, tmp_path_factory) -> dict[int, Path]:
 
 
 def contents_of(folder: Path) -> dict[str, bytes | None]:
-    """Returns every file and folder below, and what the files hold."""
+    """Returns every file and folder below a folder, with the contents of the files."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
@@ -77,7 +77,7 @@ def test_restores_exactly_on_other_devices(setup, content, saved, devices_before
     assert jax.tree.map(lambda x: x.sharding, state) == state_shardings(mesh, state)
 
 
-def test_parameters_alone_are_those_of_the_run(setup, content, saved):
+def test_params_item_equals_the_params_of_the_run(setup, content, saved):
     with Checkpoints(saved[8], read_only=True) as checkpoints:
         params = checkpoints.restore_params(param_shapes(setup.game, setup.network), STEP)
     assert_equal(params, content.train.params)
@@ -105,8 +105,8 @@ def test_keeps_the_latest_three_and_every_fourth(content, tmp_path):
     assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"4", "8", "9", "10"}
 
 
-def test_what_is_not_complete_is_not_a_step(setup, content, saved, tmp_path):
-    """Leftovers of a killed save, and strangers, are no checkpoints and are left alone by a reader."""
+def test_incomplete_checkpoints_are_not_steps(setup, content, saved, tmp_path):
+    """Readers ignore and keep leftovers of a killed save and foreign files."""
     folder = tmp_path / "checkpoints"
     shutil.copytree(saved[8] / "checkpoints", folder)
     shutil.copytree(folder / str(STEP), folder / "4.orbax-checkpoint-tmp-1700000000")
@@ -120,7 +120,7 @@ def test_what_is_not_complete_is_not_a_step(setup, content, saved, tmp_path):
     assert contents_of(tmp_path) == before
 
 
-def test_reading_where_nothing_was_saved_makes_no_folder(tmp_path):
+def test_reading_creates_no_folder(tmp_path):
     with Checkpoints(tmp_path / "run", read_only=True) as checkpoints:
         assert checkpoints.steps() == []
     assert not (tmp_path / "run").exists()
@@ -131,7 +131,7 @@ HOWS = ("gone", "cut", "emptied", "flipped", "noise")
 
 
 def damage(step: Path, pattern: str, how: str) -> None:
-    """Damages the largest file of a pattern."""
+    """Damages the largest file that matches a pattern."""
     path = max(step.glob(pattern), key=lambda path: path.stat().st_size)
     data = bytearray(path.read_bytes())
     if how == "gone":
@@ -146,7 +146,7 @@ def damage(step: Path, pattern: str, how: str) -> None:
 
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("pattern", FILES)
-def test_damage_is_found_and_changes_nothing(setup, saved, tmp_path, pattern: str, how: str):
+def test_damage_is_detected_and_changes_nothing(setup, saved, tmp_path, pattern: str, how: str):
     shutil.copytree(saved[8] / "checkpoints", tmp_path / "checkpoints")
     step = tmp_path / "checkpoints" / str(STEP)
     damage(step, pattern, how)
@@ -160,31 +160,31 @@ def test_damage_is_found_and_changes_nothing(setup, saved, tmp_path, pattern: st
         }
         for item, read in reads.items():
             if pattern == "manifest.json" and how == "flipped":
-                continue  # the hash of one file, in one of the two
+                continue  # the hash of one file, in one of the two items
             if pattern.split("/")[0] in (item, "manifest.json"):
                 with pytest.raises(UserError) as refusal:
                     read()
                 assert f"checkpoint {step} is damaged: " in str(refusal.value)
                 assert "\n" not in str(refusal.value)
             else:
-                read()  # whole
+                read()  # intact
     assert contents_of(tmp_path) == before
 
 
-def test_whole_checkpoints_are_whole(saved):
+def test_intact_checkpoints_have_no_damage(saved):
     for folder in saved.values():
         with Checkpoints(folder, read_only=True) as checkpoints:
             assert checkpoints.find_damage(STEP) is None
 
 
-def test_a_file_that_nobody_wrote_is_damage(saved, tmp_path):
+def test_an_unknown_file_is_damage(saved, tmp_path):
     shutil.copytree(saved[8] / "checkpoints", tmp_path / "checkpoints")
     (tmp_path / "checkpoints" / str(STEP) / "run" / "d" / "more").write_bytes(b"1")
     with Checkpoints(tmp_path, read_only=True) as checkpoints:
         assert checkpoints.find_damage(STEP) == "run/d/more was not there when it was written"
 
 
-def test_damaged_ones_are_set_aside_one_beside_the_other(content, tmp_path):
+def test_damaged_checkpoints_are_set_aside_under_distinct_names(content, tmp_path):
     for number in range(2):
         with Checkpoints(tmp_path) as checkpoints:
             checkpoints.save(on_devices(content, 1), STEP)
@@ -207,7 +207,7 @@ def test_a_step_is_replaced(setup, content, tmp_path):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_is_not_saved(content, tmp_path, bad: float):
+def test_nonfinite_parameters_are_not_saved(content, tmp_path, bad: float):
     leaves, structure = jax.tree.flatten(content.train.params)
     leaves[-1] = leaves[-1].copy()
     leaves[-1].flat[0] = bad

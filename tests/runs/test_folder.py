@@ -1,4 +1,4 @@
-"""A folder holds one run: the same config goes on in it, another is refused with the field that differs."""
+"""A folder holds one run: the same config resumes it, another raises and names the differing field."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_new_folder_gets_both_files(tmp_path: Path, config: Config):
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "env.json"]
 
 
-def test_resume_keeps_earlier_starts_and_takes_what_may_change(tmp_path: Path, config: Config):
+def test_resume_keeps_earlier_starts_and_updates_changeable_fields(tmp_path: Path, config: Config):
     open_run_folder(tmp_path, config)
     config.num_iterations = 500
     config.mesh.data = 4
@@ -46,7 +46,7 @@ def test_resume_keeps_earlier_starts_and_takes_what_may_change(tmp_path: Path, c
         ("learner", "learning_rate", 0.1, "config.learner.learning_rate=0.1, but the run in {} has 0.005"),
     ],
 )
-def test_another_run_is_refused_and_left_alone(tmp_path: Path, config: Config, section, name, value, message):
+def test_another_run_is_refused_and_unchanged(tmp_path: Path, config: Config, section, name, value, message):
     open_run_folder(tmp_path, config)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     setattr(getattr(config, section) if section else config, name, value)
@@ -57,14 +57,14 @@ def test_another_run_is_refused_and_left_alone(tmp_path: Path, config: Config, s
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path, config: Config):
+def test_a_folder_with_other_files_is_refused_and_unchanged(tmp_path: Path, config: Config):
     (tmp_path / "thesis.tex").write_text("words")
     with pytest.raises(UserError, match="name an empty or new folder"):
         open_run_folder(tmp_path, config)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_an_empty_folder_is_taken(tmp_path: Path, config: Config):
+def test_an_empty_folder_is_accepted(tmp_path: Path, config: Config):
     open_run_folder(tmp_path, config)
     assert read_config(tmp_path) == config
 
@@ -92,7 +92,7 @@ def test_a_broken_config_file_is_refused_and_kept(tmp_path: Path, config: Config
     assert (tmp_path / "config.json").read_text() == text
 
 
-def test_reading_where_no_run_is(tmp_path: Path):
+def test_reading_a_folder_without_a_run_raises(tmp_path: Path):
     with pytest.raises(UserError, match="holds no run"):
         read_config(tmp_path)
 

@@ -26,7 +26,7 @@ RESULTS = [
 
 
 def events(folder: Path) -> list[Event]:
-    """Reads TensorBoard's records: length, checksum, event, checksum."""
+    """Parses TensorBoard's records: length, checksum, event, checksum."""
     found = []
     for file in sorted((folder / TENSORBOARD_FOLDER).iterdir()):
         data, at = file.read_bytes(), 0
@@ -60,7 +60,7 @@ def test_a_line_is_on_disk_when_write_returns(tmp_path: Path):
         assert read_metrics(tmp_path) == [{"iteration": 1, "frames": 64.0}]
 
 
-def test_resume_drops_what_came_after_the_checkpoint(tmp_path: Path):
+def test_resume_drops_lines_after_the_checkpoint(tmp_path: Path):
     write(tmp_path, 1, 5)
     with (tmp_path / METRICS_FILE).open("a") as stream:
         stream.write('{"iteration": 6, "train/pol')  # the process was killed here
@@ -79,7 +79,7 @@ def test_a_fresh_start_in_an_old_folder_drops_everything(tmp_path: Path):
 
 
 def test_truncation_is_atomic(tmp_path: Path, monkeypatch):
-    """A crash while the new file is written leaves the old one."""
+    """A crash during the write of the new file keeps the old one."""
     write(tmp_path, 1, 5)
     before = (tmp_path / METRICS_FILE).read_text()
 
@@ -96,7 +96,7 @@ def test_truncation_is_atomic(tmp_path: Path, monkeypatch):
         raise AssertionError("the file was not replaced by a rename")
 
 
-def test_values_that_are_not_finite_become_null(tmp_path: Path):
+def test_nonfinite_values_become_null(tmp_path: Path):
     with MetricsWriter(tmp_path) as writer:
         writer.write(1, {"a": float("nan"), "b": float("inf"), "c": 1})
     assert read_metrics(tmp_path) == [{"iteration": 1, "a": None, "b": None, "c": 1.0}]
@@ -107,7 +107,7 @@ def test_reading_a_folder_without_metrics(tmp_path: Path):
     assert read_metrics(tmp_path) == []
 
 
-def test_results_are_read_as_they_were_written(tmp_path: Path):
+def test_results_round_trip(tmp_path: Path):
     with MetricsWriter(tmp_path) as writer:
         writer.write(4, {"board": "hex:5", "num_games": 64, "results": RESULTS})
     assert read_metrics(tmp_path) == [{"iteration": 4, "board": "hex:5", "num_games": 64, "results": RESULTS}]
@@ -126,7 +126,7 @@ def test_an_evaluation_is_added_to_its_line(tmp_path: Path):
     assert last_evaluation(lines, 1) is None
 
 
-def test_tags_name_the_board_where_there_are_several():
+def test_tags_name_the_board_with_several_boards():
     line = {"iteration": 4, "board": "hex:7", "hours": 1.0, "train/policy_loss": 2.0, "num_games": 64}
     line["results"] = [*RESULTS[:1], Result("holdout/policy_loss", "hex:5", 0.5)]
     assert list(tagged(line, several_boards=False)) == [

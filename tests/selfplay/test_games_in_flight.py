@@ -45,7 +45,7 @@ def all_played(histories):
 
 @pytest.mark.parametrize(("horizon", "plies", "waiting"), [(9, 4, 8), (9, 3, 9), (10, 3, 9), (1, 5, 0), (2, 5, 5)])
 def test_waiting_plies_cover_the_horizon(horizon, plies, waiting):
-    # The youngest ply that leaves is followed by `waiting` plies.
+    # `waiting` plies follow the youngest ply that leaves.
     assert num_waiting_plies(horizon, plies) == waiting
     assert waiting + 1 >= horizon > waiting + 1 - plies
 

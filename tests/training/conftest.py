@@ -1,4 +1,4 @@
-"""Traces each program of these tests once: `train` builds its programs anew at every call."""
+"""Compiles each program once per test file, although every call of `train` builds its programs again."""
 
 import json
 import os
@@ -11,13 +11,13 @@ from alphagat.training import loop
 
 @pytest.fixture
 def process_environment() -> dict[str, str]:
-    """Returns the environment of a program that a test starts."""
+    """Returns the environment of a subprocess."""
     return os.environ | {"JAX_PLATFORMS": "cpu"}
 
 
 @pytest.fixture(scope="module")
 def programs_once():
-    """Traces equal programs once for all runs of a file: the same functions of the same config."""
+    """Shares compiled programs among all runs of a file, keyed by function and config."""
     make_iterations, make_matches, programs, matches = loop.make_iterations, loop.Matches, {}, {}
 
     def key(run) -> str:

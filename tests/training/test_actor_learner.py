@@ -1,4 +1,4 @@
-"""Devices that only play beside devices that only learn: the same games and updates, an iteration apart."""
+"""Actors and learners on separate devices: the same games and updates, one iteration apart."""
 
 import jax
 import numpy as np
@@ -42,8 +42,8 @@ def devices_of(tree) -> set[int]:
     return {device.id for leaf in jax.tree.leaves(tree) for device in leaf.sharding.device_set}
 
 
-def test_without_news_all_is_as_on_one_device_but_learned_later():
-    """Parameters that hardly move: the games of every iteration, and replay and losses of the one before."""
+def test_constant_parameters_match_one_device_one_iteration_late():
+    """With nearly constant parameters, the games equal those of one device; replay and losses lag one iteration."""
     configs = config_of(actor_sync_every=NEVER), config_of(0)
     for config in configs:
         config.learner.learning_rate = 1e-30
@@ -68,7 +68,7 @@ def test_without_news_all_is_as_on_one_device_but_learned_later():
     assert np.isfinite(losses["train/policy_loss"])
 
 
-def test_the_actors_parameters_play():
+def test_actors_play_with_their_own_parameters():
     iterations, state = start(config_of(actor_sync_every=NEVER))
     other = jax.tree.map(lambda x: 3 * np.asarray(x), state.train.params)
     games = []
@@ -81,12 +81,12 @@ def test_the_actors_parameters_play():
 
 
 @pytest.mark.parametrize("every", [1, 3])
-def test_parameters_are_handed_over_and_their_age_is_told(every: int):
-    """Two updates an iteration, from the second on. A block is learned from in the iteration after it was played."""
+def test_parameters_are_synchronized_and_their_age_is_reported(every: int):
+    """Two updates per iteration, starting with the second. Each block is learned one iteration after it was played."""
     iterations, state = start(config_of(actor_sync_every=every))
     assert [int(state.train.step), int(state.actors.step)] == [0, 0]
     handed, ages, expected = 0, [], []
-    played_with = [0]  # updates behind the parameters that play in each iteration
+    played_with = [0]  # updates of the acting parameters in each iteration
     for iteration in range(1, 8):
         before = int(state.train.step)
         state, metrics, _ = iterations.run(state, iteration)
@@ -103,15 +103,15 @@ def test_parameters_are_handed_over_and_their_age_is_told(every: int):
     assert max(ages[1:]) == {1: 2, 3: 4}[every]
 
 
-def test_each_part_lies_where_it_is_used():
+def test_arrays_reside_on_the_devices_that_use_them():
     _, state = start(config_of())
     board = state.boards[0]
     assert devices_of((board.games, board.groups, state.actors.params)) == {0, 1}
     assert devices_of((state.train, board.replay, board.block, state.key, state.previous_params)) == {2, 3}
 
 
-def test_an_interrupted_run_is_never_interrupted(tmp_path, monkeypatch):
-    """With several boards, and with matches, which take all devices."""
+def test_resume_is_bit_identical(tmp_path, monkeypatch):
+    """With several boards, and with matches on all devices."""
     config = config_of(boards=("hex:2", "hex:3"), actor_sync_every=3)
     config.num_iterations = config.evaluation.every = 8
     config.evaluation.opponents = ("previous",)
@@ -147,7 +147,7 @@ def test_an_interrupted_run_is_never_interrupted(tmp_path, monkeypatch):
         ({"model": 2}, r"config\.mesh\.model=2: config\.mesh\.actors=2 needs whole networks; set it to 1"),
     ],
 )
-def test_what_does_not_fit_is_refused(changes, reason, tmp_path):
+def test_invalid_actor_configs_are_refused(changes, reason, tmp_path):
     config = config_of()
     for name, value in changes.items():
         setattr(config.mesh, name, value)
@@ -156,7 +156,7 @@ def test_what_does_not_fit_is_refused(changes, reason, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_a_run_stays_apart(tmp_path, monkeypatch):
+def test_resume_refuses_to_change_the_kind_of_run(tmp_path, monkeypatch):
     monkeypatch.setattr(loop._Steps, "iterate", lambda *_: None)
     train(config_of(), tmp_path)
     with pytest.raises(UserError, match=r"config\.mesh\.actors=0, but the run in .* has 2: it may change, but not"):

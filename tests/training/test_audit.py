@@ -1,4 +1,4 @@
-"""One game of each iteration, played again by the rules: what is right passes, and what is wrong is named."""
+"""The audit replays one game per iteration: it accepts correct games and names errors."""
 
 import jax
 import numpy as np
@@ -12,10 +12,10 @@ from alphagat.training.setup import auxiliary_targets, make_setups
 from alphagat.training.state import init_state
 from tests.training.tiny import run_of, tiny_config
 
-# Ends; cuts with a named result, and targets that bootstrap from a search. The loop audits every family that it trains
-# in tests/test_configs.py.
+# Terminations, truncations with a result, and bootstrapped targets. The loop in tests/test_configs.py audits every
+# family.
 CUT = "mnk:4x4x4"
-OWNED = "othello:4"  # also learns the ownership
+OWNED = "othello:4"  # also trains ownership
 RUNS = {"hex:2": {}, OWNED: {}, CUT: {"max_plies": 6, "plies_per_iteration": 4, "value_lambda": 0.7}}
 
 
@@ -45,7 +45,7 @@ def test_accepts_a_correct_game(board: str):
 
 
 def wrong_at(index, change):
-    """Returns a function that changes element `index` of the first device's array."""
+    """Returns a function that modifies element `index` of the first device's array."""
 
     def apply(array):
         copy = np.array(array)

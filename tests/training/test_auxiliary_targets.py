@@ -22,7 +22,7 @@ from tests.training.tiny import run_of, tiny_config
 
 
 class PliesLeft(AuxiliaryTarget):
-    """The number of plies until the game ends, this one included; `[]` float32. It needs no record."""
+    """The number of plies until the game ends, including this one; `[]` float32. It needs no record."""
 
     name = "plies_left"
     meaning = "the number of plies until the end of the game"

@@ -1,4 +1,4 @@
-"""Boards take turns by their shares."""
+"""Boards alternate in proportion to their shares."""
 
 import numpy as np
 
@@ -10,22 +10,22 @@ def test_equal_shares_alternate():
     assert board_schedule(3, 1, (), ()) == [0, 0, 0]
 
 
-def test_shares_are_kept_all_along():
+def test_shares_hold_at_every_iteration():
     boards = np.array(board_schedule(400, 3, (5.0, 3.0, 2.0), ()))
     for number, share in enumerate((0.5, 0.3, 0.2)):
         counts = np.cumsum(boards == number)
         assert np.abs(counts - share * np.arange(1, 401)).max() <= 1.5
 
 
-def test_shares_move_from_small_to_large():
+def test_shares_interpolate_to_the_final_weights():
     boards = np.array(board_schedule(100, 2, (1.0, 0.0), (0.0, 1.0)))
     assert (boards[:10] == 0).mean() > 0.85
     assert (boards[-10:] == 1).mean() > 0.85
     assert 40 <= (boards == 0).sum() <= 60
-    # Just as many as the integral of the share says, at every point of time.
+    # At every iteration, the count equals the integral of the share.
     wanted = np.cumsum(np.linspace(1, 0, 100))
     assert np.abs(np.cumsum(boards == 0) - wanted).max() <= 1.5
 
 
-def test_a_board_without_weight_gets_nothing():
+def test_a_board_with_zero_weight_gets_no_iterations():
     assert 1 not in board_schedule(50, 3, (1.0, 0.0, 1.0), ())

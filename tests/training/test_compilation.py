@@ -1,4 +1,4 @@
-"""Micro-batches: as many as the memory asks for, and never a program that does not fit."""
+"""Compilation uses the fewest micro-batches that fit, and refuses a program that never fits."""
 
 import dataclasses
 
@@ -33,7 +33,7 @@ def test_micro_batches_save_memory():
 
 @dataclasses.dataclass
 class Planned:
-    """Stands for a program that needs 1 GB, and 16 GB more for a batch as a whole."""
+    """A fake program that needs 1 GB, plus 16 GB divided by the number of micro-batches."""
 
     num_micro_batches: int
 
@@ -52,7 +52,7 @@ def planned(monkeypatch):
 
 @pytest.mark.usefixtures("planned")
 @pytest.mark.parametrize(("memory_gb", "count"), [(0, 1), (17, 1), (16.9, 2), (4, 8), (1.1, 256)])
-def test_as_few_as_fit_are_taken(memory_gb: float, count: int):
+def test_fewest_micro_batches_that_fit(memory_gb: float, count: int):
     program, said = compile_with(0, memory_gb)
     assert program.num_micro_batches == count
     if count > 1:
@@ -62,12 +62,12 @@ def test_as_few_as_fit_are_taken(memory_gb: float, count: int):
 
 @pytest.mark.usefixtures("planned")
 @pytest.mark.parametrize("count", [0, 2])
-def test_what_never_fits_is_refused(count: int):
+def test_a_program_that_never_fits_is_refused(count: int):
     with pytest.raises(UserError, match=r"config\.learner\.batch_size=256: the program of hex:2 does not fit"):
         compile_with(count, 1.01)
 
 
-def test_micro_batches_divide_the_share_of_a_device():
+def test_micro_batches_must_divide_the_device_batch():
     with pytest.raises(UserError, match=r"config\.learner\.num_micro_batches=3 does not divide the 256 positions"):
         compile_with(3)
 
@@ -75,8 +75,8 @@ def test_micro_batches_divide_the_share_of_a_device():
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8.00GiB."
 
 
-def test_what_runs_out_of_memory_goes_on_with_smaller_parts(tmp_path, monkeypatch, capsys):
-    """From its last checkpoint, after a plan that did not hold."""
+def test_out_of_memory_retries_with_more_micro_batches(tmp_path, monkeypatch, capsys):
+    """The run resumes from its last checkpoint after the compiler underestimated the memory."""
     config, seen = tiny_config(), []
     config.mesh.data, config.learner.num_micro_batches = 1, 0
     config.num_iterations, config.evaluation.every = 3, 0
@@ -109,7 +109,7 @@ def test_what_runs_out_of_memory_goes_on_with_smaller_parts(tmp_path, monkeypatc
         (0, "INTERNAL: something else", jax.errors.JaxRuntimeError, "something else"),
     ],
 )
-def test_what_smaller_parts_do_not_mend_is_told(num_micro_batches, message, error, reason):
+def test_unrecoverable_out_of_memory_is_reported(num_micro_batches, message, error, reason):
     config = tiny_config()
     config.learner.num_micro_batches = num_micro_batches
     with pytest.raises(error, match=reason):

@@ -1,4 +1,4 @@
-"""Matches during training: they move the earlier parameters, and spare the rest of the run."""
+"""Matches during training update the previous parameters and leave the rest of the state unchanged."""
 
 import chex
 import jax
@@ -23,7 +23,7 @@ def result_of(wins: int, losses: int) -> MatchResult:
 
 @pytest.fixture
 def calls(monkeypatch) -> list[dict]:
-    """Records each match, and gives 3 of 4 games to the player of now."""
+    """Records each match; the current player wins 3 of 4 games."""
     found = []
 
     def play(game, player, opponent, openings, key, mesh):
@@ -34,7 +34,7 @@ def calls(monkeypatch) -> list[dict]:
     return found
 
 
-def test_every_opponent_is_played_and_previous_is_the_network_of_the_last_evaluation(calls):
+def test_every_opponent_is_played_including_the_previous_network(calls):
     setup, mesh = tiny_setup(), sharding.make_mesh(1)
     setup.config.evaluation.opponents = ("random", "previous", "mcts:3")
     state = init_state(run_of(setup, mesh))
@@ -58,7 +58,7 @@ def test_every_opponent_is_played_and_previous_is_the_network_of_the_last_evalua
     np.testing.assert_array_equal(kernel(calls[4]["opponent"].params), kernel(trained))
     kept = again.replace(previous_params=None)
     chex.assert_trees_all_equal(kept, before.replace(previous_params=None))
-    # The next iteration donates the parameters: what is kept must not be the same buffer.
+    # The next iteration donates the parameters, so the copy must not share their buffer.
     for one, other in zip(jax.tree.leaves(state.previous_params), jax.tree.leaves(state.train.params)):
         assert one.unsafe_buffer_pointer() != other.unsafe_buffer_pointer()
 

@@ -1,4 +1,4 @@
-"""One iteration: no word with the host, the same games on one and on eight devices, everything where it belongs."""
+"""One iteration: no host round trip, and the same games on one and on eight devices."""
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ def lowered(setup, iterations):
 
 @pytest.fixture(scope="module")
 def histories(setup, iterations):
-    """Returns, per number of devices, the states (on the host) and metrics after each of six iterations."""
+    """Returns, by number of devices, the host states and metrics after each of six iterations."""
     found = {}
     for size, iterate in iterations.items():
         state = init_state(run_of(setup, sharding.make_mesh(size)))
@@ -43,7 +43,7 @@ def histories(setup, iterations):
 
 
 def test_runs_under_a_transfer_guard(setup, iterations):
-    """Nothing moves from the host to the devices, and the argument is consumed."""
+    """No host-to-device transfer occurs, and the arguments are donated."""
     state = init_state(run_of(setup, sharding.make_mesh(8)))
     state, *_ = run_iteration(iterations[8], state)
     with jax.transfer_guard("disallow"):
@@ -55,7 +55,7 @@ def test_runs_under_a_transfer_guard(setup, iterations):
         jnp.zeros(2) + np.ones(2)
 
 
-def test_calls_no_host(lowered):
+def test_needs_no_host_callback(lowered):
     def with_callback(x):
         return jax.pure_callback(np.sin, x, x)
 
@@ -63,8 +63,8 @@ def test_calls_no_host(lowered):
     assert "callback" not in lowered.as_text()
 
 
-def test_selfplay_waits_for_no_other_device(setup, iterations, lowered):
-    """The only collective is the sum over the devices, and it stands outside of every search."""
+def test_selfplay_has_no_collective_within_a_search(setup, iterations, lowered):
+    """The only collective is the sum over devices, outside every search."""
     text = lowered.as_text()
     collectives = ("all_gather", "all_to_all", "collective_permute", "reduce_scatter")
     assert not [name for name in collectives if f"stablehlo.{name}" in text]
@@ -76,7 +76,7 @@ def test_selfplay_waits_for_no_other_device(setup, iterations, lowered):
 
 
 def inside_whiles(jaxpr) -> list[set[str]]:
-    """Returns the names of all primitives within each `while` of a program: the searches are the only ones."""
+    """Returns the names of all primitives within each `while` of a program; only the searches are `while` loops."""
     found = []
 
     def names(inner) -> set[str]:
@@ -99,13 +99,15 @@ def test_counters_and_metrics(setup, histories):
         updates = max(number - plan.first_update_iteration, 0) * plan.updates_per_iteration
         assert int(state.train.step) == updates
         assert metrics["plies"] == plan.frames_per_iteration
-        assert 0 < metrics["games"] <= 2 * plan.num_games  # four plies end at most two games, of at least three each
+        assert (
+            0 < metrics["games"] <= 2 * plan.num_games
+        )  # at most two games end in four plies, because each has at least three
         assert metrics["game_plies"] >= 3 * metrics["games"]
         assert metrics["truncated"] == metrics["drawn"] == 0
         assert np.isfinite(metrics["train/policy_loss"]) == (updates > 0)
 
 
-def test_first_update_comes_once_the_replay_holds_its_minimum(setup, histories):
+def test_updates_start_once_the_replay_holds_its_minimum(setup, histories):
     plan, min_size = setup.plan, setup.config.replay.min_size
     sizes = [int(state.boards[0].replay.size.sum()) for state, _ in histories[8]]
     assert sizes == [min(max(n - 1, 0) * plan.frames_per_iteration, 256) for n in range(7)]
@@ -114,7 +116,7 @@ def test_first_update_comes_once_the_replay_holds_its_minimum(setup, histories):
     assert next(n for n, step in enumerate(steps) if step) == first == plan.first_update_iteration + 1
 
 
-def test_parameters_change_with_the_updates_only(histories):
+def test_only_updates_change_the_parameters(histories):
     params = [state.train.params for state, _ in histories[8]]
 
     def equal(one, other):
@@ -125,7 +127,7 @@ def test_parameters_change_with_the_updates_only(histories):
 
 
 def test_one_and_eight_devices_play_the_same_games(histories, record_property):
-    """The share of equal moves of the first iteration is recorded; rounding may turn a close choice."""
+    """Records the fraction of equal moves in the first iteration; rounding may flip near-ties."""
     one, eight = (histories[size][1][0] for size in DEVICES)
     same = (one.boards[0].games.waiting.state.cells == eight.boards[0].games.waiting.state.cells).all(-1)  # [G, P, N]
     record_property("share of equal positions", float(same.mean()))
@@ -139,7 +141,7 @@ def test_one_and_eight_devices_play_the_same_games(histories, record_property):
 
 
 def test_logits_are_the_same_on_one_and_eight_devices(setup, histories):
-    """Per-device batches of 64 and 8 positions; to 1e-5."""
+    """Compares per-device batches of 64 and 8 positions to 1e-5."""
     state = histories[8][-1][0]
     positions = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:64], state.boards[0].replay.samples.state)
     found = []
@@ -154,8 +156,8 @@ def test_logits_are_the_same_on_one_and_eight_devices(setup, histories):
         np.testing.assert_allclose(one, eight, atol=1e-5)
 
 
-def test_replay_holds_positions_of_the_game(setup, histories):
-    """Every sample is a position in which its target's moves are legal, with an outcome for a value."""
+def test_replay_holds_valid_positions(setup, histories):
+    """In every sample, the policy target is legal and the value target is an outcome."""
     samples = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), histories[8][-1][0].boards[0].replay.samples)
     legal = np.asarray(samples.state.legal_action_mask)
     assert (samples.policy_target[~legal] == 0).all()

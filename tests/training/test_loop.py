@@ -1,4 +1,4 @@
-"""The whole loop: a run that was stopped ends as one that was not, and nothing that is wrong does any harm."""
+"""The training loop: resuming is bit-identical, and failures lose no data."""
 
 import json
 import os
@@ -32,7 +32,7 @@ from alphagat.training.state import RunState, placed_shapes
 from tests.training.tiny import NUM_ITERATIONS, tiny_config
 
 pytestmark = pytest.mark.usefixtures("programs_once")
-TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # what no two runs share
+TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # differs between any two runs
 ROOT = Path(__file__).parents[2]
 CONFIG_FILE = """
 from alphagat.config_validation import from_dict
@@ -44,7 +44,7 @@ def get_config():
 
 @pytest.fixture(scope="module")
 def finished(programs_once, tmp_path_factory) -> Path:
-    """Returns the folder of a run that nothing interrupted."""
+    """Returns the folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("finished") / "run"
     train(tiny_config(), folder)
     return folder
@@ -61,7 +61,7 @@ def contents_of(folder: Path) -> dict[str, bytes | None]:
 
 
 def assert_same_run(folder: Path, other: Path) -> None:
-    """Compares the last state bit by bit, and every metric but the times; each iteration has one line."""
+    """Compares the last state bitwise and all metrics except times; each iteration must have one line."""
     one, two = last_state(folder), last_state(other)
     for (path, left), right in zip(jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(two), strict=True):
         assert np.asarray(left).tobytes() == np.asarray(right).tobytes(), jax.tree_util.keystr(path)
@@ -71,7 +71,7 @@ def assert_same_run(folder: Path, other: Path) -> None:
     assert without_times[0] == without_times[1]
 
 
-def test_hours_leave_out_what_comes_before_the_first_iteration(tmp_path, monkeypatch):
+def test_hours_exclude_compilation(tmp_path, monkeypatch):
     compiling, now, whole_day = loop._compile, time.perf_counter, [0.0]
 
     def compile_for_a_day(*arguments):
@@ -90,7 +90,7 @@ def test_is_due():
     assert not any(is_due(step, 0, last=7) for step in range(1, 8))
 
 
-def test_metrics_have_the_names_that_people_read(finished):
+def test_metrics_have_the_documented_names(finished):
     lines = read_metrics(finished)
     every_line = {"iteration", "board", "frames", "hours", "train/policy_loss", "train/value_loss", "train/grad_norm"}
     every_line |= {"train/policy_entropy", "train/learning_rate", "selfplay/game_length", "selfplay/games_per_s"}
@@ -108,7 +108,7 @@ def test_metrics_have_the_names_that_people_read(finished):
     assert all(2 < line["selfplay/game_length"] <= 4 for line in lines)
 
 
-def test_run_folder_has_what_it_should(finished):
+def test_run_folder_contents(finished):
     assert {path.name for path in finished.iterdir()} == {
         "config.json",
         "env.json",
@@ -122,11 +122,11 @@ def test_run_folder_has_what_it_should(finished):
 
 
 class Stopped(BaseException):
-    """Stands for whatever ends a process."""
+    """Simulates an abrupt end of the process."""
 
 
-def test_resumed_is_never_interrupted(finished, tmp_path, monkeypatch, capsys):
-    """Stops before the save of iterations 2 and 4, after their metrics were written; 4 has an evaluation."""
+def test_resume_is_bit_identical(finished, tmp_path, monkeypatch, capsys):
+    """Stops before saving iterations 2 and 4, after their metrics are written; 4 has an evaluation."""
     save, stops = Checkpoints.save, [2, 4]
 
     def stop(self, state, step):
@@ -150,8 +150,8 @@ def test_resumed_is_never_interrupted(finished, tmp_path, monkeypatch, capsys):
     assert len(json.loads((folder / "env.json").read_text())) == starts
 
 
-def test_killed_twice_is_never_interrupted(finished, tmp_path, process_environment):
-    """The command itself, ended by SIGKILL at random moments, some of them during a save."""
+def test_resume_after_two_kills_is_bit_identical(finished, tmp_path, process_environment):
+    """SIGKILL ends the command at random moments, some during a save."""
     (tmp_path / "tiny.py").write_text(CONFIG_FILE.format(to_dict(tiny_config())))
     folder = tmp_path / "run"
     command = [sys.executable, "-m", "alphagat.main", f"--config={tmp_path / 'tiny.py'}", f"--workdir={folder}"]
@@ -169,7 +169,7 @@ def test_killed_twice_is_never_interrupted(finished, tmp_path, process_environme
     assert_same_run(folder, finished)
 
 
-def test_sigterm_between_matches_saves_and_goes_on_as_if_nothing_was(finished, tmp_path, monkeypatch):
+def test_resume_after_sigterm_is_bit_identical(finished, tmp_path, monkeypatch):
     run_iteration, moments = iterations.run_iteration, [1, 6, 7]
 
     def run_and_terminate(program, state, board):
@@ -190,8 +190,8 @@ def test_sigterm_between_matches_saves_and_goes_on_as_if_nothing_was(finished, t
     assert_same_run(folder, finished)
 
 
-def test_sigterm_in_a_match_saves_at_once_and_plays_it_later(finished, tmp_path, monkeypatch):
-    """In the matches of iterations 4 and 12, the last; they would take an hour."""
+def test_sigterm_in_a_match_saves_at_once_and_replays_the_match(finished, tmp_path, monkeypatch):
+    """In the matches of iterations 4 and 12, the last one; uninterrupted, they would take an hour."""
     play, moments = Matches.play, [4, 12]
 
     def play_for_an_hour(self, state, iteration):
@@ -216,7 +216,7 @@ def test_sigterm_in_a_match_saves_at_once_and_plays_it_later(finished, tmp_path,
     assert_same_run(folder, finished)
 
 
-def test_sigterm_gives_the_status_that_asks_to_be_started_again(finished, tmp_path, process_environment):
+def test_sigterm_exits_with_the_restart_status(finished, tmp_path, process_environment):
     config_file, folder = tmp_path / "config.py", tmp_path / "run"
     config_file.write_text(CONFIG_FILE.format(to_dict(changed(tiny_config(), "checkpoint.every", 100))))
     command = [sys.executable, "-m", "alphagat.main", "--config", str(config_file), "--workdir", str(folder)]
@@ -233,7 +233,7 @@ def test_sigterm_gives_the_status_that_asks_to_be_started_again(finished, tmp_pa
 
 
 def break_gradients(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """Makes the gradients of iteration 7 and later NaN in the programs of the first so many starts."""
+    """Makes the gradients of iteration 7 and later NaN in the programs of the first `times` starts."""
     make, starts = iteration.make_find_gradients, []
 
     def make_broken(setup, mesh):
@@ -251,9 +251,9 @@ def break_gradients(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     monkeypatch.setattr(loop, "make_iterations", make_iterations)
 
 
-def test_updates_that_are_not_finite_send_the_run_back(tmp_path, monkeypatch, capsys):
+def test_nonfinite_updates_roll_the_run_back(tmp_path, monkeypatch, capsys):
     break_gradients(monkeypatch, times=1)
-    config = changed(tiny_config(), "learner.max_skipped", 5)  # of two updates per iteration
+    config = changed(tiny_config(), "learner.max_skipped", 5)  # two updates per iteration
     config.checkpoint.every = 4
     folder = tmp_path / "run"
     train(config, folder)
@@ -267,7 +267,7 @@ def test_updates_that_are_not_finite_send_the_run_back(tmp_path, monkeypatch, ca
     assert read_metrics(folder)[7]["train/grad_norm"] is None
 
 
-def test_updates_that_stay_not_finite_end_the_run(tmp_path, monkeypatch):
+def test_persistent_nonfinite_updates_end_the_run(tmp_path, monkeypatch):
     break_gradients(monkeypatch, times=10)
     monkeypatch.setattr(loop, "MAX_ROLLBACKS", 1)
     config = changed(tiny_config(), "learner.max_skipped", 5)
@@ -277,7 +277,7 @@ def test_updates_that_stay_not_finite_end_the_run(tmp_path, monkeypatch):
     chex.assert_tree_all_finite(params)
 
 
-def test_a_finished_run_says_so_and_changes_nothing(finished, capsys):
+def test_restarting_a_finished_run_changes_nothing(finished, capsys):
     before = contents_of(finished)
     train(tiny_config(), finished)
     printed = capsys.readouterr().out
@@ -313,7 +313,7 @@ def changed(config: Config, path: str, value: object) -> Config:
         ("num_iterations", 1, "config.num_iterations=1 ends before the first update"),
     ],
 )
-def test_what_does_not_fit_the_run_is_refused(finished, monkeypatch, path: str, value: object, message: str):
+def test_a_config_that_differs_from_the_run_is_refused(finished, monkeypatch, path: str, value: object, message: str):
     refuse_iterations(monkeypatch)
     before = contents_of(finished)
     with pytest.raises(UserError, match=message) as refusal:
@@ -322,7 +322,7 @@ def test_what_does_not_fit_the_run_is_refused(finished, monkeypatch, path: str, 
     assert contents_of(finished) == before
 
 
-def test_devices_must_be_there_and_divide_the_groups(tmp_path, monkeypatch):
+def test_devices_must_exist_and_divide_the_groups(tmp_path, monkeypatch):
     refuse_iterations(monkeypatch)
     config = tiny_config()
     config.selfplay.num_groups, config.mesh.data, config.selfplay.num_games = 16, 16, 16
@@ -334,7 +334,7 @@ def test_devices_must_be_there_and_divide_the_groups(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_taken(finished, tmp_path, capsys):
+def test_a_damaged_checkpoint_falls_back_to_the_previous_one(finished, tmp_path, capsys):
     folder = tmp_path / "run"
     copy_tree(finished, folder)
     (folder / "checkpoints" / "12" / "run" / "manifest.ocdbt").write_bytes(b"")
@@ -349,8 +349,8 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_taken(finished, tm
     assert contents_of(folder / "checkpoints" / "damaged" / "12") == damaged
 
 
-def test_no_whole_checkpoint_ends_the_start_and_nothing_else(finished, tmp_path, monkeypatch):
-    """No restart from scratch without a word."""
+def test_no_intact_checkpoint_refuses_to_start(finished, tmp_path, monkeypatch):
+    """A run without an intact checkpoint does not silently restart."""
     refuse_iterations(monkeypatch)
     monkeypatch.setattr(resume, "init_state", lambda *_: pytest.fail("started from scratch"))
     folder = tmp_path / "run"
@@ -363,7 +363,7 @@ def test_no_whole_checkpoint_ends_the_start_and_nothing_else(finished, tmp_path,
     assert contents_of(folder) == before
 
 
-def test_moving_a_checkpoint_away_goes_on_from_the_one_before(finished, tmp_path):
+def test_removing_a_checkpoint_resumes_from_the_previous_one(finished, tmp_path):
     folder = tmp_path / "run"
     copy_tree(finished, folder)
     (folder / "checkpoints" / "12").rename(tmp_path / "12")
@@ -378,7 +378,7 @@ def copy_tree(source: Path, target: Path) -> None:
         path.mkdir(exist_ok=True) if data is None else path.write_bytes(data)
 
 
-def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+def test_a_read_only_folder_is_refused(tmp_path, monkeypatch):
     refuse_iterations(monkeypatch)
     (tmp_path / "file").write_text("words")
     with pytest.raises(UserError, match="cannot be written: Not a directory"):
@@ -386,7 +386,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
     assert (tmp_path / "file").read_text() == "words"
 
 
-def test_matches_that_cannot_be_played_are_refused_before_anything_is_written(finished, tmp_path, monkeypatch):
+def test_invalid_matches_are_refused_before_any_write(finished, tmp_path, monkeypatch):
     refuse_iterations(monkeypatch)
     config = tiny_config()
     config.num_iterations, config.evaluation.num_games = 20, 600

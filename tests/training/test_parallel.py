@@ -1,4 +1,4 @@
-"""Each way of sharing a network out over devices trains the network that one device trains."""
+"""Every sharding of a network trains the same network as one device."""
 
 import chex
 import jax
@@ -16,7 +16,7 @@ from tests.training.tiny import run_of, tiny_config
 ITERATIONS = 3
 Way = tuple[int, int, int, bool]  # data, model, stage, fsdp
 ALONE: Way = (1, 1, 1, False)
-WAYS: dict[str, Way] = {  # data: in test_iteration
+WAYS: dict[str, Way] = {  # test_iteration covers data parallelism
     "model": (4, 2, 1, False),
     "slices": (4, 1, 1, True),
     "model and slices": (2, 2, 1, True),
@@ -29,7 +29,7 @@ def setup_for(data: int, model: int, stage: int, fsdp: bool) -> Setup:
     config = tiny_config()
     config.network.num_blocks = 3
     config.mesh.data, config.mesh.model, config.mesh.stage, config.mesh.fsdp = data, model, stage, fsdp
-    config.learner.optimizer = "sgd"  # the others divide by the gradient, and make much of what is only rounding
+    config.learner.optimizer = "sgd"  # other optimizers divide by the gradient and amplify rounding errors
     return make_setups(config)[0]
 
 
@@ -58,8 +58,8 @@ def slice_everything(monkeypatch):
 
 @pytest.mark.usefixtures("slice_everything")
 @pytest.mark.parametrize("name", ["slices", "all"])
-def test_same_network_as_on_one_device(alone, name: str):
-    """Parameters, what the optimizer keeps and metrics, after the updates of two iterations; and the games, exactly."""
+def test_sharded_training_equals_one_device(alone, name: str):
+    """Compares parameters, optimizer state and metrics after the updates of two iterations, and games exactly."""
     _, _, state, metrics = play(WAYS[name])
     chex.assert_trees_all_close(alone[2].train, state.train, rtol=1e-4, atol=1e-6)
     for name, value in alone[3].items():
@@ -69,8 +69,8 @@ def test_same_network_as_on_one_device(alone, name: str):
 
 @pytest.mark.usefixtures("slice_everything")
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_same_gradients_as_on_one_device(alone, way: Way):
-    """Before any optimizer, which would hide a factor."""
+def test_sharded_gradients_equal_one_device(alone, way: Way):
+    """Compares gradients before the optimizer, which could hide a constant factor."""
     _, _, state, _ = alone
     expected = find_gradients(ALONE, state)
     chex.assert_trees_all_close(expected, find_gradients(way, state), rtol=1e-4, atol=1e-6)
@@ -85,8 +85,8 @@ def find_gradients(way: Way, state):
 
 
 @pytest.mark.usefixtures("slice_everything")
-def test_parameters_are_really_shared_out():
-    """Heads and hidden units along `model`; slices of parameters and of their momentum along `data`."""
+def test_parameters_are_sharded():
+    """Heads and hidden units are split along `model`; parameters and momentum are sliced along `data`."""
     for way, divisor in (((1, 2, 1, False), 2), ((4, 1, 1, True), 4), ((1, 1, 2, False), 2), ((2, 2, 2, True), 8)):
         setup, mesh = setup_for(*way), sharding.make_mesh(*way[:3])
         train = init_state(run_of(setup, mesh)).train

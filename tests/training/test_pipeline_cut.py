@@ -1,4 +1,4 @@
-"""The cut of a network into stages, as the compiler counts its parts."""
+"""The cut of a network into stages by the compiler's cost estimates."""
 
 import pytest
 
@@ -16,8 +16,8 @@ def staged_config(num_blocks: int, num_stages: int, memory_gb: float = 0.0):
     return config, make_game("hex:2"), make_configured_network(config, make_game("hex:2"))
 
 
-def test_a_blocks_work_is_that_of_its_products():
-    """Six operations, forward and backward, for each weight and node, the most of a wide block's work."""
+def test_matrix_products_dominate_the_cost_of_a_block():
+    """Matrix products dominate a wide block: six operations, forward and backward, per weight and node."""
     config, game, _ = staged_config(2, 2)
     config.network.width = 64
     first, block, last = measure_parts(config, game, make_configured_network(config, game))
@@ -36,15 +36,15 @@ def test_a_blocks_work_is_that_of_its_products():
         ((Cost(0, 0), Cost(1, 0), Cost(2, 0)), 0, (3, 1)),  # costly heads
         ((Cost(2, 0), Cost(1, 0), Cost(0, 0)), 0, (1, 3)),  # a costly embedding
         ((Cost(0, 0), Cost(1, 1e9), Cost(2, 0)), 2.5, (2, 2)),  # three blocks do not fit
-        ((Cost(0, 5e9), Cost(1, 1e9), Cost(0, 0)), 2.5, (1, 3)),  # nothing does
+        ((Cost(0, 5e9), Cost(1, 1e9), Cost(0, 0)), 2.5, (1, 3)),  # no cut fits
     ],
 )
-def test_the_slowest_stage_has_least_to_do_of_those_that_fit(monkeypatch, costs, memory_gb, cut):
+def test_the_cut_minimizes_the_slowest_stage_that_fits(monkeypatch, costs, memory_gb, cut):
     monkeypatch.setattr(pipeline_cut, "measure_parts", lambda *_: costs)
     assert pipeline(*staged_config(4, 2, memory_gb)).blocks_per_stage == cut
 
 
-def test_a_run_takes_the_cut():
+def test_a_run_uses_the_cut():
     config, _, _ = staged_config(3, 3)
     (setup,) = make_setups(config)
     assert setup.network.blocks_per_stage == (1, 1, 1)

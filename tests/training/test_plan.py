@@ -1,4 +1,4 @@
-"""The sizes of a run: what is rounded, what is refused, and when the first update comes."""
+"""The sizes of a run: rounding, refusals, and the first update."""
 
 import pytest
 
@@ -29,19 +29,19 @@ def test_games_are_rounded_down_to_whole_groups():
     ("plies", "max_plies", "horizon", "waiting"),
     [(16, 0, 0, 32), (25, 0, 0, 25), (24, 0, 0, 24), (1, 0, 0, 24), (16, 10, 0, 16), (16, 0, 3, 16), (16, 0, 1, 0)],
 )
-def test_positions_wait_whole_iterations_for_their_horizon(plies: int, max_plies: int, horizon: int, waiting: int):
-    """Hex 5x5 lasts 25 plies: a position sees that many moves, its own included, before it becomes a sample."""
+def test_positions_wait_a_whole_number_of_iterations(plies: int, max_plies: int, horizon: int, waiting: int):
+    """Hex 5x5 lasts 25 plies: a position waits for that many plies, including its own, to become a sample."""
     plan = plan_of(selfplay__plies_per_iteration=plies, selfplay__max_plies=max_plies, selfplay__horizon=horizon)
     assert plan.num_waiting == waiting
     assert plan.num_waiting % plies == 0
     assert plan.num_waiting + 1 >= (horizon or max_plies or 25)
 
 
-def test_a_cap_above_the_games_own_bound_is_the_bound():
+def test_the_ply_cap_is_at_most_the_bound_of_the_game():
     assert plan_of(selfplay__max_plies=1000).max_plies == 25
 
 
-def test_the_replay_holds_whole_iterations():
+def test_the_replay_capacity_is_a_whole_number_of_iterations():
     plan = plan_of(selfplay__num_games=128, selfplay__plies_per_iteration=16, replay__capacity=5000)
     assert plan.group_capacity % plan.plies_per_group == 0
     assert plan.group_capacity * plan.num_groups == 3 * 2048
@@ -57,7 +57,9 @@ def test_updates_follow_the_replay_ratio(ratio: float, updates: int):
 
 @pytest.mark.parametrize(("min_size", "first"), [(2048, 2), (2049, 3), (4096, 3), (4097, 4)])
 def test_first_update(min_size: int, first: int):
-    """With 2,048 positions per iteration that wait two iterations, the replay holds 2,048 in iteration 2, from 0."""
+    """With 2,048 positions per iteration that wait two iterations, the replay holds 2,048 in iteration 2, counted from
+    0.
+    """
     assert plan_of(replay__min_size=min_size, selfplay__plies_per_iteration=16).first_update_iteration == first
 
 
@@ -70,6 +72,6 @@ def test_a_run_too_short_for_an_update_is_refused():
     assert "\n" not in str(refusal.value)
 
 
-def test_the_tiny_run_of_the_other_tests():
+def test_sizes_of_the_tiny_run():
     plan = make_plan(tiny_config(), make_game("hex:2"), tiny_config().num_iterations)
     assert (plan.num_waiting, plan.first_update_iteration, plan.updates_per_iteration) == (4, 1, 2)

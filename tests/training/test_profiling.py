@@ -1,4 +1,4 @@
-"""Traces of the iterations that were asked for, and a memory profile after a signal."""
+"""Traces of the requested iterations, and a memory profile after a signal."""
 
 import signal
 
@@ -9,14 +9,14 @@ from alphagat.errors import UserError
 from alphagat.training.profiling import Profiler, parse_span
 
 
-def test_a_span_is_two_iterations():
+def test_parse_span():
     assert parse_span("3:12") == (3, 12)
     for wrong in ("3", "4:3", "0:2", "a:b", "1:2:3"):
         with pytest.raises(UserError, match=f"--profile {wrong}: write START:STOP"):
             parse_span(wrong)
 
 
-def test_traces_the_span_and_nothing_else(tmp_path):
+def test_traces_only_the_span(tmp_path):
     profiler, lines = Profiler(tmp_path, (2, 3)), []
     with profiler.listening():
         for iteration in range(1, 6):
@@ -36,7 +36,7 @@ def test_a_trace_ends_with_the_run(tmp_path):
     assert list((tmp_path / "profiles").rglob("*.xplane.pb"))
 
 
-def test_a_signal_writes_the_device_memory_once(tmp_path):
+def test_a_signal_writes_one_memory_profile(tmp_path):
     profiler = Profiler(tmp_path, None)
     with profiler.listening():
         assert profiler.after(4, None) == []

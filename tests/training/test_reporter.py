@@ -1,4 +1,4 @@
-"""What a run tells about its time: that of each iteration ends when the devices are done with it."""
+"""The reported time of an iteration ends when its devices finish."""
 
 import itertools
 import threading
@@ -15,7 +15,7 @@ SUMS = {"plies": 64, "games": 4, "game_plies": 12, "drawn": 0, "truncated": 0, "
 
 
 class Clock:
-    """Stands where it is set, and notes who reads it."""
+    """A clock that a test sets; it records whether it was read."""
 
     def __init__(self):
         self.seconds, self.was_read = 0.0, threading.Event()
@@ -25,8 +25,8 @@ class Clock:
         return self.seconds
 
 
-def test_time_that_the_next_iteration_takes_to_start_is_not_of_the_one_before(tmp_path, monkeypatch):
-    """On a GPU the start of an iteration returns when the iteration is almost over."""
+def test_time_excludes_the_start_of_the_next_iteration(tmp_path, monkeypatch):
+    """On a GPU, starting an iteration returns only when it is almost over."""
     clock = Clock()
     monkeypatch.setattr(report_module, "time", clock)
     metrics = {name: jnp.float32(value) for name, value in (SUMS | {"train/skipped_in_a_row": 0}).items()}
@@ -34,7 +34,7 @@ def test_time_that_the_next_iteration_takes_to_start_is_not_of_the_one_before(tm
     with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
         report = Reporter(run, sinks, hours=1.0)
         for iteration, ends in enumerate(itertools.accumulate(durations), start=1):
-            clock.seconds = ends  # of this one, whose start held up the host until now
+            clock.seconds = ends  # of this iteration, whose start blocked the host until now
             clock.was_read.clear()
             report.add(iteration, 0, metrics, None)
             assert clock.was_read.wait(60)

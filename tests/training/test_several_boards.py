@@ -1,4 +1,4 @@
-"""One network for several boards: turns, resume, weights that carry over, and what cannot share weights."""
+"""One network for several boards: schedule, resume, transfer of weights, and incompatible boards."""
 
 import chex
 import jax
@@ -30,7 +30,7 @@ def config_of(boards: tuple[str, ...] = BOARDS, num_iterations: int = 10):
 
 @pytest.fixture(scope="module")
 def finished(programs_once, tmp_path_factory):
-    """Returns the folder of a run on both boards, interrupted after four of its iterations, and then resumed."""
+    """Returns the folder of a run on both boards, interrupted after four iterations and then resumed."""
     folder = tmp_path_factory.mktemp("several")
     calls, run_iteration = [], iterations.run_iteration
 
@@ -53,13 +53,13 @@ def last_state(folder, config):
         return checkpoints.restore(placed_shapes(make_run(config, sharding.make_mesh(2))), checkpoints.steps()[-1])
 
 
-def test_a_resumed_run_equals_one_left_alone(finished, tmp_path):
+def test_resume_is_bit_identical(finished, tmp_path):
     train(config_of(), tmp_path)
     alone, resumed = last_state(tmp_path, config_of()), last_state(finished, config_of())
     chex.assert_trees_all_equal(alone, resumed)
 
 
-def test_each_board_has_its_iterations_games_and_keys(finished):
+def test_each_board_has_its_own_iterations_games_and_keys(finished):
     config = config_of()
     state = last_state(finished, config)
     order = boards_by_iteration(config)
@@ -81,7 +81,7 @@ def test_metrics_name_the_board(finished):
     assert {("win_rate", "hex:2", "previous"), ("elo", "hex:3", None)} <= results
 
 
-def test_weights_play_a_board_that_the_run_never_saw(finished):
+def test_weights_play_an_unseen_board(finished):
     agent = load(finished, board="hex:4")
     state = first_state(agent.game)
     evaluation = agent.evaluate(state)
@@ -130,7 +130,7 @@ def test_boards_that_cannot_share_weights_are_refused(boards, change, message):
         (("hex:4",), 12, "config.network.width=12, but the weights of config.init_from"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused(finished, tmp_path, boards, width, message):
+def test_incompatible_weights_are_refused(finished, tmp_path, boards, width, message):
     config = config_of(boards, num_iterations=20)
     config.network.width, config.init_from = width, str(finished)
     with pytest.raises(UserError) as refusal:

@@ -1,4 +1,4 @@
-"""Two processes of four devices train what one of eight trains, also where one of them is killed."""
+"""Two processes with four devices each train the same network as one with eight, even after a kill."""
 
 import os
 import re
@@ -58,19 +58,19 @@ def child_of(parent: int, rank: int) -> int:
     raise AssertionError(f"no process of rank {rank}")
 
 
-def test_killed_they_end_as_one_process_does(launch, tmp_path):
+def test_two_killed_processes_match_one_process(launch, tmp_path):
     folder = tmp_path / "run"
     with launch() as launcher:
         wait_for_step(folder, 3, launcher)
         os.kill(child_of(launcher.pid, 1), signal.SIGKILL)
         _, said = launcher.communicate(timeout=400)
     assert launcher.returncode == 0, said
-    assert re.search("process [01] ended with status", said)  # the other, cut off, may end first
+    assert re.search("process [01] ended with status", said)  # the other process, disconnected, may end first
     assert "restarting all processes from the last checkpoint" in said
     train(config_for_two(), tmp_path / "alone")
     lines = [read_metrics(each) for each in (folder, tmp_path / "alone")]
     assert [line["iteration"] for line in lines[0]] == list(range(1, NUM_ITERATIONS + 1))
     for name in ("train/policy_loss", "train/value_loss", "selfplay/game_length", "selfplay/target_entropy"):
-        curves = [np.array([line[name] for line in each], float) for each in lines]  # NaN where there was no update
-        # Between processes the gradients are added up in another order.
+        curves = [np.array([line[name] for line in each], float) for each in lines]  # NaN without an update
+        # Across processes, gradients are summed in another order.
         np.testing.assert_allclose(*curves, rtol=1e-4, err_msg=name)

@@ -1,4 +1,4 @@
-"""The run state: where it lies, and that it starts the same on any number of devices."""
+"""The run state: its sharding, and the same initial values on any number of devices."""
 
 import chex
 import jax
@@ -26,7 +26,7 @@ def states():
     return {size: init_state(tiny_run(size)) for size in (1, 8)}
 
 
-def test_the_start_is_the_same_on_one_and_eight_devices(states):
+def test_initial_state_is_equal_on_one_and_eight_devices(states):
     chex.assert_trees_all_equal(states[1], states[8], strict=True)
     eight = states[8]
     assert jax.tree.map(lambda x: x.sharding, eight) == state_shardings(sharding.make_mesh(8), eight)
@@ -39,7 +39,7 @@ def test_the_start_is_the_same_on_one_and_eight_devices(states):
     assert int(eight.train.step) == 0
 
 
-def test_another_seed_has_other_parameters_and_keys(states):
+def test_seeds_change_parameters_and_keys(states):
     setup = tiny_setup()
     setup.config.seed = 1
     other = init_state(run_of(setup, sharding.make_mesh(1)))

@@ -15,7 +15,7 @@ NUM_ITERATIONS = 12
 
 
 def tiny_config() -> Config:
-    """Returns Hex 2x2, one game per device; the first updates come in the second iteration, matches every fourth."""
+    """Returns Hex 2x2, one game per device; updates start in the second iteration, matches are every fourth."""
     config = Config(boards=("hex:2",), num_iterations=NUM_ITERATIONS)
     config.network.width = 8
     config.network.num_blocks = 1
@@ -51,7 +51,7 @@ def tiny_run(num_devices: int = 1) -> Run:
 
 
 def save_tiny_run(folder: Path, *iterations: int) -> Path:
-    """Makes `folder` the folder of a run that has its first state as the checkpoint of each of `iterations`."""
+    """Makes `folder` a run folder whose checkpoints at `iterations` all hold the initial state."""
     open_run_folder(folder, tiny_config())
     with Checkpoints(folder) as checkpoints:
         for iteration in iterations:

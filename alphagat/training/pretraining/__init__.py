@@ -1,4 +1,4 @@
-"""Pretraining: reads recorded games, and trains on them in place of self-play.
+"""Pretraining: reads recorded games and trains on them instead of self-play.
 
-`dataset` reads and splits the games, `loader` draws batches, `program` makes the updates, `holdout` measures.
+`dataset` reads and splits the games, `loader` draws batches, `program` runs the updates, `holdout` evaluates.
 """

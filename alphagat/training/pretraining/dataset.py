@@ -1,4 +1,4 @@
-"""The data of a run that learns from recorded games, the same at every start."""
+"""The data of a run on recorded games, identical at every start."""
 
 import json
 from pathlib import Path
@@ -16,12 +16,12 @@ GAMES_FILE = "games.json"
 
 
 class Recorded(NamedTuple):
-    """What a run learns from.
+    """The training data of a run.
 
     Attributes:
       boards: one split per board of the config.
-      lines: what to say of it.
-      digests: by board, what `games.json` remembers.
+      lines: messages about the data.
+      digests: hash of each board's positions, stored in `games.json`.
     """
 
     boards: list[Split]
@@ -29,16 +29,19 @@ class Recorded(NamedTuple):
     digests: dict[str, str]
 
     def note(self, folder: Path) -> None:
-        """Writes into the folder of the run which positions it learns from."""
+        """Writes the digests of the positions into the folder of the run."""
         write_atomically(folder / GAMES_FILE, json.dumps(self.digests, indent=2) + "\n")
 
 
 def read_recorded(run: Run, folder: Path | None) -> Recorded:
-    """Reads `config.pretrain.games`, and splits the games of each board.
+    """Reads `config.pretrain.games` and splits the games of each board.
+
+    Args:
+      folder: folder of the run to resume; None for a new run.
 
     Raises:
-      UserError: something cannot be read or used, a board has no position, or the positions are not those with which
-        the run in `folder` began; None: there is no such run.
+      UserError: a source cannot be read or used, a board has no position, or the positions differ from those with which
+        the run in `folder` started.
     """
     config = run.config
     games = [setup.game for setup in run.boards]

@@ -1,4 +1,4 @@
-"""Reads what `config.pretrain.games` names: files of games, folders of them, and replays of runs."""
+"""Reads the sources of `config.pretrain.games`: files of games, folders of them, and replays of runs."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,12 +22,12 @@ from alphagat.training.setup import Run, make_setups
 from alphagat.training.state import state_shapes
 
 ENDINGS = (".sgf", ".pgn")
-FAIR_ENDS = ("", "resigned")  # forfeits after which the result says something of the positions
+FAIR_ENDS = ("", "resigned")  # forfeits whose result reflects the position
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a file or a run gives one board, and the lines that tell of it."""
+    """The positions that a file or a run provides for one board, and messages about them."""
 
     board: str
     positions: Positions
@@ -35,11 +35,13 @@ class Source:
 
 
 def read_sources(names: Iterable[str], games: Sequence[Game], discount: float) -> Iterator[Source]:
-    """Reads each name, in this order. The result of a game counts `discount` times as much one move earlier; what a run
-    learned has that of the run.
+    """Reads the sources in the given order.
+
+    The value target of a position in a file is discounted by `discount` per move to the end; a run's replay keeps its
+    own targets.
 
     Raises:
-      UserError: one cannot be read, is of no board of `games`, or breaks the rules.
+      UserError: a source cannot be read, belongs to no board of `games`, or breaks the rules.
     """
     for name in names:
         if (run := find_run(Path(name))) is not None:
@@ -50,7 +52,7 @@ def read_sources(names: Iterable[str], games: Sequence[Game], discount: float) -
 
 
 def game_files(path: Path) -> list[Path]:
-    """Returns the file, or those in and below a folder, by name. Raises UserError where there are none."""
+    """Returns `path`, or all game files below the folder, sorted. Raises UserError if there are none."""
     if path.is_dir():
         if files := sorted(each for each in path.rglob("*") if each.suffix.lower() in ENDINGS):
             return files
@@ -78,8 +80,9 @@ def _read_file(file: Path, games: Sequence[Game], discount: float) -> Iterator[S
 
 
 def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discount: float) -> Source:
-    """Plays games again: each move is a policy target, and the result the value target of each position, unless there
-    is none, or a game was lost in a way that says nothing of its positions.
+    """Replays games. Each move is a policy target; the result is the value target, in the view of the player to move.
+
+    A game without a result, or lost by a forfeit unrelated to the position, has no value target.
     """
     if game.num_players != 2 or isinstance(game, StochasticGame):
         raise UserError(f"--games {file}: only games of two players without chance are recorded in files; name a run")
@@ -115,7 +118,7 @@ def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator
     shared = [game for game in games if game.name in config.boards]
     if not shared:
         raise UserError(f"--games {folder}: it is of {', '.join(config.boards)}; take it out, or set config.boards")
-    config.mesh = MeshConfig(actors=config.mesh.actors)  # on which devices it ran does not matter
+    config.mesh = MeshConfig(actors=config.mesh.actors)  # the devices of that run do not matter
     run = Run(config, sharding.make_mesh(1), make_setups(config))
     try:
         step = choose_steps(folder, [] if step is None else [step])[-1]
@@ -133,8 +136,8 @@ def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator
 
 
 def replayed_positions(replay: Replay, group_games: int) -> Positions:
-    """Returns what a replay on the host holds, `[G, C]` before each shape. A game in flight and those that followed in
-    its place count as one game.
+    """Returns the positions of a replay on the host, `[G, C]` before each shape. Successive games in the same slot
+    count as one game.
     """
     capacity = replay.samples.value_target.shape[1]
     groups, places = np.nonzero(np.arange(capacity) < np.asarray(replay.size)[:, None])
@@ -145,6 +148,6 @@ def replayed_positions(replay: Replay, group_games: int) -> Positions:
         policy_weight=samples.policy_weight,
         value_target=samples.value_target,
         value_mask=np.ones(len(groups), np.float32),
-        # A block of plies lies ply by ply, each with all games of the group.
+        # Samples are ordered by ply, then by game of the group.
         game=(groups * group_games + places % group_games).astype(np.int32),
     )

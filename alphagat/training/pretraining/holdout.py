@@ -1,4 +1,4 @@
-"""What a network says of recorded positions that it did not learn from."""
+"""Evaluates a network on held-out recorded positions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ from alphagat.training.state import RunState
 
 
 class Holdout:
-    """The positions that are held out, on every board that has some."""
+    """The held-out positions of all boards that have any."""
 
     def __init__(self, run: Run, recorded: Recorded):
         self.boards, self._mesh = run.config.boards, run.mesh
@@ -37,7 +37,7 @@ class Holdout:
         ]
 
     def measure(self, params: Any) -> list[Result]:
-        """Returns the results of parameters."""
+        """Returns the results of `params` on the held-out positions."""
         results = []
         for name, chunks, examine in self._boards:
             placed = (sharding.place(each, sharding.sharded(self._mesh)) for each in chunks)
@@ -48,7 +48,7 @@ class Holdout:
 
 
 class MatchesAndHoldout:
-    """The evaluation of a run that learns from recorded games: its matches, and what is held out."""
+    """The evaluation of a run on recorded games: matches, and held-out positions."""
 
     def __init__(self, matches: Matches, holdout: Holdout):
         self._matches, self._holdout = matches, holdout
@@ -67,7 +67,7 @@ class MatchesAndHoldout:
 
 
 def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dict[str, jax.Array]]:
-    """Returns the jitted `examine(params, positions)`, which sums over `[N]` positions, N a multiple of the devices."""
+    """Returns the jitted `examine(params, positions)`: sums over `[N]` positions; the device count must divide N."""
 
     def examine(params: Any, positions: Positions) -> dict[str, jax.Array]:
         params = place_blocks(setup.network, params)
@@ -94,10 +94,10 @@ def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dic
 
 
 def describe(sums: dict[str, float]) -> dict[str, float]:
-    """Makes means of sums; NaN where nothing was counted.
+    """Converts sums to means; NaN where nothing was counted.
 
-    `policy_accuracy`: share of moves that the network names first. `policy_loss`: cross-entropy. `value_error`: mean
-    squared error. `value_sign`: share of decided games in which the value is on the side of who won.
+    `policy_accuracy`: fraction of moves that the network ranks first. `policy_loss`: cross-entropy. `value_error`: mean
+    squared error. `value_sign`: fraction of decided games in which the sign of the value predicts the winner.
     """
 
     def mean(total: str, count: str) -> float:
@@ -112,7 +112,7 @@ def describe(sums: dict[str, float]) -> dict[str, float]:
 
 
 def _chunks(positions: Positions, size: int) -> list[Positions]:
-    """Returns parts of one size, the last filled up with what counts nothing."""
+    """Returns parts of equal size; the last is padded with positions of weight 0."""
     chunks = []
     for start in range(0, positions.size, size):
         rows = np.arange(start, start + size)

@@ -1,4 +1,4 @@
-"""Batches of recorded positions: shuffled anew in each epoch, read ahead by threads, and the same after a resume."""
+"""Batches of recorded positions: reshuffled in each epoch, prefetched by threads, reproducible after a resume."""
 
 import importlib
 from collections.abc import Iterator
@@ -22,14 +22,14 @@ def make_loader(
     seed: int,
     rows: slice = slice(None),
 ) -> Iterator[Positions]:
-    """Returns the blocks `first` to `last` (excluded) of a run, each `[num_updates, rows]` before each shape.
+    """Returns the blocks `first` to `last` (exclusive) of a run, each `[num_updates, rows]` before each shape.
 
-    A run goes through all positions in one order, then in another, and so on; a batch may hold the end of one such
-    epoch and the beginning of the next. A block depends on its number alone, not on where reading began.
+    Each epoch visits all positions in a new order; a batch may span two epochs. A block depends only on its number, not
+    on where reading started.
 
     Args:
       batch_size: over all processes.
-      rows: of each batch, those of this process; every process has all positions, and reads its own rows only.
+      rows: rows of each batch that this process reads; every process holds all positions.
 
     Raises:
       UserError: grain is not installed.

@@ -1,4 +1,4 @@
-"""Positions to learn from, as arrays on the host."""
+"""Training positions as arrays on the host."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ class Positions(struct.PyTreeNode):
     """N positions of one board: numpy arrays on the host, or a batch on the devices.
 
     Attributes:
-      state: `[N]`.
-      policy: `[N]` int32, the moves that were played, or `[N, A]` float32, what a search said.
+      state: game states, `[N]` before each shape.
+      policy: `[N]` int32, the moves played, or `[N, A]` float32, search policies.
       policy_weight: `[N]` float32.
       value_target: `[N]` float32, from the view of the player to move.
-      value_mask: `[N]` float32, 1 where the value target counts, else 0.
-      game: `[N]` int32, numbers of the games, from 0 on.
+      value_mask: `[N]` float32, 1 if the value target counts, else 0.
+      game: `[N]` int32, index of the game, from 0.
     """
 
     state: Any
@@ -41,14 +41,14 @@ class Positions(struct.PyTreeNode):
 
 
 class Split(NamedTuple):
-    """What a run on one board learns from, and positions of other games that measure it; None where there are none."""
+    """Positions for training, and held-out positions of other games; None if there are none."""
 
     taught: Positions
     held_out: Positions | None
 
 
 def join(parts: Sequence[Positions], num_actions: int) -> Positions:
-    """Puts positions of different games together. Moves become policies where others are policies already."""
+    """Concatenates positions of different sources. Moves become one-hot policies if any source has policies."""
     starts = np.cumsum([0, *(part.num_games for part in parts[:-1])])
     parts = [part.replace(game=part.game + np.int32(start)) for part, start in zip(parts, starts)]
     if any(part.policy.ndim == 2 for part in parts):
@@ -61,7 +61,7 @@ def _as_policy(policy: np.ndarray, num_actions: int) -> np.ndarray:
 
 
 def split(positions: Positions, holdout: float, seed: int) -> Split:
-    """Holds out a share of the games, drawn by the seed: at least one where `holdout` is above 0, and never all."""
+    """Holds out a fraction `holdout` of the games at random: at least one if it is above 0, but never all."""
     num_games = positions.num_games
     num_held = min(max(round(holdout * num_games), 1), num_games - 1) if holdout else 0
     if not num_held:
@@ -74,7 +74,7 @@ def split(positions: Positions, holdout: float, seed: int) -> Split:
 
 
 def digest(positions: Positions) -> str:
-    """Returns a hash by which a resumed run knows its positions."""
+    """Returns a hash that identifies the positions when a run resumes."""
     found = hashlib.sha256()
     for leaf in jax.tree.leaves(positions):
         found.update(np.asarray(leaf).tobytes())

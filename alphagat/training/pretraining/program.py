@@ -1,4 +1,4 @@
-"""Iterations that learn from recorded positions, with the learner of self-play."""
+"""Iterations on recorded positions, with the same learner as self-play."""
 
 import functools
 import operator
@@ -22,18 +22,18 @@ from alphagat.training.pretraining.positions import Positions
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState, Sample
 
-EPOCHS, POSITIONS = "epochs", "positions"  # metrics beside the learner's
+EPOCHS, POSITIONS = "epochs", "positions"  # metrics besides the learner's
 BLOCK = PartitionSpec(None, sharding.DATA)  # updates, groups
 
 
 class PretrainIterations:
-    """Runs the iterations of a run: each as many updates as one of self-play has, from the next positions."""
+    """Runs iterations with as many updates as in self-play, on recorded positions."""
 
     def __init__(self, run: Run, state: RunState, say: Callable[[str], None], recorded: Recorded):
-        """Compiles the programs of all boards, and begins to read for what follows `state`.
+        """Compiles the programs of all boards and starts prefetching the batches after `state`.
 
         Raises:
-          UserError: a program does not fit into the memory, or grain is not installed.
+          UserError: a program does not fit into memory, or grain is not installed.
         """
         self._setups, self._mesh, self._recorded = run.boards, run.mesh, recorded
         self._order = run.order
@@ -44,13 +44,11 @@ class PretrainIterations:
 
     @property
     def programs(self) -> dict[str, list[stages.Compiled]]:
-        """The compiled programs by kind of device, one per board."""
+        """The compiled programs of each role, one per board."""
         return {"an iteration": self._programs}
 
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, None]:
-        """Starts iteration number `iteration`, the first is 1 and each follows the one before; returns what may still
-        be running.
-        """
+        """Starts iteration number `iteration`, counted from 1 and consecutive. The results may still be running."""
         number = self._order[iteration - 1]
         block = self._place(self._setups[number], next(self._loaders[number]))
         train, done, metrics = self._programs[number](state.train, block, state.key, state.iteration)
@@ -61,14 +59,14 @@ class PretrainIterations:
         return state.replace(train=train, iteration=done), metrics, None
 
     def _count(self, number: int, iteration: int) -> int:
-        """Returns how many of the first so many iterations are on a board."""
+        """Returns how many of the first `iteration` iterations train a board."""
         return self._order[:iteration].count(number)
 
     def _load(self, number: int, start: int, rollbacks: int) -> Any:
         setup = self._setups[number]
         plan = setup.plan
         groups = self._groups_here((plan.updates_per_iteration, plan.num_groups))
-        # Another order after updates that were not finite.
+        # A rollback changes the order of the positions.
         seed = np.random.SeedSequence([setup.config.seed, number, rollbacks]).generate_state(1)[0]
         return make_loader(
             self._recorded.boards[number].taught,
@@ -81,13 +79,13 @@ class PretrainIterations:
         )
 
     def _groups_here(self, shape: tuple[int, int]) -> range:
-        """Returns the groups whose batches lie on devices of this process, which lie side by side."""
+        """Returns the groups whose batches reside on devices of this process; they are contiguous."""
         indices = self._where.addressable_devices_indices_map(shape).values()
         places = [index[1].indices(shape[1]) for index in indices if index is not None]
         return range(min(place[0] for place in places), max(place[1] for place in places))
 
     def _place(self, setup: Setup, block: Positions) -> Positions:
-        """Puts `[K, rows]` positions on the devices, as `[K, G, b]`."""
+        """Puts `[K, rows]` positions on the devices as `[K, G, b]`."""
         plan = setup.plan
 
         def put(leaf: np.ndarray) -> jax.Array:
@@ -112,8 +110,10 @@ class PretrainIterations:
 
 
 def make_pretrain_program(setup: Setup, mesh: Mesh, number: int = 0) -> stages.Wrapped:
-    """Returns the jitted `learn(train, block, root_key, iteration) -> (train, iteration, metrics)`; it consumes
-    `train` and `iteration`. `block` is `Positions`, `[K, G, b]` before each shape; `number` is the board's.
+    """Returns the jitted `learn(train, block, root_key, iteration) -> (train, iteration, metrics)`.
+
+    It donates `train` and `iteration`. `block` holds `Positions`, `[K, G, b]` before each shape; `number` is the index
+    of the board.
     """
     batch_of = functools.partial(recorded_batch, setup)
     all_updates = make_updates(setup, mesh, gradients_of(setup, mesh, batch_of, (sharding.SHARDED, sharding.SHARDED)))
@@ -144,5 +144,5 @@ def recorded_batch(setup: Setup, positions: Positions, keys: jax.Array) -> Batch
 
 
 def policy_targets(policy: jax.Array, num_actions: int) -> jax.Array:
-    """Returns policies, `[..., A]` float32; moves, which are integers, become the policies that play them."""
+    """Returns policies, `[..., A]` float32; integer moves become one-hot policies."""
     return jax.nn.one_hot(policy, num_actions) if jnp.issubdtype(policy.dtype, jnp.integer) else policy

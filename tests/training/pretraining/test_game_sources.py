@@ -1,4 +1,4 @@
-"""What files and runs teach is what the rules, an exact table and the replay say."""
+"""The training targets of files and runs agree with the rules, an exact table and the replay."""
 
 import dataclasses
 
@@ -32,8 +32,8 @@ def read(*names: str, games=(GAME,), discount=1.0):
     return list(read_sources(names, games, discount))
 
 
-def test_targets_of_perfect_games_are_the_exact_ones(tmp_path):
-    """From the fourth ply on, where both play perfectly; values as the player to move sees them."""
+def test_targets_of_perfect_games_are_exact(tmp_path):
+    """Play is perfect from the fourth ply on; values are from the view of the player to move."""
     (source,) = read(write(tmp_path / "games.sgf", *perfect_games(60, random_plies=3)))
     found = source.positions
     ply = (found.state.board > 0).sum(axis=1)
@@ -49,7 +49,7 @@ def test_targets_of_perfect_games_are_the_exact_ones(tmp_path):
     assert source.lines == [f"{tmp_path / 'games.sgf'}: 60 games of tic_tac_toe, {found.size} positions"]
 
 
-def test_a_result_counts_less_the_further_it_is(tmp_path):
+def test_value_targets_are_discounted_per_move(tmp_path):
     file = write(
         tmp_path / "games.sgf", WON, dataclasses.replace(WON, outcome=-1, moves=WON.moves[:3], players=(0, 1, 0))
     )
@@ -63,7 +63,7 @@ def test_a_result_counts_less_the_further_it_is(tmp_path):
     ("record", "known", "targets"),
     [
         (WON, 1, [1, -1, 1, -1, 1]),
-        (dataclasses.replace(WON, outcome=None), 1, [1, -1, 1, -1, 1]),  # the rules know
+        (dataclasses.replace(WON, outcome=None), 1, [1, -1, 1, -1, 1]),  # the rules determine the result
         (dataclasses.replace(WON, outcome=None, moves=WON.moves[:2], players=(0, 1)), 0, [0, 0]),
         (
             dataclasses.replace(WON, outcome=-1, moves=WON.moves[:3], players=(0, 1, 0), forfeit="resigned"),
@@ -74,7 +74,7 @@ def test_a_result_counts_less_the_further_it_is(tmp_path):
     ],
     ids=["won", "no result, but over", "no result", "resigned", "timed out"],
 )
-def test_results_count_where_they_say_something_of_the_positions(tmp_path, record, known, targets):
+def test_forfeits_have_no_value_target(tmp_path, record, known, targets):
     (source,) = read(write(tmp_path / "games.sgf", record))
     assert source.positions.value_target.tolist() == targets
     assert source.positions.value_mask.tolist() == [known] * len(targets)
@@ -82,7 +82,7 @@ def test_results_count_where_they_say_something_of_the_positions(tmp_path, recor
     assert any("teach the policy only" in line for line in source.lines) == (not known)
 
 
-def test_a_result_against_the_rules_is_told(tmp_path):
+def test_a_result_that_contradicts_the_rules_is_reported(tmp_path):
     (source,) = read(write(tmp_path / "games.sgf", dataclasses.replace(WON, outcome=-1), WON))
     assert "1 of them end otherwise by our rules" in source.lines[-1]
     assert source.positions.value_target[:2].tolist() == [-1, 1]  # of the first game, and of the second
@@ -113,7 +113,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("text", "expected"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistakes_name_the_file_and_the_game(tmp_path, text, expected):
+def test_errors_name_the_file_and_the_game(tmp_path, text, expected):
     file = tmp_path / "games.sgf"
     if text is not None:
         file.write_text(text)
@@ -123,18 +123,18 @@ def test_mistakes_name_the_file_and_the_game(tmp_path, text, expected):
     assert expected in str(caught.value)
 
 
-def test_an_empty_folder_is_a_mistake(tmp_path):
+def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(UserError, match="holds no run, and no file"):
         read(str(tmp_path))
 
 
-def test_games_of_chance_or_for_one_are_not_in_files(tmp_path):
+def test_files_of_chance_or_single_player_games_are_refused(tmp_path):
     with pytest.raises(UserError, match="without chance"):
         positions_of(make_game("2048"), tmp_path / "x.sgf", {"x": WON}, 1.0)
 
 
 def test_the_replay_of_a_run(tmp_path):
-    """What is valid of it, and which positions may be of one game."""
+    """Valid samples, and which positions may belong to one game."""
     setup = tiny_setup()  # eight groups of two games, blocks of four plies
     state = init_state(run_of(setup, sharding.make_mesh(0)))
     (board,) = state.boards
@@ -159,7 +159,7 @@ def test_the_replay_of_a_run(tmp_path):
         read(str(tmp_path / "checkpoints" / "2"), games=[make_game("hex:2")])
 
 
-def test_runs_that_teach_nothing(tmp_path):
+def test_runs_without_usable_positions_are_refused(tmp_path):
     save_tiny_run(tmp_path / "other", 1)
     with pytest.raises(UserError, match="it is of hex:2"):
         read(str(tmp_path / "other"))
@@ -170,7 +170,7 @@ def test_runs_that_teach_nothing(tmp_path):
         read(str(tmp_path / "learned"), games=[make_game("hex:2")])
 
 
-def test_positions_take_no_part_after_the_end(tmp_path):
+def test_positions_after_the_end_are_excluded(tmp_path):
     (source,) = read(write(tmp_path / "games.sgf", WON))
     assert not source.positions.state.terminated.any()
     assert take(source.positions.state, 0).board.sum() == 0

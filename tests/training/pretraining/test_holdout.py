@@ -1,4 +1,4 @@
-"""What is held out is measured as by hand."""
+"""Held-out metrics equal values computed by hand."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,8 +15,8 @@ from tests.evaluation.perfect_games import BOARD, solved
 GAME = make_game(BOARD)
 
 
-def test_by_hand():
-    """A table that names the first legal action first, twice as likely as each other one."""
+def test_metrics_equal_values_by_hand():
+    """A table prefers the first legal action, twice as likely as each other one."""
     positions, _ = solved()
     rows = np.flatnonzero(~positions.states.terminated)[:21]
     states = Positions(positions.states, *[np.zeros(len(positions.values))] * 5).take(rows).state
@@ -26,7 +26,7 @@ def test_by_hand():
     values = generator.choice([-1.0, 0.0, 1.0], len(rows)).astype(np.float32)
     known = generator.choice([0.0, 1.0], len(rows)).astype(np.float32)
     weight = generator.choice([0.0, 2.0], len(rows)).astype(np.float32)
-    known[0] = weight[0] = 1  # the last chunk is filled up with the first positions, which count once
+    known[0] = weight[0] = 1  # the first positions pad the last chunk but count once
     held_out = Positions(states, moves, weight, values, known, np.zeros(len(rows), np.int32))
 
     def evaluate(params, states):
@@ -47,6 +47,6 @@ def test_by_hand():
     assert 0 < found["policy_accuracy"] < 1
 
 
-def test_nothing_counted_is_no_number():
+def test_an_empty_count_gives_nan():
     names = ("positions", "named_first", "cross_entropy", "known", "squared_error", "decided", "agrees")
     assert all(np.isnan(value) for value in describe(dict.fromkeys(names, 0.0)).values())

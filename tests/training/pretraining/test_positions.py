@@ -1,4 +1,4 @@
-"""Positions of several sources go together, and are split by game."""
+"""Positions of several sources are joined, and split by game."""
 
 import numpy as np
 import pytest
@@ -13,13 +13,13 @@ def positions(games, policy=None) -> Positions:
     return Positions(np.arange(size), moves, ones, ones / 2, ones, np.asarray(games, np.int32))
 
 
-def test_games_of_different_sources_stay_different():
+def test_games_of_different_sources_stay_distinct():
     joined = join([positions([0, 0, 1]), positions([0, 1])], num_actions=3)
     assert joined.game.tolist() == [0, 0, 1, 2, 3]
     assert joined.policy.tolist() == [0, 1, 2, 0, 1]
 
 
-def test_moves_become_policies_beside_policies():
+def test_moves_become_policies_when_joined_with_policies():
     policy = np.array([[0.5, 0.5, 0], [0, 0, 1]], np.float32)
     joined = join([positions([0, 0, 0]), positions([0, 1], policy)], num_actions=3)
     np.testing.assert_array_equal(joined.policy, np.concatenate([np.eye(3), policy]))
@@ -37,6 +37,6 @@ def test_whole_games_are_held_out(holdout, held):
     assert digest(again.taught) == digest(taught) != digest(other.taught)
 
 
-def test_nothing_is_held_out_of_one_game_or_where_none_is_asked_for():
+def test_no_holdout_from_one_game_or_by_default():
     assert split(positions([0, 0, 0]), 0.5, seed=0).held_out is None
     assert split(positions([0, 1, 2]), 0.0, seed=0).held_out is None

@@ -1,4 +1,4 @@
-"""A run on recorded games: the learner of self-play, exact resumes, and a network that everything else can use."""
+"""A run on recorded games uses the learner of self-play, resumes exactly, and yields an ordinary network."""
 
 import dataclasses
 import functools
@@ -34,7 +34,7 @@ TIMES = ("hours", "pretrain/positions_per_s")
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory) -> Config:
-    """Returns six iterations of eight updates on games of perfect play, with an evaluation after each second one."""
+    """Returns six iterations of eight updates on games of perfect play, evaluated every second iteration."""
     file = tmp_path_factory.mktemp("games") / "games.sgf"
     file.write_text("".join(to_text(record) for record in perfect_games(80, random_plies=1)))
     config = tiny_config()
@@ -58,7 +58,7 @@ def without_times(folder) -> list[dict]:
     return [{name: value for name, value in line.items() if name not in TIMES} for line in read_metrics(folder)]
 
 
-def test_it_learns_what_it_is_shown(finished):
+def test_it_fits_the_recorded_moves(finished):
     lines = read_metrics(finished)
     assert [line["iteration"] for line in lines] == [*range(1, 7)]
     results = [{each.name: each.value for each in line.get("results", ())} for line in lines]
@@ -74,14 +74,14 @@ def test_it_learns_what_it_is_shown(finished):
     assert all(line["train/skipped"] == 0 for line in lines)
 
 
-def test_what_resumes_is_bit_identical(config, finished, tmp_path, monkeypatch, capsys):
+def test_resume_is_bit_identical(config, finished, tmp_path, monkeypatch, capsys):
     class Stopped(BaseException):
-        """Stands for whatever ends a process."""
+        """Simulates an abrupt end of the process."""
 
     save = Checkpoints.save
 
     def stop(self, state, step):
-        if step == 4:  # after its evaluation, before it is saved
+        if step == 4:  # after the evaluation, before the save
             raise Stopped
         save(self, state, step)
 
@@ -100,7 +100,7 @@ def test_what_resumes_is_bit_identical(config, finished, tmp_path, monkeypatch, 
     assert without_times(finished) == without_times(tmp_path / "run")
 
 
-def test_its_network_plays_and_starts_other_runs(config, finished):
+def test_its_network_plays_and_initialises_other_runs(config, finished):
     agent = alphagat.load(finished)
     assert (agent.iteration, agent.game.name) == (6, BOARD)
     selfplay = dataclasses.replace(config, pretrain=type(config.pretrain)(), init_from=str(finished), num_iterations=40)
@@ -111,7 +111,7 @@ def test_its_network_plays_and_starts_other_runs(config, finished):
         check_run_folder(finished, selfplay)
 
 
-def test_other_games_are_not_learned_from_in_the_same_folder(config, finished):
+def test_resume_refuses_other_games(config, finished):
     file = Path(*config.pretrain.games)
     text = file.read_text()
     try:
@@ -122,8 +122,8 @@ def test_other_games_are_not_learned_from_in_the_same_folder(config, finished):
         file.write_text(text)
 
 
-def test_gradients_are_those_of_self_play():
-    """Of the same positions, in the same symmetries."""
+def test_gradients_equal_those_of_self_play():
+    """Compares the same positions in the same symmetries."""
     (setup,) = make_setups(tiny_config())
     mesh, plan = sharding.make_mesh(2), setup.plan
     state = init_state(run_of(setup, mesh))
@@ -159,8 +159,8 @@ def test_gradients_are_those_of_self_play():
     assert float(found[1]["value_loss"]) > 0
 
 
-def test_every_update_has_a_batch_of_its_own():
-    """Another move anywhere in a block leads to other parameters."""
+def test_every_update_uses_its_own_batch():
+    """Changing a move anywhere in a block changes the parameters."""
     config = tiny_config()
     config.pretrain.games, config.learner.replay_ratio = ("x.sgf",), 0.75
     (setup,) = make_setups(config)
@@ -192,6 +192,6 @@ def test_every_update_has_a_batch_of_its_own():
     assert len({end.tobytes() for end in ends}) == 4
 
 
-def test_moves_are_policies():
+def test_moves_become_one_hot_policies():
     assert policy_targets(jnp.array([2, 0]), 3).tolist() == [[0, 0, 1], [1, 0, 0]]
     assert policy_targets(jnp.full((1, 2), 0.5), 2).tolist() == [[0.5, 0.5]]
