@@ -126,7 +126,7 @@ class Game(abc.ABC):
         return places.nowhere(self.topology.num_nodes)
 
     def action_places(self, state: Any) -> np.ndarray:
-        """Returns `[A, 4]`, where annotations of each action are drawn: at its receiver."""
+        """Returns `[A, 4]` pixel positions for annotations of each action; by default those of its receiver."""
         return self.node_places(state)[self.topology.action_receivers]
 
     def action_name(self, state: Any, action: int) -> str:

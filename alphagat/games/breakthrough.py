@@ -127,7 +127,7 @@ class BreakthroughGame(base.Game):
         return base.Features(nodes=pieces.astype(jnp.float32) + fixed)
 
     def action_name(self, state: BreakthroughState, action: int) -> str:
-        """Returns what a person calls `action` in `state`, e.g. `a2a3`, with the coordinates that `render` writes."""
+        """Returns the name of `action` in `state`, e.g. `a2a3`, in the coordinates of `render`."""
         return self._names_by_player[int(state.current_player)][int(action)]
 
     def render(self, state: BreakthroughState) -> str:
@@ -169,7 +169,7 @@ class BreakthroughGame(base.Game):
 def make_topology(size: int) -> Topology:
     """Builds cells (row-major) with edges along the steps of both players, in both directions.
 
-    A cell sees what can step to it and what it can step to. More edges made the network learn worse: on solved 5x5
+    A cell attends to the cells one step away, for either player. More edges made the network learn worse: on solved 5x5
     positions, after 450 updates of 256, the value error was 0.29 with these, 0.32 with the cells to the left and right
     too, and 0.34 with also those two steps ahead or behind. With edges along all lines, and eight heads, a run on 6x6
     of 32 k frames scored 16 % (13 to 20) of 400 games against one with these and four, although from 200 recorded

@@ -76,9 +76,9 @@ class Threats(NamedTuple):
     """Squares and lines that the opponent attacks.
 
     Attributes:
-      attacked: where the king must not go; it doesn't hide the squares behind it.
+      attacked: squares that the king must not enter; sliding attacks pass through the king's own square.
       checkers: the pieces that give check.
-      lines: `[8]` by direction from the king, the squares where one own piece would stop, or stops, a check.
+      lines: `[8]` by direction from the king: the squares on which one own piece blocks a check, or would block one.
       safe_en_passant: whether taking en passant leaves the king safe, by `EN_PASSANT`.
     """
 

@@ -92,7 +92,7 @@ def in_atari(chains: jax.Array) -> jax.Array:
 
 
 def area_lead(chains: jax.Array, needed: jax.Array) -> jax.Array:
-    """Counts Black's area minus White's, as `area_owners` says."""
+    """Counts Black's area minus White's, by `area_owners`."""
     return area_owners(chains, needed).sum(dtype=jnp.int32)
 
 
@@ -124,7 +124,7 @@ def hash_of(chains: jax.Array) -> jax.Array:
 
 
 def neighbours(board: jax.Array, outside) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Returns what lies below, above, right and left of each cell of `[..., N, N]`, and `outside` beyond the edge."""
+    """Returns the values below, above, right and left of each cell of `[..., N, N]`; `outside` beyond the edge."""
     row, column = jnp.full_like(board[..., :1, :], outside), jnp.full_like(board[..., :1], outside)
     return (
         jnp.concatenate([board[..., 1:, :], row], axis=-2),

@@ -105,8 +105,8 @@ class PgxState(base.State):
 class PgxGame(base.Game):
     """One of Pgx's games.
 
-    Features per node: the channels of Pgx's observation, from the view of the player to move; none for a node that
-    stands for an action.
+    Features per node: the channels of Pgx's observation, from the view of the player to move; zeros for nodes that
+    represent actions.
     """
 
     player_colours = (("player 1", "#495057"), ("player 2", "#adb5bd"))

@@ -1,4 +1,4 @@
-"""Relations between cells of a rectangle: which way, and how far, a queen would go."""
+"""Relations between cells of a rectangle: the direction and distance of a queen's move."""
 
 import numpy as np
 
@@ -22,9 +22,9 @@ def ray_names(num_distances: int) -> tuple[str, ...]:
 
 
 def ray_relations(rows: int, columns: int, num_distances: int) -> np.ndarray:
-    """Returns `[V, V]` int32 by (receiver, sender), the index into `ray_names`, or -1 off the lines of a queen.
+    """Returns `[V, V]` int32 by (receiver, sender), the index into `ray_names`, or -1 off a queen's lines.
 
-    The direction is that from the receiver to the sender.
+    Directions point from the receiver to the sender.
     """
     row, column = np.divmod(np.arange(rows * columns), columns)
     down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]

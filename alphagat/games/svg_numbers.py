@@ -33,7 +33,7 @@ SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def tile_places(size: int) -> np.ndarray:
-    """Places the cells of a square board, row by row, then what stands beside it: left, above, right, below."""
+    """Places the cells of a square board, row by row, then the nodes beside it: left, above, right, below."""
     cells = grid_places(size, size, left=GAP / 2, top=GAP / 2, cell=PITCH, gap=GAP)
     end, side = size * PITCH + GAP, PITCH / 2
     middle, out = end / 2, side / 2 + GAP

@@ -27,7 +27,7 @@ class Curve(NamedTuple):
 
     Attributes:
       label: what it is, beside others in the same chart.
-      places: `[N]` on the x axis, ascending.
+      places: `[N]` x values, ascending.
       values: `[N]`.
       low: `[N]` lower ends of the intervals; the values themselves where there are none.
       high: `[N]` upper ends.

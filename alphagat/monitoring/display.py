@@ -35,12 +35,12 @@ MEDIUM = 66  # columns below which scales and the time elapsed are left out
 
 
 def make_display(total_iterations: int, boards: Sequence[str], console: Console | None = None) -> "Display":
-    """Returns a live display where the console is a terminal, else one that prints lines.
+    """Returns a live display if the console is a terminal, else one that prints lines.
 
     Args:
-      total_iterations: of the whole run, those before a resume included.
-      boards: their names, shown.
-      console: where to; standard output when None.
+      total_iterations: of the whole run, including iterations before a resume.
+      boards: names to display.
+      console: the output; None: standard output.
     """
     if console is None:
         console = Console()

@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """What a page tells.
+    """The contents of a page.
 
     Attributes:
       name: of the run.
@@ -30,7 +30,7 @@ class Contents:
       starts: of `env.json`, oldest first.
       pictures: sample games and attention as HTML, or why there are none.
       colours: of the two players.
-      refresh: seconds after which a browser reads the page anew; None: never.
+      refresh: seconds after which a browser reloads the page; None: never.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Checkpoints of the whole run state, written by Orbax while training goes on."""
+"""Checkpoints of the whole run state, written by Orbax in the background."""
 
 import functools
 import inspect
@@ -144,8 +144,8 @@ class Checkpoints:
 
 
 def set_aside(workdir: pathlib.Path, step: int) -> pathlib.Path:
-    """Moves a damaged checkpoint to where no run looks for it, and returns the place. `Checkpoints` that are open do
-    not notice.
+    """Moves a damaged checkpoint to the folder of damaged ones, and returns its new path. Open `Checkpoints` objects
+    are not updated.
     """
     directory = (workdir / CHECKPOINT_FOLDER).absolute()
     folder = directory / DAMAGED_FOLDER

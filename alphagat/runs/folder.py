@@ -1,4 +1,4 @@
-"""The folder of a run: which config it holds, on what it ran, and whether a config may go on in it."""
+"""The folder of a run: its config, its environment, and whether another config may continue it."""
 
 import importlib.metadata
 import json
@@ -81,7 +81,7 @@ def read_config(workdir: str | os.PathLike) -> Config:
 
 
 def describe_environment() -> dict[str, Any]:
-    """Returns what a run depends on beside its config: versions, devices, flags of XLA, and the command."""
+    """Returns the environment of a run: versions, devices, XLA flags, and the command."""
     return {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "argv": sys.argv,

@@ -15,9 +15,9 @@ def write_manifest(folder: Path, items: Sequence[str]) -> None:
 
 
 def find_damage(folder: Path, items: Sequence[str]) -> str | None:
-    """Says in what the subfolders `items` differ from what was written, or returns None where they do not.
+    """Returns how the subfolders `items` differ from their manifest, or None if they are intact.
 
-    A file that the manifest does not name counts as well: Orbax reads what it finds.
+    A file that the manifest does not name counts as damage, because Orbax would read it.
     """
     try:
         hashes = json.loads((folder / MANIFEST_FILE).read_bytes())

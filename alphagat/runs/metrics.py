@@ -47,8 +47,8 @@ class Result(NamedTuple):
 class MetricsWriter:
     """Appends one line per iteration to both files; a context manager.
 
-    On resume, pass the iteration that was restored: what a killed run wrote beyond it is dropped, so each iteration
-    appears once.
+    On resume, pass the restored iteration: lines of later iterations, which a killed run wrote, are dropped, so that
+    each iteration appears once.
     """
 
     def __init__(self, workdir: str | os.PathLike, *, restored_iteration: int = 0, several_boards: bool = False):

@@ -1,6 +1,5 @@
-"""Training: what only a whole run has, from the config's fields to the folder on disk.
+"""Training: everything that concerns a whole run, from its config to its folder on disk.
 
-`loop.train` trains or resumes a run, and `agent.load` reads what it learned. `state.RunState` is everything that
-changes, and so what a checkpoint holds; `iteration` is the program that changes it; the rest is what the host does
-around it.
+`loop.train` trains or resumes a run, and `agent.load` reads its network. `state.RunState` is everything that changes,
+and so the content of a checkpoint; `iteration` is the program that changes it; the other modules run on the host.
 """

@@ -53,7 +53,7 @@ class ActorLearnerIterations:
 
     @property
     def programs(self) -> dict[str, list[stages.Compiled]]:
-        """What the actors and what the learners run, by board."""
+        """The programs of the actors and of the learners, by board."""
         return {"playing": self._play, "learning": self._learn}
 
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, Audit]:

@@ -1,4 +1,4 @@
-"""What a run says at its beginning and at its end."""
+"""The lines that a run prints when it starts and when it ends."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from alphagat.training.setup import Run
 
 
 def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str]:
-    """Returns what a run says before its first iteration; `recorded` where it learns from recorded games."""
+    """Returns the lines before the first iteration; `recorded` if the run trains on recorded games."""
     plan, config, mesh = run.boards[0].plan, run.config, run.mesh
     asked = config.selfplay.num_games
     kind = mesh.devices.flat[0].device_kind
@@ -52,7 +52,7 @@ def _megabytes(tree: Any) -> str:
 
 
 def closing_lines(game: Game, folder: Path, step: int) -> list[str]:
-    """Returns what a run says after its last iteration: where it lies, and what to do with it."""
+    """Returns the lines after the last iteration: the run folder, and commands to try next."""
     opponent = "random" if game.num_players == 1 else "mcts:100"
     return [
         f"checkpoint: {(folder / CHECKPOINT_FOLDER / str(step)).absolute()}",

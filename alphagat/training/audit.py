@@ -22,7 +22,7 @@ TOLERANCE = 1e-4  # of sums and targets, in float32
 
 
 class Audit(struct.PyTreeNode):
-    """What one game slot of each device gave, `[devices]` before each shape.
+    """The plies of one game slot of each device, `[devices]` before each shape.
 
     Attributes:
       history: `Ply`, `[P + T]` before each shape: what waited for targets, then what was played.

@@ -1,4 +1,4 @@
-"""Programs that fit into the memory of a device: as few micro-batches as that takes, by what the compiler plans."""
+"""Programs that fit into device memory: the fewest micro-batches that fit by the compiler's memory plan."""
 
 import copy
 import dataclasses
@@ -19,9 +19,9 @@ from alphagat.training.state import RunState
 
 
 def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[stages.Compiled]:
-    """Compiles the program of each board for states like `state`, all at once where one process does.
+    """Compiles the program of each board for states like `state`, in parallel if there is one process.
 
-    Where `learner.num_micro_batches` is 0, a program that would not fit is compiled anew with twice as many.
+    Where `learner.num_micro_batches` is 0, a program that would not fit is recompiled with twice as many.
 
     Raises:
       UserError: a program does not fit, or the micro-batches do not divide a device's share of a batch.

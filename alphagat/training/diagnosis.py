@@ -92,7 +92,7 @@ def warnings() -> Iterator[str]:
 
 
 def examine(config: Config) -> Iterator[str]:
-    """Yields what the run of a config would need here. Raises UserError where it would not start."""
+    """Yields lines with the requirements of a config on this machine. Raises UserError if the run could not start."""
     run = make_run(config, make_configured_mesh(config))
     said: list[str] = []
     start = time.perf_counter()

@@ -59,8 +59,8 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 def draw_keys(
     setup: Setup, root_key: jax.Array, iteration: jax.Array, groups: jax.Array
 ) -> tuple[jax.Array, jax.Array | None]:
-    """Returns for an iteration two keys per group, `[G, 2]`, of self-play and of updates, and the plies of full
-    search.
+    """Returns an iteration's two keys per group, `[G, 2]`, for self-play and for updates, and which plies are
+    searched in full (None: all).
     """
     key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
     group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(groups)
@@ -70,8 +70,8 @@ def draw_keys(
 
 
 def run_iteration(program: Callable, run: RunState, number: int = 0) -> tuple[RunState, Metrics, Audit]:
-    """Runs the program of board `number` on that board, and returns the whole state, the metrics, and what an `Auditor`
-    checks.
+    """Runs the program of board `number` on that board, and returns the whole state, the metrics, and the input of an
+    `Auditor`.
     """
     train, board, iteration, metrics, audit = program(*program_arguments(run, number))
     boards = (*run.boards[:number], board, *run.boards[number + 1 :])
@@ -79,7 +79,7 @@ def run_iteration(program: Callable, run: RunState, number: int = 0) -> tuple[Ru
 
 
 def program_arguments(run: RunState, number: int = 0) -> tuple[TrainState, BoardState, jax.Array, jax.Array]:
-    """Returns what `make_iteration`'s program takes of the state of a run."""
+    """Returns the arguments of `make_iteration`'s program, taken from the state of a run."""
     return run.train, run.boards[number], run.key, run.iteration
 
 
@@ -87,7 +87,7 @@ def play_and_store(
     setup: Setup, params: Any, board: BoardState, keys: jax.Array, is_full: jax.Array | None
 ) -> tuple[BoardState, Metrics, Audit]:
     """Plays the iteration's plies in the groups of one device, and moves the plies whose horizon has passed to the
-    replay; the metrics are of all devices, the audit of one game of this one, another in each iteration.
+    replay. The metrics are sums over all devices. The audit is of one game of this device, a different one each time.
     """
     games, samples, sums, audit = play_iteration(setup, params, board.games, board.iteration, keys, is_full)
     is_final = have_waited(setup.plan, board.iteration)
@@ -95,7 +95,7 @@ def play_and_store(
 
 
 def have_waited(plan: Plan, iteration: Any) -> Any:
-    """Returns whether the samples that an iteration gives were played, and are not what a run starts with."""
+    """Returns whether an iteration's samples come from self-play; the first ones are the blank plies of a new run."""
     return iteration >= plan.num_waiting // plan.plies_per_iteration
 
 
@@ -155,7 +155,7 @@ def final_samples(history: Ply, num_plies: int, value_lambda: float, auxiliary: 
 
 
 def selfplay_sums(played: Ply) -> Metrics:
-    """Returns sums over the plies of one device; the host makes means and rates of them."""
+    """Returns sums over the plies of one device, from which the host computes means and rates."""
     ended = played.ended
     log_target = jnp.log(jnp.maximum(played.policy_target, 1e-12))
     return {
@@ -171,7 +171,7 @@ def selfplay_sums(played: Ply) -> Metrics:
 def update_parameters(
     setup: Setup, mesh: Mesh, train: TrainState, board: BoardState, keys: jax.Array
 ) -> tuple[TrainState, Metrics]:
-    """Makes the iteration's updates once the replay holds its minimum; before, the metrics are NaN."""
+    """Makes the iteration's updates if the replay holds its minimum; otherwise the metrics are NaN."""
     all_updates = make_updates(setup, mesh, make_find_gradients(setup, mesh))
 
     def batches(index: jax.Array) -> tuple[BoardState, jax.Array]:
@@ -193,8 +193,8 @@ def update_parameters(
 def make_updates(
     setup: Setup, mesh: Mesh, find_gradients: Callable[..., tuple[Any, dict]]
 ) -> Callable[[TrainState, Callable[[jax.Array], tuple]], tuple[TrainState, Metrics]]:
-    """Returns `all_updates(train, batches)`, which makes an iteration's updates and the means of their metrics; number
-    k, from 0 on, follows `find_gradients(params, loss_scale, *batches(k))`.
+    """Returns `all_updates(train, batches)`, which makes an iteration's updates and averages their metrics. Update k,
+    from 0, uses `find_gradients(params, loss_scale, *batches(k))`.
     """
     update = make_update(
         find_gradients,
@@ -217,7 +217,7 @@ def make_updates(
 
 
 def learner_metrics(setup: Setup, train: TrainState, metrics: Metrics) -> Metrics:
-    """Returns the metrics of an iteration's updates with what the learner says of itself, by their whole names."""
+    """Returns the metrics of an iteration's updates and of the learner's state, by full name `train/NAME`."""
     metrics = metrics | {
         "learning_rate": jnp.asarray(setup.schedule(train.step), jnp.float32),
         "skipped": train.health.skipped.astype(jnp.float32),
@@ -229,8 +229,8 @@ def learner_metrics(setup: Setup, train: TrainState, metrics: Metrics) -> Metric
 
 
 def make_find_gradients(setup: Setup, mesh: Mesh) -> Callable[..., tuple[Any, dict]]:
-    """Returns `find_gradients(params, loss_scale, board, keys)`, the mean over a batch that every device draws a part
-    of.
+    """Returns `find_gradients(params, loss_scale, board, keys)`, the mean over a batch of which each device draws an
+    equal share.
     """
     board = over_board(sharding.SHARDED, sharding.REPLICATED)
     return gradients_of(setup, mesh, functools.partial(draw_batch, setup), (board, sharding.SHARDED))
@@ -239,8 +239,8 @@ def make_find_gradients(setup: Setup, mesh: Mesh) -> Callable[..., tuple[Any, di
 def gradients_of(
     setup: Setup, mesh: Mesh, batch_of: Callable[..., Batch], specs: tuple
 ) -> Callable[..., tuple[Any, dict]]:
-    """Returns `find_gradients(params, loss_scale, *source)`, the mean over all devices' batches, each made by
-    `batch_of(*source)` of what `specs` says that a device has of the source.
+    """Returns `find_gradients(params, loss_scale, *source)`, the mean over the batches of all devices.
+    A device's batch is `batch_of(*source)`, where `specs` are the partition specs of the source.
     """
     learner, targets = setup.config.learner, auxiliary_targets(setup.config)
     gradients = functools.partial(

@@ -129,7 +129,7 @@ def _train(
 
 
 def is_due(step: int, every: int, last: int) -> bool:
-    """Returns whether something that happens every so many steps (0: never), and at the last, happens at `step`."""
+    """Returns whether an action is due at `step`: every `every` steps (0: never) and at the last step."""
     return every > 0 and (step % every == 0 or step == last)
 
 

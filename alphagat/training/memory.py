@@ -1,4 +1,4 @@
-"""The memory of a device: what programs may take, and what the compiler plans for them."""
+"""Device memory: the limit for programs, and the compiler's plan for each."""
 
 import jax
 from jax import stages
@@ -7,7 +7,7 @@ from alphagat.config import Config
 
 
 def memory_limit(config: Config) -> float:
-    """Returns the bytes that a device may use: what the config says, or the driver; 0 where nobody says."""
+    """Returns the bytes that a device may use, by the config or else the driver; 0 if neither sets a limit."""
     if config.mesh.memory_gb:
         return config.mesh.memory_gb * 1e9
     return float((jax.local_devices()[0].memory_stats() or {}).get("bytes_limit", 0))

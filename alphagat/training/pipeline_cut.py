@@ -18,11 +18,11 @@ from alphagat.training.memory import memory_limit, memory_needed
 
 
 class Cost(NamedTuple):
-    """Says what a part of a network costs.
+    """The cost of a part of a network.
 
     Attributes:
       flops: floating-point operations, forward and backward.
-      memory: bytes of parameters, gradients, inputs and all between.
+      memory: bytes of parameters, gradients, inputs and activations.
     """
 
     flops: float

@@ -12,13 +12,13 @@ LONGEST_HORIZON = 4096  # plies that a position may wait where nobody said how l
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What every part of one board's training must agree on; games, replay and batches are split evenly over groups.
+    """The sizes that all parts of one board's training share; games, replay and batches are split evenly over groups.
 
     Attributes:
       num_groups: groups of games; each has its own keys and its own ring of the replay, and lies on one device.
       group_games: games in flight per group.
       plies_per_iteration: moves per game and iteration.
-      max_plies: where a game is cut.
+      max_plies: after which a game is truncated.
       num_waiting: plies that wait for their targets, per game.
       group_capacity: samples in a group's ring.
       group_batch_size: samples that a group gives to one update.

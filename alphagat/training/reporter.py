@@ -1,4 +1,4 @@
-"""What people read of a run while it goes on: metrics, ratings, the display."""
+"""Reports a run in progress: metrics, ratings, the display."""
 
 import contextlib
 import dataclasses
@@ -34,7 +34,7 @@ class Sinks:
 
 @contextlib.contextmanager
 def open_sinks(run: Run, folder: Path, start: int) -> Iterator[Sinks]:
-    """Opens everything for a run that goes on after iteration `start`."""
+    """Opens all outputs for a run that continues after iteration `start`."""
     config = run.config
     with (
         MetricsWriter(folder, restored_iteration=start, several_boards=len(config.boards) > 1) as writer,
@@ -75,18 +75,18 @@ class Reporter:
         self._evaluation: dict[str, Any] = {}
 
     def add(self, iteration: int, board: int, metrics: Metrics, audit: Audit | None) -> None:
-        """Takes what an iteration gives that may still be running, and reports the one before. Without self-play there
-        is no audit.
+        """Takes the outputs of an iteration, which may still be running, and reports the previous iteration. Without
+        self-play there is no audit.
 
         Raises:
-          Diverged: after that one, too many updates in a row were not finite.
-          AuditError: its self-play broke the rules.
+          Diverged: too many consecutive updates up to the previous iteration were non-finite.
+          AuditError: self-play in the previous iteration broke the rules.
         """
         self.flush()
         self._pending = iteration, board, self._waiter.submit(_fetch, metrics), audit
 
     def start_clock(self) -> None:
-        """Counts time from now on: what came before, as compilation does, is not training."""
+        """Starts the training clock, so that time excludes compilation."""
         self._ready = time.perf_counter()
 
     def say(self, *lines: str) -> None:
@@ -114,7 +114,7 @@ class Reporter:
             self._sinks.writer.amend(iteration, self._rate({"iteration": iteration}, results))
 
     def _rate(self, line: dict[str, Any], results: list[Result]) -> dict[str, Any]:
-        """Returns what an evaluation adds to the line of its iteration."""
+        """Returns the fields that an evaluation adds to the line of its iteration."""
         evaluation = {NUM_GAMES: self._num_games, RESULTS: results}
         if self._sinks is not None:
             evaluation[RESULTS] = results + self._sinks.ratings.add(line | evaluation)

@@ -1,4 +1,4 @@
-"""Where a run goes on: its newest checkpoint that is whole, or its start."""
+"""Resumption: from the newest intact checkpoint, or from the beginning."""
 
 import dataclasses
 from pathlib import Path
@@ -22,12 +22,12 @@ FREE_NETWORK_FIELDS = ("backend", "precision", "remat")
 
 
 class Start(NamedTuple):
-    """Where a run goes on.
+    """The state from which a run continues.
 
     Attributes:
-      state: what the run goes on from.
-      iteration: that are done; 0 at the start of a run.
-      damaged: newer steps that are not what was written, and in what.
+      state: of the newest intact checkpoint, or the initial one.
+      iteration: number of completed iterations; 0 for a new run.
+      damaged: newer checkpoints that are damaged, with the damage of each.
     """
 
     state: RunState
@@ -118,7 +118,7 @@ def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]
 
 
 def with_another_key(state: RunState, number: int) -> RunState:
-    """Returns a state that goes another way than the run went from it, by a `number` for each way."""
+    """Returns the state with `number` folded into its key, so that a retry differs from the failed attempt."""
 
     def change(data: Any) -> Any:
         return jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(data), number))

@@ -81,10 +81,10 @@ class BoardState(struct.PyTreeNode):
 
 
 class RunState(struct.PyTreeNode):
-    """Everything that changes in a run. The same state goes on to the same run, bit for bit.
+    """Everything that changes in a run; it determines the rest of the run, bit for bit.
 
-    What has a leading axis of groups is sharded over the devices; the rest is replicated. Where some devices only play,
-    games and groups lie on these, and all but `actors.params` on the others.
+    Leaves with a leading axis of groups are sharded over the devices; others are replicated. With `mesh.actors`, games
+    and groups are on the actors, and everything else but `actors.params` is on the learners.
 
     Attributes:
       train: parameters, optimizer, number of updates.
@@ -142,8 +142,8 @@ def state_shardings(mesh: Mesh, shapes: RunState, *, fsdp: bool = False, num_act
 
 
 def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
-    """Returns the sharding of each leaf of parameters, or of what an optimizer keeps of them: split along `model`, and
-    into slices along `stage`, and with `fsdp` also along `data`.
+    """Returns the sharding of each leaf of parameters or of optimizer state: split along `model`, sliced along `stage`,
+    and with `fsdp` also sliced along `data`.
     """
     candidates = (sharding.STAGE, sharding.DATA) if fsdp else (sharding.STAGE,)
     together = tuple(axis for axis in candidates if mesh.shape[axis] > 1)
@@ -245,7 +245,7 @@ def _configured_shardings(run: Run, shapes: RunState) -> RunState:
 
 
 def with_params(state: RunState, params: Any) -> RunState:
-    """Returns `state` with other parameters to start from; the optimizer starts anew in any case."""
+    """Returns `state` with other initial parameters and a new optimizer state."""
 
     def place_like(old: Any) -> Any:
         return jax.tree.map(lambda new, leaf: jax.device_put(np.asarray(new), leaf.sharding), params, old)

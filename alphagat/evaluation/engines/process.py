@@ -108,7 +108,7 @@ class EngineProcess:
         return line
 
     def last_said(self) -> str:
-        """Returns the last lines of its stdout and stderr in one."""
+        """Returns the last lines of the program's stdout and stderr as one line."""
         return last_lines(tuple(self._said))
 
     def close(self, goodbye: str | None = None) -> None:

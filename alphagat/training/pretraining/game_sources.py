@@ -27,7 +27,7 @@ FAIR_ENDS = ("", "resigned")  # forfeits after which the result says something o
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a file or a run gives one board, and the lines that tell of it."""
+    """The positions of one board from a file or a run, and lines that summarise them."""
 
     board: str
     positions: Positions
@@ -35,8 +35,8 @@ class Source:
 
 
 def read_sources(names: Iterable[str], games: Sequence[Game], discount: float) -> Iterator[Source]:
-    """Reads each name, in this order. The result of a game counts `discount` times as much one move earlier; what a run
-    learned has that of the run.
+    """Reads each name, in this order. Results of recorded games are discounted by `discount` per move; value targets of
+    a run keep the run's own discount.
 
     Raises:
       UserError: one cannot be read, is of no board of `games`, or breaks the rules.
@@ -78,8 +78,8 @@ def _read_file(file: Path, games: Sequence[Game], discount: float) -> Iterator[S
 
 
 def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discount: float) -> Source:
-    """Plays games again: each move is a policy target, and the result the value target of each position, unless there
-    is none, or a game was lost in a way that says nothing of its positions.
+    """Replays games. Each move is a policy target, and the result is the value target of each position, except in games
+    without a result or forfeited other than by resignation.
     """
     if game.num_players != 2 or isinstance(game, StochasticGame):
         raise UserError(f"--games {file}: only games of two players without chance are recorded in files; name a run")
@@ -133,8 +133,8 @@ def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator
 
 
 def replayed_positions(replay: Replay, group_games: int) -> Positions:
-    """Returns what a replay on the host holds, `[G, C]` before each shape. A game in flight and those that followed in
-    its place count as one game.
+    """Returns the positions of a replay on the host, `[G, C]` before each shape. Successive games in the same slot
+    count as one game.
     """
     capacity = replay.samples.value_target.shape[1]
     groups, places = np.nonzero(np.arange(capacity) < np.asarray(replay.size)[:, None])

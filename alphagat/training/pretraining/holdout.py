@@ -1,4 +1,4 @@
-"""What a network says of recorded positions that it did not learn from."""
+"""Metrics of a network on held-out recorded positions."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Batches of recorded positions: shuffled anew in each epoch, read ahead by threads, and the same after a resume."""
+"""Batches of recorded positions: reshuffled in each epoch, prefetched by threads, and identical after a resume."""
 
 import importlib
 from collections.abc import Iterator

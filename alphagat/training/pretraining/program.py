@@ -61,7 +61,7 @@ class PretrainIterations:
         return state.replace(train=train, iteration=done), metrics, None
 
     def _count(self, number: int, iteration: int) -> int:
-        """Returns how many of the first so many iterations are on a board."""
+        """Returns how many of the first `iteration` iterations train on board `number`."""
         return self._order[:iteration].count(number)
 
     def _load(self, number: int, start: int, rollbacks: int) -> Any:
