@@ -168,7 +168,7 @@ def _line_features(size: int) -> np.ndarray:
 
 
 def make_topology(size: int) -> Topology:
-    """Builds cells (row-major) that see their eight neighbours, and the pass, which sees and is seen by all cells."""
+    """Builds cells (row-major) with edges to their eight neighbours, and the pass, with edges to and from all cells."""
     num_cells = size * size
     row, column = np.divmod(np.arange(num_cells), size)
     down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)

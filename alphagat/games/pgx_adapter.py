@@ -150,7 +150,7 @@ class PgxGame(base.Game):
         return base.Features(nodes=jnp.pad(cells, ((0, self.topology.num_nodes - len(cells)), (0, 0))))
 
     def render(self, state: PgxState) -> str:
-        """Shows for each cell the first channel of the observation that holds there, but not everywhere."""
+        """Shows for each cell the first channel of the observation that is set in it, but not in all cells."""
         rows, columns, _ = self.board
         nodes = np.asarray(self.observe(state).nodes)[: rows * columns]
         nodes = np.where((nodes == nodes[:1]).all(axis=0), 0, nodes) > 0

@@ -71,7 +71,7 @@ class Squares(NamedTuple):
 
 
 def turn_over(squares: Squares, size: int) -> Squares:
-    """Exchanges top and bottom of boards whose rows don't lie in two words: sizes up to 5, and 8."""
+    """Flips boards top to bottom, for sizes whose rows do not span two words: up to 5, and 8."""
     words = [jnp.zeros_like(squares.low), jnp.zeros_like(squares.high)]
     full = np.uint32(2**size - 1)
     for row in range(size):

@@ -85,7 +85,7 @@ class Display(abc.ABC):
         self._show(scalars, describe_results(results, self.boards))
 
     def message(self, text: str) -> None:
-        """Prints a line that stays."""
+        """Prints a permanent line."""
         self.console.print(Text(text), soft_wrap=True)
 
     def finish(self, lines: Iterable[str]) -> None:

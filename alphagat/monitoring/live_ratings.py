@@ -29,7 +29,7 @@ class LiveRatings:
     def add(self, line: Line) -> list[Result]:
         """Takes the line of an iteration with an evaluation; returns the rating of its network on each board.
 
-        A network that no chain of matches links to the player that is rated 0 has none; nor has a game for one player.
+        A network that no chain of matches links to the player rated 0 has no rating; nor do single-player games.
         """
         self._lines.append(line)
         curves, results = {}, []

@@ -89,7 +89,7 @@ def table(title: str, players: Sequence[Rated]) -> Table:
 def draw(folder: Path, curves: Mapping[str, Sequence[Rated]], title: str) -> None:
     """Writes the curves, by board, to `ratings.svg` in `folder`: over iterations, frames and hours, as far as known.
 
-    Players that are no network of the run are dashed lines.
+    Players other than the run's networks are dashed lines.
     """
     panels = []
     for axis, counted in AXES.items():

@@ -1,7 +1,7 @@
-"""Self-play checked on the host: one game of each iteration is played again by the rules, and its targets found anew.
+"""Self-play checked on the host: one game of each iteration is replayed by the rules, and its targets are recomputed.
 
-It would see what goes wrong without a sound: a device that computes wrongly, a rule that is compiled into something
-else, a target of the wrong sign or of another ply.
+It detects silent errors: a device that computes wrongly, a miscompiled rule, a target with the wrong sign or of another
+ply.
 """
 
 import functools

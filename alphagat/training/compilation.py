@@ -74,8 +74,8 @@ def with_less_memory(run: Run, error: Exception) -> Run:
     """Returns the run with twice as many micro-batches, after a program that was planned to fit ran out of memory.
 
     Raises:
-      UserError: the number of micro-batches is the config's, or cannot grow.
-      JaxRuntimeError: it was another error.
+      UserError: the config fixes the number of micro-batches, or it cannot grow.
+      JaxRuntimeError: the error has another cause.
     """
     reason = str(error).strip().split("\n")[0][:200]
     if "RESOURCE_EXHAUSTED" not in reason:

@@ -71,7 +71,7 @@ def measure_all_reduce(mesh: Mesh, megabytes: float) -> tuple[float, float]:
 
 
 def warnings() -> Iterator[str]:
-    """Yields what would go wrong, or be slow, each with what to do about it."""
+    """Yields one line per problem or cause of slowness, with its fix."""
     backend, environment = jax.default_backend(), os.environ
     has_gpu = any(Path("/proc/driver/nvidia/gpus").glob("*"))
     if has_gpu and backend != "gpu":

@@ -34,8 +34,8 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
     """Returns the jitted `program(train, board, root_key, iteration) -> (train, board, iteration, metrics, audit)`,
     one iteration on the board of `setup`. It consumes (donates) all but the key. `run_iteration` calls it on a run.
 
-    Self-play uses no collective over the devices but for the sums at its end, so that none waits for another's trees;
-    of the updates only the gradients cross them.
+    Self-play uses no collective except the sums at its end, so that no device waits for another's search; updates
+    communicate only gradients.
     """
     sharded, replicated = sharding.SHARDED, sharding.REPLICATED
     board_specs = over_board(sharded, replicated)

@@ -96,7 +96,7 @@ class Reporter:
                 self._sinks.display.message(line)
 
     def wait(self) -> None:
-        """Waits for the iteration that was added last, so that what follows is not counted as its time."""
+        """Waits for the last added iteration, so that its time excludes the work that follows."""
         if self._pending and not self._measured:
             iteration, board, fetched, _ = self._pending
             values, ready = fetched.result()

@@ -26,7 +26,7 @@ from alphagat.training.plan import Plan, make_plan
 class Setup:
     """Everything static about one board of a run; `config`, `schedule` and `optimizer` are common to its boards.
 
-    `least_micro_batches`: where the config leaves their number open, what did not run out of memory before.
+    `least_micro_batches`: a lower bound on the number of micro-batches if the config leaves it open.
     """
 
     config: Config

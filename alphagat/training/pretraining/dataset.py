@@ -16,12 +16,12 @@ GAMES_FILE = "games.json"
 
 
 class Recorded(NamedTuple):
-    """What a run learns from.
+    """The recorded positions of a run.
 
     Attributes:
       boards: one split per board of the config.
-      lines: what to say of it.
-      digests: by board, what `games.json` remembers.
+      lines: a summary for the output.
+      digests: by board, the hashes stored in `games.json`.
     """
 
     boards: list[Split]

@@ -22,7 +22,7 @@ from alphagat.training.state import RunState
 
 
 class Holdout:
-    """The positions that are held out, on every board that has some."""
+    """The held-out positions of every board that has any."""
 
     def __init__(self, run: Run, recorded: Recorded):
         self.boards, self._mesh = run.config.boards, run.mesh

@@ -27,7 +27,7 @@ BLOCK = PartitionSpec(None, sharding.DATA)  # updates, groups
 
 
 class PretrainIterations:
-    """Runs the iterations of a run: each as many updates as one of self-play has, from the next positions."""
+    """Runs iterations on recorded positions, each with as many updates as an iteration of self-play."""
 
     def __init__(self, run: Run, state: RunState, say: Callable[[str], None], recorded: Recorded):
         """Compiles the programs of all boards, and begins to read for what follows `state`.
