@@ -22,7 +22,7 @@ def has_attention(agent: Agent) -> bool:
 
 
 def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
-    """Makes `attend(states [B])`, which gives float32 weights `[B, blocks, heads, E]` of the topology's edges.
+    """Returns `attend(states [B])`, which returns the float32 attention weights `[B, blocks, heads, E]` of all edges.
 
     In each block and head, the weights of the edges into a node sum to 1 (`networks.attention`).
 

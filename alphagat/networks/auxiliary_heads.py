@@ -11,7 +11,7 @@ from alphagat.networks.heads import at_least_float32
 
 
 class OwnershipHead(nn.Module):
-    """Predicts who will hold each node at the end of the game (Wu 2019, section 4.1, "Ownership").
+    """Predicts who holds each node at the end of the game (Wu 2019, section 4.1, "Ownership").
 
     Call: nodes `[B, V, D]` -> `[B, V]` float32 in (-1, 1), 1 for the player to move.
     """

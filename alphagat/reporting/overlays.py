@@ -15,7 +15,9 @@ LEAST_SHARE = 0.005  # smaller shares are not drawn
 
 
 def policy_shapes(game: Game, state: Any, policy: np.ndarray) -> list[str]:
-    """Draws a policy `[A]` as discs at the places of the moves, with area by share, and a percentage if it fits.
+    """Draws a policy `[A]` as discs at the places of the moves, with area proportional to probability.
+
+    A disc shows its percentage if it fits.
 
     Of several moves to the same place, only the most likely is drawn.
     """

@@ -1,6 +1,6 @@
-"""Auxiliary targets: what a network may learn to predict beside policy and value.
+"""Auxiliary targets: optional predictions beside policy and value.
 
-The target called NAME is trained where `config.network.NAME_head` is set, with the weight `config.learner.NAME_weight`.
+The target called NAME is trained if `config.network.NAME_head` is set, with the weight `config.learner.NAME_weight`.
 `alphagat.networks.auxiliary_heads` has the head of the same name. A new target needs its declaration here, its head,
 the two config fields, and a test.
 """
@@ -23,7 +23,7 @@ class AuxiliaryTarget(abc.ABC):
     Attributes:
       name: the name of the head, of the weight and of the metric `train/NAME_loss`.
       meaning: completes an error message: "the ownership target is not ...".
-      permuted: the axis that a symmetry of the board permutes, or None.
+      permuted: the axis that symmetries of the board permute, or None.
     """
 
     name: str
@@ -36,11 +36,11 @@ class AuxiliaryTarget(abc.ABC):
 
     @abc.abstractmethod
     def blank(self, game: Game) -> jax.Array:
-        """Returns zeros of the shape and dtype of one record, which are also those of one target."""
+        """Returns zeros with the shape and dtype of one record; a target has the same shape and dtype."""
 
     @abc.abstractmethod
     def record(self, game: Game, state: Any, ended: jax.Array) -> jax.Array:
-        """Returns what one ply records of the state after its move; any value unless the game `ended` there."""
+        """Returns the record of one ply, given the state after its move; it is read only if the game `ended` there."""
 
     @abc.abstractmethod
     def targets(self, history: Ply) -> jax.Array:
@@ -98,7 +98,7 @@ class Ownership(AuxiliaryTarget):
 
 
 def last_records(records: jax.Array, ended: jax.Array) -> jax.Array:
-    """Returns for each ply the record `[T, N, ...]` of the last ply of its game, zeros where the game goes on."""
+    """Returns for each ply the record `[T, N, ...]` of the last ply of its game; zeros if the game has not ended."""
 
     def backward(later: jax.Array, ply: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         ended, record = ply

@@ -78,7 +78,7 @@ def start_games(
     opening_plies: int,
     auxiliary: Iterable[AuxiliaryTarget] = (),
 ) -> GamesInFlight:
-    """Starts `num_games` games; the waiting plies are blank until `num_waiting` plies have been played."""
+    """Starts `num_games` games; their `num_waiting` waiting plies are blank placeholders at first."""
     opened = jax.vmap(make_opener(game, opening_plies))(jax.random.split(key, num_games))
     blank = Ply(
         state=opened.state,
