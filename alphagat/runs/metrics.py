@@ -114,9 +114,12 @@ def tagged(line: Line, several_boards: bool) -> dict[str, float]:
         if name in ("iteration", "board", RESULTS) or value is None:
             continue
         section, _, rest = name.partition("/")
-        tags[f"eval/{name}" if name == NUM_GAMES else tag(section, rest, line.get("board", "")) if rest else name] = (
-            value
-        )
+        if name == NUM_GAMES:
+            tags[f"eval/{name}"] = value
+        elif rest:
+            tags[tag(section, rest, line.get("board", ""))] = value
+        else:
+            tags[name] = value
     for each in line.get(RESULTS, ()):
         if each.name.startswith(HOLDOUT):
             name = tag("holdout", each.name.removeprefix(HOLDOUT), each.board)
@@ -180,7 +183,6 @@ def _parse(text: str) -> dict[str, Any] | None:
 
 
 def _parse_result(fields: Mapping[str, Any]) -> Result:
+    """Reads an object of `results`; null becomes `math.nan` itself, since one NaN object equals itself inside lists."""
     result = Result(**fields)
-    return (
-        result._replace(value=math.nan) if result.value is None else result
-    )  # the same NaN object compares equal inside lists
+    return result._replace(value=math.nan) if result.value is None else result

@@ -91,8 +91,8 @@ class ActorLearnerIterations:
 
     def _is_handed_over(self, iteration: int) -> bool:
         """Returns whether the actors receive parameters after the updates of an iteration."""
-        every = self._sync_every
-        return self._updates[iteration] // every > self._updates[iteration - 1] // every
+        before, after = self._updates[iteration - 1 : iteration + 1]
+        return after // self._sync_every > before // self._sync_every
 
     def _hand_over(self, train: TrainState) -> Actors:
         return Actors(jax.device_put(train.acting, sharding.replicated(self._actors)), jnp.copy(train.step))
