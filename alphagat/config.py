@@ -4,6 +4,7 @@ import dataclasses
 
 from alphagat.config_fields import setting
 from alphagat.network_traits import NETWORK_TRAITS
+from alphagat.opponents import PREVIOUS, USAGES
 
 MAX_SEED = 2**32 - 1
 
@@ -214,7 +215,7 @@ class EvaluationConfig:
     )
     opponents: tuple[str, ...] = setting(
         ("random", "mcts:100", "previous"),
-        "random, mcts:SIMULATIONS, solver, or previous (the parameters of the last evaluation)",
+        f"any of {USAGES}, {PREVIOUS} (the parameters of the last evaluation)",
     )
 
 

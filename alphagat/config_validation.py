@@ -1,13 +1,11 @@
 """Validation of a `Config`: each field by its declaration, and the rules between fields."""
 
-import re
 from typing import Any
 
 from alphagat.config import Config, MeshConfig, NetworkConfig
 from alphagat.config_fields import assign, check, fields, refusal
 from alphagat.network_traits import NETWORK_TRAITS, networks_with
-
-OPPONENT = re.compile(r"random|previous|solver|mcts:[1-9][0-9]*")
+from alphagat.opponents import PREVIOUS, USAGES, find_opponent
 
 
 def validate(config: Config) -> None:
@@ -142,8 +140,8 @@ def _check_evaluation(config: Config) -> None:
         fix = f"it must be even, for games with both colours; {_nearest_multiples(num_games, 2)}"
         raise refusal("evaluation.num_games", num_games, fix)
     for opponent in opponents:
-        if not OPPONENT.fullmatch(opponent):
-            fix = f"{opponent!r} is none of random, previous, solver, mcts:SIMULATIONS"
+        if opponent != PREVIOUS and find_opponent(opponent) is None:
+            fix = f"there is no opponent {opponent!r}; take any of {USAGES}, {PREVIOUS}"
             raise refusal("evaluation.opponents", opponents, fix)
     if len(set(opponents)) < len(opponents):
         raise refusal("evaluation.opponents", opponents, "name each opponent once")

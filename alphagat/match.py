@@ -4,23 +4,24 @@ import sys
 from collections.abc import Sequence
 
 from alphagat import commands
+from alphagat.opponents import OPPONENTS
 
-EXAMPLES = """\
+WITHOUT_NETWORK = "\n".join(f"  {each.usage:<18}{each.help}" for each in OPPONENTS)
+PLAYERS = f"""\
 A and B are each one of these:
   a run folder, one of its checkpoints (runs/1/checkpoints/40), or a file of alphagat.export
-  shipped      the network of the package that plays the board
-  random       uniformly random legal moves
-  mcts:N       Monte-Carlo tree search with N random rollouts
-  solver       perfect play, in connect_four, tic_tac_toe and hex up to 5x5
-  gtp:COMMAND, uci:COMMAND   an engine
-  pgx:FILE     a baseline of Pgx, for its boards
-In a game for one player, each plays alone and the mean scores are compared.
-
+  shipped           the network of the package that plays the board
+{WITHOUT_NETWORK}
+  gtp:COMMAND       a program that speaks GTP
+  uci:COMMAND       a program that speaks UCI
+  pgx:FILE          a baseline of Pgx, for its boards
+In a game for one player, each plays alone and the mean scores are compared."""
+EXAMPLES = """\
 examples:
   python -m alphagat.match runs/c4 mcts:1000 --games 200
   python -m alphagat.match runs/c4/checkpoints/100 runs/c4/checkpoints/300 --simulations 64 --sprt 0,30
   python -m alphagat.match runs/c4 solver --opening_plies 2 --simulations 256 --out c4.sgf
-  python -m alphagat.match runs/go \
+  python -m alphagat.match runs/go \\
       'gtp:gnugo --mode gtp --chinese-rules --positional-superko --play-out-aftermath --capture-all-dead' --games 20
   python -m alphagat.match runs/chess uci:stockfish --engine_option 'Skill Level=0' --move_nodes 100"""
 
@@ -29,7 +30,7 @@ def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser(
         prog="python -m alphagat.match",
         description="Plays A against B, each opening with both colours, and reports the score of A.",
-        epilog=EXAMPLES,
+        epilog=f"{PLAYERS}\n\n{EXAMPLES}",
     )
     parser.add_argument("a", metavar="A", help="the player whose score is reported; see below")
     parser.add_argument("b", metavar="B", help="the opponent")

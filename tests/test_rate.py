@@ -159,7 +159,10 @@ MISTAKES = {
     "a checkpoint that is not there": (["--iterations", "4,5"], "no checkpoint of iteration 5, only of 4, 8, 12"),
     "words for iterations": (["--iterations", "4,last"], "--iterations 4,last: take iterations, such as 20,40"),
     "no iterations": (["--iterations", ""], "--iterations : take iterations"),
-    "unknown anchor": (["--anchors", "random,mcst:3"], "opponent 'mcst:3' is unknown: take random, mcts:N"),
+    "unknown anchor": (
+        ["--anchors", "random,mcst:3"],
+        "opponent 'mcst:3': there is no such player; take one of random",
+    ),
     "nobody to play": (["--anchors", "", "--iterations", "8"], "one player alone has no rating"),
     "another family": (["--board", "connect_four"], "boards of one run share weights"),
     "one player": (["--board", "2048"], "board 2048: ratings need a game for two players"),

@@ -1,6 +1,6 @@
 """Players by the names that commands take: trained networks, engines, and the fixed players of `evaluation`.
 
-To add a kind of player, add a line to `KINDS`, or to `evaluation.players.OPPONENTS` if it runs on the devices.
+To add a kind of player, add a line to `KINDS`, or to `opponents.OPPONENTS` if it runs on the devices.
 """
 
 import dataclasses
@@ -16,8 +16,9 @@ from alphagat.evaluation.engines.gtp import GtpEngine
 from alphagat.evaluation.engines.solver import SOLVER_BOARDS, SolverEngine
 from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.evaluation.pgx_model import pgx_model_player
-from alphagat.evaluation.players import OPPONENTS, Player, make_opponent
+from alphagat.evaluation.players import Player, make_opponent
 from alphagat.games.base import Game
+from alphagat.opponents import OPPONENTS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _command_of(request: Request) -> str:
     return request.argument
 
 
-KINDS = {kind: Kind(opponent.usage, _make_opponent) for kind, opponent in OPPONENTS.items()} | {
+KINDS = {each.usage.partition(":")[0]: Kind(each.usage, _make_opponent) for each in OPPONENTS} | {
     "solver": Kind("solver", _make_solver),
     "gtp": Kind("gtp:COMMAND", _make_gtp),
     "uci": Kind("uci:COMMAND", _make_uci),

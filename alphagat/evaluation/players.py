@@ -2,9 +2,9 @@
 
 import dataclasses
 import functools
-import re
+import pkgutil
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from alphagat.evaluation.mcts import make_mcts, most_visited
 from alphagat.evaluation.rollout import uniform_actions
 from alphagat.evaluation.solvers import make_solved_table, position_code
 from alphagat.games.base import Game, StochasticGame
+from alphagat.opponents import USAGES, find_opponent
 from alphagat.search import Search
 
 Act = Callable[[Any, jax.Array, Any], jax.Array]  # (params, key, states [B]) -> actions [B]
@@ -74,40 +75,17 @@ def solver_player(game: Game) -> Player:
     return Player("solver", _make_solver_act(game), jnp.asarray(make_solved_table(game)))
 
 
-class Opponent(NamedTuple):
-    """A kind of player that needs no trained network.
-
-    Attributes:
-      usage: how to write its name.
-      pattern: the regular expression of its name; a group holds the argument.
-      make: `make(game, *groups)`.
-    """
-
-    usage: str
-    pattern: str
-    make: Callable[..., Player]
-
-
-# by the text before the first colon of the name
-OPPONENTS = {
-    "random": Opponent("random", "random", random_player),
-    "mcts": Opponent("mcts:N", "mcts:([1-9][0-9]*)", lambda game, number: mcts_player(game, int(number))),
-    "solver": Opponent("solver", "solver", solver_player),
-}
-
-
-def make_opponent(game: Game, spec: str) -> Player:
-    """Makes the player called `random`, `mcts:N` (N simulations) or `solver` (boards with an exact table).
+def make_opponent(game: Game, name: str) -> Player:
+    """Makes a player of `opponents.OPPONENTS`.
 
     Raises:
-      UserError: the player is unknown or does not support this board.
+      UserError: there is no such player, or it does not play this board.
     """
-    opponent = OPPONENTS.get(spec.partition(":")[0])
-    if opponent is None or (match := re.fullmatch(opponent.pattern, spec, re.ASCII)) is None:
-        raise UserError(
-            f"opponent {spec!r} is unknown: take random, mcts:N with N simulations (e.g. mcts:100) or solver"
-        )
-    return opponent.make(game, *match.groups())
+    found = find_opponent(name)
+    if found is None:
+        raise UserError(f"opponent {name!r}: there is no such player; take one of {USAGES}")
+    opponent, numbers = found
+    return pkgutil.resolve_name(opponent.implementation)(game, *numbers)
 
 
 def _random_act(params: None, key: jax.Array, states: Any) -> jax.Array:

@@ -8,9 +8,9 @@ from alphagat.config import Config
 from alphagat.evaluation.ratings import PairResult, linked, rate
 from alphagat.monitoring import rating_curve
 from alphagat.monitoring.rating_curve import Rated, player_name, rated_players
+from alphagat.opponents import PREVIOUS
 from alphagat.runs.metrics import ELO, NUM_GAMES, RESULTS, WIN_RATE, Line, Result, read_metrics
 
-PREVIOUS = "previous"
 NUM_RESAMPLES = 400
 
 

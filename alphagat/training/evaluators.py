@@ -13,7 +13,7 @@ from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.players import Player, make_opponent, search_player
 from alphagat.evaluation.single_player import Scores, play_alone
-from alphagat.monitoring.live_ratings import PREVIOUS
+from alphagat.opponents import PREVIOUS
 from alphagat.runs.metrics import ORACLE, SCORE, SCORE_RATIO, WIN_RATE, Result
 from alphagat.runtime import sharding
 from alphagat.training.setup import Run, Setup
