@@ -1,5 +1,6 @@
 """Settings of every test: eight CPU devices, programs compiled fast rather than well, and no silent rank promotion."""
 
+import gc
 import importlib.metadata
 import os
 import signal
@@ -19,6 +20,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # whose environment is the first pr
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell, and so in what tests start
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+gc.set_threshold(100_000, 50, 100)  # tracing allocates much that lives long; the default collects too often
 
 import jax  # noqa: E402
 

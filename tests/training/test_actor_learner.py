@@ -1,5 +1,7 @@
 """Actors and learners on separate devices: the same games and updates, one iteration apart."""
 
+import shutil
+
 import jax
 import numpy as np
 import pytest
@@ -110,24 +112,18 @@ def test_arrays_reside_on_the_devices_that_use_them():
     assert devices_of((state.train, board.replay, board.block, state.key, state.previous_params)) == {2, 3}
 
 
-def test_resume_is_bit_identical(tmp_path, monkeypatch):
-    """With several boards, and with matches on all devices."""
+def test_resume_is_bit_identical(tmp_path, capsys):
+    """With several boards, and with matches on all devices. The run resumes from the checkpoint of iteration 4."""
     config = config_of(boards=("hex:2", "hex:3"), actor_sync_every=3)
     config.num_iterations = config.evaluation.every = 8
     config.evaluation.opponents = ("previous",)
+    config.checkpoint.keep = 8
     train(config, tmp_path / "alone")
-    run = ActorLearnerIterations.run
-
-    def stop(self, state, iteration):
-        if iteration == 5:
-            raise KeyboardInterrupt
-        return run(self, state, iteration)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ActorLearnerIterations, "run", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train(config, tmp_path / "resumed")
+    shutil.copytree(tmp_path / "alone", tmp_path / "resumed")
+    for step in range(5, 9):
+        shutil.rmtree(tmp_path / "resumed" / "checkpoints" / str(step))
     train(config, tmp_path / "resumed")
+    assert "resumed after iteration 4" in capsys.readouterr().out
     states = []
     for name in ("alone", "resumed"):
         with Checkpoints(tmp_path / name, read_only=True) as checkpoints:

@@ -1,5 +1,7 @@
 """The audit replays one game per iteration: it accepts correct games and names errors."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -12,23 +14,25 @@ from alphagat.training.setup import auxiliary_targets, make_setups
 from alphagat.training.state import init_state
 from tests.training.tiny import run_of, tiny_config
 
-# Terminations, truncations with a result, and bootstrapped targets. The loop in tests/test_configs.py audits every
-# family.
-CUT = "mnk:4x4x4"
+# tests/test_configs.py audits the other families.
+CUT = "mnk:4x4x4"  # has truncations with a result, and bootstrapped targets
 OWNED = "othello:4"  # also trains ownership
 RUNS = {"hex:2": {}, OWNED: {}, CUT: {"max_plies": 6, "plies_per_iteration": 4, "value_lambda": 0.7}}
+ITERATIONS = 8
 
 
-def audits_of(board: str, changes: dict, iterations: int):
+@functools.cache
+def audits_of(board: str):
+    """Returns an auditor and the audits of `ITERATIONS` iterations."""
     config = tiny_config()
     config.boards, config.num_iterations, config.mesh.data = (board,), 40, 2
     config.search.discount = 0.9
     config.network.ownership_head = board == OWNED
-    for name, value in changes.items():
+    for name, value in RUNS[board].items():
         setattr(config.selfplay, name, value)
     (setup,), mesh = make_setups(config), sharding.make_mesh(2)
     state, program, audits = init_state(run_of(setup, mesh)), make_iteration(setup, mesh), []
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         state, _, audit = run_iteration(program, state)
         audits.append(audit)
     targets = auxiliary_targets(config)
@@ -37,7 +41,7 @@ def audits_of(board: str, changes: dict, iterations: int):
 
 @pytest.mark.parametrize("board", RUNS)
 def test_accepts_a_correct_game(board: str):
-    auditor, audits = audits_of(board, RUNS[board], iterations=8)
+    auditor, audits = audits_of(board)
     for audit in audits:
         auditor.check(audit)
     assert any(np.asarray(audit.history.ended).any() for audit in audits)
@@ -57,7 +61,7 @@ def wrong_at(index, change):
 
 @pytest.fixture(scope="module")
 def hex_audit():
-    auditor, audits = audits_of("hex:2", {}, iterations=4)
+    auditor, audits = audits_of("hex:2")
     return auditor, audits[-1]
 
 
@@ -98,7 +102,7 @@ def test_names_a_wrong_value_target(hex_audit, how: str):
 
 @pytest.fixture(scope="module")
 def owned_audit():
-    auditor, audits = audits_of(OWNED, RUNS[OWNED], iterations=8)
+    auditor, audits = audits_of(OWNED)
     return auditor, audits[-1]
 
 

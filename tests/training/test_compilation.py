@@ -3,32 +3,47 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import pytest
 
+from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.training import compilation, iterations, loop
 from alphagat.training.compilation import compile_iterations, with_less_memory
+from alphagat.training.iteration import make_find_gradients
 from alphagat.training.memory import memory_needed
 from alphagat.training.setup import make_run
 from alphagat.training.state import init_state
 from tests.training.tiny import tiny_config
 
 
-def compile_with(num_micro_batches: int, memory_gb: float = 0.0):
+def config_with(num_micro_batches: int, memory_gb: float = 0.0) -> Config:
     config = tiny_config()
     config.mesh.data, config.mesh.memory_gb = 1, memory_gb
     config.network.width, config.learner.batch_size, config.replay.min_size = 16, 256, 256
     config.learner.num_micro_batches = num_micro_batches
-    run, said = make_run(config, sharding.make_mesh(1)), []
+    return config
+
+
+def compile_with(num_micro_batches: int, memory_gb: float = 0.0):
+    run, said = make_run(config_with(num_micro_batches, memory_gb), sharding.make_mesh(1)), []
     (program,) = compile_iterations(run, init_state(run), said.append)
     return program, said
 
 
 def test_micro_batches_save_memory():
-    whole, eighth = (memory_needed(compile_with(count)[0]) for count in (1, 8))
+    whole, eighth = (memory_needed(compile_gradients(num_micro_batches)) for num_micro_batches in (1, 8))
     assert 0 < eighth < 0.8 * whole
+
+
+def compile_gradients(num_micro_batches: int):
+    run = make_run(config_with(num_micro_batches), sharding.make_mesh(1))
+    state, (setup,) = init_state(run), run.boards
+    keys = jax.random.split(jax.random.key(0), len(state.boards[0].groups))
+    find = jax.jit(make_find_gradients(setup, run.mesh))
+    return find.lower(state.train.params, jnp.float32(1), state.boards[0], keys).compile()
 
 
 @dataclasses.dataclass
