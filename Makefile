@@ -36,7 +36,7 @@ train: $(STAMP)  ## train CONFIG into WORKDIR, or resume it
 	$(BIN)/python -m alphagat.main --config $(CONFIG) --workdir $(WORKDIR) $(ARGS)
 
 test: check  ## check, then run every test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations 10 $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(ARGS)
 
 check: $(STAMP)  ## formatting, lint and types
 	$(BIN)/ruff format --check .

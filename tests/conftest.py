@@ -31,6 +31,14 @@ jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
+# Long files with few tests. They run first, so that all processes end at about the same time.
+LONG = ("tests/test_notebooks.py", "tests/training/")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--rounds", type=int, default=1, help="rounds of random games in tests/games, each of its own seed"

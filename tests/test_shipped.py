@@ -9,7 +9,6 @@ from alphagat.agents import weight_files
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import random_player
-from alphagat.runtime import sharding
 
 BOARDS = {"hex": ("hex:4", "hex:6"), "connect_four": ("connect_four",), "othello": ("othello:6", "othello:8")}
 NAMES = weight_files.shipped_names()
@@ -40,8 +39,7 @@ def test_a_card_states_its_origin(name):
 def test_it_beats_a_random_player(board):
     agent = alphagat.load(board.partition(":")[0], board=board)
     openings = distinct_openings(agent.game, 16, seed=0)
-    mesh = sharding.make_mesh(2)
-    result = play_match(agent.game, agent.player(2), random_player(agent.game), openings, jax.random.key(0), mesh)
+    result = play_match(agent.game, agent.player(2), random_player(agent.game), openings, jax.random.key(0))
     assert result.score >= 0.9
 
 

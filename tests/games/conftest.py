@@ -65,6 +65,7 @@ def make_recorder(seed: int):
     @functools.cache
     def record_games(name: str, num_games: int) -> Record:
         actions, states, legal = compile_random_play(name, num_games)(jax.random.key(seed))
+        states = jax.device_get(states)
         host = (np.asarray(x) for x in (actions, states.current_player, legal, states.rewards, states.terminated))
         return Record(*host, states)
 

@@ -164,7 +164,7 @@ def test_chance_follows_its_distribution(name, record):
     game, games = make_game(name), record(name, NUM_GAMES)
     if not isinstance(game, StochasticGame):
         return
-    state, action = jax.tree.map(lambda x: x[3, 0], games.states), jnp.int32(games.actions[3, 0])
+    state, action = jax.tree.map(lambda x: jnp.asarray(x[3, 0]), (games.states, games.actions))
     after = game.move(state, action)
     probabilities = np.exp(np.asarray(game.chance_log_probs(after)))
     assert probabilities.shape == (game.num_chance_outcomes,)
