@@ -29,7 +29,7 @@ def analyze(argv: Sequence[str]) -> None:
     options = parser.parse_args(list(argv))
     engine_options.check_options(options)
     if options.batch < 1:
-        raise UserError(f"--batch {options.batch}: take at least 1")
+        raise UserError(f"--batch {options.batch}: it must be at least 1")
     from alphagat.serving.json_server import JsonServer  # JAX is imported only after the flags are checked
 
     server = JsonServer(

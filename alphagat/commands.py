@@ -49,7 +49,7 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
         say(f"error: {' '.join(str(error).split())}")
         return USER_ERROR
     except AuditError as error:
-        say(f"error: self-play broke the rules, and the run ends with its last checkpoint: {error}")
+        say(f"error: a self-play game breaks the rules, so the run stopped at its last checkpoint: {error}")
         return BROKEN
     except Preempted:
         say("ended by SIGTERM after saving; run the same command to resume")
@@ -100,11 +100,11 @@ def say(line: str) -> None:
 def check_match(*, games: int | None, seed: int, simulations: int | None = None) -> None:
     """Checks the options shared by commands that play matches; None if not given. Raises UserError."""
     if games is not None and (games < 2 or games % 2):
-        raise UserError(f"--games {games}: take an even number of at least 2, one game per colour and opening")
+        raise UserError(f"--games {games}: it must be an even number of at least 2, one game per colour and opening")
     if simulations is not None and simulations < 1:
-        raise UserError(f"--simulations {simulations}: take at least 1")
+        raise UserError(f"--simulations {simulations}: it must be at least 1")
     if not 0 <= seed <= MAX_SEED:
-        raise UserError(f"--seed {seed}: take 0 to {MAX_SEED}")
+        raise UserError(f"--seed {seed}: it must be 0 to {MAX_SEED}")
 
 
 def load_config(path: str, overrides: Sequence[str] = ()) -> Config:

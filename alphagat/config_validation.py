@@ -119,7 +119,7 @@ def _check_actors(mesh: MeshConfig) -> None:
         return
     for path, value, default in (("model", mesh.model, 1), ("stage", mesh.stage, 1), ("fsdp", mesh.fsdp, False)):
         if value != default:
-            fix = f"config.mesh.actors={mesh.actors} needs whole networks; set it to {default}, or actors to 0"
+            fix = f"config.mesh.actors={mesh.actors} needs a network on one device; set it to {default}, or actors to 0"
             raise refusal(f"mesh.{path}", value, fix)
     if mesh.data and mesh.actors >= mesh.data:
         fix = f"it must leave some of the {mesh.data} devices of config.mesh.data to learn; try {mesh.data // 2}"
@@ -131,7 +131,7 @@ def _check_pretrain(config: Config) -> None:
     if not all(games):
         raise refusal("pretrain.games", games, "name files or folders, such as ('games.sgf',)")
     if games and config.mesh.actors:
-        raise refusal("mesh.actors", config.mesh.actors, "with recorded games no device plays; set it to 0")
+        raise refusal("mesh.actors", config.mesh.actors, "training on recorded games has no self-play; set it to 0")
 
 
 def _check_evaluation(config: Config) -> None:
@@ -141,7 +141,7 @@ def _check_evaluation(config: Config) -> None:
         raise refusal("evaluation.num_games", num_games, fix)
     for opponent in opponents:
         if opponent != PREVIOUS and find_opponent(opponent) is None:
-            fix = f"there is no opponent {opponent!r}; take any of {USAGES}, {PREVIOUS}"
+            fix = f"there is no opponent {opponent!r}; use any of {USAGES}, {PREVIOUS}"
             raise refusal("evaluation.opponents", opponents, fix)
     if len(set(opponents)) < len(opponents):
         raise refusal("evaluation.opponents", opponents, "name each opponent once")

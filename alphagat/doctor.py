@@ -24,7 +24,7 @@ def examine(argv: Sequence[str]) -> None:
     )
     options, overrides = parser.parse_known_args(list(argv))
     if not 0 < options.megabytes <= 4096:
-        raise UserError(f"--megabytes {options.megabytes:g}: take more than 0 and at most 4096")
+        raise UserError(f"--megabytes {options.megabytes:g}: it must be more than 0 and at most 4096")
     config = commands.load_config(options.config, overrides) if options.config else None
     if config is None and overrides:
         raise UserError(f"{overrides[0]} needs --config FILE")

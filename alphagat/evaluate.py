@@ -25,10 +25,12 @@ def evaluate(argv: Sequence[str]) -> None:
     parser.add_argument("--opponent", default="mcts:100", help="any player of alphagat.match (default: %(default)s)")
     parser.add_argument("--games", type=int, default=200, help="an even number (default: %(default)s)")
     parser.add_argument(
-        "--simulations", type=int, help="of the player, per move (default: as in the run's evaluations)"
+        "--simulations", type=int, help="simulations per move of the player (default: as in the run's evaluations)"
     )
     parser.add_argument("--iteration", type=int, help="which checkpoint (default: the latest)")
-    parser.add_argument("--seed", type=int, default=0, help="of openings and opponent (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed of openings and opponent (default: %(default)s)"
+    )
     options = parser.parse_args(list(argv))
     commands.check_match(games=options.games, seed=options.seed, simulations=options.simulations)
     from alphagat.runtime import sharding  # JAX is imported only after the flags were checked

@@ -34,15 +34,13 @@ def export(argv: Sequence[str]) -> None:
     parser.add_argument("--workdir", required=True, metavar="FOLDER", help="the run, or the name of a shipped network")
     parser.add_argument("--out", required=True, metavar="FILE", help="a new file, ending in .safetensors or .stablehlo")
     parser.add_argument("--iteration", type=int, help="the checkpoint (default: the latest)")
-    parser.add_argument("--board", help="of a .stablehlo file (default: the run's first)")
-    parser.add_argument(
-        "--batch", type=int, metavar="B", help="of a .stablehlo file (default: any number of positions)"
-    )
-    parser.add_argument("--precision", help="of the blocks, such as float32 (default: as in training)")
+    parser.add_argument("--board", help="board of a .stablehlo file (default: the run's first)")
+    parser.add_argument("--batch", type=int, metavar="B", help="batch size of a .stablehlo file (default: any)")
+    parser.add_argument("--precision", help="precision of the blocks, such as float32 (default: as in training)")
     parser.add_argument("--card", metavar="FILE", help="a new file for the model card, ending in .md")
     options = parser.parse_args(list(argv))
     if options.batch is not None and options.batch < 1:
-        raise UserError(f"--batch {options.batch}: take at least 1")
+        raise UserError(f"--batch {options.batch}: it must be at least 1")
     _write(options, Path(options.out))
 
 
@@ -55,7 +53,7 @@ def _write(options, file: Path) -> None:
     atomic_files.check_new(file, weight_files.ENDING, stablehlo.ENDING)
     if file.suffix == weight_files.ENDING and (options.board or options.batch):
         raise UserError(
-            f"--out {file} works for all boards and batch sizes; leave out --board and --batch, or take .stablehlo"
+            f"--out {file} works for all boards and batch sizes; leave out --board and --batch, or name a .stablehlo"
         )
     if options.card:
         atomic_files.check_new(Path(options.card), model_card.ENDING)

@@ -43,7 +43,7 @@ def launch(argv: Sequence[str]) -> int:
     if processes < 1:
         raise UserError("--processes is missing, and this machine has no GPU; name a number, such as --processes 2")
     if gpus and processes > gpus:
-        raise UserError(f"--processes {processes}: this machine has {gpus} GPU(s); take at most {gpus}")
+        raise UserError(f"--processes {processes}: this machine has {gpus} GPU(s); use at most {gpus}")
     if options.restarts < 0 or options.hang_minutes <= 0:
         raise UserError("--restarts must be at least 0, and --hang_minutes above 0")
     if arguments.nodes is not None or arguments.node_rank is not None or arguments.coordinator is not None:

@@ -37,16 +37,30 @@ def make_parser() -> commands.ArgumentParser:
     parser.add_argument("--board", help="e.g. hex:7 (default: the first board of the run)")
     parser.add_argument("--games", type=int, help="an even number (default: 200, or all with --opening_plies)")
     parser.add_argument("--opening_plies", type=int, metavar="N", help="start from all distinct openings of N plies")
-    parser.add_argument("--simulations", help="of trained players: N, or N,M for A and B (default: as in their runs)")
+    parser.add_argument(
+        "--simulations", help="per move of trained players: N, or N,M for A and B (default: as in their runs)"
+    )
     parser.add_argument(
         "--sprt", metavar="ELO0,ELO1", help="stop once a sequential test decides between these Elo differences"
     )
     parser.add_argument("--out", metavar="FILE", help="a new file for the games: SGF, or PGN for chess")
-    parser.add_argument("--games_at_once", type=int, help="(default: all; 8 with an engine; 64 with --sprt)")
-    parser.add_argument("--move_seconds", type=float, default=1.0, help="per move of an engine (default: %(default)s)")
-    parser.add_argument("--move_nodes", type=int, help="per move of a UCI engine, in place of seconds")
-    parser.add_argument("--engine_option", action="append", default=[], metavar="NAME=VALUE", help="of UCI engines")
-    parser.add_argument("--seed", type=int, default=0, help="of openings and players (default: %(default)s)")
+    parser.add_argument(
+        "--games_at_once", type=int, help="games in progress (default: all; 8 with an engine; 64 with --sprt)"
+    )
+    parser.add_argument(
+        "--move_seconds", type=float, default=1.0, help="seconds per move of an engine (default: %(default)s)"
+    )
+    parser.add_argument("--move_nodes", type=int, help="search nodes per move of a UCI engine, instead of seconds")
+    parser.add_argument(
+        "--engine_option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of UCI engines; repeatable",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed of openings and players (default: %(default)s)"
+    )
     return parser
 
 

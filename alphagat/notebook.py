@@ -21,7 +21,7 @@ def use_device(device: str = "auto", num_cpu_devices: int = 0) -> str:
       UserError: `device` is unknown, there is no GPU, or JAX already uses other devices.
     """
     if device not in DEVICES:
-        raise UserError(f"DEVICE={device!r}: take one of {', '.join(DEVICES)}")
+        raise UserError(f"DEVICE={device!r}: use one of {', '.join(DEVICES)}")
     logging.set_verbosity(logging.FATAL)
     xla.use_cache()
     import jax  # JAX reads the location of the cache on import
@@ -35,7 +35,7 @@ def use_device(device: str = "auto", num_cpu_devices: int = 0) -> str:
     is_cpu = devices[0].platform == "cpu"
     if device == "gpu" and is_cpu:
         raise UserError(
-            "DEVICE='gpu': JAX finds none; take 'auto', or install jax[cuda12] (in Colab: Runtime, Change runtime type)"
+            "DEVICE='gpu': JAX finds none; use 'auto', or install jax[cuda12] (in Colab: Runtime, Change runtime type)"
         )
     asked = num_cpu_devices or sharding.DEFAULT_CPU_DEVICES
     if (device == "cpu" and not is_cpu) or (is_cpu and len(devices) != asked):

@@ -29,12 +29,14 @@ def rate(argv: Sequence[str]) -> None:
     parser.add_argument("--games", type=int, default=100, help="per match, an even number (default: %(default)s)")
     parser.add_argument("--simulations", type=int, help="per move of a network (default: as in the run's evaluations)")
     parser.add_argument("--board", help="any board of the run's family (default: the run's first)")
-    parser.add_argument("--seed", type=int, default=0, help="of openings and players (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed of openings and players (default: %(default)s)"
+    )
     options = parser.parse_args(list(argv))
     commands.check_match(games=options.games, seed=options.seed, simulations=options.simulations)
     words = options.iterations.split(",") if options.iterations is not None else []
     if not all(word.isascii() and word.isdigit() for word in words):
-        raise UserError(f"--iterations {options.iterations}: take iterations, such as 20,40")
+        raise UserError(f"--iterations {options.iterations}: it must be a list of iterations, such as 20,40")
     _rate(options, [int(word) for word in words] or None)
 
 

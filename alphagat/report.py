@@ -35,7 +35,7 @@ def report(argv: Sequence[str]) -> None:
     if options.out and not file.parent.is_dir():
         raise UserError(f"--out {file}: there is no folder {file.parent}; make it first")
     if options.follow is not None and not 1 <= options.follow <= 86_400:
-        raise UserError(f"--follow {options.follow:g}: take 1 to 86400 seconds")
+        raise UserError(f"--follow {options.follow:g}: it must be 1 to 86400 seconds")
     _write(options, file)
 
 

@@ -51,9 +51,9 @@ def serve(argv: Sequence[str]) -> None:
 
 def _check(options) -> None:
     if not 0 <= options.port <= MAX_PORT:
-        raise UserError(f"--port {options.port}: take 0 to {MAX_PORT}")
+        raise UserError(f"--port {options.port}: it must be 0 to {MAX_PORT}")
     if not 0 <= options.simulations <= MAX_SIMULATIONS:
-        raise UserError(f"--simulations {options.simulations}: take 0 (the network alone) to {MAX_SIMULATIONS}")
+        raise UserError(f"--simulations {options.simulations}: it must be 0 (the network alone) to {MAX_SIMULATIONS}")
 
 
 def run(argv: Sequence[str]) -> int:

@@ -2,12 +2,13 @@
 
     python benchmarks/gat_against_resnet.py --config configs/connect_four.py --workdir runs/gat_against_resnet
 
-1. The GAT is that of the config. It plays two ResNets with the same number of blocks (or one, if they coincide): the
-   width of one matches the GAT's number of parameters, and the width of the other, a multiple of 16, its time for a
-   batch of self-play on one device. Rules, search, self-play, replay, losses, optimizer and schedule are the same.
+1. The GAT is that of the config. It plays two ResNets with the same number of blocks (or one, if they coincide): one
+   has the width that matches the GAT's number of parameters; the other has the multiple of 16 that best matches the
+   GAT's time for a self-play batch on one device. Rules, search, self-play, replay, losses, optimizer and schedule are
+   the same.
 2. Tuning is the same for each network. The candidate learning rates are that of the config, half of it, and twice it.
-   The one that scores best against the GAT at the config's rate wins, after `--tuning_minutes`, with `--tuning_seed`,
-   which no result uses.
+   Each candidate trains for `--tuning_minutes` with `--tuning_seed`, which no result uses. The rate that scores best
+   against the GAT at the config's rate wins.
 3. Each network trains for `--minutes` with each seed, seeds in the outer loop. Only training time counts, so faster
    networks play more games. `--at_once 2` trains two at a time, each on half of the cores.
 4. Each ResNet plays the GAT of its seed in `--games` games with `--simulations`, from distinct openings, each with both

@@ -92,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=6, help="minimum number of kills (default: %(default)s)")
     parser.add_argument("--within", type=float, help="seconds (default: the duration of an uninterrupted run)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the moments (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the kill times (default: %(default)s)")
     parser.add_argument("--config", default="configs/smoke.py", help="config to run (default: %(default)s)")
     options = parser.parse_args()
     sharding.configure_cpu_devices(0)

@@ -12,8 +12,8 @@ data may be loaded.
 checkpoint of the current iteration, unless the run folder does not exist yet. The result is the time from the signal to
 the end.
 
-`deaths` measures the time from the death of a process to the next checkpoint, five iterations later. --seed draws the
-moments.
+`deaths` measures the time from the death of a process to the next checkpoint, five iterations later. --seed sets
+the random moments.
 """
 
 import argparse

@@ -6,19 +6,21 @@ import os
 import signal
 import tempfile
 
-# Most of the suite's time is compilation, which these cut to a third. They must be set before JAX is imported.
+# Most of the suite's time is compilation; these flags cut it to a third. They must be set before JAX is imported.
 FLAGS = ["--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"]
-if importlib.metadata.version("jaxlib").startswith("0.10."):  # later ones end the process at a flag that is no more
+if importlib.metadata.version("jaxlib").startswith("0.10."):  # later versions exit on this flag
     FLAGS.append("--xla_cpu_use_fusion_emitters=false")
-if "PYTEST_XDIST_WORKER" not in os.environ:  # whose environment is the first process's
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the environment
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS]).strip()
-    # All processes of one run of the suite, and those that they start, compile each program once between them.
+    # The processes of a test run, and those that tests start, share one cache, so each program compiles once.
     COMPILED = tempfile.TemporaryDirectory(prefix="alphagat-tests-", ignore_cleanup_errors=True)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED.name
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell, and so in what tests start
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # true in a background shell, and so in the processes that tests start
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 gc.set_threshold(100_000, 50, 100)  # tracing allocates much that lives long; the default collects too often

@@ -47,15 +47,15 @@ def test_a_single_player_game(tmp_path, capsys):
 
 MISTAKES = {
     "no workdir": ([], "--workdir"),
-    "odd games": (["--games", "7"], "--games 7: take an even number"),
-    "no games": (["--games", "0"], "--games 0: take an even number"),
+    "odd games": (["--games", "7"], "--games 7: it must be an even number"),
+    "no games": (["--games", "0"], "--games 0: it must be an even number"),
     "too many games": (["--games", "600"], "play at most"),
     "a word for games": (["--games", "many"], "invalid int value: 'many'"),
-    "no simulations": (["--simulations", "0"], "--simulations 0: take at least 1"),
-    "unknown opponent": (["--opponent", "mcst:3"], "player 'mcst:3': there is no such folder; take a run folder"),
+    "no simulations": (["--simulations", "0"], "--simulations 0: it must be at least 1"),
+    "unknown opponent": (["--opponent", "mcst:3"], "player 'mcst:3': there is no such player or folder; use a run folder"),
     "no playouts": (["--opponent", "mcts:0"], "opponent 'mcts:0' is unknown"),
     "previous": (["--opponent", "previous"], "player 'previous': there is no such folder"),
-    "negative seed": (["--seed", "-1"], "--seed -1: take"),
+    "negative seed": (["--seed", "-1"], "--seed -1: it must"),
     "unknown flag": (["--game", "3"], "unrecognized arguments: --game 3"),
 }
 

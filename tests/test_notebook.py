@@ -20,7 +20,7 @@ def test_describes_the_devices(device):
 @pytest.mark.parametrize(
     ("device", "num_cpu_devices", "message"),
     [
-        ("tpu", 0, "DEVICE='tpu': take one of auto, cpu, gpu"),
+        ("tpu", 0, "DEVICE='tpu': use one of auto, cpu, gpu"),
         ("gpu", 0, "DEVICE='gpu': JAX finds none"),
         ("cpu", 4, "DEVICE='cpu': JAX already uses 8 cpu device(s); restart the kernel"),
     ],

@@ -153,20 +153,23 @@ def test_the_curve_is_an_svg_of_three_panels(run, capsys, played):
 
 MISTAKES = {
     "no workdir": ([], "--workdir"),
-    "odd games": (["--games", "7"], "--games 7: take an even number"),
+    "odd games": (["--games", "7"], "--games 7: it must be an even number"),
     "too many games": (["--games", "600"], "play at most"),
-    "no simulations": (["--simulations", "0"], "--simulations 0: take at least 1"),
+    "no simulations": (["--simulations", "0"], "--simulations 0: it must be at least 1"),
     "a checkpoint that is not there": (["--iterations", "4,5"], "no checkpoint of iteration 5, only of 4, 8, 12"),
-    "words for iterations": (["--iterations", "4,last"], "--iterations 4,last: take iterations, such as 20,40"),
-    "no iterations": (["--iterations", ""], "--iterations : take iterations"),
+    "words for iterations": (
+        ["--iterations", "4,last"],
+        "--iterations 4,last: it must be a list of iterations, such as 20,40",
+    ),
+    "no iterations": (["--iterations", ""], "--iterations : it must be a list of iterations"),
     "unknown anchor": (
         ["--anchors", "random,mcst:3"],
-        "opponent 'mcst:3': there is no such player; take one of random",
+        "opponent 'mcst:3': there is no such player; use one of random",
     ),
     "nobody to play": (["--anchors", "", "--iterations", "8"], "one player alone has no rating"),
     "another family": (["--board", "connect_four"], "boards of one run share weights"),
     "one player": (["--board", "2048"], "board 2048: ratings need a game for two players"),
-    "negative seed": (["--seed", "-1"], "--seed -1: take"),
+    "negative seed": (["--seed", "-1"], "--seed -1: it must"),
     "unknown flag": (["--opponent", "random"], "unrecognized arguments: --opponent random"),
 }
 

@@ -39,15 +39,15 @@ def test_serves_until_interrupted(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
-        (["--port", "70000"], "--port 70000: take 0 to 65535"),
-        (["--simulations", "-1"], "--simulations -1: take 0 (the network alone) to 4096"),
+        (["--port", "70000"], "--port 70000: it must be 0 to 65535"),
+        (["--simulations", "-1"], "--simulations -1: it must be 0 (the network alone) to 4096"),
         (["--workdir", "nowhere"], "nowhere"),
         (
             ["--board", "go:9"],
             "board go:9: no shipped network plays it, only boards of the families mnk, hex, othello; name a run",
         ),
-        (["--board", "hex:x"], "board hex:x: want hex:SIZE"),
-        (["--max_batch", "0"], "--max_batch 0: take at least 1"),
+        (["--board", "hex:x"], "board hex:x: it must be hex:SIZE"),
+        (["--max_batch", "0"], "--max_batch 0: it must be at least 1"),
         (["--sims", "3"], "unrecognized arguments: --sims 3; see --help"),
     ],
 )
@@ -64,7 +64,7 @@ def test_a_port_in_use_is_reported(capsys):
         assert serve.run(["--port", str(port)]) == 2
     assert (
         capsys.readouterr().err
-        == f"error: --host 127.0.0.1 --port {port}: Address already in use; take another port, or --port 0\n"
+        == f"error: --host 127.0.0.1 --port {port}: Address already in use; use another port, or --port 0\n"
     )
 
 

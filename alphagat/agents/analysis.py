@@ -57,7 +57,7 @@ class Analyzer:
           UserError: `num_simulations` is negative.
         """
         if num_simulations < 0:
-            raise UserError(f"simulations {num_simulations}: take 0 (the network alone) or more")
+            raise UserError(f"simulations {num_simulations}: it must be 0 (the network alone) or more")
         search = agent.search(num_simulations) if num_simulations else _no_search(agent.evaluator)
         self._params, self._analyze = agent.params, jax.jit(_make_analysis(agent.evaluator, search))
 

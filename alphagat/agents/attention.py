@@ -32,7 +32,7 @@ def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
     network, topology = make_configured_network(agent.config, agent.game), agent.game.topology
     if not has_attention(agent):
         kinds = networks_with("has_attention")
-        raise UserError(f"network {agent.config.network.name}: it has no attention to show; take one that is {kinds}")
+        raise UserError(f"network {agent.config.network.name}: it has no attention to show; use one that is {kinds}")
     assert isinstance(network, GraphAttentionNetwork)
 
     @jax.jit

@@ -72,15 +72,15 @@ def resolve(name: str | os.PathLike, iteration: int | None = None, board: str | 
     if (file := weight_files.find_file(os.fspath(name))) is not None:
         config, file_iteration = weight_files.read_header(file)
         if iteration not in (None, file_iteration):
-            raise UserError(f"{file} is of iteration {file_iteration}, not {iteration}")
+            raise UserError(f"{file} holds iteration {file_iteration}, not {iteration}; leave out the iteration")
         return Source(file, config, file_iteration)
     if (run := find_run(Path(name))) is None:
         raise UserError(
-            f"{name} holds no run, since {Path(name) / CONFIG_FILE} does not exist; take {KINDS}, or the name of a "
+            f"{name} holds no run, since {Path(name) / CONFIG_FILE} does not exist; use {KINDS}, or the name of a "
             f"shipped network: {', '.join(weight_files.shipped_names())}"
         )
     if iteration is not None and run.iteration not in (None, iteration):
-        raise UserError(f"{name} is of iteration {run.iteration}, not {iteration}")
+        raise UserError(f"{name} holds iteration {run.iteration}, not {iteration}; leave out the iteration")
     wanted = run.iteration if iteration is None else iteration
     config = read_config(run.folder)
     return Source(run.folder, config, choose_steps(run.folder, [] if wanted is None else [wanted])[-1])
@@ -112,12 +112,12 @@ def choose_steps(folder: Path, wanted: Sequence[int] = ()) -> list[int]:
     """
     steps = list_steps(folder)
     if not steps:
-        raise UserError(f"{folder} has no complete checkpoint yet: let the run reach its first one")
+        raise UserError(f"{folder} has no complete checkpoint yet; wait until the run has saved one")
     for iteration in wanted:
         if iteration not in steps:
             raise UserError(
                 f"{folder} has no checkpoint of iteration {iteration}, only of {', '.join(map(str, steps))}; "
-                "config.checkpoint.keep_every keeps more"
+                "choose one of these (config.checkpoint.keep_every makes a run keep more)"
             )
     return sorted(set(wanted or steps))
 

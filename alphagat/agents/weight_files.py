@@ -54,9 +54,11 @@ def read_header(file: Path) -> tuple[Config, int]:
             metadata = opened.metadata() or {}
         return config_validation.from_dict(json.loads(metadata["config"])), int(metadata["iteration"])
     except FileNotFoundError:
-        raise UserError(f"{file} does not exist; take a run folder, or one of {', '.join(shipped_names())}") from None
+        raise UserError(f"{file} does not exist; use a run folder, or one of {', '.join(shipped_names())}") from None
     except KeyError as error:
-        raise UserError(f"{file} is not a network of AlphaGAT: its metadata lacks {error}") from error
+        raise UserError(
+            f"{file} is not an AlphaGAT network: its metadata lacks {error}; use a file of alphagat.export"
+        ) from error
     except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"{file} cannot be read: {error}") from error
 

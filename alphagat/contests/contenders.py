@@ -73,7 +73,7 @@ def make_contender(
     if sources.is_source(name):
         return load(name, board=game.name).player(num_simulations)
     usages = ", ".join(each.usage for each in KINDS.values())
-    raise UserError(f"player {name!r}: there is no such folder; take {sources.KINDS}, {usages}")
+    raise UserError(f"player {name!r}: there is no such player or folder; use {sources.KINDS}, {usages}")
 
 
 def default_board(*names: str) -> str | None:
@@ -111,7 +111,7 @@ def _command_of(request: Request) -> str:
     if not request.argument.strip():
         kind = request.name.partition(":")[0]
         raise UserError(
-            f"player {request.name!r}: it names no program; take {kind}:COMMAND, such as gtp:'gnugo --mode gtp'"
+            f"player {request.name!r}: it names no program; use {kind}:COMMAND, such as gtp:'gnugo --mode gtp'"
         )
     return request.argument
 

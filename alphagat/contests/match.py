@@ -91,7 +91,7 @@ def play_solo(contest: Contest, settings: Settings) -> tuple[Scores, Scores]:
     """
     a, b = contest.players
     if isinstance(a, Engine) or isinstance(b, Engine):
-        raise UserError(f"board {contest.game.name}: engines play games for two players only; take another player")
+        raise UserError(f"board {contest.game.name}: engines play games for two players only; use another player")
     num_games = settings.num_games or DEFAULT_GAMES
     key, mesh = jax.random.key(settings.seed), sharding.make_mesh(0)
     return play_alone(contest.game, a, num_games, key, mesh), play_alone(contest.game, b, num_games, key, mesh)

@@ -94,7 +94,9 @@ def _import(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        raise UserError(f"files of games need {package}, not installed: pip install 'alphagat[engines]'") from error
+        raise UserError(
+            f"game files need {package}, which is not installed: pip install 'alphagat[engines]'"
+        ) from error
 
 
 def _to_sgf(record: GameRecord) -> str:
@@ -177,7 +179,7 @@ def _read_tree(grammar: Any, tree: Any, board: str) -> GameRecord:
 
     board = _board_of(value, board)
     if {"AB", "AW", "AE"} & nodes[0].keys():
-        raise UserError("it starts from stones that were placed (AB, AW or AE); only games from the first position do")
+        raise UserError("it starts from placed stones (AB, AW, AE), not from the initial position; remove it")
     result, _, reason = value("RE").partition("+")
     reason = reason[:1].upper()
     moves = [(player, node["BW"[player]][0].decode()) for node in nodes for player in (0, 1) if "BW"[player] in node]
@@ -197,12 +199,12 @@ def _board_of(value: Callable[[str], str], board: str) -> str:
     if _is_board(named := value("GN")):
         return named
     if not _is_board(board):
-        raise UserError(f"it names no board (GN is {named!r}), and it is not known which one it is of")
+        raise UserError(f"it names no board (GN is {named!r}); add one, such as GN[hex:5]")
     family, *arguments = board.split(":")
     size = next((word for word in arguments if word.isdigit()), "")
     numbers = {str(SGF_NUMBERS.get(family, 0)), "0", ""}
     if value("GM") not in numbers or (size and value("SZ") not in (size, "")):
-        raise UserError(f"it is of another board (GM is {value('GM')}, SZ is {value('SZ')!r}), not of {board}")
+        raise UserError(f"it is on another board than {board}: GM is {value('GM')}, SZ is {value('SZ')!r}")
     return board
 
 
@@ -238,7 +240,7 @@ def _read_pgn(text: str) -> list[GameRecord]:
         moves = tuple(move.uci() for move in game.mainline_moves())
         headers = game.headers
         if "FEN" in headers:
-            raise UserError(f"game {len(records) + 1}: it starts from another position (FEN), not from the first one")
+            raise UserError(f"game {len(records) + 1}: it starts from a FEN, not from the initial position; remove it")
         end = headers.get("Termination", "")
         records.append(
             GameRecord(

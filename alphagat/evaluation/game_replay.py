@@ -87,7 +87,7 @@ def _play_chunk(
 def _describe_mistake(record: GameRecord, ply: int, player: int, is_over: bool) -> str:
     move = record.moves[ply]
     if is_over:
-        return f"{move!r}, but on {record.board} the game is over before it"
+        return f"{move!r} comes after the end of the game on {record.board}"
     if record.players[ply] != player:
         return f"player {record.players[ply]} plays {move!r}, but it is the turn of player {player}"
     return f"{move!r} is not legal on {record.board}"

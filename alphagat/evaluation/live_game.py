@@ -27,7 +27,9 @@ class LiveGame:
     def __init__(self, game: Game, state: Any = None):
         """Starts at `state`; None: the initial state. Raises UserError for games with chance moves."""
         if isinstance(game, StochasticGame):
-            raise UserError(f"board {game.name}: chance moves in it; take a game without")
+            raise UserError(
+                f"board {game.name}: it has chance moves, which are not supported here; use a game without them"
+            )
         self.game = game
         first = first_state(game) if state is None else state
         self._positions = [Position(game, jax.tree.map(np.asarray, first), (), ())]
@@ -68,7 +70,7 @@ class LiveGame:
 
 
 def line_names(game: Game, state: Any, actions: Sequence[int]) -> list[str]:
-    """Returns the names of a line of legal moves from `state`, up to the first -1."""
+    """Returns the names of `actions`, legal moves played in turn from `state`, up to the first -1."""
     names, step = [], step_of(game)
     depends = type(game).action_name is not Game.action_name  # on the position, as in chess
     for action in actions:

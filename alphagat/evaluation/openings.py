@@ -87,9 +87,7 @@ def openings_after(game: Game, num_plies: int, seed: int, num_openings: int | No
     for ply in range(num_plies):
         openings = _next_ply(game, openings, None, generator)
         if count(openings.states) == 0:
-            raise UserError(
-                f"board {game.name}: every game is over after {ply + 1} plies; take openings of fewer plies"
-            )
+            raise UserError(f"board {game.name}: every game is over after {ply + 1} plies; use openings of fewer plies")
     available = count(openings.states)
     requested = available if num_openings is None else num_openings
     if available < requested:
@@ -115,8 +113,8 @@ def _next_ply(game: Game, openings: Openings, limit: int | None, generator: np.r
     if limit is None and len(parents) > MAX_CANDIDATES:
         plies = openings.actions.shape[1] + 1
         raise UserError(
-            f"board {game.name}: {len(parents):,} openings of {plies} plies are more than {MAX_CANDIDATES:,}; take "
-            f"at most {plies - 1} plies"
+            f"board {game.name}: {len(parents):,} openings of {plies} plies exceed the limit of {MAX_CANDIDATES:,}; "
+            f"use at most {plies - 1} plies"
         )
     if limit is not None and len(parents) > limit:
         drawn = generator.choice(len(parents), limit, replace=False)
@@ -145,7 +143,9 @@ def random_positions(game: Game, num_positions: int, min_plies: int, max_plies: 
       UserError: games of this length are too rare.
     """
     if not 0 <= min_plies <= max_plies:
-        raise UserError(f"min_plies={min_plies} and max_plies={max_plies}: take 0 <= min_plies <= max_plies")
+        raise UserError(
+            f"min_plies={min_plies} and max_plies={max_plies}: they must satisfy 0 <= min_plies <= max_plies"
+        )
     plies = np.random.default_rng(seed).integers(min_plies, max_plies + 1, num_positions)
     batch = max(num_positions, CHUNK)
     play = _compile_random_play(game)

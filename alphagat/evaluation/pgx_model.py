@@ -44,13 +44,13 @@ def pgx_model_player(game: Game, file: Path, num_simulations: int | None) -> Pla
 def load_evaluator(game: Game, file: Path) -> Evaluator:
     """Reads a model; its evaluator takes no parameters. Raises UserError as `pgx_model_player` does."""
     if not isinstance(game, PgxGame):
-        raise UserError(f"player 'pgx:{file}': {game.name} is no board of Pgx; name one, such as --board pgx:othello")
+        raise UserError(f"player 'pgx:{file}': {game.name} is not a Pgx board; name one, such as --board pgx:othello")
     try:
         program = export.deserialize(bytearray(file.read_bytes()))
     except OSError as error:
         raise UserError(f"player 'pgx:{file}': the file cannot be read: {error.strerror}") from error
     except Exception as error:  # the parser may raise anything on a damaged file
-        raise UserError(f"player 'pgx:{file}': the file is no program of jax.export") from error
+        raise UserError(f"player 'pgx:{file}': the file is not a program of jax.export") from error
     _check_shapes(game, file, program)
     platforms = [name.replace("cuda", "gpu") for name in program.platforms]
     if jax.default_backend() not in platforms:

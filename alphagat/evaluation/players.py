@@ -57,7 +57,7 @@ def mcts_player(game: Game, num_simulations: int) -> Player:
       UserError: the game has chance moves, which this search does not support.
     """
     if isinstance(game, StochasticGame):
-        raise UserError(f"opponent mcts:{num_simulations}: board {game.name} has chance moves; take random")
+        raise UserError(f"opponent mcts:{num_simulations}: board {game.name} has chance moves; use random")
     return Player(f"mcts:{num_simulations}", _make_mcts_act(game, num_simulations))
 
 
@@ -83,7 +83,7 @@ def make_opponent(game: Game, name: str) -> Player:
     """
     found = find_opponent(name)
     if found is None:
-        raise UserError(f"opponent {name!r}: there is no such player; take one of {USAGES}")
+        raise UserError(f"opponent {name!r}: there is no such player; use one of {USAGES}")
     opponent, numbers = found
     return pkgutil.resolve_name(opponent.implementation)(game, *numbers)
 

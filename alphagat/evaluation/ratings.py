@@ -164,7 +164,7 @@ def _reach(pairs: Iterable[tuple[str, str]], anchor: str) -> set[str]:
 
 def _check_linked(names: Sequence[str], pairs: Iterable[tuple[str, str]], anchor: str) -> None:
     if anchor not in names:
-        raise UserError(f"anchor {anchor!r} has no games: take one of {', '.join(names) or 'the players of a match'}")
+        raise UserError(f"anchor {anchor!r} has no games: use one of {', '.join(names) or 'the players of a match'}")
     apart = [name for name in names if name not in _reach(pairs, anchor)]
     if apart:
         raise UserError(

@@ -118,7 +118,7 @@ def solve(board_name: str) -> Solver:
     if isinstance(game, HexGame) and not game.swap and game.size <= MAX_HEX_SIZE:
         search = None if game.size**2 <= MAX_CELLS else HexSolver(game.size).value
         return Solver(game, game.size**2, functools.partial(_connects, game.size), search)
-    raise UserError(f"board {board_name}: there is no exact solver; take tic_tac_toe or hex:2 to hex:{MAX_HEX_SIZE}")
+    raise UserError(f"board {board_name}: there is no exact solver; use tic_tac_toe or hex:2 to hex:{MAX_HEX_SIZE}")
 
 
 @functools.lru_cache(maxsize=16)
@@ -130,7 +130,7 @@ def reachable_positions(game: Game) -> SolvedPositions:
     """
     solver = solve(game.name)
     if solver.num_cells > MAX_CELLS:
-        raise UserError(f"board {game.name}: there is no exact solver by table; take tic_tac_toe, hex:2 or hex:3")
+        raise UserError(f"board {game.name}: there is no exact solver by table; use tic_tac_toe, hex:2 or hex:3")
     layer = to_host(compile_init(game)(jax.random.key(0)[None]))
     layers = []
     while count(layer):

@@ -55,9 +55,9 @@ def sprt(pair_scores: npt.ArrayLike, elo0: float, elo1: float, alpha: float = 0.
       UserError: the two Elos are not in order, or `alpha` or `beta` is not between 0 and 1/2.
     """
     if not -math.inf < elo0 < elo1 < math.inf:
-        raise UserError(f"elo0={elo0:g} and elo1={elo1:g}: take elo0 < elo1, e.g. elo0=0 and elo1=20")
+        raise UserError(f"elo0={elo0:g} and elo1={elo1:g}: elo0 must be below elo1, e.g. elo0=0 and elo1=20")
     if not (0 < alpha < 0.5 and 0 < beta < 0.5):
-        raise UserError(f"alpha={alpha:g} and beta={beta:g}: take error rates between 0 and 0.5, e.g. 0.05")
+        raise UserError(f"alpha={alpha:g} and beta={beta:g}: they must be between 0 and 0.5, e.g. 0.05")
     llr = float(log_likelihood_ratio(count_pairs(pair_scores), elo0, elo1))
     lower, upper = math.log(beta / (1 - alpha)), math.log((1 - beta) / alpha)
     verdict: Verdict = "accepted" if llr >= upper else "rejected" if llr <= lower else "undecided"

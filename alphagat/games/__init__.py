@@ -63,5 +63,5 @@ def make_game(name: str) -> Game:
     """Makes the board of that name, e.g. `hex:5`; equal names give the same object. Raises UserError if unknown."""
     family, *arguments = name.split(":")
     if family not in GAMES:
-        raise UserError(f"board {name}: there is no such game; take one such as {', '.join(EXAMPLES)}")
+        raise UserError(f"board {name}: there is no such game; use one such as {', '.join(EXAMPLES)}")
     return GAMES[family](tuple(arguments))

@@ -76,13 +76,13 @@ class BreakthroughGame(base.Game):
     """
 
     num_features = 5
-    goal = "Bring a piece to the far side. Pieces step ahead, straight or aslant, and capture aslant only."
+    goal = "Reach the far side. Pieces move one step forward, straight or diagonally, and capture diagonally."
 
     def __init__(self, size: int):
         """Makes a board of `size` x `size` cells. Raises UserError for sizes out of range."""
         self.name = f"breakthrough:{size}"
         if not MIN_SIZE <= size <= MAX_SIZE:
-            raise UserError(f"board {self.name}: size {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
+            raise UserError(f"board {self.name}: size {size} is out of range; use {MIN_SIZE} to {MAX_SIZE}")
         self.size = size
         # Before the winning move, no piece reaches the last row, so each makes at most N - 2 or N - 3 steps.
         self.max_plies = 2 * size * (2 * size - 5) + 1
@@ -204,5 +204,5 @@ def make_breakthrough(arguments: tuple[str, ...]) -> BreakthroughGame:
     name = ":".join(("breakthrough", *arguments))
     match = re.fullmatch("breakthrough:([1-9][0-9]{0,5})", name)
     if not match:
-        raise UserError(f"board {name}: want breakthrough:SIZE, e.g. breakthrough:6")
+        raise UserError(f"board {name}: it must be breakthrough:SIZE, e.g. breakthrough:6")
     return BreakthroughGame(int(match[1]))

@@ -176,12 +176,14 @@ def _place_features(size: int) -> np.ndarray:
 def make_chess(arguments: tuple[str, ...]) -> ChessGame:
     """Makes `chess`."""
     if arguments:
-        raise UserError(f"board {':'.join(('chess', *arguments))}: want chess; 5 x 5 squares: gardner_chess")
+        raise UserError(f"board {':'.join(('chess', *arguments))}: it must be chess; for 5x5 squares use gardner_chess")
     return ChessGame("chess", 8)
 
 
 def make_gardner_chess(arguments: tuple[str, ...]) -> ChessGame:
     """Makes `gardner_chess`."""
     if arguments:
-        raise UserError(f"board {':'.join(('gardner_chess', *arguments))}: want gardner_chess; 8 x 8 squares: chess")
+        raise UserError(
+            f"board {':'.join(('gardner_chess', *arguments))}: it must be gardner_chess; for 8x8 squares use chess"
+        )
     return ChessGame("gardner_chess", 5)

@@ -1,8 +1,8 @@
 """Legal moves of chess, by arithmetic on sets of squares.
 
-Boards are from the view of the player to move: pawns move up, and row 0 is the top. Consider the squares on both a ray
-from the king and an opposite ray from an enemy slider. An own piece on such a square is pinned, and an own piece that
-moves to such an empty square blocks a check.
+Boards are from the view of the player to move: pawns move up, and row 0 is the top. A line to the king is the set of
+squares on both a ray from the king and an opposite ray from an enemy slider. An own piece on a line is pinned. An own
+piece that moves to an empty square of a line blocks a check.
 
 Legal moves are represented as planes. A plane is the set of targets of all moves with one direction and distance. The
 planes form rows of eight: row `d - 1` holds moves of distance d along the eight `STEPS`, row N - 1 the knight's

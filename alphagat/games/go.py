@@ -50,9 +50,9 @@ class GoGame(base.Game):
     def __init__(self, name: str, size: int, komi: float = KOMI):
         """Makes a board of `size` x `size` lines. Raises UserError for sizes out of range."""
         if not MIN_SIZE <= size <= MAX_SIZE:
-            raise UserError(f"board {name}: size {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
+            raise UserError(f"board {name}: size {size} is out of range; use {MIN_SIZE} to {MAX_SIZE}")
         self.name, self.size, self.komi = name, size, komi
-        self.goal = f"The larger area wins: your stones, and what they alone enclose. White gets {komi:g} points more."
+        self.goal = f"The larger area wins: stones and the points that only they enclose. White gets {komi:g} points."
         self.max_plies = 2 * size * size
         self.topology = make_topology(size)
         self.symmetries = make_symmetries(size)
@@ -197,6 +197,6 @@ def make_go(arguments: tuple[str, ...]) -> GoGame:
     match = re.fullmatch(r"go:([1-9][0-9]{0,5})(?::(0|[1-3]?[0-9])\.5)?", name)
     if not match:
         raise UserError(
-            f"board {name}: want go:SIZE or go:SIZE:KOMI with a komi from 0.5 to 39.5, e.g. go:9 or go:9:6.5"
+            f"board {name}: it must be go:SIZE or go:SIZE:KOMI with a komi from 0.5 to 39.5, e.g. go:9 or go:9:6.5"
         )
     return GoGame(name, int(match[1]), int(match[2]) + 0.5 if match[2] else KOMI)

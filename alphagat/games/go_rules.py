@@ -99,8 +99,8 @@ def area_lead(chains: jax.Array, needed: jax.Array) -> jax.Array:
 def area_owners(chains: jax.Array, needed: jax.Array) -> jax.Array:
     """Returns `[N * N]` int8: 1 for Black's area, -1 for White's, 0 otherwise.
 
-    An area consists of the stones of one colour and the empty regions that touch only this colour. The result is
-    undefined if not `needed`; the search is skipped if no element of a batch needs it.
+    An area consists of the stones of one colour and the empty regions that touch only this colour. If
+    `needed` is False, the result is undefined. The flood fill is skipped if no element of a batch needs it.
     """
     size = math.isqrt(len(chains))
     stones = chains.reshape(size, size)

@@ -69,11 +69,11 @@ class HexGame(base.Game):
         """Makes a board of `size` x `size` cells. Raises UserError for sizes out of range."""
         self.name = f"hex:{size}:swap" if swap else f"hex:{size}"
         if not MIN_SIZE <= size <= MAX_SIZE:
-            raise UserError(f"board {self.name}: size {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
+            raise UserError(f"board {self.name}: size {size} is out of range; use {MIN_SIZE} to {MAX_SIZE}")
         self.size, self.swap = size, swap
-        self.goal = "Orange joins top and bottom, Blue left and right: who has an unbroken chain of stones first wins."
+        self.goal = "Orange connects top and bottom, Blue left and right. The first unbroken chain of stones wins."
         if swap:
-            self.goal += " Instead of the first move of its own, Blue may take over Orange's."
+            self.goal += " As its first move, Blue may take over Orange's stone instead."
         self.max_plies = size * size + swap
         self.topology = make_topology(size, swap)
         self.symmetries = make_symmetries(size, swap)
@@ -238,5 +238,5 @@ def make_hex(arguments: tuple[str, ...]) -> HexGame:
     name = ":".join(("hex", *arguments))
     match = re.fullmatch("hex:([1-9][0-9]{0,5})(:swap)?", name)
     if not match:
-        raise UserError(f"board {name}: want hex:SIZE or hex:SIZE:swap, e.g. hex:5")
+        raise UserError(f"board {name}: it must be hex:SIZE or hex:SIZE:swap, e.g. hex:5")
     return HexGame(int(match[1]), swap=match[2] is not None)

@@ -69,13 +69,13 @@ class MnkGame(base.Game):
         """Makes a board on which `run` stones in a line win. Raises UserError for sizes out of range."""
         for field, size in (("rows", rows), ("columns", columns)):
             if not MIN_SIZE <= size <= MAX_SIZE:
-                raise UserError(f"board {name}: {field} {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
+                raise UserError(f"board {name}: {field} {size} is out of range; use {MIN_SIZE} to {MAX_SIZE}")
         if not MIN_RUN <= run <= max(rows, columns):
-            raise UserError(f"board {name}: {run} in a line is out of range; take {MIN_RUN} to {max(rows, columns)}")
+            raise UserError(f"board {name}: {run} in a line is out of range; use {MIN_RUN} to {max(rows, columns)}")
         self.name, self.rows, self.columns, self.run, self.gravity = name, rows, columns, run, gravity
-        self.goal = f"{run} stones in a line, upright, level or aslant, win."
+        self.goal = f"{run} stones in a row win: horizontally, vertically or diagonally."
         if gravity:
-            self.goal += " Each falls to the lowest free cell of its column."
+            self.goal += " Each stone falls to the lowest free cell of its column."
         self.max_plies = rows * columns
         self.topology = make_topology(rows, columns, run, gravity)
         self.symmetries = make_symmetries(rows, columns, gravity)
@@ -266,24 +266,28 @@ def make_symmetries(rows: int, columns: int, gravity: bool) -> base.Symmetries:
 def make_tic_tac_toe(arguments: tuple[str, ...]) -> MnkGame:
     """Makes `tic_tac_toe`."""
     if arguments:
-        raise UserError(f"board {_join('tic_tac_toe', arguments)}: want tic_tac_toe; other sizes: mnk:4x4x3")
+        raise UserError(
+            f"board {_join('tic_tac_toe', arguments)}: it must be tic_tac_toe; for other sizes use mnk:4x4x3"
+        )
     return MnkGame("tic_tac_toe", 3, 3, 3)
 
 
 def make_connect_four(arguments: tuple[str, ...]) -> MnkGame:
     """Makes `connect_four`, on 6 rows and 7 columns."""
     if arguments:
-        raise UserError(f"board {_join('connect_four', arguments)}: want connect_four; other sizes: mnk:7x8x4:gravity")
+        raise UserError(
+            f"board {_join('connect_four', arguments)}: it must be connect_four; for other sizes use mnk:7x8x4:gravity"
+        )
     return MnkGame("connect_four", 6, 7, 4, gravity=True)
 
 
 def make_gomoku(arguments: tuple[str, ...]) -> MnkGame:
     """Makes `gomoku:N`, free style: five or more in a line win."""
     if len(arguments) != 1 or not re.fullmatch(SIZE, arguments[0]):
-        raise UserError(f"board {_join('gomoku', arguments)}: want gomoku:SIZE, e.g. gomoku:9")
+        raise UserError(f"board {_join('gomoku', arguments)}: it must be gomoku:SIZE, e.g. gomoku:9")
     size = int(arguments[0])
     if size < GOMOKU_RUN:
-        raise UserError(f"board gomoku:{size}: size {size} is out of range; take {GOMOKU_RUN} to {MAX_SIZE}")
+        raise UserError(f"board gomoku:{size}: size {size} is out of range; use {GOMOKU_RUN} to {MAX_SIZE}")
     return MnkGame(f"gomoku:{size}", size, size, GOMOKU_RUN)
 
 
@@ -292,7 +296,9 @@ def make_mnk(arguments: tuple[str, ...]) -> MnkGame:
     name = _join("mnk", arguments)
     match = re.fullmatch(f"mnk:({SIZE})x({SIZE})x({SIZE})(:gravity)?", name)
     if not match:
-        raise UserError(f"board {name}: want mnk:ROWSxCOLUMNSxK or mnk:ROWSxCOLUMNSxK:gravity, e.g. mnk:6x7x4:gravity")
+        raise UserError(
+            f"board {name}: it must be mnk:ROWSxCOLUMNSxK or mnk:ROWSxCOLUMNSxK:gravity, e.g. mnk:6x7x4:gravity"
+        )
     rows, columns, run = (int(number) for number in match.groups()[:3])
     return MnkGame(name, rows, columns, run, gravity=match[4] is not None)
 

@@ -70,7 +70,7 @@ class OthelloGame(base.Game):
     """
 
     num_features = 8
-    goal = "Discs between the new one and another of yours turn to your colour; whoever has more in the end wins."
+    goal = "A new disc flips the discs between it and another of yours. Whoever has more discs at the end wins."
 
     def __init__(self, size: int):
         """Makes a board of `size` x `size` cells. Raises UserError for odd sizes and sizes out of range."""
@@ -78,7 +78,7 @@ class OthelloGame(base.Game):
         if not MIN_SIZE <= size <= MAX_SIZE or size % 2:
             problem = "odd" if MIN_SIZE <= size <= MAX_SIZE else "out of range"
             raise UserError(
-                f"board {self.name}: size {size} is {problem}; take an even size from {MIN_SIZE} to {MAX_SIZE}"
+                f"board {self.name}: size {size} is {problem}; use an even size from {MIN_SIZE} to {MAX_SIZE}"
             )
         self.size = size
         # The first ply is not a pass, and at most one pass follows each move.
@@ -285,5 +285,5 @@ def make_othello(arguments: tuple[str, ...]) -> OthelloGame:
     name = ":".join(("othello", *arguments))
     match = re.fullmatch("othello:([1-9][0-9]{0,5})", name)
     if not match:
-        raise UserError(f"board {name}: want othello:SIZE, e.g. othello:8")
+        raise UserError(f"board {name}: it must be othello:SIZE, e.g. othello:8")
     return OthelloGame(int(match[1]))

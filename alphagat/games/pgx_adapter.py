@@ -114,7 +114,7 @@ class PgxGame(base.Game):
         """Makes the game of that name. Raises UserError for others."""
         if game not in GAMES:
             raise UserError(
-                f"board pgx:{game}: there is no such game of two players who see all; take {', '.join(GAMES)}"
+                f"board pgx:{game}: there is no such two-player game of perfect information; use {', '.join(GAMES)}"
             )
         import pgx  # here, because it computes on a device when it is imported
 
@@ -242,5 +242,5 @@ def make_topology(family: str, board: Board, places: Places) -> Topology:
 def make_pgx(arguments: tuple[str, ...]) -> PgxGame:
     """Makes `pgx:NAME`."""
     if len(arguments) != 1:
-        raise UserError(f"board {':'.join(('pgx', *arguments))}: want pgx:NAME, e.g. pgx:animal_shogi")
+        raise UserError(f"board {':'.join(('pgx', *arguments))}: it must be pgx:NAME, e.g. pgx:animal_shogi")
     return PgxGame(arguments[0])

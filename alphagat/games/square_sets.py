@@ -1,8 +1,8 @@
 """Sets of squares of boards up to 8 x 8, as two words of 32 bits, with shifts and sliding rays.
 
 Bit `row * N + column` represents a square. All functions are arithmetic on words, for one state or its eight
-directions, without slices, so that XLA fuses them into one loop. A version with a byte per row and slices recomputed
-shared rays, so a step took almost 100 times as long on a CPU.
+directions, without slices, so that XLA fuses them into one loop. An earlier version, with one byte per row and slices,
+recomputed shared rays, so a step took almost 100 times as long on a CPU.
 """
 
 import functools
@@ -71,7 +71,7 @@ class Squares(NamedTuple):
 
 
 def turn_over(squares: Squares, size: int) -> Squares:
-    """Exchanges top and bottom. No row may cross the word boundary: sizes up to 5, and 8."""
+    """Flips the board vertically. No row may cross the word boundary, so sizes are up to 5, or 8."""
     words = [jnp.zeros_like(squares.low), jnp.zeros_like(squares.high)]
     full = np.uint32(2**size - 1)
     for row in range(size):

@@ -99,7 +99,7 @@ class TwentyFortyEightGame(base.StochasticGame):
     """
 
     num_players = 1
-    goal = "All tiles slide as far as they can; equal ones that meet become one, and count. Without a move it ends."
+    goal = "All tiles slide. Equal tiles that meet merge and score. The game ends when no move is left."
     num_features = LARGEST_EXPONENT + 3
     value_support = support_of_returns(NUM_ATOMS, LARGEST_RETURN)
     action_names = DIRECTIONS
@@ -108,7 +108,7 @@ class TwentyFortyEightGame(base.StochasticGame):
         """Makes a board of `size` x `size` cells. Raises UserError for sizes out of range."""
         self.name = "2048" if size == USUAL_SIZE else f"2048:{size}"
         if not MIN_SIZE <= size <= MAX_SIZE:
-            raise UserError(f"board {self.name}: size {size} is out of range; take {MIN_SIZE} to {MAX_SIZE}")
+            raise UserError(f"board {self.name}: size {size} is out of range; use {MIN_SIZE} to {MAX_SIZE}")
         self.size = size
         self.num_chance_outcomes = 2 * size * size
         self.max_plies = min(2 ** (size * size + 1) - 4, 2**31 - 1)
@@ -258,7 +258,7 @@ def make_2048(arguments: tuple[str, ...]) -> TwentyFortyEightGame:
     name = ":".join(("2048", *arguments))
     match = re.fullmatch("2048(?::([1-9][0-9]{0,5}))?", name)
     if not match:
-        raise UserError(f"board {name}: want 2048 or 2048:SIZE, e.g. 2048:3")
+        raise UserError(f"board {name}: it must be 2048 or 2048:SIZE, e.g. 2048:3")
     if match[1] == str(USUAL_SIZE):
         raise UserError(f"board {name}: the board of this size is called 2048")
     return TwentyFortyEightGame(int(match[1] or USUAL_SIZE))

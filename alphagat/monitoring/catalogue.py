@@ -54,8 +54,8 @@ RESULTS = (
     Metric(SCORE_RATIO, "against {opponent}", "{:.1f} times its score".format),
     Metric(f"{ORACLE}best_move", "best moves, network", PERCENT, "Best moves", "network", True),
     Metric(f"{ORACLE}best_move_search", "best moves, with search", PERCENT, "Best moves", "search", True),
-    Metric(f"{HOLDOUT}policy_accuracy", "held-out moves named", EXACT_PERCENT, HELD_OUT, "moves named first", True),
-    Metric(f"{HOLDOUT}value_sign", "held-out winners named", EXACT_PERCENT, HELD_OUT, "winners named", True),
+    Metric(f"{HOLDOUT}policy_accuracy", "held-out moves predicted", EXACT_PERCENT, HELD_OUT, "moves predicted", True),
+    Metric(f"{HOLDOUT}value_sign", "held-out winners predicted", EXACT_PERCENT, HELD_OUT, "winners predicted", True),
     Metric(f"{HOLDOUT}policy_loss", "held-out policy loss", DECIMALS),
     Metric(f"{HOLDOUT}value_error", "held-out value error", DECIMALS),
 )

@@ -24,12 +24,12 @@ class Contents:
     """The contents of a page.
 
     Attributes:
-      name: of the run.
-      config: of the run.
-      lines: of `metrics.jsonl`.
-      starts: of `env.json`, oldest first.
+      name: the run's name.
+      config: the run's config.
+      lines: the lines of `metrics.jsonl`.
+      starts: the entries of `env.json`, oldest first.
       pictures: sample games and attention as HTML, or why there are none.
-      colours: of the two players.
+      colours: the colours of the two players.
       refresh: seconds after which a browser reloads the page; None: never.
     """
 

@@ -131,7 +131,7 @@ class Checkpoints:
     def _read(self, step: int, item: str, target: Any, verify: bool) -> Any:
         folder = self.directory / str(step)
         if verify and (damage := find_damage(folder, [item])):
-            raise UserError(f"checkpoint {folder} is damaged: {damage}; take another iteration")
+            raise UserError(f"checkpoint {folder} is damaged: {damage}; choose another iteration")
         _hide_late_reads()
         args = ocp.args.Composite(**{item: ocp.args.StandardRestore(target)})
         # Orbax raises many exception types for unreadable files, including bare Exception.
@@ -140,14 +140,14 @@ class Checkpoints:
         except Exception as error:
             reason = str(error).strip().split("\n")[0][:200]
             raise UserError(
-                f"checkpoint {folder} cannot be read ({type(error).__name__}: {reason}); move that folder away to go "
-                "on from the one before it, or take another --workdir"
+                f"checkpoint {folder} cannot be read ({type(error).__name__}: {reason}); move that folder away to "
+                "resume from the previous checkpoint, or name another --workdir"
             ) from error
 
 
 def set_aside(workdir: pathlib.Path, step: int) -> pathlib.Path:
-    """Moves a damaged checkpoint into `damaged/`, which no run reads, and returns its new path. Open `Checkpoints` do
-    not notice.
+    """Moves a damaged checkpoint into `damaged/`, which no run reads, and returns its new path. A `Checkpoints`
+    object that is already open does not notice.
     """
     directory = (workdir / CHECKPOINT_FOLDER).absolute()
     folder = directory / DAMAGED_FOLDER

@@ -37,7 +37,7 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
         _check_same_run(folder, read_config(folder), config)
     elif folder.exists() and any(folder.iterdir()):
         raise UserError(
-            f"--workdir {folder} has files but no {CONFIG_FILE}, so it is no run; name an empty or new folder"
+            f"--workdir {folder} has files but no {CONFIG_FILE}, so it is not a run; name an empty or new folder"
         )
     return folder
 
@@ -72,7 +72,7 @@ def read_config(workdir: str | os.PathLike) -> Config:
     try:
         values = json.loads(file.read_text())
     except FileNotFoundError:
-        raise UserError(f"{file} does not exist, so {workdir} holds no run; name the --workdir of a run") from None
+        raise UserError(f"{file} does not exist, so {workdir} holds no run; name the folder of a run") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{file} cannot be read: {error}; restore it, or name another --workdir") from error
     try:
@@ -99,22 +99,22 @@ def describe_environment() -> dict[str, Any]:
 def _check_same_run(folder: Path, before: Config, now: Config) -> None:
     if bool(before.pretrain.games) != bool(now.pretrain.games):
         command = "pretrain" if before.pretrain.games else "main"
-        kind = "learns from recorded games" if before.pretrain.games else "plays by itself"
+        kind = "trains on recorded games" if before.pretrain.games else "trains by self-play"
         raise UserError(
-            f"--workdir {folder}: the run there {kind}; resume it by python -m alphagat.{command}, or name another "
-            "folder, and set config.init_from to go on from its weights"
+            f"--workdir {folder}: this run {kind}; resume it with python -m alphagat.{command}, or start a new run "
+            "in another folder from its weights (config.init_from)"
         )
     if bool(before.mesh.actors) != bool(now.mesh.actors):
         raise UserError(
-            f"config.mesh.actors={now.mesh.actors}, but the run in {folder} has {before.mesh.actors}: it may change, "
-            "but not from or to 0; set that, or name another --workdir"
+            f"config.mesh.actors={now.mesh.actors}, but the run in {folder} has {before.mesh.actors}: it cannot "
+            f"change from or to 0; set it to {before.mesh.actors}, or name another --workdir"
         )
     fields_before = {field.path: field.value for field in config_fields.fields(before)}
     for field in config_fields.fields(now):
         if field.value != fields_before[field.path] and not field.path.startswith(CHANGEABLE):
             raise UserError(
                 f"config.{field.path}={field.value!r}, but the run in {folder} has {fields_before[field.path]!r}: "
-                f"set that to resume it, or name another --workdir"
+                f"set it to {fields_before[field.path]!r} to resume, or name another --workdir"
             )
 
 

@@ -26,13 +26,13 @@ def find_damage(folder: Path, items: Sequence[str]) -> str | None:
     except (OSError, ValueError) as error:
         return f"{MANIFEST_FILE} cannot be read ({error})"
     if not isinstance(hashes, dict):
-        return f"{MANIFEST_FILE} is no table of hashes"
+        return f"{MANIFEST_FILE} is not a table of hashes"
     written = {name for name in hashes if name.split("/")[0] in items}
     found = set(_files(folder, items))
     if written - found:
         return f"{min(written - found)} is missing"
     if found - written:
-        return f"{min(found - written)} was not there when it was written"
+        return f"{min(found - written)} is not in {MANIFEST_FILE}"
     for name in sorted(written):
         try:
             if _hash(folder / name) != hashes[name]:

@@ -65,7 +65,9 @@ def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, s
             )
     except (RuntimeError, ValueError) as error:
         reason = str(error).strip().split("\n")[0][:200]
-        raise UserError(f"{where}: the processes did not connect ({reason})") from error
+        raise UserError(
+            f"{where}: the processes did not connect ({reason}); check that all name the same address and number"
+        ) from error
     global _num_processes
     _num_processes = cluster.nodes if cluster else jax.process_count()
 
@@ -118,11 +120,11 @@ def _named(
     if len(missing) == len(given):
         return None
     if missing or nodes is None or node_rank is None or coordinator is None:
-        raise UserError(f"{' and '.join(missing)} missing; several processes need all of {', '.join(given)}")
+        raise UserError(f"{' and '.join(missing)} missing; a run of several processes needs {', '.join(given)}")
     if nodes < 1:
-        raise UserError(f"--nodes {nodes}: take at least 1")
+        raise UserError(f"--nodes {nodes}: it must be at least 1")
     if not 0 <= node_rank < nodes:
-        raise UserError(f"--node_rank {node_rank}: take 0 to {nodes - 1}, since --nodes is {nodes}")
+        raise UserError(f"--node_rank {node_rank}: it must be 0 to {nodes - 1}, since --nodes is {nodes}")
     host, _, port = coordinator.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise UserError(f"--coordinator {coordinator}: write HOST:PORT of the first process, such as 10.0.0.1:12345")
@@ -149,7 +151,7 @@ def _check_reachable(cluster: Cluster, seconds: int) -> None:
             if time.monotonic() > deadline:
                 reason = error.strerror or str(error)
                 raise UserError(
-                    f"--coordinator {cluster.coordinator}: nobody answers there after {seconds} s ({reason}); start "
+                    f"--coordinator {cluster.coordinator}: no answer after {seconds} s ({reason}); start "
                     "the process with --node_rank 0 first, on that host"
                 ) from error
             time.sleep(0.5)

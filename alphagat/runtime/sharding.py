@@ -46,14 +46,14 @@ def make_mesh(data: int = 0, model: int = 1, stage: int = 1) -> Mesh:
     per_network, most = model * stage, len(devices) // (model * stage)
     split = " times ".join(f"config.mesh.{name}={n}" for name, n in (("stage", stage), ("model", model)) if n > 1)
     if not most:
-        raise UserError(f"{split}, but there are {there}: set their product to at most {len(devices)}")
+        raise UserError(f"{split}, but there are {there}: reduce it to at most {len(devices)}")
     if data > most:
         asked = f"config.mesh.data={data}" + (f" times {split}" if split else "")
         raise UserError(f"{asked}, but there are {there}: set config.mesh.data to at most {most}, or to 0 for all")
     if not data and len(devices) % per_network:
         raise UserError(
-            f"{split} does not divide the {there}: set config.mesh.data to at most {most}, to leave some idle, or "
-            f"{split.split('=')[0]} to a divisor"
+            f"{split} does not divide the {there}: set {split.split('=')[0]} to a divisor, or config.mesh.data to at "
+            f"most {most} to leave some devices idle"
         )
     data = data or most
     if jax.process_count() > 1 and data * per_network < len(devices):

@@ -60,7 +60,10 @@ def supervise(
                 return status
             restarts = 0 if _stamp(progress) != before else restarts + 1
             if restarts > limits.restarts:
-                raise UserError(f"the processes ended {restarts} times without progress, last with status {status}")
+                raise UserError(
+                    f"the processes ended {restarts} times without progress, last with status {status}; fix the error "
+                    "above, or raise --restarts"
+                )
             pause = min(2.0**restarts, LONGEST_PAUSE)
             say(f"restarting all processes from the last checkpoint in {pause:.0f} s")
             time.sleep(pause)

@@ -128,17 +128,17 @@ def make_play(
 ) -> Callable[..., tuple[GamesInFlight, Ply]]:
     """Returns `play(params, key, games, is_full=None) -> (games, history)`: `num_plies` searched moves in every game.
 
-    `history` is `Ply` with `[P + T, N]` before each shape: the waiting plies, then the new ones. Its first T plies have
-    passed the horizon and leave the returned games. A new game replaces one that ends; a game that reaches `max_plies`
-    is truncated with `Game.truncation_rewards`.
+    `history` is a `Ply` with leading axes `[P + T, N]`: the P waiting plies, then the T = `num_plies` new ones. The
+    targets of its first T plies are complete, so the returned games no longer hold them. A new game replaces one that
+    ends; a game that reaches `max_plies` is truncated with `Game.truncation_rewards`.
 
     Args:
-      fast_search: plays the plies that are not `is_full` (`[num_plies]` bool, `draw_full_searches`), which train the
-        value only: playout cap randomization (Wu 2019, section 3.1), with one draw for all games, so that each ply runs
-        a single search.
+      fast_search: the search of plies where `is_full` (`[num_plies]` bool, by `draw_full_searches`) is False. Those
+        plies train only the value: playout cap randomization (Wu 2019, section 3.1). One draw applies to all games, so
+        each ply runs one search.
       surprise_fraction: the share of the policy loss weights that `weigh_by_surprise` redistributes.
-      discount: of a value per move, as in the search.
-      auxiliary: the targets whose records each ply holds.
+      discount: the discount of values per move, as in the search.
+      auxiliary: the targets for which each ply stores a record.
     """
     open_games = jax.vmap(make_opener(game, opening_plies))
     auxiliary = tuple(auxiliary)

@@ -126,7 +126,7 @@ def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, streng
     async def analysis(http: Request, request: AnalysisRequest) -> dict[str, Any]:
         """Analyzes the position after the moves; `action` is the move to play."""
         if request.simulations not in strengths:
-            raise UserError(f"simulations {request.simulations}: take one of {', '.join(map(str, strengths))}")
+            raise UserError(f"simulations {request.simulations}: use one of {', '.join(map(str, strengths))}")
         session, playthrough = await run_in_threadpool(_replay, roster, request)
         result = await evaluate(http, session, playthrough, request.simulations)
         return await run_in_threadpool(_describe, session, request, playthrough, result)

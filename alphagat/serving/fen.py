@@ -57,7 +57,7 @@ def _board(fen: str, field: str) -> np.ndarray:
     """Returns the pieces, `[8, 8]` int8, White's positive, the eighth rank first."""
     rows = [re.sub("[1-8]", lambda digit: "." * int(digit[0]), row) for row in field.split("/")]
     if len(rows) != SIZE or not all(re.fullmatch("[.pnbrqkPNBRQK]{8}", row) for row in rows):
-        raise UserError(f"FEN {fen!r}: its first field does not describe 8 rows of 8 squares")
+        raise UserError(f"FEN {fen!r}: its first field must describe 8 rows of 8 squares, such as 8/8/8/8/8/8/8/8")
     signs = [[LETTERS.index(piece.upper()) * (1 if piece.isupper() else -1) for piece in row] for row in rows]
     return np.array(signs, np.int8)
 
@@ -73,7 +73,7 @@ def _check_pieces(fen: str, board: np.ndarray) -> None:
 def _rights(fen: str, field: str, board: np.ndarray) -> np.ndarray:
     """Returns the castling rights, `[4]` bool in the order of `RIGHTS`."""
     if field != "-" and not re.fullmatch("K?Q?k?q?", field):
-        raise UserError(f"FEN {fen!r}: {field!r} are not castling rights; write some of KQkq, or -")
+        raise UserError(f"FEN {fen!r}: {field!r} is not a set of castling rights; write some of KQkq, or -")
     for right in field.replace("-", ""):
         colour = 1 if right.isupper() else -1
         king, rook = HOMES[right]
@@ -96,5 +96,5 @@ def _en_passant(fen: str, field: str, side: str, board: np.ndarray) -> int:
 
 def _number(fen: str, field: str) -> int:
     if not re.fullmatch("[0-9]{1,4}", field):
-        raise UserError(f"FEN {fen!r}: {field!r} is not a number of moves")
+        raise UserError(f"FEN {fen!r}: {field!r} is not a number of moves; write 0 to 9999")
     return int(field)

@@ -18,7 +18,7 @@ def resize(game: Game, size: int) -> str:
     elif size in game.topology.grid_shape:
         name = game.name
     else:
-        raise UserError(f"board {game.name} has one size")
+        raise UserError(f"board {game.name} has one size; leave it")
     return make_game(name).name
 
 

@@ -41,7 +41,7 @@ class GtpServer:
         Args:
           make_thinker: returns the player for another board of the same family.
           thinker: the player for the first board.
-          simulations: most simulations per move; None: no limit with a clock, else the number of the run's config.
+          simulations: most simulations per move; None: no limit with a clock, else the number set in the run's config.
           version: the answer to the command `version`.
 
         Raises:
@@ -124,7 +124,7 @@ class GtpServer:
         try:
             name = gtp_names.with_komi(game, _float(komi))
         except UserError as error:
-            raise CommandError(f"komi {komi} is invalid: take one that ends in .5, from 0.5 to 39.5") from error
+            raise CommandError(f"komi {komi} is invalid: use one that ends in .5, from 0.5 to 39.5") from error
         self._set_board(name)
         for player, move in zip(before.position.players, before.position.moves):
             self._turns.play_for(player, move)
@@ -177,7 +177,7 @@ class GtpServer:
             case "canadian", [main, overtime, moves] if moves >= 1:
                 self._set_clock(Clock(main, overtime, int(moves)))
             case _:
-                raise CommandError("syntax error: want none, absolute, byoyomi or canadian, and their numbers")
+                raise CommandError("syntax error: expected none, absolute, byoyomi or canadian, and their numbers")
 
     def _time_left(self, colour: str, seconds: str, moves: str) -> None:
         player, left, num_moves = _player(colour), _float(seconds), _int(moves)
@@ -194,7 +194,7 @@ class GtpServer:
         if rest and rest[0].lower() in COLOURS:
             self._turns.check_turn(_player(rest.pop(0)))
         if len(rest) > 1:
-            raise CommandError(f"syntax error: {rest[1]} is unknown; want [COLOUR] [CENTISECONDS]")
+            raise CommandError(f"syntax error: {rest[1]} is unknown; expected [COLOUR] [CENTISECONDS]")
         if self._turns.is_over:
             raise CommandError("the game is over")
         self._analysis = dialect, max(1, _int(rest[0]) if rest else 100) / 100

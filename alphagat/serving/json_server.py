@@ -75,7 +75,7 @@ class JsonServer:
 
         Args:
           open_agent: loads the player for a board; None: the first board of its run.
-          simulations: default of `maxVisits`; None: the number of the run's config.
+          simulations: default of `maxVisits`; None: the number set in the run's config.
           max_simulations: largest valid `maxVisits`.
           batch_size: positions per batch.
 

@@ -18,13 +18,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", nargs="?", metavar="SOURCE", help="the trained player, see below")
     parser.add_argument("--workdir", metavar="FOLDER", help="the same as SOURCE")
     parser.add_argument("--board", help="any board of the player's family (default: the first of its run)")
-    parser.add_argument("--simulations", type=int, metavar="N", help="per move (default: as in its run's evaluations)")
+    parser.add_argument("--simulations", type=int, metavar="N", help="simulations per move (default: its run's)")
     parser.add_argument(
         "--max_simulations",
         type=int,
         default=4096,
         metavar="N",
-        help="the most for a search that a clock or an analysis ends (default: %(default)s)",
+        help="simulations at most of a search with a clock or of an open-ended analysis (default: %(default)s)",
     )
 
 
@@ -44,13 +44,15 @@ def add_leaves(parser: argparse.ArgumentParser) -> None:
 def check_options(options: argparse.Namespace) -> None:
     """Checks the options that the functions above add. Raises UserError."""
     if options.source and options.workdir:
-        raise UserError(f"--workdir {options.workdir}: {options.source} names a player already; take one of them")
+        raise UserError(
+            f"--workdir {options.workdir}: SOURCE {options.source} already names a player; give only one of the two"
+        )
     if not (options.source or options.workdir or options.board):
-        raise UserError("neither a player nor a --board is named; name one, such as --board hex:5")
+        raise UserError("no player and no --board given; name one, such as --board hex:5")
     for name in ("simulations", "max_simulations", "leaves"):
         value = getattr(options, name, None)
         if value is not None and value < 1:
-            raise UserError(f"--{name} {value}: take at least 1")
+            raise UserError(f"--{name} {value}: it must be at least 1")
     options.max_simulations = max(options.max_simulations, options.simulations or 1)
 
 

@@ -85,7 +85,7 @@ class Roster:
     def session(self, board: str) -> BoardSession:
         """Opens a board. Raises UserError if the board is not offered."""
         if board not in self._sources:
-            raise UserError(f"board {board[:40]}: it is not played here; take one of {', '.join(self.boards)}")
+            raise UserError(f"board {board[:40]}: it is not played here; use one of {', '.join(self.boards)}")
         with self._lock:
             if board not in self._sessions:
                 agent = load(self._sources[board], board=board)

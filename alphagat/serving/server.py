@@ -22,7 +22,7 @@ def run_server(options: Any) -> None:
     try:
         uvicorn, app = importlib.import_module("uvicorn"), importlib.import_module("alphagat.serving.app")
     except ImportError as error:
-        raise UserError(f"serving needs {error.name}, not installed: pip install 'alphagat[serve]'") from error
+        raise UserError(f"serving needs {error.name}, which is not installed: pip install 'alphagat[serve]'") from error
     roster = Roster(options.workdir, options.board)
     with (
         listen(options.host, options.port) as listener,
@@ -50,4 +50,4 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         reason = str(error.strerror).partition(" (")[0]  # drops the repeated address
-        raise UserError(f"--host {host} --port {port}: {reason}; take another port, or --port 0") from error
+        raise UserError(f"--host {host} --port {port}: {reason}; use another port, or --port 0") from error

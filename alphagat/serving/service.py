@@ -72,7 +72,7 @@ class BatchService:
             ("max_queue", max_queue, 1),
         ):
             if not size >= least:
-                raise UserError(f"--{name} {size}: take at least {least}")
+                raise UserError(f"--{name} {size}: it must be at least {least}")
         self._prepare, self._sizes, self._max_wait_s, self._max_queue = (
             prepare,
             batch_sizes(max_batch),
@@ -99,7 +99,7 @@ class BatchService:
             if self._closed or self._num_waiting() >= self._max_queue:
                 self._metrics.count("refused")
                 raise Busy(
-                    "the service has been closed" if self._closed else f"{self._max_queue} requests wait already"
+                    "the service has been closed" if self._closed else f"{self._max_queue} requests are already waiting"
                 )
             self._waiting.setdefault(program, {})[request] = None
             self._metrics.count("accepted")

@@ -34,7 +34,7 @@ class UciServer:
 
         Args:
           thinker: the player.
-          simulations: of `go` without a limit; None: the number of the run's config.
+          simulations: of `go` without a limit; None: the number set in the run's config.
           version: shown in the engine's name.
 
         Raises:

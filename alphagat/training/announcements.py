@@ -27,8 +27,8 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
         lines.append(f"{num_actors} of the devices play, and {mesh.size - num_actors} learn")
     for setup, board in zip(run.boards, start.state.boards):
         lines.append(
-            f"{setup.game.name}: over all devices, the replay takes {_megabytes(board.replay)}, and the "
-            f"{setup.plan.num_waiting} plies per game that wait for their targets {_megabytes(board.games.waiting)}"
+            f"{setup.game.name}: memory over all devices: {_megabytes(board.replay)} of replay, "
+            f"{_megabytes(board.games.waiting)} of positions without targets ({setup.plan.num_waiting} plies per game)"
         )
         if isinstance(setup.network, PipelinedNetwork):
             counts = " + ".join(str(count) for count in setup.network.blocks_per_stage)

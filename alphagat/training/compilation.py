@@ -50,8 +50,8 @@ def compile_to_fit(
     share = setup.config.learner.batch_size // mesh.shape[sharding.DATA]
     if asked and share % asked:
         raise UserError(
-            f"config.learner.num_micro_batches={asked} does not divide the {share} positions of a batch that each "
-            "device computes: set it to a divisor, or to 0 for as many as it takes"
+            f"config.learner.num_micro_batches={asked} does not divide the {share} positions per device and batch: "
+            "set it to a divisor, or to 0 to choose it automatically"
         )
     counts = [asked] if asked else [n for n in range(setup.least_micro_batches, share + 1) if share % n == 0]
     for count in counts:
@@ -59,14 +59,15 @@ def compile_to_fit(
         needed = memory_needed(compiled)
         if not limit or not needed or needed <= limit:
             if count > 1 and not asked:
-                say(f"{setup.game.name}: each device computes its part of a batch in {count}, to fit into its memory")
+                say(f"{setup.game.name}: each device splits its part of a batch into {count} micro-batches")
             return compiled
-        say(f"{setup.game.name}: {needed / 1e9:,.2f} GB per device are needed, of {limit / 1e9:,.2f}")
+        say(f"{setup.game.name}: needs {needed / 1e9:,.2f} GB per device, of {limit / 1e9:,.2f} GB")
         if asked:
             break
     raise UserError(
         f"config.learner.batch_size={setup.config.learner.batch_size}: the program of {setup.game.name} does not fit "
-        f"into the {limit / 1e9:,.2f} GB of a device; set num_micro_batches to 0, remat to true, or take fewer games"
+        f"into the {limit / 1e9:,.2f} GB of a device; set config.learner.num_micro_batches=0, remat=True "
+        "or a lower config.selfplay.num_games"
     )
 
 
@@ -83,7 +84,7 @@ def with_less_memory(run: Run, error: Exception) -> Run:
     learner, least = run.config.learner, 2 * run.boards[0].least_micro_batches
     num_learners = run.learner_mesh.shape[sharding.DATA]
     if learner.num_micro_batches or least > learner.batch_size // num_learners:
-        fix = "set it to 0, for as many as it takes" if learner.num_micro_batches else "take fewer games"
+        fix = "set it to 0" if learner.num_micro_batches else "lower config.selfplay.num_games"
         raise UserError(
             f"config.learner.num_micro_batches={learner.num_micro_batches}: a device ran out of memory ({reason}); "
             f"{fix}"

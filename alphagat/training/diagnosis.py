@@ -82,10 +82,10 @@ def warnings() -> Iterator[str]:
         yield "there is one CPU core; a run takes days where a GPU takes hours"
     method = detect(environment)
     if method is None and "KUBERNETES_SERVICE_HOST" in environment and not importlib.util.find_spec("kubernetes"):
-        yield "in Kubernetes, several processes are found only with the package kubernetes, or by --nodes and so on"
+        yield "in Kubernetes, processes find each other with the package kubernetes, or by --nodes and so on"
     cache = environment.get(CACHE_VARIABLE)
     if cache and not _is_writable(Path(cache)):
-        yield f"the compile cache {cache} cannot be written: every start compiles anew; set {CACHE_VARIABLE}"
+        yield f"the compile cache {cache} cannot be written, so every start compiles again; set {CACHE_VARIABLE}"
     free = shutil.disk_usage(".").free
     if free < LOW_DISK:
         yield f"{free / 1e9:,.1f} GB are free on the disk of this folder; checkpoints may not fit"

@@ -74,8 +74,8 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
                 if rollbacks == MAX_ROLLBACKS:
                     rate = f"config.learner.learning_rate={config.learner.learning_rate}"
                     raise UserError(
-                        f"{rate}: {error}, also after the run went back {MAX_ROLLBACKS} times to its last checkpoint; "
-                        "set it lower, in another --workdir"
+                        f"{rate}: {error}, even after {MAX_ROLLBACKS} returns to the last checkpoint; set it lower, in "
+                        "another --workdir"
                     ) from error
                 rollbacks += 1
             except jax.errors.JaxRuntimeError as error:
@@ -116,7 +116,7 @@ def _train(
     ):
         report = Reporter(run, sinks, hours_so_far(folder))
         if rollback:
-            report.say(f"updates were not finite: the run goes back, by another way ({rollback})")
+            report.say(f"updates were not finite: retry {rollback} from the last checkpoint, with another random key")
         report.say(*moved, *opening_lines(run, start, recorded))
         iterations = _compile(run, start.state, report, recorded)
         if evaluator is not None and not start.iteration:
@@ -208,7 +208,7 @@ def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | N
     hits = cache_counts()["hits"] - before["hits"]
     cached = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
     seconds = time.perf_counter() - start
-    report.say(f"the programs of {len(run.boards)} board(s) are ready after {seconds:.0f} s{cached}")
+    report.say(f"prepared the programs of {len(run.boards)} board(s) in {seconds:.0f} s{cached}")
     return iterations
 
 

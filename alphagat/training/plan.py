@@ -74,9 +74,9 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
         share = "" if num_iterations == config.num_iterations else f" gives {game.name} {num_iterations} iterations and"
         at_least = -(-(first_update + 1) * config.num_iterations // max(num_iterations, 1))
         raise UserError(
-            f"config.num_iterations={config.num_iterations}{share} ends before the first update: positions wait "
-            f"{num_waiting} plies for their outcome and config.replay.min_size={config.replay.min_size} must be full: "
-            f"set it to at least {at_least}"
+            f"config.num_iterations={config.num_iterations}{share} ends before the first update, which needs "
+            f"outcomes ({num_waiting} plies) and config.replay.min_size={config.replay.min_size} positions: set "
+            f"config.num_iterations to at least {at_least}"
         )
     return Plan(
         num_groups=selfplay.num_groups,
@@ -98,8 +98,8 @@ def _num_waiting(config: Config, game: Game, max_plies: int) -> int:
     selfplay = config.selfplay
     if not selfplay.horizon and max_plies > LONGEST_HORIZON:
         raise UserError(
-            f"config.selfplay.horizon=0 would let each position of {game.name} wait for {max_plies} plies; set the "
-            "plies after which its value target bootstraps from the search, such as 32"
+            f"config.selfplay.horizon=0 would let each position of {game.name} wait for {max_plies} plies; set it to a "
+            "number of plies, such as 32, after which the value target bootstraps from the search"
         )
     return num_waiting_plies(selfplay.horizon or max_plies, selfplay.plies_per_iteration)
 

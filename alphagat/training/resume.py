@@ -50,8 +50,8 @@ def find_start(run: Run, folder: Path) -> Start:
     if damaged:
         newest = max(damaged)
         raise UserError(
-            f"none of the checkpoints {sorted(damaged)} in {checkpoints.directory} is whole ({newest}: "
-            f"{damaged[newest]}); nothing was changed: restore one from a copy, or start anew in another --workdir"
+            f"none of the checkpoints {sorted(damaged)} in {checkpoints.directory} is intact ({newest}: "
+            f"{damaged[newest]}); nothing was changed: restore one from a copy, or start again in another --workdir"
         )
     state, source = init_state(run), run.config.init_from
     return Start(with_params(state, load_weights(source, run.boards[0])) if source else state, 0, {})
@@ -85,7 +85,7 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
         raise UserError(
             f"config.init_from={name!r} has weights of the family {game.topology.vocabulary.family} "
             f"({', '.join(config.boards)}), but config.boards is of {setup.game.topology.vocabulary.family} "
-            f"({', '.join(setup.config.boards)}); take a run of that family"
+            f"({', '.join(setup.config.boards)}); use a run of that family"
         )
     if not NETWORK_TRAITS[config.network.name].plays_any_size:
         check_one_family(config, [game, setup.game])
@@ -95,7 +95,7 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
         if theirs != ours and not is_free:
             raise UserError(
                 f"config.network.{field.name}={ours!r}, but the weights of config.init_from={name!r} have "
-                f"{theirs!r}: set that"
+                f"{theirs!r}: set it to {theirs!r}"
             )
 
 
@@ -114,7 +114,7 @@ def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]
         said = np.array([-1 if found is None else found, len(damaged)])
         step, number = (int(x) for x in multihost_utils.broadcast_one_to_all(said))
         if jax.process_index():
-            found, damaged = None if step < 0 else step, dict.fromkeys(range(number), "as the first process says")
+            found, damaged = None if step < 0 else step, dict.fromkeys(range(number), "reported by the first process")
     return found, damaged
 
 

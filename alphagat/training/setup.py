@@ -145,15 +145,15 @@ def check_groups(config: Config, mesh: Mesh) -> None:
     num_groups, num_actors, num_devices = config.selfplay.num_groups, config.mesh.actors, mesh.shape[sharding.DATA]
     if num_actors >= num_devices:
         raise UserError(
-            f"config.mesh.actors={num_actors} leaves none of {num_devices} device(s) to learn: set it to "
-            f"{num_devices // 2}, where 0 lets every device do both"
+            f"config.mesh.actors={num_actors} leaves no learner among {num_devices} device(s): set it to "
+            f"{num_devices // 2} (0: every device plays and learns)"
         )
     if num_actors and jax.process_count() > 1:
         raise UserError(f"config.mesh.actors={num_actors} needs all devices in one process; set it to 0")
     for share in (num_actors, num_devices - num_actors) if num_actors else (num_devices,):
         if num_groups % share:
-            kind = "devices of config.mesh.data" if not num_actors else f"of {num_devices} devices that play or learn"
+            kind = f"actors or learners among {num_devices} devices" if num_actors else "devices of config.mesh.data"
             raise UserError(
-                f"config.selfplay.num_groups={num_groups} does not divide by the {share} {kind}: set it to "
-                f"{-(-num_groups // share) * share}, or their number to a divisor of {num_groups}"
+                f"config.selfplay.num_groups={num_groups} is not a multiple of {share}, the number of {kind}: set it "
+                f"to {-(-num_groups // share) * share}, or that number to a divisor of {num_groups}"
             )

@@ -1,4 +1,4 @@
-"""Makes a page of each notebook, with what it showed when it was run last."""
+"""Makes a page of each notebook, with its saved outputs."""
 
 import base64
 import re
@@ -9,8 +9,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
-BADGE = re.compile(r"\[!\[(.*?)\]\(.*?\)\]")  # an image from elsewhere as the text of a link
-PICTURES = {"image/svg+xml": "svg", "image/png": "png"}  # the best first
+BADGE = re.compile(r"\[!\[(.*?)\]\(.*?\)\]")  # an external image as the text of a link
+PICTURES = {"image/svg+xml": "svg", "image/png": "png"}  # best first
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -42,7 +42,7 @@ def convert(file: Path) -> tuple[str, dict[str, str | bytes]]:
             if kind:
                 name = f"{file.stem}_{len(pictures)}.{PICTURES[kind]}"
                 pictures[name] = base64.b64decode(data[kind]) if kind == "image/png" else data[kind]
-                parts.append(f"![What the cell above shows]({name})")
+                parts.append(f"![Output of the cell above]({name})")
             elif text := data.get("text/plain", "").rstrip():
                 parts.append(f"```text\n{text}\n```")
     return "\n\n".join(parts) + "\n", pictures

@@ -1,6 +1,4 @@
-"""Makes pages of texts that stand outside `docs/`, so that each has one source, and turns links between files of the
-repository into links between pages, so that they work in both places.
-"""
+"""Makes pages from files outside `docs/`, and turns links between files of the repository into links between pages."""
 
 import posixpath
 import re
@@ -17,7 +15,7 @@ DOCS = "docs/"
 
 
 class Source(NamedTuple):
-    """Where the text of a page stands: a file of the repository, or one section of it."""
+    """The source of a page: a file of the repository, or one section of it."""
 
     file: str
     section: str = ""
@@ -48,9 +46,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Leads links to files of the repository to their pages; one without a page stays, and MkDocs tells of it."""
+    """Turns links to files into links to their pages. MkDocs reports links to files without a page."""
     here = page.file.src_uri
-    at_root = here.startswith("notebooks/")  # where the notebook of a page stands
+    at_root = here.startswith("notebooks/")  # the folder of the notebooks
     file = SOURCES[here].file if here in SOURCES else here if at_root else DOCS + here
 
     def lead(link: re.Match[str]) -> str:
@@ -62,13 +60,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         to = "" if found == here else posixpath.relpath(found, posixpath.dirname(here) or ".")
         return to + (anchor or (own_anchor and f"#{own_anchor}"))
 
-    parts = CODE.split(markdown)  # text and code by turns
+    parts = CODE.split(markdown)  # alternately text and code
     parts[::2] = [LINK.sub(lead, part) for part in parts[::2]]
     return "".join(parts)
 
 
 def text_of(source: Source) -> str:
-    """Returns the text of a page; of a file, without the sections that have pages of their own.
+    """Returns the text of a page. A whole file omits the sections that have their own pages.
 
     Raises:
       ValueError: the file has no such section.
@@ -91,7 +89,7 @@ def _sections(text: str) -> list[tuple[str, str]]:
 
 
 def _page_of(file: str, anchor: str, files: Files) -> str | None:
-    """Returns the page, and maybe the place on it, that shows a file of the repository or an anchor in it."""
+    """Returns the page of a file, with an anchor if there is one."""
     if file.endswith(".py"):
         return _reference_of(Path(file), files)
     if file.endswith(".ipynb"):

@@ -22,7 +22,7 @@ COMMANDS, FIELDS = f"{FOLDER}commands/index.md", f"{FOLDER}config.md"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Puts the pages of the reference into its place in the navigation."""
+    """Adds the pages of the reference to the navigation."""
     (reference,) = [entry["Reference"] for entry in config.nav or () if "Reference" in entry]
     reference += [
         {"Commands": [COMMANDS, *(_command_page(name) for name in command_names())]},
@@ -59,7 +59,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 
 def modules_by_package() -> dict[str, list[str]]:
-    """Names the modules with docstrings, commands left out, by package; `alphagat` itself has those beside it."""
+    """Lists the modules with docstrings by package, without commands. `alphagat` holds the top-level modules."""
     found: dict[str, list[str]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -73,7 +73,7 @@ def modules_by_package() -> dict[str, list[str]]:
 
 def commands_text(parsers: dict[str, argparse.ArgumentParser]) -> str:
     """Returns the list of all commands."""
-    lines = ["# Commands\n\nEach tells its flags with `--help`, too.\n\n| command | what it does |\n|---|---|"]
+    lines = ["# Commands\n\n`--help` lists the flags of each.\n\n| command | what it does |\n|---|---|"]
     lines += [f"| [`{parser.prog}`]({name}.md) | {_cell(_summary(parser))} |" for name, parser in parsers.items()]
     return "\n".join(lines)
 
@@ -85,13 +85,13 @@ def command_text(parser: argparse.ArgumentParser) -> str:
         usage = re.sub(r"\n +", "\n    ", parser.format_usage().removeprefix("usage: "))
     lines = ["---", f"title: {name}", "---", f"# `{parser.prog}`", "", parser.description or "", ""]
     lines += ["```text", usage.rstrip(), "```", ""]
-    for group in parser._action_groups:  # argparse has no public way to them
+    for group in parser._action_groups:  # argparse has no public access to them
         lines += _flags(parser, group)
     fields = commands.config_help()
     epilog = (parser.epilog or "").replace(fields, "").strip()
     lines += ["## Notes and examples", "", "```text", epilog, "```", ""] if epilog else []
     if fields in (parser.epilog or ""):
-        lines.append("Every field of [the config](../config.md) is a flag, too: `--config.search.num_simulations=64`.")
+        lines.append("Every field of [the config](../config.md) is also a flag: `--config.search.num_simulations=64`.")
     return "\n".join(lines)
 
 

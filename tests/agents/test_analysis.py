@@ -180,5 +180,5 @@ def test_a_variation_ends_at_a_chance_node():
 
 
 def test_refuses_a_negative_number_of_simulations():
-    with pytest.raises(UserError, match="simulations -1: take 0"):
+    with pytest.raises(UserError, match="simulations -1: it must be 0"):
         Analyzer(agent_of("gumbel"), -1)

@@ -42,8 +42,8 @@ def test_missing_sources_are_refused(run, tmp_path):
         (run, 4, "has no checkpoint of iteration 4, only of 3, 5"),
         (tmp_path / "new", None, "has no complete checkpoint yet"),
         (tmp_path, None, "holds no run"),
-        ("nothing", None, "nothing/config.json does not exist; take a run folder"),
-        ("nothing.safetensors", None, "does not exist; take a run folder"),
+        ("nothing", None, "nothing/config.json does not exist; use a run folder"),
+        ("nothing.safetensors", None, "does not exist; use a run folder"),
         ("shipped", None, "'shipped' needs a board"),
     ):
         with pytest.raises(UserError) as refusal:

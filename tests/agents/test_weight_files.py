@@ -98,9 +98,9 @@ def changed(file: Path, tmp_path: Path, change: str) -> Path:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("missing", "does not exist; take a run folder"),
+        ("missing", "does not exist; use a run folder"),
         ("cut short", "cannot be read"),
-        ("no network", "is not a network of AlphaGAT: its metadata lacks 'config'"),
+        ("no network", "is not an AlphaGAT network: its metadata lacks 'config'"),
         ("an array less", "has arrays that do not match its config"),
         ("not ours", "config.colour is not a field"),
         ("another shape", "has arrays that do not match its config"),

@@ -109,10 +109,10 @@ def test_reads_files_of_other_programs():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("(;GM[1]SZ[9];B[aa])", "game 1: it is of another board"),
-        ("(;GM[11]SZ[5];B[aa])", "game 1: it is of another board"),
-        ("(;GN[go:5];B[aa])(;AB[aa];W[bb])", "game 2: it starts from stones that were placed"),
-        ('[FEN "8/8/8/8/8/8/k7/7K w - - 0 1"]\n[SetUp "1"]\n\n1. Kg1 *\n', "game 1: it starts from another position"),
+        ("(;GM[1]SZ[9];B[aa])", "game 1: it is on another board"),
+        ("(;GM[11]SZ[5];B[aa])", "game 1: it is on another board"),
+        ("(;GN[go:5];B[aa])(;AB[aa];W[bb])", "game 2: it starts from placed stones"),
+        ('[FEN "8/8/8/8/8/8/k7/7K w - - 0 1"]\n[SetUp "1"]\n\n1. Kg1 *\n', "game 1: it starts from a FEN"),
     ],
 )
 def test_game_of_another_board_is_rejected(text, expected):

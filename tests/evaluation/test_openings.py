@@ -134,10 +134,10 @@ def test_openings_after_enumerates_all_openings(name, plies, num):
 def test_openings_after_rejects_impossible_requests():
     with pytest.raises(UserError, match="has 49 distinct openings of 2 plies, fewer than the 50 requested"):
         openings_after(make_game("connect_four"), 2, seed=0, num_openings=50)
-    with pytest.raises(UserError, match="more than 65,536; take at most 2 plies"):
+    with pytest.raises(UserError, match="exceed the limit of 65,536; use at most 2 plies"):
         openings_after(make_game("hex:11"), 3, seed=0)
     for plies in (9, 10):
-        with pytest.raises(UserError, match="every game is over after 9 plies; take openings of fewer plies"):
+        with pytest.raises(UserError, match="every game is over after 9 plies; use openings of fewer plies"):
             openings_after(make_game("tic_tac_toe"), plies, seed=0)
 
 

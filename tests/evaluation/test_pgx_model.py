@@ -79,10 +79,10 @@ def test_unusable_model_is_rejected(tmp_path, game):
     with pytest.raises(UserError, match="cannot be read: No such file"):
         pgx_model_player(game, file, None)
     write(file)
-    with pytest.raises(UserError, match="hex:3 is no board of Pgx; name one"):
+    with pytest.raises(UserError, match="hex:3 is not a Pgx board; name one"):
         pgx_model_player(make_game("hex:3"), file, None)
     (tmp_path / "half").write_bytes(file.read_bytes()[:3000])
-    with pytest.raises(UserError, match="half': the file is no program"):
+    with pytest.raises(UserError, match="half': the file is not a program"):
         pgx_model_player(game, tmp_path / "half", None)
     write(file, shape=(9, 2, 1))
     with pytest.raises(UserError, match=r"\(b, 9, 2, 1\), .* pgx:tic_tac_toe needs \('b', 3, 3, 2\), \('b', 9\)"):

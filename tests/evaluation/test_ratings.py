@@ -184,9 +184,9 @@ def test_player_not_linked_to_anchor_is_named():
 
 
 def test_anchor_without_games_and_self_match_are_rejected():
-    with pytest.raises(UserError, match="anchor 'x' has no games: take one of a, b"):
+    with pytest.raises(UserError, match="anchor 'x' has no games: use one of a, b"):
         rate([PairResult("a", "b", np.ones(4))], "x")
-    with pytest.raises(UserError, match="anchor 'x' has no games: take one of the players of a match"):
+    with pytest.raises(UserError, match="anchor 'x' has no games: use one of the players of a match"):
         rate([], "x")
     with pytest.raises(UserError, match="player 'a' has a match against itself"):
         rate([PairResult("a", "a", np.ones(4))], "a")

@@ -126,11 +126,11 @@ def test_count_pairs():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"elo0": 5, "elo1": 5}, "elo0=5 and elo1=5: take elo0 < elo1"),
-        ({"elo0": 0, "elo1": math.inf}, "elo1=inf: take elo0 < elo1"),
+        ({"elo0": 5, "elo1": 5}, "elo0=5 and elo1=5: elo0 must be below elo1"),
+        ({"elo0": 0, "elo1": math.inf}, "elo1=inf: elo0 must be below elo1"),
         ({"elo0": math.nan, "elo1": 5}, "elo0=nan"),
-        ({"elo0": 0, "elo1": 5, "alpha": 0}, "alpha=0 and beta=0.05: take error rates"),
-        ({"elo0": 0, "elo1": 5, "beta": 0.5}, "beta=0.5: take error rates"),
+        ({"elo0": 0, "elo1": 5, "alpha": 0}, "alpha=0 and beta=0.05: they must be between"),
+        ({"elo0": 0, "elo1": 5, "beta": 0.5}, "beta=0.5: they must be between"),
     ],
 )
 def test_invalid_arguments_are_rejected(options, message):

@@ -181,7 +181,7 @@ def test_an_unknown_file_is_damage(saved, tmp_path):
     shutil.copytree(saved[8] / "checkpoints", tmp_path / "checkpoints")
     (tmp_path / "checkpoints" / str(STEP) / "run" / "d" / "more").write_bytes(b"1")
     with Checkpoints(tmp_path, read_only=True) as checkpoints:
-        assert checkpoints.find_damage(STEP) == "run/d/more was not there when it was written"
+        assert checkpoints.find_damage(STEP) == "run/d/more is not in manifest.json"
 
 
 def test_damaged_checkpoints_are_set_aside_under_distinct_names(content, tmp_path):

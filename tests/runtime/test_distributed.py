@@ -43,11 +43,11 @@ def test_flags_name_a_cluster():
 @pytest.mark.parametrize(
     ("nodes", "rank", "coordinator", "message"),
     [
-        (2, 0, None, "--coordinator missing; several processes need all of --nodes, --node_rank, --coordinator"),
+        (2, 0, None, "--coordinator missing; a run of several processes needs --nodes, --node_rank, --coordinator"),
         (None, 0, None, "--nodes and --coordinator missing"),
-        (0, 0, "a:1", "--nodes 0: take at least 1"),
-        (2, 2, "a:1", "--node_rank 2: take 0 to 1, since --nodes is 2"),
-        (2, -1, "a:1", "--node_rank -1: take 0 to 1"),
+        (0, 0, "a:1", "--nodes 0: it must be at least 1"),
+        (2, 2, "a:1", "--node_rank 2: it must be 0 to 1, since --nodes is 2"),
+        (2, -1, "a:1", "--node_rank -1: it must be 0 to 1"),
         (2, 1, "a", "--coordinator a: write HOST:PORT"),
         (2, 1, "a:0", "--coordinator a:0: write HOST:PORT"),
         (2, 1, "a:99999", "--coordinator a:99999: write HOST:PORT"),
@@ -64,7 +64,7 @@ def test_an_unreachable_coordinator_raises_after_the_timeout():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # does not listen
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(UserError, match=f"--coordinator {address}: nobody answers there after 1 s"):
+        with pytest.raises(UserError, match=f"--coordinator {address}: no answer after 1 s"):
             distributed.connect(2, 1, address, seconds=1)
 
 

@@ -137,7 +137,7 @@ def test_boards_of_the_family_and_komi():
     answers = talk(server, "komi 25.5", "final_score", "undo", "undo", "undo")
     assert answers == ["=", "= W+0.5", "=", "=", "? cannot undo"]
     (refused,) = talk(server, "komi 7")
-    assert refused.startswith("? komi 7 is invalid: take one that ends in .5")
+    assert refused.startswith("? komi 7 is invalid: use one that ends in .5")
     assert talk(make_server("connect_four"), "boardsize 7", "boardsize 9") == ["=", "? unacceptable size"]
 
 

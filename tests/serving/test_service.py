@@ -253,5 +253,5 @@ def test_batch_sizes():
 )
 def test_sizes_out_of_range_raise(name, value):
     sizes = {"max_batch": 1, "max_wait_ms": 0, "max_queue": 1, name: value}
-    with pytest.raises(UserError, match=f"--{name} {value}: take at least"):
+    with pytest.raises(UserError, match=f"--{name} {value}: it must be at least"):
         BatchService(lambda program: None, **sizes)

@@ -84,7 +84,7 @@ def test_actors_play_with_their_own_parameters():
 
 @pytest.mark.parametrize("every", [1, 3])
 def test_parameters_are_synchronized_and_their_age_is_reported(every: int):
-    """Two updates per iteration, starting with the second. Each block is learned one iteration after it was played."""
+    """From the second iteration on, each has two updates. A block is trained on one iteration after it was played."""
     iterations, state = start(config_of(actor_sync_every=every))
     assert [int(state.train.step), int(state.actors.step)] == [0, 0]
     handed, ages, expected = 0, [], []
@@ -138,9 +138,9 @@ def test_resume_is_bit_identical(tmp_path, capsys):
     ("changes", "reason"),
     [
         ({"actors": 4}, r"config\.mesh\.actors=4: it must leave some of the 4 devices"),
-        ({"actors": 8, "data": 0}, r"config\.mesh\.actors=8 leaves none of 8 device\(s\) to learn: set it to 4"),
-        ({"actors": 3}, r"config\.selfplay\.num_groups=8 does not divide by the 3 of 4 devices that play or learn"),
-        ({"model": 2}, r"config\.mesh\.model=2: config\.mesh\.actors=2 needs whole networks; set it to 1"),
+        ({"actors": 8, "data": 0}, r"config\.mesh\.actors=8 leaves no learner among 8 device\(s\): set it to 4"),
+        ({"actors": 3}, r"config\.selfplay\.num_groups=8 is not a multiple of 3, the number of actors or learners among 4"),
+        ({"model": 2}, r"config\.mesh\.model=2: config\.mesh\.actors=2 needs a network on one device; set it to 1"),
     ],
 )
 def test_invalid_actor_configs_are_refused(changes, reason, tmp_path):
@@ -155,5 +155,5 @@ def test_invalid_actor_configs_are_refused(changes, reason, tmp_path):
 def test_resume_refuses_to_change_the_kind_of_run(tmp_path, monkeypatch):
     monkeypatch.setattr(loop._Steps, "iterate", lambda *_: None)
     train(config_of(), tmp_path)
-    with pytest.raises(UserError, match=r"config\.mesh\.actors=0, but the run in .* has 2: it may change, but not"):
+    with pytest.raises(UserError, match=r"config\.mesh\.actors=0, but the run in .* has 2: it cannot change from or to 0"):
         train(config_of(0), tmp_path)

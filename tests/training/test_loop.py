@@ -257,7 +257,7 @@ def test_nonfinite_updates_roll_the_run_back(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "run"
     train(config, folder)
     said = " ".join(capsys.readouterr().out.split())
-    assert "updates were not finite: the run goes back, by another way (1)" in said
+    assert "updates were not finite: retry 1 from the last checkpoint" in said
     assert "resumed after iteration 8" in said
     state = last_state(folder)
     assert (int(state.iteration), int(state.rollbacks), int(state.train.health.skipped_in_a_row)) == (12, 1, 0)
@@ -270,7 +270,7 @@ def test_persistent_nonfinite_updates_end_the_run(tmp_path, monkeypatch):
     break_gradients(monkeypatch, times=10)
     monkeypatch.setattr(loop, "MAX_ROLLBACKS", 1)
     config = unstable_config()
-    with pytest.raises(UserError, match=r"config\.learner\.learning_rate=.* were not finite, also after"):
+    with pytest.raises(UserError, match=r"config\.learner\.learning_rate=.* were not finite, even after"):
         train(config, tmp_path / "run")
     params = last_state(tmp_path / "run").train.params
     chex.assert_tree_all_finite(params)
@@ -328,7 +328,7 @@ def test_devices_must_exist_and_divide_the_groups(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"config\.mesh\.data=16, but there are 8 cpu"):
         train(config, tmp_path / "run")
     config.selfplay.num_groups, config.mesh.data = 4, 0
-    with pytest.raises(UserError, match=r"config\.selfplay\.num_groups=4 does not divide by the 8 devices"):
+    with pytest.raises(UserError, match=r"config\.selfplay\.num_groups=4 is not a multiple of 8, the number of devices"):
         train(config, tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 

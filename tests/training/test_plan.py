@@ -68,7 +68,7 @@ def test_a_run_too_short_for_an_update_is_refused():
     with pytest.raises(UserError) as refusal:
         plan_of(num_iterations=3, replay__min_size=4096)
     assert "config.num_iterations=3 " in str(refusal.value)
-    assert "set it to at least 4" in str(refusal.value)
+    assert "set config.num_iterations to at least 4" in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 

@@ -107,7 +107,7 @@ class GtpEngine(Engine):
             self._ask_if_known(f"param_game allow_swap {int('swap' in legal)}")
         answer = self._ask(f"genmove {colour}", self._seconds + self._grace)
         if answer.is_error:
-            raise EngineError("refused", f"it answers genmove {colour} by: {answer.text}")
+            raise EngineError("refused", f"it answered genmove {colour} with: {answer.text}")
         name = " ".join(answer.text.lower().split()[:1])
         if name == "resign":
             raise EngineError("resigned", f"as {colour}")
@@ -145,7 +145,7 @@ class GtpEngine(Engine):
         """Sends a command that must succeed. Raises EngineError, "refused", if it fails."""
         answer = self._ask(line, self._grace)
         if answer.is_error:
-            raise EngineError("refused", f"it answers {line} by: {answer.text}")
+            raise EngineError("refused", f"it answered {line} with: {answer.text}")
 
     def _ask_if_known(self, line: str) -> None:
         """Sends an optional command and ignores failure."""

@@ -101,7 +101,7 @@ class EngineProcess:
                 raise queue.Empty
             line = self._lines.get(timeout=seconds)
         except queue.Empty:
-            raise EngineError("timed out", f"no answer in time; it said last: {self.last_said()}") from None
+            raise EngineError("timed out", f"no answer in time; its last output: {self.last_said()}") from None
         if line is None:
             self._lines.put(None)
             raise self._death()
@@ -124,7 +124,7 @@ class EngineProcess:
             self._process.wait(EXIT_SECONDS)
             for reader in self._readers:
                 reader.join(EXIT_SECONDS)
-        return EngineError("died", f"it {describe_exit(self._process.poll())}; it said last: {self.last_said()}")
+        return EngineError("died", f"it {describe_exit(self._process.poll())}; its last output: {self.last_said()}")
 
 
 def describe_exit(status: int | None) -> str:

@@ -16,11 +16,11 @@ class SolverEngine(Engine):
     """Plays a uniformly random best move.
 
     In Connect Four, the best moves are the fastest wins or the slowest losses. The package `bitbully` has a book of all
-    positions after 12 plies. On one core of an AMD EPYC, a move took 10 ms on average and at most 80 ms before ply 12,
-    0.13 s and 0.4 s at ply 12, where the book ends, and less afterwards (12 random positions per ply). Loading the book
-    takes a second.
+    positions with 12 plies. On one core of an AMD EPYC, the mean and the maximum time of a move were 10 ms and 80 ms
+    before ply 12, and 0.13 s and 0.4 s at ply 12; later moves were faster (12 random positions per ply). Loading the
+    book takes a second.
 
-    In Hex, the best moves are all winning moves, or all moves of a lost position. On the same core, the first move on
+    In Hex, every winning move counts as best; in a lost position, every move does. On the same core, the first move on
     an empty 5x5 board takes a second and later moves milliseconds; all engines of a board share their patterns.
     """
 

@@ -107,10 +107,10 @@ class UciEngine(Engine):
         try:
             move = self._process.wait_for(search, self._patience).move
         except self._chess.engine.EngineError as error:
-            raise EngineError("illegal move", f"{error}; it said last: {self._process.last_said()}") from error
+            raise EngineError("illegal move", f"{error}; its last output: {self._process.last_said()}") from error
         name, legal = "no move" if move is None else move.uci(), position.legal_actions()
         if name not in legal:
-            raise EngineError("illegal move", f"it plays {name}; it said last: {self._process.last_said()}")
+            raise EngineError("illegal move", f"it plays {name}; its last output: {self._process.last_said()}")
         return legal[name]
 
 
@@ -147,10 +147,10 @@ class _UciProcess:
             return future.result(seconds)
         except TimeoutError:
             future.cancel()
-            raise EngineError("timed out", f"no answer in time; it said last: {self.last_said()}") from None
+            raise EngineError("timed out", f"no answer in time; its last output: {self.last_said()}") from None
         except self._terminated as error:
             how = describe_exit(self._transport.get_returncode())
-            raise EngineError("died", f"it {how}; it said last: {self.last_said()}") from error
+            raise EngineError("died", f"it {how}; its last output: {self.last_said()}") from error
 
     def last_said(self) -> str:
         """Returns the last lines of stdout and stderr, joined into one line."""

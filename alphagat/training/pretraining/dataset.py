@@ -52,7 +52,9 @@ def read_recorded(run: Run, folder: Path | None) -> Recorded:
         name = setup.game.name
         parts = [source.positions for source in sources if source.board == name]
         if not parts:
-            raise UserError(f"--games {' '.join(config.pretrain.games)}: no position is of {name}; add games of it")
+            raise UserError(
+                f"--games {' '.join(config.pretrain.games)}: there are no positions of {name}; add such games"
+            )
         positions = join(parts, setup.game.num_actions)
         taught, held_out = found = split(positions, config.pretrain.holdout, config.seed)
         boards.append(found)
@@ -60,8 +62,8 @@ def read_recorded(run: Run, folder: Path | None) -> Recorded:
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(positions)) / 1e6
         used = setup.plan.updates_per_iteration * config.learner.batch_size
         lines.append(
-            f"{name}: {taught.size:,} positions teach, {held_out.size if held_out else 0:,} are held out "
-            f"({size:,.1f} MB on the host); an iteration takes {used:,}, which is {used / taught.size:.2g} epochs"
+            f"{name}: {taught.size:,} training positions, {held_out.size if held_out else 0:,} held out "
+            f"({size:,.1f} MB on the host); an iteration uses {used:,}, which is {used / taught.size:.2g} epochs"
         )
     if folder is not None:
         _check_same(folder, digests)
@@ -75,6 +77,7 @@ def _check_same(folder: Path, digests: dict[str, str]) -> None:
     before = json.loads(file.read_text())
     if before != digests:
         raise UserError(
-            f"--games: the positions are not those that the run in {folder} began with (a file has changed, or a run "
-            "has gone on: name its checkpoint, such as runs/1/checkpoints/40); restore them, or name another --workdir"
+            f"--games: the positions differ from those at the start of the run in {folder} (a file changed, or a "
+            "source run continued: name its checkpoint, such as runs/1/checkpoints/40); restore them, or name another "
+            "--workdir"
         )

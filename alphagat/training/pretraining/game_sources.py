@@ -72,7 +72,7 @@ def _read_file(file: Path, games: Sequence[Game], discount: float) -> Iterator[S
     for number, record in enumerate(records, 1):
         label = f"--games {file}: game {number}"
         if record.board not in known:
-            raise UserError(f"{label} is of {record.board}, and config.boards has {', '.join(known)}; take it out")
+            raise UserError(f"{label} is on {record.board}, but config.boards is {', '.join(known)}; remove it")
         if record.moves:
             by_board.setdefault(record.board, {})[label] = record
     for board, labelled in by_board.items():
@@ -85,7 +85,7 @@ def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discou
     A game without a result, or lost by a forfeit unrelated to the position, has no value target.
     """
     if game.num_players != 2 or isinstance(game, StochasticGame):
-        raise UserError(f"--games {file}: only games of two players without chance are recorded in files; name a run")
+        raise UserError(f"--games {file}: files hold only two-player games without chance; name a run")
     records = list(labelled.values())
     played = play_again(game, records, list(labelled))
     told = np.array([np.nan if record.outcome is None else record.outcome for record in records], np.float32)
@@ -96,10 +96,12 @@ def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discou
     is_known = ~np.isnan(target)
     lines = [f"{file}: {len(records):,} games of {game.name}, {len(target):,} positions"]
     if unknown := int(np.isnan(outcomes).sum()):
-        lines.append(f"{file}: {unknown:,} of them, without a result or forfeited, teach the policy only")
+        lines.append(f"{file}: {unknown:,} of them have no result or were forfeited, and train only the policy")
     differs = is_fair & ~np.isnan(told + played.results) & (np.sign(played.results) != told)
     if differs.any():
-        lines.append(f"{file}: {differs.sum():,} of them end otherwise by our rules; what the file says counts")
+        lines.append(
+            f"{file}: {differs.sum():,} of them have another result by the rules; the result in the file is used"
+        )
     positions = Positions(
         state=played.states,
         policy=played.actions,
@@ -114,10 +116,10 @@ def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discou
 def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator[Source]:
     config = read_config(folder)
     if config.pretrain.games:
-        raise UserError(f"--games {folder}: this run learned from recorded games, and has no replay; name its games")
+        raise UserError(f"--games {folder}: this run has no replay, because it trained on recorded games; name those")
     shared = [game for game in games if game.name in config.boards]
     if not shared:
-        raise UserError(f"--games {folder}: it is of {', '.join(config.boards)}; take it out, or set config.boards")
+        raise UserError(f"--games {folder}: its boards are {', '.join(config.boards)}; remove it, or set config.boards")
     config.mesh = MeshConfig(actors=config.mesh.actors)  # the devices of that run do not matter
     run = Run(config, sharding.make_mesh(1), make_setups(config))
     try:
@@ -130,7 +132,7 @@ def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator
         number = config.boards.index(game.name)
         positions = replayed_positions(boards[number].replay, run.boards[number].plan.group_games)
         if not positions.size:
-            raise UserError(f"--games {folder}: the replay of {game.name} is empty; let that run go on")
+            raise UserError(f"--games {folder}: the replay of {game.name} is empty; train that run further")
         label = f"{folder}, iteration {step}"
         yield Source(game.name, positions, [f"{label}: {positions.size:,} positions of {game.name} in its replay"])
 

@@ -67,7 +67,11 @@ class MatchesAndHoldout:
 
 
 def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dict[str, jax.Array]]:
-    """Returns the jitted `examine(params, positions)`: sums over `[N]` positions; the device count must divide N."""
+    """Returns the jitted `examine(params, positions)`.
+
+    It returns sums of metrics over `[N]` positions, from which `describe` computes means. The number of devices must
+    divide N.
+    """
 
     def examine(params: Any, positions: Positions) -> dict[str, jax.Array]:
         params = place_blocks(setup.network, params)

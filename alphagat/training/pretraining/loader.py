@@ -22,7 +22,7 @@ def make_loader(
     seed: int,
     rows: slice = slice(None),
 ) -> Iterator[Positions]:
-    """Returns the blocks `first` to `last` (exclusive) of a run, each `[num_updates, rows]` before each shape.
+    """Yields the blocks `first` to `last` - 1 of a run; the first axes of each array are `[num_updates, rows]`.
 
     Each epoch visits all positions in a new order; a batch may span two epochs. A block depends only on its number, not
     on where reading started.
@@ -51,4 +51,6 @@ def _import_grain() -> Any:
     try:
         return importlib.import_module("grain")
     except ImportError as error:
-        raise UserError("recorded games need grain, not installed: pip install 'alphagat[pretrain]'") from error
+        raise UserError(
+            "recorded games need grain, which is not installed: pip install 'alphagat[pretrain]'"
+        ) from error

@@ -40,7 +40,7 @@ def test_reads_answers(flags):
 
 
 FAILURES = {
-    "die": ("died", "it ended with exit status 3; it said last: "),
+    "die": ("died", "it ended with exit status 3; its last output: "),
     "kill": ("died", "it was killed by signal 9"),
     "hang": ("timed out", "no answer in time"),
     "babble": ("timed out", "it said last: thinking"),
@@ -48,7 +48,7 @@ FAILURES = {
     "c9": ("illegal move", "it plays 'c9' as black"),
     "swap-pieces": ("illegal move", "it plays 'swap-pieces'"),
     "": ("illegal move", "it plays ''"),
-    "?too hard": ("refused", "it answers genmove black by: too hard"),
+    "?too hard": ("refused", "it answered genmove black with: too hard"),
 }
 
 
@@ -75,7 +75,7 @@ def test_error_quotes_last_output_of_engine():
 def test_refused_move_forfeits_game():
     with (
         GtpEngine(GO, fake("gtp", "c3", "--refuse", "play white")) as engine,
-        pytest.raises(EngineError, match="it answers play white d3 by: I refuse") as caught,
+        pytest.raises(EngineError, match="it answered play white d3 with: I refuse") as caught,
     ):
         engine.choose(position_after("go:5", "c3", "d3"))
     assert caught.value.end == "refused"
@@ -143,8 +143,8 @@ MISTAKES = {
     "not installed": ("go:5", "no-such-engine --gtp", "engine 'no-such-engine' is not installed"),
     "quotes": ("go:5", "gnugo 'x", "No closing quotation"),
     "nothing": ("go:5", "''", "engine '' is not installed"),
-    "no GTP": ("go:5", "true", "engine 'true' does not play go:5: it ended with exit status 0; it said last: nothing"),
-    "size": ("othello:6", fake("gtp", "--refuse", "boardsize 6"), "it answers boardsize 6 by: I refuse"),
+    "no GTP": ("go:5", "true", "engine 'true' does not play go:5: it ended with exit status 0; its last output: nothing"),
+    "size": ("othello:6", fake("gtp", "--refuse", "boardsize 6"), "it answered boardsize 6 with: I refuse"),
 }
 
 
@@ -190,7 +190,7 @@ def test_endless_output_does_not_exhaust_memory():
     assert process.read_line(end) == "y"
     time.sleep(max(0.0, end - time.monotonic()))
     assert process._lines.qsize() <= MAX_WAITING_LINES
-    with pytest.raises(EngineError, match=r"no answer in time; it said last: y \| y"):
+    with pytest.raises(EngineError, match=r"no answer in time; its last output: y \| y"):
         process.read_line(end)
     process.close()
 
@@ -269,5 +269,5 @@ def _without_spaces(drawn):
 
 @needs_rhino
 def test_rhino_rejects_other_sizes():
-    with pytest.raises(UserError, match="does not play othello:6: it answers boardsize 6 by: unacceptable size"):
+    with pytest.raises(UserError, match="does not play othello:6: it answered boardsize 6 with: unacceptable size"):
         GtpEngine(make_game("othello:6"), "gtp-rhino")

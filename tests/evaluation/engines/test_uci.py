@@ -54,11 +54,11 @@ def test_castling_and_promotion_use_our_names():
 
 
 FAILURES = {
-    "die": ("died", "it ended with exit status 3; it said last: readyok | readyok | my last words"),
+    "die": ("died", "it ended with exit status 3; its last output: readyok | readyok | my last words"),
     "kill": ("died", "it was killed by signal 9"),
-    "hang": ("timed out", "no answer in time; it said last: uciok"),
+    "hang": ("timed out", "no answer in time; its last output: uciok"),
     "e2e5": ("illegal move", "illegal uci: 'e2e5'"),
-    "(none)": ("illegal move", "it plays no move; it said last: info string thinking"),
+    "(none)": ("illegal move", "it plays no move; its last output: info string thinking"),
     "what?": ("illegal move", "'what?'"),
 }
 

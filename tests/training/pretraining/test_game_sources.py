@@ -79,12 +79,12 @@ def test_forfeits_have_no_value_target(tmp_path, record, known, targets):
     assert source.positions.value_target.tolist() == targets
     assert source.positions.value_mask.tolist() == [known] * len(targets)
     assert source.positions.policy_weight.tolist() == [1] * len(targets)
-    assert any("teach the policy only" in line for line in source.lines) == (not known)
+    assert any("train only the policy" in line for line in source.lines) == (not known)
 
 
 def test_a_result_that_contradicts_the_rules_is_reported(tmp_path):
     (source,) = read(write(tmp_path / "games.sgf", dataclasses.replace(WON, outcome=-1), WON))
-    assert "1 of them end otherwise by our rules" in source.lines[-1]
+    assert "1 of them have another result by the rules" in source.lines[-1]
     assert source.positions.value_target[:2].tolist() == [-1, 1]  # of the first game, and of the second
 
 
@@ -108,7 +108,7 @@ MISTAKES = {
         to_text(WON) + to_text(dataclasses.replace(WON, moves=("a1", "a1"))),
         "game 2, move 2: 'a1' is not legal",
     ),
-    "a diagram": ("(;FF[4]GN[tic_tac_toe]AB[a1];W[a2])", "game 1: it starts from stones that were placed"),
+    "a diagram": ("(;FF[4]GN[tic_tac_toe]AB[a1];W[a2])", "game 1: it starts from placed stones"),
 }
 
 

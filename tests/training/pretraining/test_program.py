@@ -107,7 +107,7 @@ def test_its_network_plays_and_initialises_other_runs(config, finished):
     run = make_run(selfplay, sharding.make_mesh(1))
     start = find_start(run, finished.parent / "nothing")
     chex.assert_trees_all_equal(start.state.train.params, agent.params)
-    with pytest.raises(UserError, match=r"learns from recorded games; resume it by python -m alphagat\.pretrain"):
+    with pytest.raises(UserError, match=r"trains on recorded games; resume it with python -m alphagat\.pretrain"):
         check_run_folder(finished, selfplay)
 
 
@@ -116,7 +116,7 @@ def test_resume_refuses_other_games(config, finished):
     text = file.read_text()
     try:
         file.write_text("".join(to_text(record) for record in perfect_games(80, random_plies=1, seed=1)))
-        with pytest.raises(UserError, match=r"not those that the run in .* began with"):
+        with pytest.raises(UserError, match=r"differ from those at the start of the run in"):
             train(config, finished)
     finally:
         file.write_text(text)
