@@ -52,7 +52,10 @@ MISTAKES = {
     "too many games": (["--games", "600"], "play at most"),
     "a word for games": (["--games", "many"], "invalid int value: 'many'"),
     "no simulations": (["--simulations", "0"], "--simulations 0: it must be at least 1"),
-    "unknown opponent": (["--opponent", "mcst:3"], "player 'mcst:3': there is no such player or folder; use a run folder"),
+    "unknown opponent": (
+        ["--opponent", "mcst:3"],
+        "player 'mcst:3': there is no such player or folder; use a run folder",
+    ),
     "no playouts": (["--opponent", "mcts:0"], "opponent 'mcts:0' is unknown"),
     "previous": (["--opponent", "previous"], "player 'previous': there is no such folder"),
     "negative seed": (["--seed", "-1"], "--seed -1: it must"),

@@ -107,7 +107,7 @@ MISTAKES = {
     "option": (["random", "random", "--board", "hex:3", "--engine_option", "x"], "--engine_option x: write NAME"),
     "ending": (
         ["random", "random", "--board", "hex:3", "--out", "x.pgn"],
-        "--out x.pgn: games of hex:3 need a name that ends in .sgf",
+        "x.pgn: end the name with .sgf",
     ),
     "out folder": (["random", "random", "--board", "hex:3", "--out", "no/x.sgf"], "there is no folder no"),
     "out exists": (["random", "random", "--board", "hex:3", "--out", "README.md"], "nothing is overwritten"),

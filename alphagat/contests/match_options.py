@@ -8,6 +8,7 @@ from alphagat.contests.contenders import EngineLimits
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import file_ending
 from alphagat.games.base import Game
+from alphagat.runs.atomic_files import check_new
 
 SPRT_PART = 32  # openings between two tests
 TWO_PLAYER_OPTIONS = ("opening_plies", "sprt", "out", "games_at_once")
@@ -48,7 +49,9 @@ def read_settings(options: argparse.Namespace, game: Game) -> Settings:
     if options.opening_plies is not None and options.opening_plies < 0:
         raise UserError(f"--opening_plies {options.opening_plies}: it must be 0 or more")
     part_size = (at_once or 0) // 2 or (SPRT_PART if sprt else None)
-    out = _check_out(options.out, game)
+    out = None if options.out is None else Path(options.out)
+    if out is not None:
+        check_new(out, file_ending(game))
     return Settings(options.games, options.seed, options.opening_plies, part_size, sprt, out)
 
 
@@ -87,16 +90,3 @@ def _sprt_bounds(text: str | None) -> tuple[float, float] | None:
     if not -1000 <= elo0 < elo1 <= 1000:
         raise UserError(f"--sprt {text}: it must be two Elo differences, the smaller first, such as --sprt 0,30")
     return elo0, elo1
-
-
-def _check_out(name: str | None, game: Game) -> Path | None:
-    if name is None:
-        return None
-    file = Path(name)
-    if file.exists():
-        raise UserError(f"--out {name}: this file exists, and nothing is overwritten; name a new one")
-    if file.suffix != file_ending(game):
-        raise UserError(f"--out {name}: games of {game.name} need a name that ends in {file_ending(game)}")
-    if not file.parent.is_dir():
-        raise UserError(f"--out {name}: there is no folder {file.parent}; make it first")
-    return file

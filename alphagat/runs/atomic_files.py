@@ -21,9 +21,9 @@ def write_atomically(file: Path, text: str) -> None:
 
 def check_new(file: Path, *endings: str) -> None:
     """Raises UserError if the file exists, its folder does not, or its suffix is not in `endings`."""
-    if file.suffix not in endings:
-        raise UserError(f"{file}: end the name with {' or '.join(endings)}")
     if file.exists():
         raise UserError(f"{file} exists, and nothing is overwritten; name a new file")
+    if file.suffix not in endings:
+        raise UserError(f"{file}: end the name with {' or '.join(endings)}")
     if not file.parent.is_dir():
         raise UserError(f"{file}: there is no folder {file.parent}; make it first")

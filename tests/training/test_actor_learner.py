@@ -139,7 +139,10 @@ def test_resume_is_bit_identical(tmp_path, capsys):
     [
         ({"actors": 4}, r"config\.mesh\.actors=4: it must leave some of the 4 devices"),
         ({"actors": 8, "data": 0}, r"config\.mesh\.actors=8 leaves no learner among 8 device\(s\): set it to 4"),
-        ({"actors": 3}, r"config\.selfplay\.num_groups=8 is not a multiple of 3, the number of actors or learners among 4"),
+        (
+            {"actors": 3},
+            r"config\.selfplay\.num_groups=8 is not a multiple of 3, the number of actors or learners among 4",
+        ),
         ({"model": 2}, r"config\.mesh\.model=2: config\.mesh\.actors=2 needs a network on one device; set it to 1"),
     ],
 )
@@ -155,5 +158,7 @@ def test_invalid_actor_configs_are_refused(changes, reason, tmp_path):
 def test_resume_refuses_to_change_the_kind_of_run(tmp_path, monkeypatch):
     monkeypatch.setattr(loop._Steps, "iterate", lambda *_: None)
     train(config_of(), tmp_path)
-    with pytest.raises(UserError, match=r"config\.mesh\.actors=0, but the run in .* has 2: it cannot change from or to 0"):
+    with pytest.raises(
+        UserError, match=r"config\.mesh\.actors=0, but the run in .* has 2: it cannot change from or to 0"
+    ):
         train(config_of(0), tmp_path)

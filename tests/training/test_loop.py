@@ -328,7 +328,9 @@ def test_devices_must_exist_and_divide_the_groups(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"config\.mesh\.data=16, but there are 8 cpu"):
         train(config, tmp_path / "run")
     config.selfplay.num_groups, config.mesh.data = 4, 0
-    with pytest.raises(UserError, match=r"config\.selfplay\.num_groups=4 is not a multiple of 8, the number of devices"):
+    with pytest.raises(
+        UserError, match=r"config\.selfplay\.num_groups=4 is not a multiple of 8, the number of devices"
+    ):
         train(config, tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 

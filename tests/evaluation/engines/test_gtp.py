@@ -143,7 +143,11 @@ MISTAKES = {
     "not installed": ("go:5", "no-such-engine --gtp", "engine 'no-such-engine' is not installed"),
     "quotes": ("go:5", "gnugo 'x", "No closing quotation"),
     "nothing": ("go:5", "''", "engine '' is not installed"),
-    "no GTP": ("go:5", "true", "engine 'true' does not play go:5: it ended with exit status 0; its last output: nothing"),
+    "no GTP": (
+        "go:5",
+        "true",
+        "engine 'true' does not play go:5: it ended with exit status 0; its last output: nothing",
+    ),
     "size": ("othello:6", fake("gtp", "--refuse", "boardsize 6"), "it answered boardsize 6 with: I refuse"),
 }
 
