@@ -56,8 +56,8 @@ MISTAKES = {
         ["--opponent", "mcst:3"],
         "player 'mcst:3': there is no such player or folder; use a run folder",
     ),
-    "no playouts": (["--opponent", "mcts:0"], "opponent 'mcts:0' is unknown"),
-    "previous": (["--opponent", "previous"], "player 'previous': there is no such folder"),
+    "no playouts": (["--opponent", "mcts:0"], "opponent 'mcts:0': there is no such player"),
+    "previous": (["--opponent", "previous"], "player 'previous': there is no such player"),
     "negative seed": (["--seed", "-1"], "--seed -1: it must"),
     "unknown flag": (["--game", "3"], "unrecognized arguments: --game 3"),
 }

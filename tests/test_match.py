@@ -91,7 +91,7 @@ def test_a_weight_file_determines_the_board(tmp_path, capsys):
 
 MISTAKES = {
     "no player": ([], "the following arguments are required: A, B"),
-    "no such folder": (["no/run", "random", "--board", "hex:3"], "player 'no/run': there is no such folder"),
+    "no such folder": (["no/run", "random", "--board", "hex:3"], "player 'no/run': there is no such player or folder"),
     "a folder without a run": (["tests", "random", "--board", "hex:3"], "tests holds no run"),
     "no board": (["random", "random"], "--board is missing"),
     "unknown board": (["random", "random", "--board", "hexx:3"], "board hexx:3: there is no such game"),

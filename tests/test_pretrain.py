@@ -35,7 +35,10 @@ MISTAKES = {
     "an empty name": ([*BASE, "--games", ""], "config.pretrain.games=('',): name files"),
     "all held out": ([*BASE, "--games", "a.sgf", "--holdout", "1"], "config.pretrain.holdout=1.0"),
     "a word": ([*BASE, "--games", "a.sgf", "--holdout", "some"], "holdout=some"),
-    "actors": ([*BASE, "--games", "a.sgf", "--config.mesh.actors=4"], "config.mesh.actors=4: with recorded games"),
+    "actors": (
+        [*BASE, "--games", "a.sgf", "--config.mesh.actors=4"],
+        "config.mesh.actors=4: training on recorded games",
+    ),
     "no workdir": (["--config", "configs/tic_tac_toe", "--games", "a.sgf"], "--workdir is missing"),
 }
 

@@ -1,6 +1,7 @@
 """Trained players, loaded from a run, a file or the package."""
 
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -53,8 +54,13 @@ class Agent:
 
     def evaluate(self, state: Any) -> Evaluation:
         """Evaluates one state: prior logits `[A]` and value `[]`, from the view of the player to move."""
-        evaluation = self.evaluator(self.params, jax.tree.map(lambda x: x[None], state))
+        evaluation = _compile(self.evaluator)(self.params, jax.tree.map(lambda x: x[None], state))
         return jax.tree.map(lambda x: np.asarray(x[0]), evaluation)
+
+
+@functools.lru_cache(maxsize=16)
+def _compile(evaluator: Evaluator) -> Evaluator:
+    return jax.jit(evaluator)
 
 
 def load(

@@ -41,8 +41,10 @@ def make_configured_network(config: Config, game: Game) -> Network:
 
 
 def make_params(game: Game, network: Network, key: jax.Array) -> Any:
-    """Initialises the parameters of `network` for `game`."""
-    return network.init(key, jnp.zeros((1, game.topology.num_nodes, game.num_features)))
+    """Initialises the parameters of `network` for `game`. Compiles one program; eager `network.init` would compile each
+    operation separately.
+    """
+    return jax.jit(network.init)(key, jnp.zeros((1, game.topology.num_nodes, game.num_features)))
 
 
 def param_shapes(game: Game, network: Network) -> Any:

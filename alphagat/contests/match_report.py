@@ -11,7 +11,7 @@ from alphagat.games.base import Game
 
 
 def match_table(game: Game, names: tuple[str, str], result: MatchResult) -> Table:
-    """Tabulates the result of A, with 95% intervals."""
+    """Tabulates the result from the first player's view, with 95% intervals."""
     low, high = result.interval
     first, second = result.score_by_colour
     table = Table(title=f"{game.name}, {result.num_games} games", show_header=False, title_justify="left")

@@ -122,7 +122,7 @@ def draw_discs(stones: np.ndarray, marked: np.ndarray, column_names: Sequence[st
 
 
 def draw_hexagons(stones: np.ndarray, row_names: Sequence[str], column_names: Sequence[str]) -> str:
-    """Draws a rhombus of hexagons. The top and bottom borders are player 0's, left and right ones player 1's.
+    """Draws a rhombus of hexagons. The top and bottom borders are player 0's, the left and right ones player 1's.
 
     Args:
       stones: `[N, N]`, the player whose stone it is, or -1.

@@ -26,7 +26,7 @@ class RootStatistics(NamedTuple):
       visits: `[B, A]` int32, simulations through each action.
       action_values: `[B, A]` float32, for the player to move; NaN if never visited.
       variations: `[B, A, VARIATION_LENGTH]` int32, each action followed by the most visited moves (ties: the
-        best value); -1 after the end of the game or tree, or before a chance move.
+        best value); -1 from the end of the game or the tree, or from the first chance node, onwards.
     """
 
     visits: jax.Array

@@ -15,7 +15,7 @@ NAMES = ("black", "white")
 
 
 class Turns(LiveGame):
-    """A game with undo by command; a command may make several moves."""
+    """A game whose `undo` takes back a whole command, which may have made several moves."""
 
     def __init__(self, game: Game):
         super().__init__(game)

@@ -228,8 +228,8 @@ def learner_metrics(setup: Setup, train: TrainState, metrics: Metrics) -> Metric
 
 
 def make_find_gradients(setup: Setup, mesh: Mesh) -> Callable[..., tuple[Any, dict]]:
-    """Returns `find_gradients(params, loss_scale, board, keys)`: the mean over a batch of which each device draws a
-    share.
+    """Returns `find_gradients(params, loss_scale, board, keys)`, the mean gradients over a batch. Each device draws its
+    share of the batch.
     """
     board = over_board(sharding.SHARDED, sharding.REPLICATED)
     return gradients_of(setup, mesh, functools.partial(draw_batch, setup), (board, sharding.SHARDED))

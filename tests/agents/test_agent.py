@@ -74,7 +74,7 @@ def test_evaluates_a_single_state(run):
     assert isinstance(found.prior_logits, np.ndarray)
     assert found.prior_logits.shape == (4,)
     assert found.value.shape == ()
-    logits, value = tiny_setup().network.apply(second.train.params, agent.game.observe(state).nodes[None])
+    logits, value = jax.jit(tiny_setup().network.apply)(second.train.params, agent.game.observe(state).nodes[None])
     np.testing.assert_allclose(found.prior_logits, logits[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.value, value[0], rtol=1e-5, atol=1e-6)
 
@@ -106,9 +106,9 @@ def test_weights_initialise_runs_with_and_without_an_ownership_head(tmp_path):
 def test_evaluation_value_scale_applies_unless_the_search_explores():
     """The prior strongly favours a move that does not win; the search finds a winning one."""
     game, config = make_game("tic_tac_toe"), Config(boards=("tic_tac_toe",))
-    state = first_state(game)
+    state, step = first_state(game), jax.jit(game.step)
     for action in (0, 3, 1, 4):
-        state = game.step(state, jnp.int32(action), jax.random.key(0))
+        state = step(state, jnp.int32(action), jax.random.key(0))
     winning, expected = 2, 8
 
     def evaluate(params, states):
@@ -116,7 +116,8 @@ def test_evaluation_value_scale_applies_unless_the_search_explores():
 
     def policy_target(explore: bool) -> jax.Array:
         search = make_configured_search(game, evaluate, config, explore=explore, num_simulations=32)
-        return search(None, jax.random.key(0), jax.tree.map(lambda x: x[None], state), jnp.zeros(1)).policy_target[0]
+        states = jax.tree.map(lambda x: x[None], state)
+        return jax.jit(search)(None, jax.random.key(0), states, jnp.zeros(1)).policy_target[0]
 
     config.search.value_scale, config.evaluation.value_scale = 1e-6, 1.0
     assert policy_target(explore=False).argmax() == winning

@@ -38,7 +38,7 @@ def test_a_name_resolves_to_one_checkpoint(run):
 def test_missing_sources_are_refused(run, tmp_path):
     open_run_folder(tmp_path / "new", tiny_config())
     for name, iteration, message in (
-        (run / "checkpoints" / "3", 5, "is of iteration 3, not 5"),
+        (run / "checkpoints" / "3", 5, "holds iteration 3, not 5"),
         (run, 4, "has no checkpoint of iteration 4, only of 3, 5"),
         (tmp_path / "new", None, "has no complete checkpoint yet"),
         (tmp_path, None, "holds no run"),

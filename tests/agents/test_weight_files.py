@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import chex
+import jax
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -30,14 +31,17 @@ def file(run, tmp_path_factory) -> Path:
     return file
 
 
+def prior_logits(agent, states):
+    return jax.jit(agent.evaluator)(agent.params, states).prior_logits
+
+
 def test_the_file_plays_like_its_run(run, file, capsys):
     from_run, from_file = load(run), load(file)
     assert (from_file.iteration, from_file.config, from_file.game.name) == (7, tiny_config(), "hex:2")
     chex.assert_trees_all_equal(from_run.params, from_file.params)
     larger = load(file, board="hex:4")
     states = random_positions(larger.game, 8, 0, 5, seed=0)
-    expected = load(run, board="hex:4").evaluator(from_run.params, states)
-    np.testing.assert_array_equal(larger.evaluator(larger.params, states).prior_logits, expected.prior_logits)
+    np.testing.assert_array_equal(prior_logits(larger, states), prior_logits(load(run, board="hex:4"), states))
 
 
 def test_a_file_may_use_another_precision_than_its_run(run, file, tmp_path, capsys):
@@ -47,10 +51,10 @@ def test_a_file_may_use_another_precision_than_its_run(run, file, tmp_path, caps
     assert (found.config.network.precision, expected.config.network.precision) == ("bfloat16", "float32")
     chex.assert_trees_all_equal(found.params, expected.params)
     states = random_positions(found.game, 8, 0, 3, seed=0)
-    in_half, in_full = (each.evaluator(each.params, states).prior_logits for each in (found, expected))
+    in_half, in_full = (prior_logits(each, states) for each in (found, expected))
     assert not np.array_equal(in_half, in_full)
     again = load(half, precision="float32")
-    np.testing.assert_array_equal(again.evaluator(again.params, states).prior_logits, in_full)
+    np.testing.assert_array_equal(prior_logits(again, states), in_full)
     assert export.run(["--workdir", str(run), "--out", str(tmp_path / "x.safetensors"), "--precision", "int8"]) == 2
     assert "config.network.precision='int8'" in capsys.readouterr().err
 
@@ -112,7 +116,7 @@ def test_damaged_files_are_refused(file, tmp_path, change, message):
 
 
 def test_another_iteration_is_refused(file):
-    with pytest.raises(UserError, match="is of iteration 7, not 3"):
+    with pytest.raises(UserError, match="holds iteration 7, not 3"):
         load(file, 3)
 
 

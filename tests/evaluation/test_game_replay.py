@@ -50,7 +50,7 @@ def test_unfinished_game_has_no_result():
         (("a1", "b1", "a1"), (0, 1, 0), "games, game 2, move 3: 'a1' is not legal"),
         (("a1", "z9"), (0, 1), "move 2: 'z9' is not legal"),
         (("a1", "b1"), (0, 0), "move 2: player 0 plays 'b1', but it is the turn of player 1"),
-        ((*LEGAL.moves, "b3"), (0, 1, 0, 1, 0, 1), "move 6: 'b3', but on tic_tac_toe the game is over"),
+        ((*LEGAL.moves, "b3"), (0, 1, 0, 1, 0, 1), "move 6: 'b3' comes after the end of the game on tic_tac_toe"),
     ],
 )
 def test_rule_violation_is_named(moves, players, expected):

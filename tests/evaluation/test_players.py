@@ -34,7 +34,7 @@ def test_equal_opponents_share_act():
     "spec", ["", "mcts", "mcts:", "mcts:0", "mcts:-3", "mcts:1e3", "random:2", "stockfish", "mcts:²"]
 )
 def test_unknown_opponent_is_rejected(spec):
-    with pytest.raises(UserError, match=r"opponent .* take one of random, mcts:SIM"):
+    with pytest.raises(UserError, match=r"opponent .* use one of random, mcts:SIM"):
         make_opponent(GAME, spec)
 
 

@@ -1,4 +1,4 @@
-"""Positions that tests name by the moves that lead to them."""
+"""Positions that tests name by the moves that lead to them, and counts of such positions."""
 
 import functools
 
@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from alphagat.games import make_game
+from alphagat.games.batches import legal_actions, play_all, to_host
 from alphagat.games.states import first_state
 
 
@@ -23,3 +24,14 @@ def play(name, moves):
         assert state.legal_action_mask[action]
         state = step(state, np.int32(action), jax.random.key(0))
     return state
+
+
+def perft(game, states, depth):
+    """Returns, by ply, the number of sequences of legal moves from `[B]` states."""
+    states, counts = to_host(states), []
+    for ply in range(depth):
+        parents, actions = np.nonzero(legal_actions(game, states))
+        counts.append(len(actions))
+        if ply + 1 < depth:
+            states = play_all(game, states, parents, actions)
+    return counts

@@ -71,30 +71,6 @@ def test_matches_open_spiel(size, rows_of_pieces, num_games, game_seed):
     assert ends == {"reached", "captured"} or rows_of_pieces == 2
 
 
-def count_lines(name, depth):
-    """Returns by ply how many sequences of moves there are, from the first position on."""
-    states, counts = starts(name, 1), []
-    for _ in range(depth):
-        parents, actions = np.nonzero(np.asarray(states.legal_action_mask))
-        counts.append(len(actions))
-        size = 1 << (len(actions) - 1).bit_length()  # few shapes to compile
-        parents, actions = np.resize(parents, size), np.resize(actions, size)
-        states = jitted_step(name)(jax.tree.map(lambda x, parents=parents: x[parents], states), actions)
-        states = jax.tree.map(lambda x, count=counts[-1]: x[:count], states)
-    return counts
-
-
-def count_their_lines(state, depth):
-    actions = state.legal_actions()
-    return len(actions) if depth == 1 else sum(count_their_lines(state.child(action), depth - 1) for action in actions)
-
-
-@pytest.mark.parametrize("size", [6, 8])
-def test_perft_matches_open_spiel(size):
-    first = spiel_game(size).new_initial_state()
-    assert count_lines(f"breakthrough:{size}", 3) == [count_their_lines(first, depth) for depth in (1, 2, 3)]
-
-
 class SlowGame:
     """Keeps two sets of (column, row) that never turn; shares no code with ours."""
 

@@ -1,6 +1,5 @@
 """Chess against python-chess and Pgx's, move by move, Gardner's against Pgx's and a slow reference."""
 
-import functools
 import itertools
 
 import chess
@@ -12,10 +11,12 @@ from pgx._src.games.chess import FROM_PLANE
 from pgx._src.gardner_chess_utils import TO_MAP
 
 from alphagat.games import chess_rules, make_game
+from alphagat.games.batches import play_all, take
 from alphagat.games.chess_graph import VOCABULARY
 from alphagat.games.states import first_state
 from tests.games import pgx_games
 from tests.games.pgx_games import num_bytes, replay
+from tests.games.playing import perft
 
 NUM_GAMES = 32
 
@@ -109,37 +110,7 @@ def state_of(fen):
     return chess_rules.start(pieces, np.array(rights), 0 if board.turn else 1, jumped)
 
 
-CHUNK = 512
-
-
-@functools.cache
-def jitted(name):
-    """Returns `step` of `CHUNK` states, and `observe` of one."""
-    game = make_game(name)
-    return jax.jit(jax.vmap(game.step, in_axes=(0, 0, None))), jax.jit(game.observe)
-
-
-def expand(game, states):
-    """Returns all states that follow, and how many states have no successor."""
-    rows, actions = np.nonzero(np.asarray(states.legal_action_mask))
-    states = jax.tree.map(np.asarray, states)
-    parts = []
-    for start in range(0, len(rows), CHUNK):
-        at = np.resize(np.arange(start, min(start + CHUNK, len(rows))), CHUNK)
-        chunk = jax.tree.map(lambda x, at=at: x[rows[at]], states)
-        after = jitted(game.name)[0](chunk, actions[at].astype(np.int32), jax.random.key(0))
-        parts.append(jax.tree.map(lambda x, start=start: np.asarray(x)[: len(rows) - start], after))
-    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
-
-
-def perft(game, state, depth):
-    """Counts the leaves at each depth."""
-    states = jax.tree.map(lambda x: x[None], state)
-    counts = []
-    for ply in range(depth):
-        states = expand(game, states) if ply else states
-        counts.append(int(np.asarray(states.legal_action_mask).sum()))
-    return counts
+OBSERVE = jax.jit(make_game("chess").observe)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +125,8 @@ def perft(game, state, depth):
     ],
 )
 def test_perft_matches_known_counts(fen, counts):
-    assert perft(make_game("chess"), state_of(fen), len(counts)) == counts
+    states = jax.tree.map(lambda x: x[None], state_of(fen))
+    assert perft(make_game("chess"), states, len(counts)) == counts
 
 
 @pytest.mark.parametrize(
@@ -299,9 +271,8 @@ def play_names(game, moves, state=None):
         legal = np.flatnonzero(np.asarray(state.legal_action_mask))
         board, player = boards_of(state), int(state.current_player)
         action = next(action for action in legal if game.move_name(board, player, action) == move)
-        batch = jax.tree.map(lambda x: jnp.broadcast_to(x, (CHUNK, *x.shape)), state)
-        after = jitted(game.name)[0](batch, np.full(CHUNK, action, np.int32), jax.random.key(0))
-        state = jax.tree.map(lambda x: x[0], after)
+        after = play_all(game, jax.tree.map(lambda x: np.asarray(x)[None], state), np.array([0]), np.array([action]))
+        state = take(after, 0)
         states.append(state)
     return states
 
@@ -394,7 +365,7 @@ def test_features_are_from_view_of_player_to_move():
     game = make_game("chess")
     moves = "e2e4 g8f6 e4e5 d7d5"
     states = play_names(game, moves)
-    nodes = np.asarray(jitted("chess")[1](states[-1]).nodes)
+    nodes = np.asarray(OBSERVE(states[-1]).nodes)
     grid = nodes.T.reshape(25, 8, 8)
     where = lambda feature: [game.square_names[square] for square in np.flatnonzero(nodes[:, feature])]  # noqa: E731
     assert where(0) == ["e5", "a2", "b2", "c2", "d2", "f2", "g2", "h2"]
@@ -411,13 +382,13 @@ def test_features_are_from_view_of_player_to_move():
     assert grid[19, :, 0].tolist() == [1, 1, 1, 1, 0.75, 0.5, 0.25, 0]
     assert grid[20, 0] == pytest.approx([0, 1 / 3, 2 / 3, 1, 1, 2 / 3, 1 / 3, 0])
     assert (nodes[:, 21:] == np.float32([0, 0, 4 / 512, 1])).all()
-    black = np.asarray(jitted("chess")[1](states[1]).nodes).T.reshape(25, 8, 8)
+    black = np.asarray(OBSERVE(states[1]).nodes).T.reshape(25, 8, 8)
     assert (black[0, 6] == 1).all()
     assert black[6, 4].tolist() == [0, 0, 0, 0, 0, 0, 0, 0]
     assert black[6, 3].tolist() == [0, 0, 0, 0, 1, 0, 0, 0]
     assert (black[24] == 0).all()
     again = play_names(game, "g1f3 g8f6 f3g1 f6g8")[-1]
-    assert (np.asarray(jitted("chess")[1](again).nodes)[:, 21:23] == np.float32([1, 0.04])).all()
+    assert (np.asarray(OBSERVE(again).nodes)[:, 21:23] == np.float32([1, 0.04])).all()
 
 
 def test_relations_describe_sender_from_receiver_view():

@@ -33,8 +33,8 @@ def count_theirs(state, depth):
         ("connect_four", "connect_four", 4),
         ("hex:2:swap", "hex(board_size=2,swap=true)", 4),
         ("hex:3", "hex(board_size=3)", 5),
-        ("othello:8", "othello", 5),
         ("breakthrough:6", "breakthrough(rows=6,columns=6)", 3),
+        ("breakthrough:8", "breakthrough(rows=8,columns=8)", 3),
         ("go:5", "go(board_size=5,komi=7.5)", 3),
     ],
 )

@@ -1,18 +1,17 @@
 """Othello against OpenSpiel's, Pgx's and a slow reference, known counts of games, and what its features promise."""
 
-import functools
-
 import jax
 import numpy as np
 import pyspiel
 import pytest
 
 from alphagat.games import make_game, svg
+from alphagat.games.batches import compile_init
 from alphagat.games.othello import VOCABULARY
 from tests.games import pgx_games
 from tests.games.open_spiel import assert_plays_alike, count_actions
 from tests.games.pgx_games import replay
-from tests.games.playing import play
+from tests.games.playing import perft, play
 
 NUM_GAMES = 100
 
@@ -90,27 +89,9 @@ def test_matches_slow_reference(size, num_games, record):
     assert size != 4 or set(results) == {-1, 0, 1}
 
 
-def count_games(name, depth, batch_size):
-    """Returns by ply how many games are that long; at most `batch_size` but at the last."""
-    game, key = make_game(name), jax.random.key(0)
-    step = jax.jit(jax.vmap(game.step, (0, 0, None)))
-    states, counts = jax.tree.map(lambda x: x[None], game.init(key)), []
-    for _ in range(depth):
-        rows, actions = np.nonzero(states.legal_action_mask)
-        counts.append(len(rows))
-        if len(rows) <= batch_size:
-            parents = jax.tree.map(functools.partial(take, rows=np.resize(rows, batch_size)), states)
-            states = step(parents, np.resize(actions, batch_size).astype(np.int32), key)
-            states = jax.tree.map(functools.partial(take, rows=np.arange(len(rows))), states)
-    return counts
-
-
-def take(x, rows):
-    return np.asarray(x)[rows]
-
-
 def test_perft_matches_known_counts():
-    assert count_games("othello:8", 6, 1396) == [4, 12, 56, 244, 1396, 8200]
+    game = make_game("othello:8")
+    assert perft(game, compile_init(game)(jax.random.key(0)[None]), 6) == [4, 12, 56, 244, 1396, 8200]
 
 
 def test_features_show_discs_moves_parity_and_edges():

@@ -228,4 +228,4 @@ def test_a_single_player_game_shows_its_score():
 def test_holdout_results_omit_unmeasured_values():
     names = {"policy_accuracy": 0.5, "value_sign": math.nan, "value_error": 0.5}
     text = shown(["hex:7"], *(Result(f"holdout/{name}", "hex:7", value) for name, value in names.items()))
-    assert "evaluation: held-out moves named 50.0%, held-out value error 0.500" in text
+    assert "evaluation: held-out moves predicted 50.0%, held-out value error 0.500" in text

@@ -194,7 +194,7 @@ def test_half_precision_is_close_and_returns_float32(backend: str, precision: st
     assert 1e-5 < max(differences) < tolerance
     with jax.numpy_dtype_promotion("standard"):
         topology = TOPOLOGIES["irregular"]
-        params = gat(topology, backend, precision).init(jax.random.key(0), draw_nodes(topology))
+        params = jax.jit(gat(topology, backend, precision).init)(jax.random.key(0), draw_nodes(topology))
     assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {np.dtype(np.float32)}
 
 

@@ -12,7 +12,7 @@ from tests.serving.untrained import save_untrained
 
 def test_games_follow_the_rules_and_values_are_for_player_0():
     agent = alphagat.load("hex", board="hex:3")
-    game = agent.game
+    game, step = agent.game, jax.jit(agent.game.step)
     games = samples.play_samples(agent, 2)
     assert games[0].moments[0].move != games[1].moments[0].move
     for sample in games:
@@ -20,7 +20,7 @@ def test_games_follow_the_rules_and_values_are_for_player_0():
             assert after.ply == before.ply + 1
             action = game.action_names.index(after.move)
             assert before.state.legal_action_mask[action]
-            expected = game.step(before.state, jax.numpy.int32(action), jax.random.key(0))
+            expected = step(before.state, np.int32(action), jax.random.key(0))
             assert game.render(after.state) == game.render(expected)
             sign = -1 if before.state.current_player else 1
             assert before.value == pytest.approx(sign * agent.evaluate(before.state).value, abs=1e-5)

@@ -79,4 +79,4 @@ def all_positions(game):
 def some_positions(game, number, seed=0):
     states, plies = all_positions(game)
     rows = np.random.default_rng(seed).choice(len(plies), number, replace=False)
-    return jax.tree.map(lambda x: x[rows], states), plies[rows]
+    return jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[rows]), states), plies[rows]

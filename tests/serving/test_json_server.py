@@ -127,7 +127,7 @@ MISTAKES = {
     '{"id": "x", "move": []}': ("x", "move", "unknown field; the fields are id, board"),
     '{"id": "x", "board": "nowhere"}': ("x", "board", "board nowhere: there is no such game"),
     '{"id": "x", "board": ["hex:3"]}': ("x", "board", "unhashable"),
-    '{"id": "x", "board": "2048"}': ("x", "board", "chance moves in it"),
+    '{"id": "x", "board": "2048"}': ("x", "board", "it has chance moves"),
     '{"id": "x", "moves": "b2"}': ("x", "moves", "expected a list of moves"),
     '{"id": "x", "moves": ["b2", "b2"]}': ("x", "moves", "move 1: b2 is illegal here"),
     '{"id": "x", "moves": [["W", "b2"]]}': ("x", "moves", "move 0: black is to move"),

@@ -81,6 +81,6 @@ def test_the_network_is_compared_with_perfect_play():
     assert {f"oracle/{name}" for name in measures} <= set(shares)
     assert all(0 <= value <= 1 for value in shares.values())
     oracle = make_oracle(setup.game, 40, setup.config.seed)
-    evaluation = setup.evaluate(state.train.params, oracle.states)
+    evaluation = jax.jit(setup.evaluate)(state.train.params, oracle.states)
     best = oracle.scores[np.arange(40), np.asarray(mask_illegal(evaluation.prior_logits, oracle.states)).argmax(axis=1)]
     assert shares["oracle/best_move"] == pytest.approx((best == oracle.scores.max(axis=1)).mean())

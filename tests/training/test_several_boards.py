@@ -86,7 +86,8 @@ def test_weights_play_an_unseen_board(finished):
     state = first_state(agent.game)
     evaluation = agent.evaluate(state)
     assert evaluation.prior_logits.shape == (16,)
-    move = agent.player(2).act(agent.params, jax.random.key(1), jax.tree.map(lambda x: x[None], state))
+    act = jax.jit(agent.player(2).act)
+    move = act(agent.params, jax.random.key(1), jax.tree.map(lambda x: x[None], state))
     assert 0 <= int(move[0]) < 16
     assert load(finished).game.name == "hex:2"
 

@@ -49,7 +49,7 @@ class GtpEngine(Engine):
         Args:
           command: a shell command with flags.
           seconds: time per move, if the engine supports time control.
-          grace: extra seconds before the engine is killed; also the limit of commands other than moves.
+          grace: extra seconds before the engine is killed; also the time limit for commands other than moves.
 
         Raises:
           UserError: no GTP engine plays this board, the program is not installed or does not speak GTP, or it

@@ -78,7 +78,7 @@ class EngineProcess:
         self._end = weakref.finalize(self, _end, self._process, self._readers)
 
     def send(self, line: str) -> None:
-        """Sends one line. Raises EngineError, "died", if the program has closed its stdin."""
+        """Sends one line. Raises EngineError ("died") if the program has closed its stdin."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{line}\n".encode())

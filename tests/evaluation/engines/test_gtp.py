@@ -43,7 +43,7 @@ FAILURES = {
     "die": ("died", "it ended with exit status 3; its last output: "),
     "kill": ("died", "it was killed by signal 9"),
     "hang": ("timed out", "no answer in time"),
-    "babble": ("timed out", "it said last: thinking"),
+    "babble": ("timed out", "its last output: thinking"),
     "resign": ("resigned", "as black"),
     "c9": ("illegal move", "it plays 'c9' as black"),
     "swap-pieces": ("illegal move", "it plays 'swap-pieces'"),

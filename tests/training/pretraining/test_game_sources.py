@@ -102,7 +102,7 @@ MISTAKES = {
     "no game": ("hello", "neither PGN nor SGF"),
     "another board": (
         to_text(GameRecord("hex:3", ("A", "B"), ("a1",), (0,), 1)),
-        "game 1 is of hex:3, and config.boards",
+        "game 1 is on hex:3, but config.boards",
     ),
     "illegal": (
         to_text(WON) + to_text(dataclasses.replace(WON, moves=("a1", "a1"))),
@@ -161,12 +161,12 @@ def test_the_replay_of_a_run(tmp_path):
 
 def test_runs_without_usable_positions_are_refused(tmp_path):
     save_tiny_run(tmp_path / "other", 1)
-    with pytest.raises(UserError, match="it is of hex:2"):
+    with pytest.raises(UserError, match="its boards are hex:2"):
         read(str(tmp_path / "other"))
     config = tiny_config()
     config.pretrain.games = ("x.sgf",)
     open_run_folder(tmp_path / "learned", config)
-    with pytest.raises(UserError, match="name its games"):
+    with pytest.raises(UserError, match="name those"):
         read(str(tmp_path / "learned"), games=[make_game("hex:2")])
 
 
