@@ -153,6 +153,14 @@ def test_relative_links_resolve_to_files(file: Path):
     assert [link for link in links if not (file.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("file", TEXTS, ids=name_of)
+def test_code_blocks_stand_on_lines_of_their_own(file: Path):
+    text = file.read_text()
+    fences = re.findall(r"^ *```(?:[a-z]+)?$", text, re.MULTILINE)
+    assert len(fences) == text.count("```")
+    assert len(fences) % 2 == 0
+
+
 def told() -> Iterator[tuple[str, str]]:
     """Yields every command line in the texts, with its file."""
     for file in TEXTS:

@@ -49,7 +49,7 @@ class Measured(NamedTuple):
 def write(file: Path, agent: Agent, exported: str, lines: Sequence[Line], measured: Measured | None) -> None:
     """Writes the card of the file `exported`; `lines` are those of `metrics.jsonl`, empty without a run.
 
-    The file is new, and ends in .md (`atomic_files.check_new`).
+    `file` must be new and end in .md; the caller checks this with `atomic_files.check_new`.
     """
     file.write_text("\n\n".join(part.strip("\n") for part in _parts(agent, exported, lines, measured)) + "\n")
 

@@ -107,7 +107,10 @@ def linked(pair_results: Iterable[PairResult], anchor: str) -> list[PairResult]:
 
 @dataclasses.dataclass(frozen=True)
 class _Units:
-    """The independent units of a pair: distinct points and their counts, both `[K]`, by games per unit."""
+    """The independent units of a pair.
+
+    `parts` has, for each number of games per unit, the distinct points of a unit and their counts, both `[K]`.
+    """
 
     parts: tuple[tuple[int, np.ndarray, np.ndarray], ...]
 

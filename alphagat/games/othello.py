@@ -182,7 +182,7 @@ def unpack(words: jax.Array) -> jax.Array:
 
 
 def _of_player(words: jax.Array, player: jax.Array) -> jax.Array:
-    """Returns the `[..., N]` words of the `[...]` players among `[..., 2, N]`."""
+    """Selects the `[..., N]` words of `player`, `[...]`, from the `[..., 2, N]` words of both players."""
     return jnp.where((player == 0)[..., None], words[..., 0, :], words[..., 1, :])
 
 

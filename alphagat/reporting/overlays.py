@@ -34,7 +34,7 @@ def policy_shapes(game: Game, state: Any, policy: np.ndarray) -> list[str]:
 
 
 def line_shapes(game: Game, state: Any, actions: Sequence[int]) -> list[str]:
-    """Draws a variation from `state`, padded with -1, as numbered discs in the colours of the players."""
+    """Draws the variation `actions`, padded with -1, from `state`: numbered discs in the colours of the players."""
     line, shapes = LiveGame(game, state), {}
     for number, action in enumerate(actions, 1):
         if action < 0 or line.is_over:
