@@ -1,5 +1,7 @@
 """Every sharding of a network trains the same network as one device."""
 
+import math
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ from alphagat.networks import partition
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_find_gradients, make_iteration, run_iteration
 from alphagat.training.setup import Setup, make_setups
-from alphagat.training.state import init_state, state_shardings
+from alphagat.training.state import init_state, placed_shapes, state_shardings
 from tests.training.tiny import run_of, tiny_config
 
 ITERATIONS = 3
@@ -87,16 +89,15 @@ def find_gradients(way: Way, state):
 def test_parameters_are_sharded():
     """Heads and hidden units are split along `model`; parameters and momentum are sliced along `data`."""
     for way, divisor in (((1, 2, 1, False), 2), ((4, 1, 1, True), 4), ((1, 1, 2, False), 2), ((2, 2, 2, True), 8)):
-        setup, mesh = setup_for(*way), sharding.make_mesh(*way[:3])
-        train = init_state(run_of(setup, mesh)).train
+        run = run_of(setup_for(*way), sharding.make_mesh(*way[:3]))
         kernels = [
             leaf
-            for path, leaf in jax.tree_util.tree_leaves_with_path(train)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(placed_shapes(run).train)
             if "query_key_value" in jax.tree_util.keystr(path)
         ]
         assert len(kernels) == 2 * 3
         for kernel in kernels:
-            assert {shard.data.size for shard in kernel.addressable_shards} == {kernel.size // divisor}
+            assert math.prod(kernel.sharding.shard_shape(kernel.shape)) == kernel.size // divisor
 
 
 def test_half_precision_trains_with_a_loss_scale():
