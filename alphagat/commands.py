@@ -51,8 +51,9 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     except AuditError as error:
         say(f"error: a self-play game breaks the rules, so the run stopped at its last checkpoint: {error}")
         return BROKEN
-    except Preempted:
-        say("ended by SIGTERM after saving; run the same command to resume")
+    except Preempted as stop:
+        when, then = ("after saving", "resume") if stop.is_saved else ("before the first checkpoint", "start again")
+        say(f"ended by SIGTERM {when}; run the same command to {then}")
         return REQUEUE
     except KeyboardInterrupt:
         say(interrupted)

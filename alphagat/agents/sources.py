@@ -10,8 +10,8 @@ from alphagat.agents import weight_files
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
-from alphagat.runs.checkpoints import CHECKPOINT_FOLDER, Checkpoints
-from alphagat.runs.folder import CONFIG_FILE, read_config
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import CHECKPOINT_FOLDER, CONFIG_FILE, read_config
 
 SHIPPED = "shipped"  # the shipped network that plays the board
 KINDS = "a run folder, one of its checkpoints (runs/1/checkpoints/40), an exported .safetensors file, shipped"

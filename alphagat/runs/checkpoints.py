@@ -17,9 +17,9 @@ import orbax.checkpoint as ocp
 from jax.sharding import SingleDeviceSharding
 
 from alphagat.errors import UserError
+from alphagat.runs.folder import CHECKPOINT_FOLDER, identity_of, is_run, read_config
 from alphagat.runs.manifest import find_damage, write_manifest
 
-CHECKPOINT_FOLDER = "checkpoints"
 DAMAGED_FOLDER = "damaged"
 _ITEMS = _RUN, _PARAMS = "run", "params"  # the parameters are also saved on their own, for evaluation
 _REPLACED = ".replaced"  # suffix of a step that is being replaced
@@ -29,7 +29,7 @@ _UNFINISHED = ".orbax-checkpoint-tmp"  # suffix of a step that is being written
 class Checkpoints:
     """The folder `checkpoints/` of a run. A step is a number of iterations done; it appears once it is complete.
 
-    Each step has a manifest of its files. Reading a step whose files differ from the manifest raises.
+    Each step has a manifest (`runs.manifest`). Reading a step that differs from its manifest raises.
     """
 
     def __init__(self, workdir: pathlib.Path, *, keep: int = 3, keep_every: int = 0, read_only: bool = False):
@@ -37,6 +37,7 @@ class Checkpoints:
         `keep_every`.
         """
         self.directory = (workdir / CHECKPOINT_FOLDER).absolute()
+        self._workdir = workdir
         options = ocp.CheckpointManagerOptions(
             max_to_keep=None if read_only else keep,
             keep_period=keep_every or None,
@@ -77,7 +78,10 @@ class Checkpoints:
         """Writes the manifest. Orbax calls it in the background, after the files are written and before they are
         renamed.
         """
-        write_manifest(self.directory / f"{self._saving}{_UNFINISHED}", _ITEMS)
+        write_manifest(self.directory / f"{self._saving}{_UNFINISHED}", _ITEMS, self._saving, self._identity())
+
+    def _identity(self) -> dict[str, Any]:
+        return identity_of(read_config(self._workdir)) if is_run(self._workdir) else {}
 
     def replace(self, state: Any, step: int) -> None:
         """Replaces the existing `step` with `state`; the old files remain until the new ones are complete."""
@@ -95,7 +99,7 @@ class Checkpoints:
 
     def find_damage(self, step: int) -> str | None:
         """Describes how `step` differs from its manifest; None if it does not."""
-        return find_damage(self.directory / str(step), _ITEMS)
+        return find_damage(self.directory / str(step), _ITEMS, step, self._identity())
 
     def restore(self, shapes: Any, step: int, *, verify: bool = True) -> Any:
         """Reads the run state of `step` onto devices.
@@ -130,7 +134,7 @@ class Checkpoints:
 
     def _read(self, step: int, item: str, target: Any, verify: bool) -> Any:
         folder = self.directory / str(step)
-        if verify and (damage := find_damage(folder, [item])):
+        if verify and (damage := find_damage(folder, [item], step, self._identity())):
             raise UserError(f"checkpoint {folder} is damaged: {damage}; choose another iteration")
         _hide_late_reads()
         args = ocp.args.Composite(**{item: ocp.args.StandardRestore(target)})
@@ -143,6 +147,16 @@ class Checkpoints:
                 f"checkpoint {folder} cannot be read ({type(error).__name__}: {reason}); move that folder away to "
                 "resume from the previous checkpoint, or name another --workdir"
             ) from error
+
+
+def restore_replaced(workdir: pathlib.Path) -> None:
+    """Undoes or completes each `Checkpoints.replace` that was cut short. Call it while nothing else writes."""
+    for before in (workdir / CHECKPOINT_FOLDER).glob(f"*{_REPLACED}"):
+        step = before.with_suffix("")
+        if step.exists():
+            shutil.rmtree(before)
+        else:
+            before.rename(step)
 
 
 def set_aside(workdir: pathlib.Path, step: int) -> pathlib.Path:

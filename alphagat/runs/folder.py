@@ -15,16 +15,31 @@ from alphagat import config_fields, config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
+from alphagat.runs.lock import LOCK_FILE
+from alphagat.runs.metrics import METRICS_FILE
 
 CONFIG_FILE = "config.json"
+CHECKPOINT_FOLDER = "checkpoints"
 ENVIRONMENT_FILE = "env.json"
 # Fields that may change on resume: they set the length, monitoring and devices, but no array's shape or meaning.
 CHANGEABLE = ("num_iterations", "mesh.", "selfplay.audit_every", "evaluation.", "checkpoint.")
 PACKAGES = ("alphagat", "jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax-checkpoint", "chex", "numpy")
 
 
+def is_run(folder: Path) -> bool:
+    return (folder / CONFIG_FILE).exists()
+
+
+def has_progress(folder: Path) -> bool:
+    """Returns whether a run in `folder` has finished an iteration or saved a checkpoint."""
+    metrics, checkpoints = folder / METRICS_FILE, folder / CHECKPOINT_FOLDER
+    return (metrics.is_file() and metrics.stat().st_size > 0) or (checkpoints.is_dir() and any(checkpoints.iterdir()))
+
+
 def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
     """Checks that `workdir` is new, empty, or the folder of this run; changes nothing.
+
+    A run without progress may be replaced: it failed, or was stopped, before its first iteration.
 
     Raises:
       UserError: `workdir` is a file, contains other files, or contains a run that differs in a field that may not
@@ -33,9 +48,11 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
     folder = Path(workdir)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--workdir {folder} is a file; name a folder")
-    if (folder / CONFIG_FILE).exists():
-        _check_same_run(folder, read_config(folder), config)
-    elif folder.exists() and any(folder.iterdir()):
+    if is_run(folder):
+        before = read_config(folder)
+        if has_progress(folder):
+            _check_same_run(folder, before, config)
+    elif folder.exists() and any(each.name != LOCK_FILE for each in folder.iterdir()):
         raise UserError(
             f"--workdir {folder} has files but no {CONFIG_FILE}, so it is not a run; name an empty or new folder"
         )
@@ -79,6 +96,12 @@ def read_config(workdir: str | os.PathLike) -> Config:
         return config_validation.from_dict(values)
     except UserError as error:
         raise UserError(f"{file}: {error}") from error
+
+
+def identity_of(config: Config) -> dict[str, Any]:
+    """Returns the fields that never change in a run, as JSON values by path."""
+    fixed = {each.path: each.value for each in config_fields.fields(config) if not each.path.startswith(CHANGEABLE)}
+    return json.loads(json.dumps(fixed))
 
 
 def describe_environment() -> dict[str, Any]:

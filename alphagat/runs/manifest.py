@@ -1,32 +1,48 @@
-"""The manifest of a checkpoint: the hash of every file in it. Orbax itself silently loads modified files."""
+"""The manifest of a checkpoint: its step, the run it belongs to, and the hash of every file in it.
+
+Orbax itself silently loads modified, renamed and foreign checkpoints.
+"""
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 MANIFEST_FILE = "manifest.json"
 
 
-def write_manifest(folder: Path, items: Sequence[str]) -> None:
-    """Writes the hashes of all files in the subfolders `items`. Call it last, before the folder is renamed."""
+def write_manifest(folder: Path, items: Sequence[str], step: int, run: Mapping[str, Any]) -> None:
+    """Writes the hashes of all files in the subfolders `items`. Call it last, before the folder is renamed.
+
+    Args:
+      step: the number of iterations done.
+      run: the config fields that identify the run, as JSON values by path.
+    """
     hashes = {name: _hash(folder / name) for name in _files(folder, items)}
-    (folder / MANIFEST_FILE).write_text(json.dumps(hashes, indent=1) + "\n")
+    (folder / MANIFEST_FILE).write_text(json.dumps({"step": step, "run": run, "files": hashes}, indent=1) + "\n")
 
 
-def find_damage(folder: Path, items: Sequence[str]) -> str | None:
-    """Describes how the subfolders `items` differ from the manifest; None if they do not.
+def find_damage(folder: Path, items: Sequence[str], step: int, run: Mapping[str, Any]) -> str | None:
+    """Describes how the checkpoint differs from its manifest, its step or its run; None if it does not.
 
-    A file missing from the manifest counts as damage, because Orbax reads every file in the folder.
+    A file missing from the manifest counts as damage, because Orbax reads every file in the folder. A field that only
+    one of the two configs has is not compared, so that a run continues after new fields were added.
     """
     try:
-        hashes = json.loads((folder / MANIFEST_FILE).read_bytes())
+        manifest = json.loads((folder / MANIFEST_FILE).read_bytes())
+        hashes, written_run, written_step = dict(manifest["files"]), dict(manifest["run"]), manifest["step"]
     except FileNotFoundError:
         return f"{MANIFEST_FILE} is missing"
-    except (OSError, ValueError) as error:
-        return f"{MANIFEST_FILE} cannot be read ({error})"
-    if not isinstance(hashes, dict):
-        return f"{MANIFEST_FILE} is not a table of hashes"
+    except OSError as error:
+        return f"{MANIFEST_FILE} cannot be read ({error.strerror})"
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return f"{MANIFEST_FILE} is not a manifest"
+    if written_step != step:
+        return f"it is the checkpoint of step {written_step}"
+    for path in written_run.keys() & run.keys():
+        if written_run[path] != run[path]:
+            return f"it belongs to a run with config.{path}={written_run[path]!r}"
     written = {name for name in hashes if name.split("/")[0] in items}
     found = set(_files(folder, items))
     if written - found:

@@ -1,14 +1,18 @@
 """The metrics of a run, in `metrics.jsonl` (one JSON object per iteration) and for TensorBoard."""
 
+import itertools
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tensorboardX import SummaryWriter
 
+from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
 
 METRICS_FILE = "metrics.jsonl"
@@ -52,11 +56,18 @@ class MetricsWriter:
     """
 
     def __init__(self, workdir: str | os.PathLike, *, restored_iteration: int = 0, several_boards: bool = False):
-        """Drops lines after `restored_iteration`. With `several_boards`, TensorBoard's tags name the board."""
+        """Drops lines after `restored_iteration`. With `several_boards`, TensorBoard's tags name the board.
+
+        `notes` says what was damaged and where it is kept.
+        """
         folder = Path(workdir)
         self._several_boards = several_boards
         self._file = folder / METRICS_FILE
-        truncate_after(self._file, restored_iteration)
+        self.notes = [
+            *set_aside(self._file, unless=Path.is_file),
+            *set_aside(folder / TENSORBOARD_FOLDER, unless=Path.is_dir),
+            *truncate_after(self._file, restored_iteration),
+        ]
         self._stream = self._file.open("a")
         # TensorBoard hides the events of earlier processes from purge_step on. The suffix separates the file of a start
         # from that of another start within the same second, which it would overwrite.
@@ -149,11 +160,12 @@ def _plain(value: Any) -> Any:
 def read_metrics(workdir: str | os.PathLike) -> list[dict[str, Any]]:
     """Returns the lines of `metrics.jsonl`, oldest first, with `Result` objects in `results`.
 
-    Omits a line that a crash cut short.
+    Omits damaged lines, such as one that a crash cut short.
+
+    Raises:
+      UserError: the file cannot be read.
     """
-    file = Path(workdir) / METRICS_FILE
-    lines = [line for text in file.read_text().splitlines() if (line := _parse(text))] if file.exists() else []
-    return [line | {RESULTS: list(map(_parse_result, line[RESULTS]))} if RESULTS in line else line for line in lines]
+    return [line for text in _texts(Path(workdir) / METRICS_FILE) if (line := _parse(text))]
 
 
 def last_evaluation(lines: Sequence[Line], iteration: int | None = None) -> Line | None:
@@ -162,27 +174,78 @@ def last_evaluation(lines: Sequence[Line], iteration: int | None = None) -> Line
     return evaluated[-1] if evaluated else None
 
 
-def truncate_after(file: Path, iteration: int) -> None:
-    """Drops the lines of later iterations, and incomplete lines, from a metrics file."""
-    if not file.exists():
-        return
-    text = file.read_text()
-    kept = [each for each in text.splitlines() if (line := _parse(each)) and line["iteration"] <= iteration]
-    truncated = "".join(f"{each}\n" for each in kept)
-    if truncated != text:
-        write_atomically(file, truncated)
+def truncate_after(file: Path, iteration: int) -> list[str]:
+    """Drops the lines of later iterations, and damaged lines, from a metrics file.
+
+    A last line that a crash cut short is lost. If other lines are damaged, the old file is kept beside the new one;
+    returns a note of that.
+    """
+    texts = _texts(file)
+    lines = [_parse(text) for text in texts]
+    kept = [text.rstrip() + b"\n" for text, line in zip(texts, lines) if line and line["iteration"] <= iteration]
+    notes = []
+    if kept != texts:
+        damaged = sum(line is None and text.endswith(b"\n") for text, line in zip(texts, lines))
+        if damaged:
+            copy = free_name(file)
+            shutil.copy2(file, copy)
+            notes = [f"{file}: {damaged} damaged line(s) were dropped; {copy.name} keeps the old file"]
+        write_atomically(file, b"".join(kept).decode())
+    return notes
 
 
-def _parse(text: str) -> dict[str, Any] | None:
-    """Returns the object of a line, or None if a crash cut it short."""
+def set_aside(path: Path, unless: Callable[[Path], bool]) -> list[str]:
+    """Renames an existing path of the wrong type, and returns a note of that."""
+    if unless(path) or not os.path.lexists(path):
+        return []
+    to = path.rename(free_name(path))
+    return [f"{path} was of the wrong type, and was moved to {to.name}"]
+
+
+def free_name(path: Path) -> Path:
+    """Returns a path beside `path` that does not exist: `NAME.damaged`, `NAME.damaged.1`, ..."""
+    suffixes = itertools.chain(["damaged"], (f"damaged.{number}" for number in itertools.count(1)))
+    return next(to for suffix in suffixes if not os.path.lexists(to := path.with_name(f"{path.name}.{suffix}")))
+
+
+def _texts(file: Path) -> list[bytes]:
+    """Returns the lines with their ends; none if the file does not exist. Raises UserError."""
+    try:
+        return file.read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}; restore it or move it away") from error
+
+
+def _parse(text: bytes) -> dict[str, Any] | None:
+    """Returns the object of a line, with `Result` objects in `results`; None if the line is damaged."""
     try:
         line = json.loads(text)
-    except ValueError:
+        if not isinstance(line["iteration"], int) or line["iteration"] < 1:
+            return None
+        if RESULTS in line:
+            line[RESULTS] = [_parse_result(fields) for fields in line[RESULTS]]
+        scalars = [value for name, value in line.items() if name != RESULTS]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return line if isinstance(line, dict) and isinstance(line.get("iteration"), int) else None
+    return line if all(isinstance(value, str) or _is_number(value) for value in scalars) else None
 
 
-def _parse_result(fields: Mapping[str, Any]) -> Result:
-    """Reads an object of `results`; null becomes `math.nan` itself, since one NaN object equals itself inside lists."""
+def _parse_result(fields: Any) -> Result:
+    """Reads an object of `results`; null becomes `math.nan` itself, since one NaN object equals itself inside lists.
+
+    Raises:
+      TypeError: it is not a result.
+    """
     result = Result(**fields)
+    is_named = isinstance(result.name, str) and isinstance(result.board, str)
+    is_named &= result.opponent is None or isinstance(result.opponent, str)
+    if not is_named or not all(map(_is_number, (result.value, result.low, result.high))):
+        raise TypeError(f"{fields} is not a result")
     return result._replace(value=math.nan) if result.value is None else result
+
+
+def _is_number(value: Any) -> bool:
+    """Returns whether a JSON value is a number that a float can hold, or null."""
+    return value is None or (isinstance(value, int | float) and abs(value) <= sys.float_info.max)

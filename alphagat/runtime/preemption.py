@@ -14,7 +14,15 @@ _requested = threading.Event()
 
 
 class Preempted(Exception):
-    """Ends a run after SIGTERM. Its state is saved."""
+    """Ends a run after SIGTERM.
+
+    Attributes:
+      is_saved: whether the run has a checkpoint; False before the end of its first iteration.
+    """
+
+    def __init__(self, is_saved: bool = True):
+        super().__init__()
+        self.is_saved = is_saved
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.monitoring.display import make_display
 from alphagat.networks.pipeline import PipelinedNetwork
-from alphagat.runs.checkpoints import CHECKPOINT_FOLDER
+from alphagat.runs.folder import CHECKPOINT_FOLDER
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.resume import Start
 from alphagat.training.setup import Run

@@ -10,10 +10,11 @@ import jax
 from jax.experimental import multihost_utils
 
 from alphagat import config_validation
+from alphagat.agents.sources import list_steps
 from alphagat.config import Config
 from alphagat.errors import UserError
-from alphagat.runs.checkpoints import Checkpoints, set_aside
-from alphagat.runs.folder import check_run_folder, open_run_folder
+from alphagat.runs.checkpoints import Checkpoints, restore_replaced, set_aside
+from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
 from alphagat.runs.metrics import Result
 from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Preempted
@@ -22,6 +23,7 @@ from alphagat.training.announcements import closing_lines, opening_lines, say_fi
 from alphagat.training.compilation import with_less_memory
 from alphagat.training.evaluators import Matches
 from alphagat.training.iterations import Iterations, make_iterations
+from alphagat.training.ownership import Ownership
 from alphagat.training.pretraining.dataset import Recorded, read_recorded
 from alphagat.training.pretraining.holdout import Holdout, MatchesAndHoldout
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
@@ -62,43 +64,55 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
     with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(config.mesh.num_devices)
         run = make_run(config, make_configured_mesh(config))
-        recorded = None
-        if run.learns_from_games:
-            folder = check_run_folder(workdir, config)
-            recorded = preemption.run(lambda: read_recorded(run, folder))
-        rollbacks = 0
-        while True:
+        folder = check_run_folder(workdir, config)
+        recorded = preemption.run(lambda: read_recorded(run, folder)) if run.learns_from_games else None
+        with Ownership(folder) as ownership:
+            if is_run(folder):
+                ownership.take(is_new=False)
+                if jax.process_index() == 0:
+                    restore_replaced(folder)
             try:
-                return _train(run, workdir, profiler, rollbacks, recorded)
-            except Diverged as error:
-                if rollbacks == MAX_ROLLBACKS:
-                    rate = f"config.learner.learning_rate={config.learner.learning_rate}"
-                    raise UserError(
-                        f"{rate}: {error}, even after {MAX_ROLLBACKS} returns to the last checkpoint; set it lower, in "
-                        "another --workdir"
-                    ) from error
-                rollbacks += 1
-            except jax.errors.JaxRuntimeError as error:
-                run = with_less_memory(run, error)
+                _retry(run, folder, ownership, profiler, recorded)
+            except Preempted as error:
+                raise Preempted(is_saved=bool(list_steps(folder))) from error
+
+
+def _retry(run: Run, folder: Path, ownership: Ownership, profiler: Profiler, recorded: Recorded | None) -> None:
+    """Trains to the end, again from the last checkpoint after non-finite updates or a lack of memory."""
+    rollbacks = 0
+    while True:
+        try:
+            return _train(run, folder, ownership, profiler, rollbacks, recorded)
+        except Diverged as error:
+            if rollbacks == MAX_ROLLBACKS:
+                rate = f"config.learner.learning_rate={run.config.learner.learning_rate}"
+                raise UserError(
+                    f"{rate}: {error}, even after {MAX_ROLLBACKS} returns to the last checkpoint; set it lower, in "
+                    "another --workdir"
+                ) from error
+            rollbacks += 1
+        except jax.errors.JaxRuntimeError as error:
+            run = with_less_memory(run, error)
 
 
 def _train(
     run: Run,
-    workdir: str | os.PathLike,
+    folder: Path,
+    ownership: Ownership,
     profiler: Profiler,
     rollback: int,
     recorded: Recorded | None,
 ) -> None:
     """Trains to the end; `rollback` above 0 counts restarts from the last checkpoint. Raises Diverged to roll back."""
     config = run.config
-    folder = check_run_folder(workdir, config)
-    start = find_start(run, folder)  # must precede every write
+    start = find_start(run, folder)  # must precede every write into a new folder
     owed = _is_evaluation_owed(config, start)
     if start.iteration >= config.num_iterations and not owed:
         return say_finished(config, folder, start.iteration)
     if rollback:
         start = start._replace(state=with_another_key(start.state, rollback))
     evaluator = preemption.run(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
+    ownership.take(is_new=True)
     is_first = jax.process_index() == 0
     moved: list[str] = []
     if is_first:
@@ -117,7 +131,8 @@ def _train(
         report = Reporter(run, sinks, hours_so_far(folder))
         if rollback:
             report.say(f"updates were not finite: retry {rollback} from the last checkpoint, with another random key")
-        report.say(*moved, *opening_lines(run, start, recorded))
+        notes = sinks.writer.notes if sinks else []
+        report.say(*moved, *notes, *opening_lines(run, start, recorded))
         iterations = _compile(run, start.state, report, recorded)
         if evaluator is not None and not start.iteration:
             report.say(*evaluator.first_lines(start.state))
@@ -162,9 +177,11 @@ class _Steps:
                 state, results = self._evaluate(state, iteration)
                 report.add_results(results)
             is_preempted = _is_preempted(iteration)
-            if is_preempted or is_due(iteration, config.checkpoint.every, last):
+            if is_preempted or iteration == 1 or is_due(iteration, config.checkpoint.every, last):
                 report.flush()
                 self._checkpoints.save(state, iteration)
+            if iteration == 1:
+                self._checkpoints.wait()  # from now on, metrics without a checkpoint mean that checkpoints were lost
             if is_preempted:
                 self._end_preempted()
         report.flush()

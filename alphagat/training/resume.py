@@ -14,6 +14,7 @@ from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.metrics import METRICS_FILE, read_metrics
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState, init_state, placed_shapes, with_params
 
@@ -41,7 +42,7 @@ def find_start(run: Run, folder: Path) -> Start:
     Changes nothing on disk.
 
     Raises:
-      UserError: there are checkpoints, but none is intact.
+      UserError: there are checkpoints, but none is intact; or there are none, although the run saved some.
     """
     with Checkpoints(folder, read_only=True) as checkpoints:
         step, damaged = _newest_whole(checkpoints)
@@ -52,6 +53,11 @@ def find_start(run: Run, folder: Path) -> Start:
         raise UserError(
             f"none of the checkpoints {sorted(damaged)} in {checkpoints.directory} is intact ({newest}: "
             f"{damaged[newest]}); nothing was changed: restore one from a copy, or start again in another --workdir"
+        )
+    if len(read_metrics(folder)) > 1:
+        raise UserError(
+            f"{folder / METRICS_FILE} has iterations, but {checkpoints.directory} has no checkpoint; nothing was "
+            "changed: restore a checkpoint from a copy, or start again in another --workdir"
         )
     state, source = init_state(run), run.config.init_from
     return Start(with_params(state, load_weights(source, run.boards[0])) if source else state, 0, {})

@@ -1,5 +1,6 @@
 """Checkpoints restore every leaf exactly on any number of devices, or raise."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from alphagat.agents.build import param_shapes
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints, set_aside
+from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
 from alphagat.training.setup import make_setups
 from alphagat.training.state import RunState, placed_shapes, state_shapes, state_shardings
@@ -118,6 +120,27 @@ def test_incomplete_checkpoints_are_not_steps(setup, content, saved, tmp_path):
         assert checkpoints.steps() == [STEP]
         assert_equal(checkpoints.restore(placed_shapes(run_of(setup, sharding.make_mesh(8))), STEP), content)
     assert contents_of(tmp_path) == before
+
+
+def test_a_checkpoint_of_another_run_is_damaged(content, tmp_path):
+    """Only fields that never change, and that both configs have, identify a run."""
+    config = tiny_config()
+    open_run_folder(tmp_path, config)
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(on_devices(content, 1), STEP)
+        checkpoints.wait()
+        assert checkpoints.find_damage(STEP) is None
+        config.num_iterations += 1
+        open_run_folder(tmp_path, config)
+        assert checkpoints.find_damage(STEP) is None
+        manifest = json.loads((tmp_path / "checkpoints" / str(STEP) / "manifest.json").read_text())
+        del manifest["run"]["search.num_simulations"]
+        manifest["run"]["search.removed"] = 1
+        (tmp_path / "checkpoints" / str(STEP) / "manifest.json").write_text(json.dumps(manifest))
+        assert checkpoints.find_damage(STEP) is None
+        manifest["run"]["seed"] = 1
+        (tmp_path / "checkpoints" / str(STEP) / "manifest.json").write_text(json.dumps(manifest))
+        assert checkpoints.find_damage(STEP) == "it belongs to a run with config.seed=1"
 
 
 def test_reading_creates_no_folder(tmp_path):

@@ -48,6 +48,7 @@ def test_resume_keeps_earlier_starts_and_updates_changeable_fields(tmp_path: Pat
 )
 def test_another_run_is_refused_and_unchanged(tmp_path: Path, config: Config, section, name, value, message):
     open_run_folder(tmp_path, config)
+    (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n')
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     setattr(getattr(config, section) if section else config, name, value)
     with pytest.raises(UserError) as refusal:
@@ -55,6 +56,21 @@ def test_another_run_is_refused_and_unchanged(tmp_path: Path, config: Config, se
     assert message.format(tmp_path) in str(refusal.value)
     assert "another --workdir" in str(refusal.value)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("progress", [None, "metrics.jsonl", "checkpoints/1"])
+def test_a_run_without_progress_may_start_again_with_another_config(tmp_path: Path, config: Config, progress):
+    open_run_folder(tmp_path, config)
+    (tmp_path / "checkpoints").mkdir()
+    if progress:
+        (tmp_path / progress).write_text("{}")
+    config.seed = 1
+    if progress:
+        with pytest.raises(UserError, match=r"config\.seed=1, but the run in"):
+            open_run_folder(tmp_path, config)
+    else:
+        open_run_folder(tmp_path, config)
+        assert read_config(tmp_path) == config
 
 
 def test_a_folder_with_other_files_is_refused_and_unchanged(tmp_path: Path, config: Config):

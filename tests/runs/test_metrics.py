@@ -5,8 +5,10 @@ import math
 import struct
 from pathlib import Path
 
+import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
+from alphagat.errors import UserError
 from alphagat.runs import metrics
 from alphagat.runs.metrics import (
     METRICS_FILE,
@@ -76,6 +78,60 @@ def test_a_fresh_start_in_an_old_folder_drops_everything(tmp_path: Path):
     write(tmp_path, 1, 2)
     write(tmp_path, 1, 1)
     assert [line["iteration"] for line in read_metrics(tmp_path)] == [1]
+
+
+DAMAGED = [
+    b"\xff\xfe",
+    b"[]",
+    b'"iteration"',
+    b'{"iteration": "2"}',
+    b'{"iteration": 0}',
+    b'{"iteration": 2, "hours": 1' + b"0" * 4000 + b"}",
+    b'{"iteration": 2, "hours": [1]}',
+    b'{"iteration": 2, "results": 3}',
+    b'{"iteration": 2, "results": [{"name": "elo"}]}',
+    b'{"iteration": 2, "results": [{"name": 1, "board": "hex:5", "value": 1}]}',
+    b'{"iteration": 2, "results": [{"name": "elo", "board": "hex:5", "value": "high"}]}',
+    b'{"iteration": ' + b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_line_is_dropped_with_a_note_and_kept_beside(tmp_path: Path, damaged: bytes):
+    write(tmp_path, 1, 3)
+    file = tmp_path / METRICS_FILE
+    first, _, third = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(first + damaged + b"\n" + third)
+    before = file.read_bytes()
+    assert [line["iteration"] for line in read_metrics(tmp_path)] == [1, 3]
+    with MetricsWriter(tmp_path, restored_iteration=3) as writer:
+        (note,) = writer.notes
+    assert note.endswith("metrics.jsonl: 1 damaged line(s) were dropped; metrics.jsonl.damaged keeps the old file")
+    assert file.read_bytes() == first + third
+    assert (tmp_path / "metrics.jsonl.damaged").read_bytes() == before
+
+
+def test_files_of_the_wrong_type_are_moved_away(tmp_path: Path):
+    (tmp_path / METRICS_FILE).mkdir()
+    (tmp_path / TENSORBOARD_FOLDER).write_text("words")
+    with pytest.raises(UserError, match=r"metrics\.jsonl cannot be read: Is a directory"):
+        read_metrics(tmp_path)
+    with MetricsWriter(tmp_path) as writer:
+        writer.write(1, {"frames": 64})
+        assert [note.split("/")[-1] for note in writer.notes] == [
+            "metrics.jsonl was of the wrong type, and was moved to metrics.jsonl.damaged",
+            "tensorboard was of the wrong type, and was moved to tensorboard.damaged",
+        ]
+    assert read_metrics(tmp_path) == [{"iteration": 1, "frames": 64.0}]
+    assert (tmp_path / "tensorboard.damaged").read_text() == "words"
+
+
+def test_a_last_line_without_its_end_is_completed(tmp_path: Path):
+    write(tmp_path, 1, 2)
+    file = tmp_path / METRICS_FILE
+    file.write_bytes(file.read_bytes().removesuffix(b"\n"))
+    write(tmp_path, 3, 3, restored_iteration=2)
+    assert [line["iteration"] for line in read_metrics(tmp_path)] == [1, 2, 3]
 
 
 def test_truncation_is_atomic(tmp_path: Path, monkeypatch):

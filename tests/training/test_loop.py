@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from alphagat.config_fields import to_dict
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
+from alphagat.runs.lock import FolderLock
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.runtime.preemption import Preempted
@@ -370,6 +372,83 @@ def test_removing_a_checkpoint_resumes_from_the_previous_one(finished, tmp_path)
     (folder / "checkpoints" / "12").rename(tmp_path / "12")
     train(tiny_config(), folder)
     assert_same_run(folder, finished)
+
+
+def test_lost_checkpoints_are_not_a_new_run(finished, tmp_path, monkeypatch):
+    refuse_iterations(monkeypatch)
+    folder = tmp_path / "run"
+    copy_tree(finished, folder)
+    (folder / "checkpoints").rename(tmp_path / "checkpoints")
+    before = contents_of(folder)
+    with pytest.raises(
+        UserError, match=r"metrics\.jsonl has iterations, but .* has no checkpoint; nothing was changed"
+    ):
+        train(tiny_config(), folder)
+    assert contents_of(folder) == before
+
+
+def test_a_replacement_that_was_cut_short_is_undone(finished, tmp_path):
+    folder = tmp_path / "run"
+    copy_tree(finished, folder)
+    for step in ("10", "11"):
+        shutil.rmtree(folder / "checkpoints" / step)
+    (folder / "checkpoints" / "12").rename(folder / "checkpoints" / "12.replaced")
+    train(tiny_config(), folder)
+    assert_same_run(folder, finished)
+    assert not list((folder / "checkpoints").glob("*.replaced"))
+
+
+def test_a_renamed_checkpoint_is_damaged(finished, tmp_path, capsys):
+    folder = tmp_path / "run"
+    copy_tree(finished, folder)
+    shutil.rmtree(folder / "checkpoints" / "12")
+    (folder / "checkpoints" / "10").rename(folder / "checkpoints" / "12")
+    train(tiny_config(), folder)
+    assert_same_run(folder, finished)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "checkpoint 12 is damaged (it is the checkpoint of step 10)" in said
+    assert "resumed after iteration 11" in said
+
+
+def test_a_folder_in_use_is_refused_and_unchanged(finished, monkeypatch):
+    refuse_iterations(monkeypatch)
+    with FolderLock(finished) as lock:
+        lock.take()
+        before = contents_of(finished)
+        with pytest.raises(UserError, match=f"is in use by process {os.getpid()} on host"):
+            train(changed(tiny_config(), "num_iterations", 20), finished)
+        assert contents_of(finished) == before
+
+
+def test_a_run_that_starts_meanwhile_is_not_overwritten(finished, tmp_path, monkeypatch):
+    """Another process starts a run in a new folder while this one prepares its own."""
+    refuse_iterations(monkeypatch)
+    folder, find_start = tmp_path / "run", loop.find_start
+
+    def find_start_meanwhile(*arguments):
+        start = find_start(*arguments)
+        copy_tree(finished, folder)
+        return start
+
+    monkeypatch.setattr(loop, "find_start", find_start_meanwhile)
+    with pytest.raises(UserError, match="another run has started there; repeat the command to resume it"):
+        train(tiny_config(), folder)
+    assert contents_of(folder) == contents_of(finished)
+
+
+def test_damaged_metrics_do_not_stop_a_run(finished, tmp_path, capsys):
+    folder = tmp_path / "run"
+    copy_tree(finished, folder)
+    shutil.rmtree(folder / "checkpoints" / "12")
+    lines = (folder / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "metrics.jsonl").write_bytes(b"".join(lines[:3]) + b"\xff\n" + b"".join(lines[4:]))
+    (folder / "tensorboard").rename(tmp_path / "tensorboard")
+    (folder / "tensorboard").write_text("words")
+    train(tiny_config(), folder)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1 damaged line(s) were dropped; metrics.jsonl.damaged keeps the old file" in said
+    assert "tensorboard was of the wrong type, and was moved to tensorboard.damaged" in said
+    assert [line["iteration"] for line in read_metrics(folder)] == [1, 2, 3, *range(5, 13)]
 
 
 def copy_tree(source: Path, target: Path) -> None:

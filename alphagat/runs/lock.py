@@ -1,0 +1,90 @@
+"""The lock of a run folder: one run at a time writes into it."""
+
+import fcntl
+import json
+import os
+import socket
+import time
+from pathlib import Path
+
+from alphagat.errors import UserError
+
+LOCK_FILE = "lock"
+
+
+class FolderLock:
+    """The lock of one folder; a context manager that releases it.
+
+    The system releases the lock when the process ends, however it ends. It works on shared disks that support `flock`,
+    such as NFS. While it is held, a file in the folder names the holder.
+    """
+
+    def __init__(self, folder: Path):
+        """Takes nothing yet."""
+        self._folder, self._file = folder, folder / LOCK_FILE
+        self._descriptor: int | None = None
+
+    @property
+    def is_held(self) -> bool:
+        return self._descriptor is not None
+
+    def take(self) -> None:
+        """Takes the lock, and creates the folder if it does not exist.
+
+        Raises:
+          UserError: another run holds the lock, or the folder cannot be written.
+        """
+        while not self.is_held:
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if self._is_current(descriptor):
+                        self._descriptor = descriptor
+                        self._name_holder()
+                finally:
+                    if not self.is_held:
+                        os.close(descriptor)
+            except BlockingIOError as error:
+                raise UserError(
+                    f"--workdir {self._folder} is in use by {self._describe_holder()}; wait for it, stop it, or name "
+                    "another folder"
+                ) from error
+            except OSError as error:
+                raise UserError(
+                    f"--workdir {self._folder} cannot be written: {error.strerror}; name another folder"
+                ) from error
+
+    def release(self) -> None:
+        """Removes the file and releases the lock, if it is held."""
+        if self._descriptor is not None:
+            self._file.unlink(missing_ok=True)  # first: the next holder must find no file, or its own
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> "FolderLock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _is_current(self, descriptor: int) -> bool:
+        """Returns whether the file is still in the folder; its last holder may just have removed it."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._file.stat())
+        except FileNotFoundError:
+            return False
+
+    def _name_holder(self) -> None:
+        assert self._descriptor is not None
+        holder = {"host": socket.gethostname(), "pid": os.getpid(), "started": time.strftime("%Y-%m-%d %H:%M:%S")}
+        os.truncate(self._descriptor, 0)
+        os.write(self._descriptor, json.dumps(holder).encode())
+
+    def _describe_holder(self) -> str:
+        try:
+            holder = json.loads(self._file.read_bytes())
+            return f"process {holder['pid']} on host {holder['host']} since {holder['started']}"
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return "another process"

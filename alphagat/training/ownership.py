@@ -1,0 +1,56 @@
+"""The right of one run, in one or several processes, to write into a folder."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+from alphagat.errors import UserError
+from alphagat.runs.folder import is_run
+from alphagat.runs.lock import FolderLock
+
+
+class Ownership:
+    """The lock of a run folder, held by the first process for all processes of the run; a context manager."""
+
+    def __init__(self, folder: Path):
+        """Takes nothing yet."""
+        self._folder, self._lock = folder, FolderLock(folder)
+        self.is_taken = False
+
+    def take(self, *, is_new: bool) -> None:
+        """Takes the folder unless it is taken; all processes call it. With `is_new`, creates the folder.
+
+        Raises:
+          UserError: another run has the folder, or `is_new` and a run has started in it meanwhile.
+        """
+        if self.is_taken:
+            return
+        refusal = None
+        if jax.process_index() == 0:
+            try:
+                self._take_lock(is_new)
+            except UserError as error:
+                refusal = error
+        if jax.process_count() > 1:
+            is_refused = bool(multihost_utils.broadcast_one_to_all(np.array(refusal is not None)))
+            if is_refused and refusal is None:
+                refusal = UserError(
+                    f"--workdir {self._folder}: the first process did not get its lock; see its message"
+                )
+        if refusal is not None:
+            raise refusal
+        self.is_taken = True
+
+    def _take_lock(self, is_new: bool) -> None:
+        self._lock.take()
+        if is_new and is_run(self._folder):
+            self._lock.release()
+            raise UserError(f"--workdir {self._folder}: another run has started there; repeat the command to resume it")
+
+    def __enter__(self) -> "Ownership":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
