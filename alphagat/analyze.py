@@ -31,6 +31,7 @@ def analyze(argv: Sequence[str]) -> None:
     if options.batch < 1:
         raise UserError(f"--batch {options.batch}: it must be at least 1")
     from alphagat.serving.json_server import JsonServer  # JAX is imported only after the flags are checked
+    from alphagat.serving.line_reader import standard_streams
 
     server = JsonServer(
         lambda board: engine_options.open_agent(options, board),
@@ -38,7 +39,7 @@ def analyze(argv: Sequence[str]) -> None:
         max_simulations=options.max_simulations,
         batch_size=options.batch,
     )
-    server.serve(sys.stdin, sys.stdout)
+    server.serve(*standard_streams())
 
 
 def run(argv: Sequence[str]) -> int:

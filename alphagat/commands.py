@@ -58,6 +58,9 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     except KeyboardInterrupt:
         say(interrupted)
         return INTERRUPTED
+    except BrokenPipeError:  # the reader of standard output has ended, as in `... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return BROKEN
     except Exception:
         if distributed.num_processes() == 1:
             raise

@@ -28,6 +28,7 @@ def gtp(argv: Sequence[str]) -> None:
     options = parser.parse_args(list(argv))
     engine_options.check_options(options)
     from alphagat.serving.gtp_server import GtpServer  # JAX is imported only after the flags are checked
+    from alphagat.serving.line_reader import standard_streams
     from alphagat.serving.thinking import Thinker
 
     def make_thinker(board: str | None) -> Thinker:
@@ -35,7 +36,7 @@ def gtp(argv: Sequence[str]) -> None:
         return Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
 
     server = GtpServer(make_thinker, make_thinker(None), options.simulations, alphagat.__version__)
-    server.serve(sys.stdin, sys.stdout)
+    server.serve(*standard_streams())
 
 
 def run(argv: Sequence[str]) -> int:

@@ -30,12 +30,13 @@ def uci(argv: Sequence[str]) -> None:
     if not (options.source or options.workdir):
         raise UserError("SOURCE is missing: the package has no network for chess; name a run, such as runs/chess")
     engine_options.check_options(options)
+    from alphagat.serving.line_reader import standard_streams
     from alphagat.serving.thinking import Thinker  # JAX is imported only after the flags are checked
     from alphagat.serving.uci_server import UciServer
 
     agent = engine_options.open_agent(options, options.board or "chess")
     thinker = Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
-    UciServer(thinker, options.simulations, alphagat.__version__).serve(sys.stdin, sys.stdout)
+    UciServer(thinker, options.simulations, alphagat.__version__).serve(*standard_streams())
 
 
 def run(argv: Sequence[str]) -> int:

@@ -189,3 +189,24 @@ def test_a_failure_of_one_of_several_processes_exits_at_once(calls, monkeypatch,
     with pytest.raises(SystemExit):
         commands.end(1)
     assert ended == [1]
+
+
+def test_a_closed_output_ends_a_command_quietly():
+    code = """if True:
+        import sys
+        from alphagat import commands
+
+        def say(argv):
+            for _ in range(100_000):
+                print("a line", flush=True)
+
+        commands.end(commands.run(say, [], interrupted=""))
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"a line\n"
+        run.stdout.close()
+        _, said = run.communicate(timeout=60)
+    assert (run.returncode, said) == (1, b"")

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import numpy as np
+
 from alphagat.agents import weight_files
 from alphagat.config import Config
 from alphagat.errors import UserError
@@ -38,8 +41,16 @@ class Source:
           shapes: the expected pytree of `ShapeDtypeStruct` (`build.param_shapes`).
 
         Raises:
-          UserError: the parameters are damaged, or belong to another network.
+          UserError: the parameters are damaged, not finite, or belong to another network.
         """
+        params = self._read(shapes)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(jax.device_get(params)):
+            if not np.isfinite(leaf).all():
+                name = jax.tree_util.keystr(path, simple=True, separator="/")
+                raise UserError(f"{self.path} holds the parameter {name} with values that are not finite; use another")
+        return params
+
+    def _read(self, shapes: Any) -> Any:
         if self.path.suffix == weight_files.ENDING:
             return weight_files.read_params(self.path, shapes)
         with Checkpoints(self.path, read_only=True) as checkpoints:

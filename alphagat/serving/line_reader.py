@@ -1,6 +1,8 @@
 """Reads lines in the background."""
 
+import io
 import queue
+import sys
 import threading
 from collections.abc import Iterator
 from typing import TextIO
@@ -39,6 +41,16 @@ class Lines:
         self._next = _NOTHING
 
     def _read(self, stream: TextIO) -> None:
-        for line in stream:
-            self._queue.put(line.rstrip("\r\n"))
-        self._queue.put(None)
+        try:
+            for line in stream:
+                self._queue.put(line.rstrip("\r\n"))
+        finally:
+            self._queue.put(None)
+
+
+def standard_streams() -> tuple[TextIO, TextIO]:
+    """Returns standard input and output, in UTF-8 in every locale. Input bytes that are not UTF-8 become U+FFFD."""
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    return sys.stdin, sys.stdout

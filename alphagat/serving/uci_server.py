@@ -86,7 +86,11 @@ class UciServer:
     def _set_option(self, words: Sequence[str]) -> None:
         match = re.fullmatch("name (.+?) value (.+)", " ".join(words))
         name, value = match.groups() if match else (" ".join(words), "")
-        if name.lower() == "simulations" and value.isdigit() and 1 <= int(value) <= self._thinker.max_simulations:
+        if (
+            name.lower() == "simulations"
+            and re.fullmatch("[0-9]{1,9}", value)
+            and 1 <= int(value) <= self._thinker.max_simulations
+        ):
             self._simulations = int(value)
         elif name.lower() == "uci_showwdl" and value in ("true", "false"):
             self._shows_wdl = value == "true"

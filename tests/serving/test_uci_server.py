@@ -111,6 +111,15 @@ def test_limits(server, monkeypatch):
     assert said[1] == "info string depth is ignored: only nodes and time limit the search"
 
 
+@pytest.mark.parametrize("value", ["0", "65", "-1", "²", "٣", "1e1", "9" * 20, "9" * 5000])
+def test_an_invalid_number_of_simulations_is_reported(value):
+    server = UciServer(thinker(), 8, "1.2.3")
+    assert talk(server, f"setoption name Simulations value {value}", "isready") == [
+        f"info string there is no option 'Simulations' with a value {value!r}",
+        "readyok",
+    ]
+
+
 def test_infinite_runs_until_stop(server):
     """It waits even when the tree is full, and answers `isready` meanwhile."""
     write = io.StringIO()
