@@ -59,7 +59,7 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 def draw_keys(
     setup: Setup, root_key: jax.Array, iteration: jax.Array, groups: jax.Array
 ) -> tuple[jax.Array, jax.Array | None]:
-    """Returns the keys of an iteration, `[G, 2]` (per group: self-play, updates), and the plies that use full search."""
+    """Returns the keys of an iteration, `[G, 2]` (self-play, updates), and the plies that use full search."""
     key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
     group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(groups)
     full_fraction = setup.config.selfplay.full_search_fraction

@@ -7,7 +7,9 @@ Rules and conventions:
   --capture-all-dead`; add `--never-resign` for complete games. The komi is that of the board.
 - Othello: Black moves first and owns d5 and e4; row 1 is at the top. `gtp-rhino` supports 8x8 only. Forced passes are
   played without asking the engine; engines that pass automatically, such as `gtp-rhino`, may reject them.
-- Hex: Black connects top and bottom; a1 is at the top left. Engines disagree about the place of the stone after a swap, so they receive the resulting stones instead of the swap. An engine may swap by `swap-pieces`; MoHex's `param_game allow_swap` enables it.
+- Hex: Black connects top and bottom; a1 is at the top left. Engines disagree about the place of the stone
+  after a swap, so they receive the resulting stones instead of the swap. An engine may swap by `swap-pieces`; MoHex's
+  `param_game allow_swap` enables it.
 - The engine is not informed if a game is truncated at the ply cap of the board.
 
 Not every engine respects its time limit: the strength of GNU Go and `gtp-rhino` depends on their level only.

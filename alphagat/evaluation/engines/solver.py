@@ -21,7 +21,8 @@ class SolverEngine(Engine):
     book takes a second.
 
     In Hex, every winning move counts as best; in a lost position, every move does. On the same core, the first move on
-    an empty 5x5 board takes a second and later moves milliseconds; all engines of a board share the patterns of their solver.
+    an empty 5x5 board takes a second and later moves milliseconds; all engines of a board share the patterns of their
+    solver.
     """
 
     name = "solver"
