@@ -1,0 +1,212 @@
+"""Repeats attacks on runs and engines, and prints the answer to each: an exit status and one line.
+
+    python benchmarks/attacks.py                 # all
+    python benchmarks/attacks.py --only lock     # those whose name contains the word
+
+No answer may contain a traceback, and no attack may lose data. Each attack works on a fresh copy of a short run.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 120  # limit per command
+RUN = [
+    "--config.num_iterations=6",
+    "--config.evaluation.every=0",
+    "--config.checkpoint.every=2",
+    "--config.mesh.data=1",
+]
+MORE = [*RUN[1:], "--config.num_iterations=8"]
+
+
+class Answer(NamedTuple):
+    """The end of a command: its status, or None if it had to be killed, and what it printed."""
+
+    status: int | None
+    said: str
+
+    @property
+    def line(self) -> str:
+        lines = self.said.strip().splitlines() or [""]
+        told = [line for line in lines if line.startswith("error") or "damaged" in line or "wrong type" in line]
+        return (told or lines)[-1]
+
+
+def answer_of(words: list[str], data: bytes | None = None, **variables: str) -> Answer:
+    """Runs `python -m` with `words` and `data` as its input."""
+    command, env = [sys.executable, "-m", *words], os.environ | {"JAX_PLATFORMS": "cpu"} | variables
+    try:
+        run = subprocess.run(command, cwd=ROOT, env=env, input=data, capture_output=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return Answer(None, f"no end after {SECONDS} s")
+    return Answer(run.returncode, (run.stdout + run.stderr).decode(errors="replace"))
+
+
+def train(folder: Path, flags: list[str], **variables: str) -> Answer:
+    return answer_of(["alphagat.main", "--config", "configs/smoke.py", "--workdir", str(folder), *flags], **variables)
+
+
+def second_start(folder: Path) -> Answer:
+    """Starts the run again while it trains."""
+    flags = [*RUN[1:], "--config.num_iterations=2000"]
+    command = [sys.executable, "-m", "alphagat.main", "--config", "configs/smoke.py", "--workdir", str(folder), *flags]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:
+        while not (folder / "lock").exists():
+            time.sleep(0.05)
+        answer = train(folder, flags)
+        first.send_signal(signal.SIGTERM)
+    return answer
+
+
+def lost_checkpoints(folder: Path) -> Answer:
+    shutil.rmtree(folder / "checkpoints")
+    return train(folder, MORE)
+
+
+def checkpoints_replaced_by_a_file(folder: Path) -> Answer:
+    shutil.rmtree(folder / "checkpoints")
+    (folder / "checkpoints").write_text("words")
+    return train(folder, MORE)
+
+
+def dangling_checkpoints(folder: Path) -> Answer:
+    shutil.rmtree(folder / "checkpoints")
+    (folder / "checkpoints").symlink_to(folder / "nowhere")
+    return train(folder, MORE)
+
+
+def replacement_cut_short(folder: Path) -> Answer:
+    for step in ("2", "4"):
+        shutil.rmtree(folder / "checkpoints" / step, ignore_errors=True)
+    (folder / "checkpoints" / "6").rename(folder / "checkpoints" / "6.replaced")
+    return train(folder, MORE)
+
+
+def renamed_checkpoint(folder: Path) -> Answer:
+    shutil.rmtree(folder / "checkpoints" / "6")
+    (folder / "checkpoints" / "2").rename(folder / "checkpoints" / "6")
+    return train(folder, MORE)
+
+
+def checkpoint_of_another_seed(folder: Path) -> Answer:
+    other = folder.with_name("other")
+    train(other, [*RUN, "--config.seed=1"])
+    shutil.rmtree(folder / "checkpoints" / "6")
+    shutil.copytree(other / "checkpoints" / "6", folder / "checkpoints" / "6")
+    return train(folder, MORE)
+
+
+def invalid_byte_in_metrics(folder: Path) -> Answer:
+    file = folder / "metrics.jsonl"
+    file.write_bytes(file.read_bytes().replace(b"hours", b"h\xffurs", 1))
+    return train(folder, MORE)
+
+
+def huge_number_in_metrics(folder: Path) -> Answer:
+    file = folder / "metrics.jsonl"
+    file.write_bytes(file.read_bytes() + b'{"iteration": 6, "hours": 1' + b"0" * 4000 + b"}\n")
+    return train(folder, MORE)
+
+
+def metrics_of_the_wrong_type(folder: Path) -> Answer:
+    (folder / "metrics.jsonl").unlink()
+    (folder / "metrics.jsonl").mkdir()
+    return train(folder, MORE)
+
+
+def tensorboard_of_the_wrong_type(folder: Path) -> Answer:
+    shutil.rmtree(folder / "tensorboard")
+    (folder / "tensorboard").write_text("words")
+    return train(folder, MORE)
+
+
+def nested_manifest(folder: Path) -> Answer:
+    (folder / "checkpoints" / "6" / "manifest.json").write_text("[" * 200_000)
+    return train(folder, MORE)
+
+
+def gtp_with_invalid_bytes(folder: Path) -> Answer:
+    words = ["alphagat.gtp", "--board", "hex:5"]
+    return answer_of(words, b"1 name\n2 \xff\n3 quit\n", PYTHONIOENCODING="utf-8")
+
+
+def gtp_in_the_c_locale(folder: Path) -> Answer:
+    return answer_of(["alphagat.gtp", "--board", "hex:5"], b"1 \xc3\xbc\n2 \xff\n3 quit\n", LC_ALL="C", PYTHONUTF8="0")
+
+
+def json_with_invalid_bytes(folder: Path) -> Answer:
+    return answer_of(["alphagat.analyze", "--board", "hex:5"], b'{"id": "\xff"}\n', PYTHONIOENCODING="utf-8")
+
+
+def weights_with_nan(folder: Path) -> Answer:
+    file = ROOT / "alphagat" / "weights" / "hex.safetensors"
+    with safe_open(file, framework="numpy") as opened:
+        arrays, metadata = {name: opened.get_tensor(name) for name in opened.keys()}, opened.metadata()  # noqa: SIM118
+    name = min(arrays)
+    arrays[name] = np.full_like(arrays[name], np.nan)
+    save_file(arrays, folder / "nan.safetensors", metadata)
+    return answer_of(["alphagat.match", str(folder / "nan.safetensors"), "random", "--board", "hex:3", "--games", "2"])
+
+
+ATTACKS: dict[str, Callable[[Path], Answer]] = {
+    "1 lock: a second start": second_start,
+    "2 checkpoints: removed": lost_checkpoints,
+    "2 checkpoints: a file": checkpoints_replaced_by_a_file,
+    "2 checkpoints: a replacement cut short": replacement_cut_short,
+    "3 manifest: a renamed checkpoint": renamed_checkpoint,
+    "3 manifest: a checkpoint of another seed": checkpoint_of_another_seed,
+    "4 metrics: an invalid byte": invalid_byte_in_metrics,
+    "4 metrics: a number of 4,000 digits": huge_number_in_metrics,
+    "4 metrics: a folder": metrics_of_the_wrong_type,
+    "4 tensorboard: a file": tensorboard_of_the_wrong_type,
+    "7 engines: invalid bytes, GTP": gtp_with_invalid_bytes,
+    "7 engines: the C locale, GTP": gtp_in_the_c_locale,
+    "7 engines: invalid bytes, JSON": json_with_invalid_bytes,
+    "9 weights: NaN": weights_with_nan,
+    "11 JSON: nested 200,000 deep": nested_manifest,
+    "11 checkpoints: a dangling link": dangling_checkpoints,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default="", help="part of the names of the attacks")
+    options = parser.parse_args()
+    table, failures = Table("attack", "status", "answer"), 0
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(folder) / "compiled")
+        base = Path(folder) / "run"
+        train(base, RUN)
+        metrics = [json.loads(line)["iteration"] for line in (base / "metrics.jsonl").read_text().splitlines()]
+        assert metrics == [1, 2, 3, 4, 5, 6]
+        for number, (name, attack) in enumerate(ATTACKS.items()):
+            if options.only not in name:
+                continue
+            copy = Path(folder) / str(number) / "run"
+            shutil.copytree(base, copy)
+            answer = attack(copy)
+            failures += answer.status is None or "Traceback" in answer.said
+            table.add_row(name, str(answer.status), answer.line.replace(str(copy), "RUN")[:300])
+    Console().print(table)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
