@@ -3,14 +3,11 @@
 import gc
 import importlib.metadata
 import os
-import platform
 import signal
 import tempfile
 
 # Most of the suite's time is compilation; these flags cut it to a third. They must be set before JAX is imported.
 FLAGS = ["--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"]
-if platform.machine() == "x86_64":
-    FLAGS.append("--xla_cpu_max_isa=SSE4_2")  # narrow vectors compile faster
 if importlib.metadata.version("jaxlib").startswith("0.10."):  # later versions exit on this flag
     FLAGS.append("--xla_cpu_use_fusion_emitters=false")
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the environment
