@@ -31,6 +31,7 @@ import jax  # noqa: E402
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.devices()  # now, because a run may set another number of CPU devices before the first use
 
 
 # Long files with few tests. They run first, so that all processes end at about the same time.

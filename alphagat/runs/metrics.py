@@ -212,7 +212,7 @@ def _texts(file: Path) -> list[bytes]:
     """Returns the lines with their ends; none if the file does not exist. Raises UserError."""
     try:
         return file.read_bytes().splitlines(keepends=True)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}; restore it or move it away") from error

@@ -1,5 +1,6 @@
 """Reads lines in the background."""
 
+import contextlib
 import io
 import queue
 import sys
@@ -41,11 +42,10 @@ class Lines:
         self._next = _NOTHING
 
     def _read(self, stream: TextIO) -> None:
-        try:
+        with contextlib.suppress(OSError, ValueError):  # a stream that breaks, or holds invalid bytes, ends
             for line in stream:
                 self._queue.put(line.rstrip("\r\n"))
-        finally:
-            self._queue.put(None)
+        self._queue.put(None)
 
 
 def standard_streams() -> tuple[TextIO, TextIO]:

@@ -96,7 +96,7 @@ def changed(file: Path, tmp_path: Path, change: str) -> Path:
         save_file(arrays, found, {"config": '{"colour": 1}', "iteration": "1"})
     elif change == "not finite":
         broken = {name: value.copy() for name, value in arrays.items()}
-        broken["params/embed/kernel"].flat[-1] = np.inf
+        broken["params/features/kernel"].flat[-1] = np.inf
         with safe_open(file, framework="numpy") as opened:
             save_file(broken, found, opened.metadata())
     elif change == "another shape":
@@ -113,7 +113,7 @@ def changed(file: Path, tmp_path: Path, change: str) -> Path:
         ("no network", "is not an AlphaGAT network: its metadata lacks 'config'"),
         ("an array less", "has arrays that do not match its config"),
         ("not ours", "config.colour is not a field"),
-        ("not finite", "holds the parameter params/embed/kernel with values that are not finite"),
+        ("not finite", "holds the parameter params/features/kernel with values that are not finite"),
         ("another shape", "has arrays that do not match its config"),
     ],
 )

@@ -16,7 +16,6 @@ def test_lines_lose_their_ends():
     assert list(Lines(io.StringIO("a\r\nb\n\nc"))) == ["a", "b", "", "c"]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_an_error_in_the_stream_ends_it():
     assert list(Lines(stream_of(b"1 name\n2 \xff\n3 quit\n", "utf-8"))) == []
 

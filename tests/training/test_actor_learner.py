@@ -158,6 +158,7 @@ def test_invalid_actor_configs_are_refused(changes, reason, tmp_path):
 def test_resume_refuses_to_change_the_kind_of_run(tmp_path, monkeypatch):
     monkeypatch.setattr(loop._Steps, "iterate", lambda *_: None)
     train(config_of(), tmp_path)
+    (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n')
     with pytest.raises(
         UserError, match=r"config\.mesh\.actors=0, but the run in .* has 2: it cannot change from or to 0"
     ):
