@@ -18,9 +18,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the environment
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # true in a background shell, and so in the processes that tests start
+# Ignored in a background shell, and so in the processes that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 gc.set_threshold(100_000, 50, 100)  # tracing allocates much that lives long; the default collects too often
