@@ -10,6 +10,7 @@ import pytest
 
 from alphagat import report
 from alphagat.reporting.writer import PageWriter
+from alphagat.runs.manifest import MANIFEST_FILE
 from alphagat.runs.metrics import METRICS_FILE
 from tests.training.tiny import NUM_ITERATIONS, save_tiny_run
 
@@ -103,12 +104,17 @@ def test_a_run_without_metrics_or_checkpoints_has_a_page(run):
     assert not (run / "checkpoints").exists()
 
 
-def test_follow_stops_at_the_end_of_the_run(run, monkeypatch):
-    shutil.copytree(run / "checkpoints" / "4", run / "checkpoints" / str(NUM_ITERATIONS))
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_follow_stops_at_the_end_of_the_run(run, monkeypatch, is_damaged):
+    last_checkpoint = run / "checkpoints" / str(NUM_ITERATIONS)
+    shutil.copytree(run / "checkpoints" / "4", last_checkpoint)
+    manifest = json.loads((last_checkpoint / MANIFEST_FILE).read_text()) | {"step": NUM_ITERATIONS}
+    (last_checkpoint / MANIFEST_FILE).write_text("" if is_damaged else json.dumps(manifest))
     seen = []
     monkeypatch.setattr("time.sleep", lambda seconds: grow(seconds))
 
     def grow(seconds):
+        assert len(seen) < 2
         seen.append((seconds, "http-equiv" in (run / "report.html").read_text()))
         last = NUM_ITERATIONS if len(seen) == 2 else 5
         write_lines(run, [{"iteration": last, "board": "hex:2", "train/policy_loss": 1.0}])

@@ -24,16 +24,17 @@ class PageWriter:
         self._pictures = ""
 
     def write(self, refresh: float | None = None) -> bool:
-        """Writes the page, and returns whether the run has ended.
+        """Writes the page, and returns whether the run has ended: its last iteration is logged and its checkpoint exists.
 
         Args:
           refresh: seconds after which a browser reloads the page of a run in progress; None: never.
         """
         self._config = read_config(self._folder)  # a resumed run may have more iterations
         lines = read_metrics(self._folder)
-        self._draw_pictures()
+        steps = list_steps(self._folder)
+        self._draw_pictures(steps)
         end = self._config.num_iterations
-        ended = bool(lines) and lines[-1]["iteration"] >= end and (self._drawn or 0) >= end
+        ended = bool(lines) and lines[-1]["iteration"] >= end and max(steps, default=0) >= end
         game = make_game(self._config.boards[0])
         first, *second = (colour for _, colour in game.player_colours)
         contents = Contents(
@@ -48,9 +49,9 @@ class PageWriter:
         write_atomically(self._file, make_page(contents))
         return ended
 
-    def _draw_pictures(self) -> None:
+    def _draw_pictures(self, steps: list[int]) -> None:
         reasons = []
-        for step in reversed(list_steps(self._folder)):
+        for step in reversed(steps):
             if step == self._drawn:
                 return
             try:
