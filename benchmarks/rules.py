@@ -1,11 +1,14 @@
 """Compares the speed of rules and features with Pgx, in one process: `python benchmarks/rules.py`.
 
-One call plays one legal move in each of a batch of games, and returns the next states, the network's features, and the
-legal actions. The two implementations alternate, and the ratio is that of their median times.
+Both implementations play whole random games, in batches: one call plays one uniformly random legal move in each game,
+and returns the next states, the network's features and the legal actions. A game that has ended starts again. The two
+implementations alternate, call by call, until each has finished as many games as a batch has, so every phase of a game
+counts, its end and scoring too. The features differ: AlphaGAT's describe nodes, Pgx's are planes, with eight past
+positions in Go and chess; the table gives both sizes.
 """
 
 import argparse
-import statistics
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -15,7 +18,7 @@ import jax.numpy as jnp
 import pgx
 
 from alphagat.games import make_game
-from alphagat.games.base import Game
+from alphagat.games.states import select
 
 # board -> its name in Pgx; go:9 has a separate function there
 PGX_NAMES = {
@@ -29,62 +32,71 @@ PGX_NAMES = {
     "gardner_chess": "gardner_chess",
     "chess": "chess",
 }
-WARM_UP_PLIES = 8
+MAX_CALLS = 5_000  # per board
+
+
+class Side:
+    """A batch of random games of one implementation."""
+
+    def __init__(self, init: Callable, step: Callable, observe: Callable, batch: int):
+        """Compiles the rules.
+
+        Args:
+          init, step: the rules, as functions of one key, and of one state, action and key.
+          observe: the features of one state.
+          batch: games at once.
+        """
+        self._start = jax.jit(jax.vmap(init))(jax.random.split(jax.random.key(0), batch))
+
+        def move(states, key):
+            actions = random_actions(states.legal_action_mask, key)
+            after = jax.vmap(step)(states, actions, jax.random.split(key, batch))
+            seen = (jax.vmap(observe)(after), after.legal_action_mask)
+            return select(after.terminated, self._start, after), seen, after.terminated.sum()
+
+        self.num_features = math.prod(jax.eval_shape(observe, jax.tree.map(lambda x: x[0], self._start)).shape)
+        self._move = jax.jit(move).lower(self._start, jax.random.key(0)).compile()
+        self._states = self._start
+        self.seconds, self.calls, self.finished = 0.0, 0, 0
+
+    def play(self, key: jax.Array) -> None:
+        """Plays one move in each game."""
+        start = time.perf_counter()
+        self._states, _, ended = jax.block_until_ready(self._move(self._states, key))
+        self.seconds += time.perf_counter() - start
+        self.calls += 1
+        self.finished += int(ended)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--boards", nargs="+", default=list(PGX_NAMES), choices=list(PGX_NAMES), metavar="BOARD")
     parser.add_argument("--batch", type=int, default=1024)
-    parser.add_argument("--rounds", type=int, default=60)
     options = parser.parse_args()
     warnings.filterwarnings("ignore", module="pgx")
-    print(f"{'board':15}{'AlphaGAT, moves/s':>20}{'Pgx, moves/s':>16}{'ratio':>8}")
+    columns = f"{'moves/s':>12}{'features':>10}{'games':>9}"
+    print(f"{'':15}{'AlphaGAT':>31}{'Pgx':>31}\n{'board':15}{columns}{columns}{'ratio':>8}")
     for name in options.boards:
-        ours, theirs = our_move(make_game(name), options.batch), pgx_move(PGX_NAMES[name], options.batch)
-        times = measure([ours, theirs], options.rounds)
-        rates = [options.batch / each for each in times]
-        print(f"{name:15}{rates[0]:20,.0f}{rates[1]:16,.0f}{times[1] / times[0]:8.2f}", flush=True)
+        sides = compete(name, options.batch)
+        rates = [side.calls * options.batch / side.seconds for side in sides]
+        texts = [
+            f"{rate:12,.0f}{side.num_features:10,}{side.finished:9,}" for rate, side in zip(rates, sides, strict=True)
+        ]
+        print(f"{name:15}{''.join(texts)}{rates[0] / rates[1]:8.2f}", flush=True)
 
 
-def measure(calls: list[Callable[[], object]], rounds: int) -> list[float]:
-    """Returns the median seconds of each call; calls alternate."""
-    seconds: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, times in zip(calls, seconds):
-            start = time.perf_counter()
-            jax.block_until_ready(call())
-            times.append(time.perf_counter() - start)
-    return [statistics.median(times) for times in seconds]
-
-
-def our_move(game: Game, batch: int) -> Callable[[], object]:
-    def move(states, key):
-        keys = jax.random.split(key, batch)
-        after = jax.vmap(game.step)(states, random_actions(states.legal_action_mask, key), keys)
-        return after, jax.vmap(game.observe)(after), after.legal_action_mask
-
-    first = jax.vmap(game.init)(jax.random.split(jax.random.key(0), batch))
-    return warm(jax.jit(move), first)
-
-
-def pgx_move(name: str, batch: int) -> Callable[[], object]:
-    env = pgx.make(name)  # pyright: ignore[reportArgumentType]
-
-    def move(states, key):
-        keys = jax.random.split(key, batch)
-        after = jax.vmap(env.step)(states, random_actions(states.legal_action_mask, key), keys)
-        return after, after.observation, after.legal_action_mask
-
-    first = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch))
-    return warm(jax.jit(move), first)
-
-
-def warm(move: Callable, states: object) -> Callable[[], object]:
-    """Compiles, plays a few plies, and returns a call that plays the next one."""
-    for ply in range(WARM_UP_PLIES):
-        states = move(states, jax.random.key(ply))[0]
-    return lambda: move(states, jax.random.key(WARM_UP_PLIES))
+def compete(name: str, batch: int) -> list[Side]:
+    """Plays a board with both implementations, ours first."""
+    game, env = make_game(name), pgx.make(PGX_NAMES[name])  # pyright: ignore[reportArgumentType]
+    ours = Side(game.init, game.step, lambda state: game.observe(state).nodes, batch)
+    theirs = Side(env.init, env.step, lambda state: state.observation, batch)
+    for number in range(MAX_CALLS):
+        key = jax.random.key(number)
+        for side in (ours, theirs):
+            side.play(key)
+        if min(ours.finished, theirs.finished) >= batch:
+            break
+    return [ours, theirs]
 
 
 def random_actions(legal: jax.Array, key: jax.Array) -> jax.Array:
