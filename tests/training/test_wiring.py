@@ -29,9 +29,10 @@ from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.training import evaluators, iterations
 from alphagat.training.audit import Auditor
+from alphagat.training.board_schedule import board_schedule
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.loop import train
-from alphagat.training.setup import make_configured_mesh, make_run
+from alphagat.training.setup import boards_by_iteration, make_configured_mesh, make_run
 from alphagat.training.state import RunState, init_state, state_shapes
 from tests.training.reference_run import ReferenceRun
 
@@ -304,15 +305,15 @@ def test_a_run_with_puct_equals_the_reference():
 
 
 def test_weights_order_the_boards():
-    config = Config(boards=("hex:2", "hex:3"), num_iterations=12, board_weights=(3.0, 1.0))
-    config.replay.min_size = config.learner.batch_size = 128
-    config.selfplay.plies_per_iteration = 9
+    config = Config(boards=("hex:2", "hex:3"), num_iterations=12)
+    config.board_weights, config.final_board_weights = (3.0, 1.0), (0.0, 1.0)
+    assert boards_by_iteration(config) == board_schedule(12, 2, (3.0, 1.0), (0.0, 1.0))
+    config.selfplay.plies_per_iteration, config.replay.min_size = 9, 512
     run = make_run(config, sharding.make_mesh(1))
-    assert run.order == [0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0]
-    config.final_board_weights = (0.0, 1.0)
-    order = make_run(config, sharding.make_mesh(1)).order
-    assert order[:3] == [0, 0, 1]
-    assert order[-3:] == [1, 1, 1]
+    assert run.order == boards_by_iteration(config)
+    first, second = (setup.plan.total_updates for setup in run.boards)
+    counts = [run.order.count(number) - setup.plan.first_update_iteration for number, setup in enumerate(run.boards)]
+    assert first * counts[1] == second * counts[0] > 0
 
 
 def test_the_mesh_has_the_configured_axes():
