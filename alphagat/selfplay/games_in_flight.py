@@ -47,7 +47,11 @@ def num_waiting_plies(horizon: int, plies_per_iteration: int) -> int:
 
 
 def make_opener(game: Game, opening_plies: int) -> Callable[[jax.Array], OpenedGame]:
-    """Returns `open(key) -> OpenedGame`: a new game after 0 to `opening_plies` uniformly random moves, not terminal."""
+    """Returns `open(key) -> OpenedGame`: a new game after 0 to `opening_plies` uniformly random moves, not terminal.
+
+    The key splits into initial state, length and moves; that of the moves into one per move, and these into choice and
+    chance.
+    """
 
     def open_game(key: jax.Array) -> OpenedGame:
         init_key, length_key, moves_key = jax.random.split(key, 3)

@@ -59,7 +59,16 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 def draw_keys(
     setup: Setup, root_key: jax.Array, iteration: jax.Array, groups: jax.Array
 ) -> tuple[jax.Array, jax.Array | None]:
-    """Returns the keys of an iteration, `[G, 2]` (self-play, updates), and the plies that use full search."""
+    """Returns the keys of an iteration, `[G, 2]` (self-play, updates), and the plies that use full search.
+
+    The seed splits into the keys of the parameters, the first games and the run. A group's key of the first games is
+    folded from its number and splits into one per game. An iteration folds its number into the key of the run, and a
+    group its number into the result, which splits into self-play and updates:
+
+    - Self-play splits its key into one per ply, and that into search, moves and new games; the last two split into one
+      per game.
+    - Update k of the iteration folds k into the group's key and splits it into samples and symmetries.
+    """
     key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
     group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(groups)
     full_fraction = setup.config.selfplay.full_search_fraction

@@ -136,6 +136,31 @@ def test_repeating_a_position_loses():
     assert drawn.returns() == [0, 0]
 
 
+# By the number of moves since the repeated position; random games ended so.
+LONG_CYCLES = {
+    6: "d2 d4 b2 b3 c3 a2 c1 e3 b5 a1 c2 e5 e1 a5 c4 d5 d1 a4 d3 a3 c5 b1 e4 d5 e5 d4 e4 e5",
+    48: (
+        "a1 a2 e1 c1 e5 d5 e2 c2 a3 a4 d4 b4 e4 e3 c3 c4 d2 c5 b1 d1 a5 b2 a1 b1 b3 d3 d2 e5 c3 b5 e2 a5 e4 b3 pass a3 "
+        "pass e1 e2 c3 pass d4 pass d2 pass e2 pass e4 a1"
+    ),
+}
+
+
+@pytest.mark.parametrize("distance", LONG_CYCLES)
+def test_the_superko_remembers_the_whole_game(distance):
+    *moves, last = LONG_CYCLES[distance].split()
+    before, state = play("go:5", " ".join(moves)), play("go:5", LONG_CYCLES[distance])
+    repeated = play("go:5", " ".join(moves[: len(moves) + 1 - distance]))
+    assert (np.sign(state.chains) == np.sign(repeated.chains)).all()
+    assert not before.terminated
+    assert state.terminated
+    assert state.rewards[before.current_player] == -1
+    names = make_game("go:5").action_names
+    theirs = replay(make_go(size=5), np.array([[names.index(move)] for move in (*moves, last)]))
+    assert theirs.terminated[-2:, 0].tolist() == [False, True]
+    assert theirs.rewards[-1, 0].tolist() == state.rewards.tolist()
+
+
 def test_chain_without_liberties_is_captured():
     state = play("go:5", "a1 b1 a2 b2 e5 a3")
     assert rows("go:5", state)[2:5] == ["3o....", "2.o...", "1.o..."]

@@ -85,7 +85,9 @@ def test_actors_play_with_their_own_parameters():
 @pytest.mark.parametrize("every", [1, 3])
 def test_parameters_are_synchronized_and_their_age_is_reported(every: int):
     """From the second iteration on, each has two updates. A block is trained on one iteration after it was played."""
-    iterations, state = start(config_of(actor_sync_every=every))
+    config = config_of(actor_sync_every=every)
+    config.learner.ema_decay = 0.5
+    iterations, state = start(config)
     assert [int(state.train.step), int(state.actors.step)] == [0, 0]
     handed, ages, expected = 0, [], []
     played_with = [0]  # updates of the acting parameters in each iteration
@@ -97,7 +99,7 @@ def test_parameters_are_synchronized_and_their_age_is_reported(every: int):
         expected.append(before - played_with[iteration - 2] if iteration > 1 else np.nan)
         if after // every > before // every:
             handed = after
-            assert_equal(state.actors.params, state.train.params)
+            assert_equal(state.actors.params, state.train.average)
         played_with.append(handed)
         assert int(state.actors.step) == handed
     assert after == 2 * 5
