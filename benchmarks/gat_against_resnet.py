@@ -8,7 +8,8 @@
    the same.
 2. Tuning is the same for each network. The candidate learning rates are that of the config, half of it, and twice it.
    Each candidate trains for `--tuning_minutes` with `--tuning_seed`, which no result uses. The rate that scores best
-   against the GAT at the config's rate wins.
+   against the GAT at the config's rate wins. While a network's best rate is its lowest or highest, half or twice that
+   rate is tried, too.
 3. Each network trains for `--minutes` with each seed, seeds in the outer loop. Only training time counts, so faster
    networks play more games. `--at_once 2` trains two at a time, each on half of the cores.
 4. Each ResNet plays the GAT of its seed in `--games` games with `--simulations`, from distinct openings, each with both
@@ -43,6 +44,7 @@ from alphagat.runtime import sharding
 WIDTHS = range(16, 193, 4)
 FAST_WIDTHS = WIDTHS[::4]  # multiples of 16; on a CPU, widths in between cost as much as the next multiple
 FACTORS = 1.0, 0.5, 2.0  # multiples of the config's learning rate; 1 comes first
+LIMITS = 1 / 16, 16.0  # of the factors
 ROUNDS = 7
 EVALUATIONS = 4  # consecutive, inside one program, as in a search
 
@@ -101,6 +103,29 @@ def match_widths(path: str, console: Console) -> dict[str, int]:
     return widths
 
 
+def tune(networks: Sequence[str], scores_of: Callable) -> dict[str, float]:
+    """Returns the best factor of each network, and widens the range of a network whose best factor lies at its edge.
+
+    Args:
+      scores_of: returns the scores of the factors by network, `{network: {factor: score}}`, given `{network: factors}`.
+    """
+    factors = {network: list(FACTORS) for network in networks}
+    while True:
+        scores = scores_of(factors)
+        best = {network: max(each, key=lambda factor: each[factor]) for network, each in scores.items()}
+        wider = {network: widen(factors[network], best[network]) for network in networks}
+        if wider == factors:
+            return best
+        factors = wider
+
+
+def widen(factors: list[float], best: float) -> list[float]:
+    """Adds the next factor if `best` is the lowest or the highest one, unless it is a limit."""
+    if best in LIMITS or min(factors) < best < max(factors):
+        return factors
+    return [*factors, best / 2 if best == min(factors) else best * 2]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", default="configs/connect_four.py", help="default: %(default)s")
@@ -129,11 +154,16 @@ def main() -> None:
         flags = [*networks[network], f"learner.learning_rate={rate * factor:g}"]
         return Variant(name, flags, options.config, folder, pilots=options.workdir / network)
 
-    names = {(network, factor): f"{network}_{factor:g}" for network in networks for factor in FACTORS}
-    tries = [variant(*key, name, options.workdir / "tuning" / name) for key, name in names.items()]
-    found = compare(tries, [options.tuning_seed], Effort(options.tuning_minutes, options.at_once), test, console)
-    scores = {key: found[name][0].get("score", 0.5) for key, name in names.items()}  # the base has no score
-    best = {network: max(FACTORS, key=lambda factor: scores[network, factor]) for network in networks}
+    def scores_of(factors: dict[str, list[float]]) -> dict[str, dict[float, float]]:
+        names = {(network, each): f"{network}_{each:g}" for network, tried in factors.items() for each in tried}
+        tries = [variant(*key, name, options.workdir / "tuning" / name) for key, name in names.items()]
+        found = compare(tries, [options.tuning_seed], Effort(options.tuning_minutes, options.at_once), test, console)
+        return {
+            network: {each: found[names[network, each]][0].get("score", 0.5) for each in tried}  # the base has no score
+            for network, tried in factors.items()
+        }
+
+    best = tune(list(networks), scores_of)
     console.print("learning rates:", {network: rate * factor for network, factor in best.items()})
     final = [variant(network, factor, network, options.workdir / network) for network, factor in best.items()]
     compare(final, range(options.seeds), Effort(options.minutes, options.at_once), test, console)

@@ -3,9 +3,14 @@
     python benchmarks/reference_loop.py --minutes 30 --opponents runs/connect_four
 
 Each iteration plays new games from the start on one device, restarts games that end, and stops after a fixed number of
-plies. Positions of unfinished games train the policy only. The host shuffles the positions, trains on them once in
-minibatches with Adam, and discards them. Rules and search are those of AlphaGAT; the network is a ResNet with 3 blocks
-of 64 channels. The trained player then plays the latest players of runs, and is compared with perfect play.
+plies. Positions of unfinished games train the policy only. The host shuffles the positions, trains on them `--passes`
+times in minibatches with Adam, under random symmetries of the board with `--symmetries`, and discards them. Rules and
+search are those of AlphaGAT; the network is a ResNet with 3 blocks of 64 channels. The trained player then plays the
+latest players of runs. It is compared with perfect play on two sets of positions: after uniformly random moves, which
+resemble the starts of AlphaGAT's own runs, and from games of plain MCTS against itself, which resemble neither.
+
+The defaults of `--learning_rate`, `--batch_size`, `--passes` and `--symmetries` are those of Pgx's example; tune them
+with short runs before a comparison.
 """
 
 import argparse
@@ -20,15 +25,19 @@ from rich.console import Console
 
 from alphagat import load
 from alphagat.evaluation.arena import play_match
+from alphagat.evaluation.mcts import make_mcts, most_visited
 from alphagat.evaluation.openings import distinct_openings
-from alphagat.evaluation.oracles import OracleTest, make_oracle
+from alphagat.evaluation.oracles import CONNECT_FOUR_PLIES, Oracle, OracleTest, make_oracle, score_positions
 from alphagat.evaluation.players import search_player
 from alphagat.games import make_game
+from alphagat.games.base import Game
+from alphagat.games.batches import count, take, to_host
 from alphagat.games.states import select
 from alphagat.games.transition import transition
 from alphagat.networks import make_network
 from alphagat.runtime import sharding
 from alphagat.search import make_network_evaluator, make_search
+from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 
 SEARCH = {"algorithm": "gumbel", "max_num_considered_actions": 16, "rescale_values": True}
 
@@ -42,7 +51,7 @@ class ReferenceLoop:
             self.game.topology, name="resnet", backend="dense", width=64, num_blocks=3, num_heads=1, mlp_ratio=1
         )
         self.evaluate = make_network_evaluator(self.game, self.network)
-        self.optimizer = optax.adam(1e-3)
+        self.optimizer = optax.adam(options.learning_rate)
         nodes = jnp.zeros((1, self.game.topology.num_nodes, self.game.num_features))
         self.params = self.network.init(jax.random.key(options.seed), nodes)
         self.opt_state = self.optimizer.init(self.params)
@@ -80,7 +89,12 @@ class ReferenceLoop:
         known = jnp.cumsum(ended[::-1], axis=0)[::-1] > 0
         return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (nodes, legal, policy, values, known))
 
-    def update(self, params, opt_state, nodes, legal, policy, values, known):
+    def update(self, params, opt_state, key, nodes, legal, policy, values, known):
+        if self.options.symmetries:
+            index = random_symmetries(key, len(nodes), self.game.symmetries)
+            nodes = permute_nodes(nodes, index, self.game.symmetries)
+            legal, policy = (permute_actions(each, index, self.game.symmetries) for each in (legal, policy))
+
         def loss(params):
             logits, output = self.network.apply(params, nodes)
             masked = jnp.where(legal, logits, jnp.finfo(logits.dtype).min)
@@ -94,19 +108,53 @@ class ReferenceLoop:
         """Trains for the given minutes, which exclude compilation."""
         options, shuffle = self.options, np.random.default_rng(self.options.seed)
         start = time.perf_counter()
-        iteration = 0
+        iteration, num_updates = 0, 0
         while iteration < 2 or time.perf_counter() - start < 60 * options.minutes:
             key = jax.random.fold_in(jax.random.key(options.seed), iteration)
             samples = [np.asarray(x) for x in self._play(self.params, key)]
-            order = shuffle.permutation(len(samples[0]))
-            for batch in np.split(order, len(order) // options.batch_size):
-                self.params, self.opt_state = self._update(self.params, self.opt_state, *(x[batch] for x in samples))
+            for _ in range(options.passes):
+                order = shuffle.permutation(len(samples[0]))
+                for batch in np.split(order, len(order) // options.batch_size):
+                    key = jax.random.key(shuffle.integers(2**31))
+                    rows = (x[batch] for x in samples)
+                    self.params, self.opt_state = self._update(self.params, self.opt_state, key, *rows)
+                    num_updates += 1
             jax.block_until_ready(self.params)
             iteration += 1
             if iteration == 1:
                 start = time.perf_counter()
         frames, seconds = (iteration - 1) * options.games * options.plies, time.perf_counter() - start
-        console.print(f"{iteration} iterations, {frames / seconds:.0f} frames/s, {seconds / 60:.1f} minutes")
+        text = f"{iteration} iterations, {num_updates} updates of {options.batch_size} positions, {frames:,} frames"
+        console.print(f"{text}, {frames / seconds:.0f} frames/s, {seconds / 60:.1f} minutes")
+
+
+def mcts_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
+    """Solves one position from each of `num_positions` games that MCTS with 50 rollouts plays against itself.
+
+    A random ply of each game is taken, uniformly among plies 12 to 34; a game that ends earlier yields none. A third of
+    the moves are uniformly random, so that games differ and mistakes occur.
+    """
+    search = make_mcts(game, 50)
+    low, high = CONNECT_FOUR_PLIES
+    plies = np.random.default_rng(seed).integers(low, high + 1, num_positions)
+
+    @jax.jit
+    def play(states, kept, ply):
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), ply), 5)
+        actions = most_visited(keys[0], search(keys[1], states))
+        random = jax.random.categorical(keys[2], jnp.where(states.legal_action_mask, 0.0, -1e9)).astype(jnp.int32)
+        actions = jnp.where(jax.random.uniform(keys[3], actions.shape) < 1 / 3, random, actions)
+        after = jax.vmap(game.step)(states, actions, jax.random.split(keys[4], num_positions))
+        after = select(states.terminated, states, after)
+        return after, select(ply + 1 == plies, after, kept)
+
+    states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(seed), num_positions))
+    kept = states
+    for ply in range(high):
+        states, kept = play(states, kept, ply)
+    kept = to_host(kept)
+    kept = take(kept, np.flatnonzero(~kept.terminated))
+    return Oracle(kept, score_positions(game, kept), np.zeros(count(kept), np.int32))
 
 
 def main() -> None:
@@ -117,6 +165,9 @@ def main() -> None:
     parser.add_argument("--plies", type=int, default=64, help="plies per game and iteration")
     parser.add_argument("--simulations", type=int, default=32, help="simulations per move in training")
     parser.add_argument("--batch_size", type=int, default=1024)
+    parser.add_argument("--learning_rate", type=float, default=1e-3)
+    parser.add_argument("--passes", type=int, default=1, help="times that each position is trained on")
+    parser.add_argument("--symmetries", action="store_true", help="train under random symmetries of the board")
     parser.add_argument("--opponents", nargs="*", type=Path, default=[], help="run folders")
     parser.add_argument("--match_games", type=int, default=400)
     parser.add_argument("--match_simulations", type=int, default=64)
@@ -127,9 +178,16 @@ def main() -> None:
     loop = ReferenceLoop(options)
     loop.train(console)
     search = loop.make_search(options.match_simulations, explore=False)
-    test = OracleTest(make_oracle(loop.game, 2000, options.seed), loop.evaluate, search)
-    shares = test.play(loop.params, jax.random.key(0))
-    console.print(", ".join(f"{name} {shares[name]:.3f}" for name in ("best_move", "best_move_search", "value_sign")))
+    oracles = {"random": make_oracle(loop.game, 2000, options.seed), "MCTS": mcts_oracle(loop.game, 2000, options.seed)}
+    agents = {"reference": (loop.evaluate, search, loop.params)}
+    for folder in options.opponents:
+        agent = load(folder)
+        agents[str(folder)] = agent.evaluator, agent.search(options.match_simulations), agent.params
+    for name, (evaluate, agent_search, params) in agents.items():
+        for kind, oracle in oracles.items():
+            shares = OracleTest(oracle, evaluate, agent_search).play(params, jax.random.key(0))
+            texts = [f"{each} {shares[each]:.3f}" for each in ("best_move", "best_move_search", "value_sign")]
+            console.print(f"{name}, positions of {kind} games: {', '.join(texts)}")
     player = search_player("reference", search, loop.params)
     openings = distinct_openings(loop.game, options.match_games // 2, options.seed)
     for folder in options.opponents:
