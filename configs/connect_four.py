@@ -21,8 +21,9 @@ excluded):
 At the end it scored 97 % (95 % interval 93 to 98) against plain MCTS with 100 rollouts, 200 games, 64 simulations.
 
 Reasons for the settings: with 0 to 12 random moves and a discount of 0.98, the same 348 k frames gave 0.820 without
-search; these runs differ in both settings, so the gain is not that of either one. Two runs of 82 k frames, side by side on one core each, compared the random moves: up to 24 gave 0.790, and
-0.936 with search; up to 12 gave 0.768 and 0.902. The first scored 49 % (45 to 54) of 400 games against the second.
+search; these runs differ in both settings, so the gain is not that of either one. Two runs of 82 k frames, side by side
+on one core each, compared the random moves: up to 24 gave 0.790, and 0.936 with search; up to 12 gave 0.768 and 0.902.
+The first scored 49 % (45 to 54) of 400 games against the second.
 """
 
 from alphagat.config import Config
