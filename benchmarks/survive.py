@@ -1,12 +1,17 @@
 """Injects the failures of a cluster into runs and checks their recovery.
 
-    python benchmarks/survive.py damage --times 500     # bit flips, truncations and deletions in files of checkpoints
+    python benchmarks/survive.py damage --times 1000    # any file or folder of a run
+    python benchmarks/survive.py starts --times 20      # two processes in one run folder
     python benchmarks/survive.py sigterm --times 20     # of one process, and of two
     python benchmarks/survive.py deaths --times 6       # SIGKILL of one of two processes under alphagat.launch
 
-`damage` damages one file of a run's newest checkpoint and resumes the run. It must resume from the previous checkpoint
-or end with a one-line error. The loaded state is compared leaf by leaf with the saved state of that step, so no damaged
-data may be loaded.
+`damage` changes, cuts, deletes or replaces one file or folder of a run, and resumes the run to the end. The command
+must end with one line and leave the folder as it was, or reach the state of the undamaged run, bit for bit. Lines of
+metrics may only be missing if the command says so. A changed digit in `metrics.jsonl` cannot be noticed and is counted
+as such.
+
+`starts` starts two processes at a random distance, 0 to 20 s. One must train to the end, the other must be refused by
+one line, and the metrics must have every iteration once.
 
 `sigterm` sends SIGTERM at a random moment of startup or training. The command must end with status 75 and save a
 checkpoint of the current iteration, unless the run folder does not exist yet. The result is the time from the signal to
@@ -17,6 +22,9 @@ the random moments.
 """
 
 import argparse
+import collections
+import contextlib
+import io
 import os
 import random
 import shutil
@@ -25,7 +33,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -33,12 +43,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from alphagat.errors import UserError
+from alphagat import main as main_command
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
-from alphagat.training.resume import find_start
+from alphagat.training import loop
 from alphagat.training.setup import make_run
 from alphagat.training.state import placed_shapes
 
@@ -55,53 +65,151 @@ def environment(cache: Path) -> dict[str, str]:
     return os.environ | {"JAX_COMPILATION_CACHE_DIR": str(cache), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
 
 
-def damage_one(step: Path, moments: random.Random) -> str:
-    """Damages one file of a checkpoint; returns a description."""
-    files = sorted(path for path in step.rglob("*") if path.is_file())
-    file, how = moments.choice(files), moments.choice(("flip", "flip", "cut", "delete"))
-    data = bytearray(file.read_bytes())
-    if how == "delete" or not data:
-        file.unlink()
-    elif how == "cut":
-        file.write_bytes(data[: moments.randrange(len(data))])
+SMALL = [
+    "--config.num_iterations=14",
+    "--config.evaluation.every=4",
+    "--config.evaluation.num_games=2",
+    "--config.evaluation.opponents=('random',)",
+    "--config.checkpoint.every=3",
+    "--config.selfplay.num_games=8",
+    "--config.search.num_simulations=2",
+    "--config.network.width=8",
+    "--config.network.num_heads=2",
+    "--config.mesh.data=1",
+]
+CHANGES = ("flip", "flip", "cut", "delete", "empty", "noise", "append", "nest", "folder", "link")
+
+
+def damage_one(folder: Path, moments: random.Random) -> str:
+    """Damages one file or folder below `folder`; returns a description."""
+    path, how = moments.choice(sorted(folder.rglob("*"))), moments.choice(CHANGES)
+    data = bytearray(path.read_bytes()) if path.is_file() else bytearray()
+    if path.is_dir():
+        shutil.rmtree(path)
     else:
-        data[moments.randrange(len(data))] ^= 1 << moments.randrange(8)
-        file.write_bytes(data)
-    return f"{how} {file.name}"
+        path.unlink()
+    if how == "folder":
+        path.mkdir()
+    elif how == "link":
+        path.symlink_to(folder / "nowhere")
+    elif how in ("flip", "noise") and data:
+        for _ in range(1 if how == "flip" else 100):
+            data[moments.randrange(len(data))] ^= 1 << moments.randrange(8)
+        path.write_bytes(data)
+    elif how != "delete":
+        texts = {"cut": data[: len(data) // 2], "append": data + moments.randbytes(50), "nest": b"[" * 100_000}
+        path.write_bytes(texts.get(how, b""))
+    return f"{how} {path.relative_to(folder)}"
 
 
 def damage(times: int, moments: random.Random, folder: Path) -> bool:
-    source = folder / "source"
-    flags = ("--config.num_iterations=12", "--config.checkpoint.every=4", "--config.evaluation.every=0")
-    subprocess.run(command("alphagat.main", source, *flags), cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    config = read_config(source)
-    run = make_run(config, sharding.make_mesh(config.mesh.data))
-    with Checkpoints(source, read_only=True) as checkpoints:
-        steps = checkpoints.steps()
-        whole = {step: jax.device_get(checkpoints.restore(placed_shapes(run), step)) for step in steps}
-    counts = {"whole file, nothing lost": 0, "went back to the checkpoint before": 0, "one line": 0, "wrong": 0}
-    copy = folder / "copy"
+    source, whole, copy = folder / "source", folder / "whole", folder / "copy"
+    share_programs()
+    status, printed = resume(whole)
+    if status:
+        raise SystemExit(f"the undamaged run has failed: {printed}")
+    shutil.copytree(whole, source)
+    shutil.rmtree(source / "checkpoints" / "14")  # as if the run had been killed
+    answers: collections.Counter[str] = collections.Counter()
     for _ in track(range(times), "damaging", console=CONSOLE):
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(source, copy)
-        what = damage_one(copy / "checkpoints" / str(steps[-1]), moments)
-        try:
-            start = find_start(run, copy)
-        except UserError:
-            counts["one line"] += 1
-            continue
-        leaves = zip(jax.tree.leaves(start.state), jax.tree.leaves(whole[start.iteration]), strict=True)
-        if any(np.asarray(one).tobytes() != other.tobytes() for one, other in leaves):
-            counts["wrong"] += 1
-            CONSOLE.print(f"{what}: iteration {start.iteration} was loaded, and it differs")
-        else:
-            kept = start.iteration == steps[-1]
-            counts["whole file, nothing lost" if kept else "went back to the checkpoint before"] += 1
-    table = Table("what became of it", "times", title=f"{times} damaged checkpoints")
-    for name, count in counts.items():
-        table.add_row(name, str(count))
+        what = damage_one(copy, moments)
+        before = contents_of(copy)
+        status, printed = resume(copy)
+        answer = judge(copy, before, whole, status, printed)
+        answers[answer] += 1
+        if answer.startswith("WRONG"):
+            CONSOLE.print(f"{what}: {answer}: {printed[-300:]}", markup=False)
+    table = Table("what became of it", "times", title=f"{times} damaged runs")
+    for name, number in answers.most_common():
+        table.add_row(name, str(number))
     CONSOLE.print(table)
-    return counts["wrong"] == 0
+    return not any(name.startswith("WRONG") for name in answers)
+
+
+def share_programs() -> None:
+    """Makes the runs of this process share their compiled programs."""
+    programs: dict[str, Any] = {}
+
+    def once(name: str, make: Callable) -> Callable:
+        def get(*arguments: Any) -> Any:
+            if name not in programs:
+                programs[name] = make(*arguments)
+            return programs[name]
+
+        return get
+
+    loop.make_iterations = once("iterations", loop.make_iterations)
+    loop.Matches = once("matches", loop.Matches)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def resume(folder: Path) -> tuple[int, str]:
+    """Runs the command in this process; returns its status and what it printed, or status -1 after a traceback."""
+    words = ["--config", "configs/smoke.py", "--workdir", str(folder), *SMALL]
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        try:
+            status = main_command.run(words)
+        except Exception as error:  # the answer under test
+            return -1, f"{type(error).__name__}: {error}"
+    return status, out.getvalue()
+
+
+def judge(folder: Path, before: dict, whole: Path, status: int, printed: str) -> str:
+    """Names what became of a damaged run."""
+    if status == -1:
+        return "WRONG: traceback"
+    if status:
+        refused_well = printed.count("error:") == 1 and contents_of(folder) == before
+        return "refused by one line, nothing changed" if refused_well else "WRONG: a refusal that changed the folder"
+    if state_of(folder) != state_of(whole):
+        return "WRONG: another state"
+    ours, theirs = ([plain(line) for line in read_metrics(each)] for each in (folder, whole))
+    if ours == theirs:
+        return "resumed, nothing lost"
+    if "metrics.jsonl" in printed:
+        return "resumed, lines of metrics lost, and said so"
+    same = [line["iteration"] for line in ours] == [line["iteration"] for line in theirs]
+    return "resumed with a changed figure in the metrics" if same else "WRONG: lines of metrics lost in silence"
+
+
+def plain(line: Mapping) -> dict:
+    """Returns a line of metrics without times, which differ between any two runs."""
+    return {name: value for name, value in line.items() if name != "hours" and not name.endswith("_per_s")}
+
+
+def state_of(folder: Path) -> list[bytes]:
+    """Returns the leaves of the last checkpoint."""
+    config = read_config(folder)
+    run = make_run(config, sharding.make_mesh(config.mesh.data))
+    with Checkpoints(folder, read_only=True) as checkpoints:
+        state = checkpoints.restore(placed_shapes(run), checkpoints.steps()[-1])
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state)]
+
+
+def contents_of(folder: Path) -> dict[str, bytes | None]:
+    return {str(each.relative_to(folder)): each.read_bytes() if each.is_file() else None for each in folder.rglob("*")}
+
+
+def starts(times: int, moments: random.Random, folder: Path) -> bool:
+    """Starts pairs of processes in one folder."""
+    good = 0
+    for number in range(times):
+        workdir, seconds = folder / f"starts_{number}", moments.uniform(0, 20)
+        words = command("alphagat.main", workdir, *SMALL, "--config.num_iterations=300")
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        first = subprocess.Popen(words, cwd=ROOT, env=environment(folder / "compiled"), **pipes)
+        time.sleep(seconds)
+        second = subprocess.Popen(words, cwd=ROOT, env=environment(folder / "compiled"), **pipes)
+        printed = [process.communicate(timeout=600)[0] for process in (first, second)]
+        statuses = [process.returncode for process in (first, second)]
+        refusal = printed[statuses.index(2)].strip().splitlines()[-1] if 2 in statuses else "no refusal"
+        iterations = [line["iteration"] for line in read_metrics(workdir)]
+        is_good = sorted(statuses) == [0, 2] and iterations == [*range(1, 301)] and "Traceback" not in "".join(printed)
+        good += is_good
+        CONSOLE.print(f"{seconds:.1f} s apart: statuses {statuses}, {len(iterations)} lines; {refusal}", markup=False)
+    CONSOLE.print(f"{good} of {times} pairs: one trained to the end, the other was refused, nothing was lost")
+    return good == times
 
 
 def start_processes(number: int, workdir: Path, cache: Path, port: int) -> list[subprocess.Popen]:
@@ -217,7 +325,7 @@ def wait_for_iteration(workdir: Path, iteration: int) -> None:
         time.sleep(0.1)
 
 
-PARTS = {"damage": damage, "sigterm": sigterm, "deaths": deaths}
+PARTS = {"damage": damage, "starts": starts, "sigterm": sigterm, "deaths": deaths}
 
 
 def main() -> None:
