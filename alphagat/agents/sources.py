@@ -13,7 +13,7 @@ from alphagat.agents import weight_files
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoints import Checkpoints, list_steps
 from alphagat.runs.folder import CHECKPOINT_FOLDER, CONFIG_FILE, read_config
 
 SHIPPED = "shipped"  # the shipped network that plays the board
@@ -107,12 +107,6 @@ def find_run(path: Path) -> RunPath | None:
     if path.is_dir() and path.parent.name == CHECKPOINT_FOLDER and path.name.isdigit():
         return RunPath(path.parent.parent, int(path.name))
     return RunPath(path, None) if (path / CONFIG_FILE).is_file() else None
-
-
-def list_steps(folder: Path) -> list[int]:
-    """Returns the iterations of a run's complete checkpoints, ascending; empty if there are none."""
-    with Checkpoints(folder, read_only=True) as checkpoints:
-        return checkpoints.steps()
 
 
 def choose_steps(folder: Path, wanted: Sequence[int] = ()) -> list[int]:

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from alphagat.agents.agent import load
-from alphagat.agents.sources import list_steps
 from alphagat.errors import UserError
 from alphagat.games import make_game, svg
 from alphagat.reporting.page import Contents, make_page
 from alphagat.reporting.pictures import NUM_GAMES, draw_checkpoint, draw_none
 from alphagat.runs.atomic_files import write_atomically
+from alphagat.runs.checkpoints import list_steps
 from alphagat.runs.folder import read_config, read_starts
 from alphagat.runs.metrics import read_metrics
 

@@ -38,25 +38,30 @@ class Checkpoints:
         """
         self.directory = (workdir / CHECKPOINT_FOLDER).absolute()
         self._workdir = workdir
+        self._saving = 0
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=None if read_only else keep,
+            max_to_keep=keep,
             keep_period=keep_every or None,
-            create=not read_only,
             async_options=ocp.AsyncOptions(post_finalization_callback=self._seal),
         )
-        self._manager = ocp.CheckpointManager(self.directory, options=options, item_names=_ITEMS)
-        self._saving = 0
+        # Only for writing: it reads files of all steps, so one damaged step would hide the intact ones.
+        self._writer = None if read_only else _open_manager(self.directory, options)
 
     def __enter__(self) -> "Checkpoints":
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._manager.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    @property
+    def _manager(self) -> ocp.CheckpointManager:
+        assert self._writer is not None, "the folder was opened with read_only"
+        return self._writer
 
     def steps(self) -> list[int]:
         """Returns the complete steps on disk, ascending."""
-        self._manager.reload()  # lists the disk, not this process's record of its writes
-        return sorted(self._manager.all_steps())
+        return list_steps(self._workdir)
 
     def save(self, state: Any, step: int) -> None:
         """Starts to write `state`, which may be donated immediately afterwards.
@@ -140,13 +145,31 @@ class Checkpoints:
         args = ocp.args.Composite(**{item: ocp.args.StandardRestore(target)})
         # Orbax raises many exception types for unreadable files, including bare Exception.
         try:
-            return self._manager.restore(step, args=args)[item]
+            with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as reader:
+                return reader.restore(folder, args=args)[item]
         except Exception as error:
             reason = str(error).strip().split("\n")[0][:200]
             raise UserError(
                 f"checkpoint {folder} cannot be read ({type(error).__name__}: {reason}); move that folder away to "
                 "resume from the previous checkpoint, or name another --workdir"
             ) from error
+
+
+def list_steps(workdir: pathlib.Path) -> list[int]:
+    """Returns the iterations of a run's complete checkpoints, ascending; empty if there are none.
+
+    Orbax renames the folder of a step to its number once it is complete.
+    """
+    directory = workdir / CHECKPOINT_FOLDER
+    entries = directory.iterdir() if directory.is_dir() else ()
+    return sorted(int(each.name) for each in entries if each.name.isdecimal() and each.is_dir())
+
+
+def _open_manager(directory: pathlib.Path, options: ocp.CheckpointManagerOptions) -> ocp.CheckpointManager:
+    try:
+        return ocp.CheckpointManager(directory, options=options, item_names=_ITEMS)
+    except RecursionError as error:
+        raise UserError(f"{directory}: a file of an older checkpoint is damaged; move that checkpoint away") from error
 
 
 def restore_replaced(workdir: pathlib.Path) -> None:

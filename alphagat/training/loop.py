@@ -10,10 +10,9 @@ import jax
 from jax.experimental import multihost_utils
 
 from alphagat import config_validation
-from alphagat.agents.sources import list_steps
 from alphagat.config import Config
 from alphagat.errors import UserError
-from alphagat.runs.checkpoints import Checkpoints, restore_replaced, set_aside
+from alphagat.runs.checkpoints import Checkpoints, list_steps, restore_replaced, set_aside
 from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
 from alphagat.runs.metrics import Result
 from alphagat.runtime import preemption, sharding

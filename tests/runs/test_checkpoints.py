@@ -17,7 +17,7 @@ from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
 from alphagat.training.setup import make_setups
 from alphagat.training.state import RunState, placed_shapes, state_shapes, state_shardings
-from tests.training.tiny import run_of, tiny_config, tiny_setup
+from tests.training.tiny import run_of, save_tiny_run, tiny_config, tiny_run, tiny_setup
 
 STEP = 3
 DEVICES = (1, 2, 4, 8)
@@ -250,3 +250,11 @@ def test_another_networks_checkpoint_is_refused(saved):
             checkpoints.restore(placed_shapes(run_of(other, sharding.make_mesh(8))), STEP)
         with pytest.raises(UserError, match="cannot be read"):
             checkpoints.restore_params(param_shapes(other.game, other.network), STEP)
+
+
+def test_damage_in_one_step_hides_no_other_step(tmp_path):
+    folder = save_tiny_run(tmp_path, 1, 2)
+    (folder / "checkpoints" / "2" / "_CHECKPOINT_METADATA").write_text("[" * 100_000)
+    with Checkpoints(folder, read_only=True) as checkpoints:
+        assert checkpoints.steps() == [1, 2]
+        checkpoints.restore(placed_shapes(tiny_run()), 1)

@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 
@@ -136,7 +135,9 @@ class ReferenceRun:
             boards=(
                 BoardState(
                     games=stack([_games(group) for group in groups]),
-                    replay=stack([Replay(stack(each.ring), np.int32(each.cursor), np.int32(each.size)) for each in groups]),
+                    replay=stack(
+                        [Replay(stack(each.ring), np.int32(each.cursor), np.int32(each.size)) for each in groups]
+                    ),
                     groups=np.arange(len(groups), dtype=np.int32),
                     iteration=np.int32(self.iteration),
                 ),

@@ -2,7 +2,6 @@
 
 import ast
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from alphagat.agents import weight_files
 from alphagat.agents.agent import load
 from alphagat.agents.build import make_configured_network, param_shapes
-from alphagat.agents.sources import list_steps
 from alphagat.config import Config
 from alphagat.config_fields import fields
 from alphagat.config_validation import from_dict
@@ -24,7 +22,7 @@ from alphagat.evaluation.openings import distinct_openings
 from alphagat.games import make_game
 from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.networks.resnet import ResidualNetwork
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoints import Checkpoints, list_steps
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.training import evaluators, iterations
@@ -198,7 +196,9 @@ def assert_equal_states(found: RunState, expected: RunState) -> None:
         name = jax.tree_util.keystr(path)
         assert (leaf.shape, leaf.dtype) == (other.shape, other.dtype), name
         if not name.endswith("['policy']['logit']['bias']"):
-            np.testing.assert_allclose(leaf, other, rtol=1e-4, atol=2e-5, err_msg=f"iteration {found.iteration}: {name}")
+            np.testing.assert_allclose(
+                leaf, other, rtol=1e-4, atol=2e-5, err_msg=f"iteration {found.iteration}: {name}"
+            )
 
 
 def test_a_run_equals_the_reference(finished, reference):
@@ -424,7 +424,9 @@ def test_every_field_has_a_test_that_notices_it():
     assert NOTICED_BY.keys() == {field.path for field in fields(Config())}
     for place in set(NOTICED_BY.values()):
         file, _, name = place.partition("::")
-        functions = [node.name for node in ast.parse((TESTS / file).read_text()).body if isinstance(node, ast.FunctionDef)]
+        functions = [
+            node.name for node in ast.parse((TESTS / file).read_text()).body if isinstance(node, ast.FunctionDef)
+        ]
         assert name in functions, place
 
 
