@@ -22,7 +22,7 @@ from alphagat.agents.analysis import Analysis
 from alphagat.errors import ServiceError, UserError
 from alphagat.evaluation.game_files import GameRecord, file_ending, to_text
 from alphagat.serving import limits, messages
-from alphagat.serving.hosts import AllowedHosts
+from alphagat.serving.hosts import LOCAL, AllowedHosts
 from alphagat.serving.messages import AnalysisRequest, GameRequest, RecordRequest
 from alphagat.serving.middleware import Middleware
 from alphagat.serving.playthrough import Playthrough
@@ -33,9 +33,7 @@ PAGE = Path(__file__).parents[1] / "web"
 STRENGTHS = (0, 16, 64, 256)  # numbers of simulations on offer
 
 
-def make_app(
-    roster: Roster, service: BatchService, simulations: int, hosts: AllowedHosts = AllowedHosts()
-) -> FastAPI:
+def make_app(roster: Roster, service: BatchService, simulations: int, hosts: AllowedHosts = LOCAL) -> FastAPI:
     """Returns the app.
 
     Args:

@@ -37,7 +37,10 @@ class AllowedHosts(NamedTuple):
         return None
 
     def _accepts(self, name: str) -> bool:
-        return name == "localhost" or name in self.names or is_loopback(name) or self.any_address and _is_address(name)
+        return name in {"localhost", *self.names} or is_loopback(name) or (self.any_address and _is_address(name))
+
+
+LOCAL = AllowedHosts()
 
 
 def is_loopback(name: str) -> bool:

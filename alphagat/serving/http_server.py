@@ -1,8 +1,8 @@
 """The HTTP server: uvicorn, with time limits for clients and a limit on connections.
 
-A connection waits either for its client, who has to send a request or to take an answer, or for this server. Clients get
-`TRANSFER_S` seconds. A connection above the limits replaces the one that has waited longest for its client, so slow
-clients lose their connections and others are still served.
+A connection waits either for its client, which has to send a request or to take an answer, or for this server. A client
+gets `TRANSFER_S` seconds. Above the limits, a new connection replaces the one that has waited longest for its client. Slow
+clients thus lose their connections, and others are served.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Protocol(H11Protocol):
     """One connection.
 
     Attributes:
-      client_key: identifies the client: an IPv4 address, or the first 64 bits of an IPv6 address.
+      client_key: identifies the client.
       since: when it began to wait for its client or for this server, in seconds of the monotonic clock.
       is_dropped: whether it was ended for a limit.
     """
@@ -58,7 +58,7 @@ class Protocol(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.client_key = _client_key(self.client)
+        self.client_key = client_key(self.client)
         self._waited_for_client = False
         self._watch()
         self._make_room()
@@ -108,7 +108,7 @@ class Protocol(H11Protocol):
 
     def _make_room(self) -> None:
         """Above a limit, drops a connection of the client with most connections: the one that has waited longest."""
-        crowd = [each for each in self.connections if not each.is_dropped]
+        crowd = [each for each in self.connections if isinstance(each, Protocol) and not each.is_dropped]
         count = collections.Counter(each.client_key for each in crowd)
         if count[self.client_key] > limits.MAX_CONNECTIONS_PER_CLIENT:
             crowd = [each for each in crowd if each.client_key == self.client_key]
@@ -130,7 +130,8 @@ class Protocol(H11Protocol):
             self.loop.call_later(limits.KEEP_ALIVE_S, self.transport.abort)  # for a client that does not take it
 
 
-def _client_key(client: tuple[str, int] | None) -> int | None:
+def client_key(client: tuple[str, int] | None) -> int | None:
+    """Identifies a client by its IPv4 address, or by the first 64 bits of its IPv6 address, which one host owns."""
     if client is None:
         return None
     address = ipaddress.ip_address(client[0])

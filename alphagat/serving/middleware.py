@@ -53,7 +53,9 @@ class Middleware:
         async def receive_whole() -> Any:
             return whole.pop() if whole else await receive()
 
-        return await self._app(scope, receive_whole, send_with_headers)
+        # Ranges are optional in HTTP, all files are small, and Starlette refuses an invalid range in plain text.
+        headers = [(name, value) for name, value in scope["headers"] if name != b"range"]
+        return await self._app({**scope, "headers": headers}, receive_whole, send_with_headers)
 
 
 def _values(scope: Any, header: bytes) -> list[str]:

@@ -36,7 +36,9 @@ def run_server(options: Any) -> None:
         first = first_state(roster.session(roster.default).game)
         service.submit(Program(roster.default, options.simulations), jax.device_get(first))
         host, port = listener.getsockname()[:2]
-        hosts = AllowedHosts(frozenset(name.lower() for name in options.allowed_hosts), any_address=not is_loopback(host))
+        hosts = AllowedHosts(
+            frozenset(name.lower() for name in options.allowed_hosts), any_address=not is_loopback(host)
+        )
         web_app = app.make_app(roster, service, options.simulations, hosts)
         address = f"[{host}]" if ":" in host else host
         sys.stdout.write(f"AlphaGAT plays at http://{address}:{port} (Ctrl-C ends it)\n")

@@ -24,7 +24,7 @@ def running(app, service):
                 time.sleep(0.001)
             yield listener.getsockname(), thread
         finally:
-            server.should_exit = server.force_exit = True
+            server.should_exit = True
             thread.join(PATIENCE_S)
 
 

@@ -6,17 +6,16 @@ pytest.importorskip("fastapi", reason="pip install 'alphagat[serve]'")
 from starlette.testclient import TestClient
 
 from alphagat.serving.app import make_app
-from alphagat.serving.hosts import AllowedHosts
+from alphagat.serving.hosts import LOCAL, AllowedHosts
 from alphagat.serving.middleware import HEADERS
 
-LOCAL = AllowedHosts()
 OPEN = AllowedHosts(frozenset({"play.example.org"}), any_address=True)
 LOOPBACK = ["localhost", "localhost:8000", "LocalHost:1", "localhost.", "127.0.0.1:8000", "127.9.9.9", "[::1]:8000"]
 ELSEWHERE = ["192.168.1.5:8000", "[2001:db8::1]:8000", "play.example.org", "Play.Example.Org:8000"]
 REFUSED = [
-    *("evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.nip.io", "evil@localhost", "localhost@evil"),
-    *("", "localhost:", "localhost:x", "localhost:999999", "[localhost]", "::1", "[::1", "localhost/", "local host"),
-    *("127.1", "0x7f000001", "2130706433", "127.0.0.1,evil.example", "é", "localhost\x00"),
+    *("evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.nip.io", "evil@localhost"),
+    *("localhost@evil", "", "localhost:", "localhost:x", "localhost:999999", "[localhost]", "::1", "[::1"),
+    *("localhost/", "local host", "127.1", "0x7f000001", "2130706433", "127.0.0.1,evil.example", "é", "localhost\x00"),
 ]  # fmt: skip
 
 

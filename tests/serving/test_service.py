@@ -302,4 +302,3 @@ def test_an_error_between_batches_answers_every_request(make, device):
     assert first.result(PATIENCE_S)["state"] == 5
     with pytest.raises(ServiceError, match="OverflowError"):
         waiting.result(PATIENCE_S)
-

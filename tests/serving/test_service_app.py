@@ -39,7 +39,7 @@ class Silent:
     """A service that never answers."""
 
     def __init__(self):
-        self.answers, self.failure = [], None
+        self.answers = []
 
     def submit(self, program, state):
         self.answers.append(Future())
@@ -176,6 +176,11 @@ def test_no_other_files_are_served(client, path):
     assert client.get("/api/position").status_code in (404, 405)
 
 
+@pytest.mark.parametrize("value", ["bytes=5-1", "x"])
+def test_ranges_are_ignored(client, value):
+    assert client.get("/app.js", headers={"range": value}).content == client.get("/app.js").content
+
+
 @pytest.mark.parametrize("path", ["/", "/app.js", "/style.css", "/logo.svg", "/api/info", "/api/none"])
 def test_all_responses_have_the_security_headers(client, path):
     assert HEADERS.items() <= dict(client.get(path).headers).items()
@@ -228,7 +233,11 @@ def test_a_disconnect_cancels_the_request(roster):
     app = make_app(roster, service, 0)
     body = json.dumps(game("b2", simulations=0)).encode()
     messages = [{"type": "http.request", "body": body, "more_body": False}]
-    headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers = [
+        (b"host", b"localhost"),
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
     scope = {
         "type": "http", "method": "POST", "path": "/api/analysis", "raw_path": b"/api/analysis", "query_string": b"",
         "headers": headers, "http_version": "1.1", "scheme": "http", "server": ("test", 80), "client": ("test", 1),
