@@ -1,10 +1,10 @@
 """Measures the latency of a player's moves over HTTP while many slow clients occupy the server.
 
-A third of the slow clients sends nothing, a third sends its headers byte by byte, and a third its body. A client that loses
-its connection opens another one a second later. They come from one address, the player's own, or from one address each.
-The player opens a new connection for each move.
+A third of the slow clients sends nothing, a third sends its headers byte by byte, and a third its body. A client that
+loses its connection opens another one a second later. They come from one address, the player's own, or from one address
+each. The player opens a new connection for each move.
 
-    python benchmarks/slow_clients.py --clients 900 --moves 200
+    python benchmarks/slow_clients.py --clients 1100
 """
 
 import argparse
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
@@ -35,26 +35,33 @@ RAMP_UP_S = 5.0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=900, help="slow clients (default: %(default)s)")
-    parser.add_argument("--moves", type=int, default=200, help="of the player (default: %(default)s)")
+    parser.add_argument("--moves", type=int, default=60, help="of the player per round (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="with and without slow clients (default: %(default)s)")
     parser.add_argument("--board", default="hex:5", help="(default: %(default)s)")
     parser.add_argument("--simulations", type=int, default=16, help="per move (default: %(default)s)")
     options = parser.parse_args()
     game = {"board": options.board, "simulations": options.simulations}
+    crowds = {"none": 0, "from one address": 1, "from one address each": options.clients}
+    times: dict[str, list[list[float]]] = {name: [] for name in crowds}
+    lost = dict.fromkeys(crowds, 0)
     with server(options) as address:
         play(address, game, 30)  # compiles
-        print("slow clients             median ms   p99 ms   ratio of medians   failed moves   connections lost")
-        alone, _ = report("none", *play(address, game, options.moves), None, 0)
-        for name, addresses in (("from one address", 1), ("from one address each", options.clients)):
-            with attack(address, options.clients, addresses) as lost:
-                report(f"{options.clients} {name}", *play(address, game, options.moves), alone, lost.value)
-        report("none", *play(address, game, options.moves), alone, 0)
+        for _ in range(options.rounds):
+            for name, addresses in crowds.items():
+                with attack(address, options.clients, addresses) if addresses else nullcontext() as counter:
+                    times[name].append(play(address, game, options.moves))
+                    lost[name] += counter.value if counter else 0
+    print(f"{options.clients} slow clients       median ms   p99 ms   ratio   failed moves   connections lost")
+    for name in crowds:
+        print(row(name, times[name], times["none"], options.rounds * options.moves, lost[name]))
 
 
-def report(name: str, times: list[float], failed: int, alone: float | None, lost: int) -> tuple[float, float]:
-    """Prints a row, and returns the median and the 99th percentile in ms."""
-    median, tail = (float(each) for each in np.percentile(times or [np.nan], (50, 99)) * 1000)
-    print(f"{name:26} {median:7.1f}  {tail:7.1f}   {median / (alone or median):16.2f}   {failed:12}   {lost:16}")
-    return median, tail
+def row(name: str, times: list[list[float]], alone: list[list[float]], moves: int, lost: int) -> str:
+    """Returns a table row; the ratio is the median over rounds of the ratio of medians."""
+    flat = [1000 * each for part in times for each in part]
+    median, tail = np.percentile(flat or [np.nan], (50, 99))
+    ratio = np.median([np.median(part or [np.nan]) / np.median(other) for part, other in zip(times, alone)])
+    return f"{name:23} {median:9.1f} {tail:8.1f} {ratio:7.2f}   {moves - len(flat):12}   {lost:16}"
 
 
 @contextmanager
@@ -70,8 +77,8 @@ def server(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
             running.terminate()
 
 
-def play(address: tuple[str, int], game: dict, moves: int) -> tuple[list[float], int]:
-    """Plays games against itself; returns the seconds of each move, and the number of failed requests."""
+def play(address: tuple[str, int], game: dict, moves: int) -> list[float]:
+    """Plays games against itself with `moves` requests for a move; returns the seconds of each that was answered."""
     times, failed, played = [], 0, []
     while len(times) + failed < moves:
         start = time.perf_counter()
@@ -83,7 +90,7 @@ def play(address: tuple[str, int], game: dict, moves: int) -> tuple[list[float],
             played = []
         else:
             failed += 1
-    return times, failed
+    return times
 
 
 def ask(address: tuple[str, int], request: dict) -> tuple[int | None, dict]:

@@ -64,6 +64,7 @@ def _values(scope: Any, header: bytes) -> list[str]:
 
 async def _refuse(send: Any, status: int, message: str) -> None:
     text = json.dumps({"error": message}).encode()
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    length = str(len(text)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", length), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text})
