@@ -85,6 +85,12 @@ class Protocol(H11Protocol):
             self._timer.cancel()
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        if self.waits_for_client:
+            self._drop(503, "the server is ending")
+        else:
+            super().shutdown()
+
     def send_400_response(self, msg: str) -> None:
         self._drop(400, msg.rstrip("."))
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import re
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from tests.serving.http_clients import PATIENCE_S, answer_on, connect, is_open, 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 WAIT, LARGE = GET.replace(b"/ ", b"/wait ", 1), GET.replace(b"/ ", b"/large ", 1)
 BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+several_addresses = pytest.mark.skipif(sys.platform == "darwin", reason="macOS has 127.0.0.1 only")
 LARGE_SIZE = 30_000_000  # bytes, more than the socket buffers take
 
 
@@ -120,6 +122,7 @@ def test_a_connection_serves_several_requests(connected):
     assert answer_on(client)[2] == b"ok"
 
 
+@several_addresses
 def test_a_client_above_its_limit_loses_its_oldest_connection(connected, monkeypatch):
     monkeypatch.setattr(limits, "MAX_CONNECTIONS_PER_CLIENT", 3)
     mine = connected()
@@ -131,6 +134,7 @@ def test_a_client_above_its_limit_loses_its_oldest_connection(connected, monkeyp
     assert all(map(is_open, (other, *slow, answered)))
 
 
+@several_addresses
 def test_above_the_limit_the_largest_client_loses_a_connection(connected, monkeypatch):
     monkeypatch.setattr(limits, "MAX_CONNECTIONS", 4)
     single = connected(source="127.0.0.2")
@@ -140,6 +144,7 @@ def test_above_the_limit_the_largest_client_loses_a_connection(connected, monkey
     assert all(map(is_open, (single, *slow[1:])))
 
 
+@several_addresses
 def test_many_slow_connections_do_not_stop_new_ones(connected, monkeypatch):
     monkeypatch.setattr(limits, "MAX_CONNECTIONS", 20)
     for number in range(100):
@@ -178,11 +183,13 @@ def test_invalid_http_is_400(data, connected):
     assert refused(connected(data)) == (400, "Invalid HTTP request received")
 
 
-def test_the_server_ends_with_the_evaluation_thread(app, service):
-    with running(app, service) as (_, thread):
+def test_the_server_ends_with_the_evaluation_thread_and_waits_for_no_client(app, service, monkeypatch):
+    monkeypatch.setattr(limits, "TRANSFER_S", 2 * PATIENCE_S)
+    with running(app, service) as (address, thread), connect(address, BODY) as client:
         service.failure = "gone"
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
+        assert refused(client) == (503, "the server is ending")
 
 
 def test_an_ipv6_network_is_one_client():
