@@ -26,7 +26,7 @@ LARGE_SIZE = 30_000_000  # bytes, more than the socket buffers take
 
 
 class App:
-    """Answers `ok`. `/wait` waits for `gate`, and `/large` has a large answer."""
+    """Answers `ok`. `/wait` waits for `gate`, and `/large` has a large answer in two parts."""
 
     def __init__(self):
         self.gate, self.waiting = asyncio.Event(), 0
@@ -46,10 +46,12 @@ class App:
         if scope["path"] == "/wait":
             self.loop, self.waiting = asyncio.get_running_loop(), self.waiting + 1
             await self.gate.wait()
-        body = b"x" * LARGE_SIZE if scope["path"] == "/large" else b"ok"
-        headers = [(b"content-length", str(len(body)).encode())]
+        parts = [b"x" * (LARGE_SIZE // 2)] * 2 if scope["path"] == "/large" else [b"ok"]
+        headers = [(b"content-length", str(sum(map(len, parts))).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        return await send({"type": "http.response.body", "body": body})
+        for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        return await send({"type": "http.response.body"})
 
 
 @pytest.fixture
