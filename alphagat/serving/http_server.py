@@ -32,6 +32,7 @@ def make_server(app: Any, service: BatchService) -> uvicorn.Server:
             app,
             http=Protocol,
             ws="none",
+            log_config=None,  # its handlers would keep the standard error of this moment
             log_level="error",
             access_log=False,
             proxy_headers=False,
