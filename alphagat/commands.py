@@ -19,7 +19,7 @@ from ml_collections import config_flags
 
 from alphagat import config_fields, config_validation
 from alphagat.config import MAX_SEED, Config
-from alphagat.errors import BROKEN, INTERRUPTED, REQUEUE, USER_ERROR, AuditError, UserError
+from alphagat.errors import BROKEN, INTERRUPTED, REQUEUE, USER_ERROR, AuditError, ServiceError, UserError
 from alphagat.runtime import distributed, xla
 from alphagat.runtime.preemption import Preempted
 
@@ -50,6 +50,9 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
         return USER_ERROR
     except AuditError as error:
         say(f"error: a self-play game breaks the rules, so the run stopped at its last checkpoint: {error}")
+        return BROKEN
+    except ServiceError as error:
+        say(f"error: {' '.join(str(error).split())}")
         return BROKEN
     except Preempted as stop:
         when, then = ("after saving", "resume") if stop.is_saved else ("before the first checkpoint", "start again")

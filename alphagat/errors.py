@@ -10,5 +10,9 @@ class UserError(ValueError):
     """Reports a mistake in the user's input. The message names field or file, value and fix; commands exit with 2."""
 
 
+class ServiceError(Exception):
+    """Reports that a part of a server has failed, which only a new start repairs. Commands exit with 1."""
+
+
 class AuditError(Exception):
     """Reports that self-play disagrees with the rules: a software or hardware fault. Commands exit with 1."""

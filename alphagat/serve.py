@@ -1,12 +1,14 @@
 """Serves a web page for playing against a network: `python -m alphagat.serve`."""
 
+import re
 import sys
 from collections.abc import Sequence
 
 from alphagat import commands
 from alphagat.errors import UserError
+from alphagat.serving.limits import MAX_PORT, MAX_SIMULATIONS
 
-MAX_PORT, MAX_SIMULATIONS = 65_535, 4_096
+HOST_NAME = re.compile("[a-zA-Z0-9._-]+")
 EXAMPLES = """\
 Without --workdir, the networks of the package play: Connect Four, and Hex and Othello of any size.
 
@@ -25,6 +27,9 @@ def make_parser() -> commands.ArgumentParser:
     parser.add_argument("--workdir", metavar="FOLDER", help="the folder of a run, or a file of alphagat.export")
     parser.add_argument("--board", help="the initial board, e.g. hex:7 (default: the first of the run)")
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: all interfaces (default: %(default)s)")
+    parser.add_argument(
+        "--allowed_hosts", nargs="+", default=[], metavar="NAME", help="host names of this server, besides localhost"
+    )
     parser.add_argument("--port", type=int, default=8000, help="0: any free port (default: %(default)s)")
     parser.add_argument(
         "--simulations", type=int, default=64, help="initial number of simulations per move (default: %(default)s)"
@@ -50,6 +55,13 @@ def serve(argv: Sequence[str]) -> None:
 
 
 def _check(options) -> None:
+    if not options.host.strip():
+        raise UserError(f"--host '{options.host}': it must be an address; 0.0.0.0 means all interfaces")
+    for name in options.allowed_hosts:
+        if not HOST_NAME.fullmatch(name):
+            raise UserError(
+                f"--allowed_hosts {name}: it must be a host name such as play.example.org, without scheme or port"
+            )
     if not 0 <= options.port <= MAX_PORT:
         raise UserError(f"--port {options.port}: it must be 0 to {MAX_PORT}")
     if not 0 <= options.simulations <= MAX_SIMULATIONS:

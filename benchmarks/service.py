@@ -39,7 +39,7 @@ def main() -> None:
     sharding.configure_cpu_devices(1)
     roster = Roster(options.workdir, options.board)
     program = Program(options.board, options.simulations)
-    states = random_positions(roster.table(options.board).game, NUM_POSITIONS, 0, 8, seed=0)
+    states = random_positions(roster.session(options.board).game, NUM_POSITIONS, 0, 8, seed=0)
     positions = [take(states, row) for row in range(NUM_POSITIONS)]
     expected = compile_and_analyse(roster, program, positions, options.max_batch)
     print(f"{options.board}, {options.simulations} simulations, batches of {batch_sizes(options.max_batch)}")

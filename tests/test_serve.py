@@ -10,9 +10,13 @@ import urllib.request
 import pytest
 
 from alphagat import serve
+from alphagat.serving.hosts import AllowedHosts
+from alphagat.serving.roster import Roster
 from tests.serving.untrained import save_untrained
 
 pytest.importorskip("uvicorn", reason="pip install 'alphagat[serve]'")
+
+from alphagat.serving import app
 
 
 def test_serves_until_interrupted(tmp_path):
@@ -47,7 +51,11 @@ def test_serves_until_interrupted(tmp_path):
             "board go:9: no shipped network plays it, only boards of the families mnk, hex, othello; name a run",
         ),
         (["--board", "hex:x"], "board hex:x: it must be hex:SIZE"),
-        (["--max_batch", "0"], "--max_batch 0: it must be at least 1"),
+        (["--max_batch", "0"], "--max_batch 0: it must be 1 to 4096"),
+        (["--max_wait_ms", "inf"], "--max_wait_ms inf: it must be 0 to 10000"),
+        (["--host", ""], "--host '': it must be an address; 0.0.0.0 means all interfaces"),
+        (["--host", "é" * 70], "it is not a host name; use one such as 127.0.0.1"),
+        (["--allowed_hosts", "a.org", "http://b.org"], "--allowed_hosts http://b.org: it must be a host name such as"),
         (["--sims", "3"], "unrecognized arguments: --sims 3; see --help"),
     ],
 )
@@ -68,8 +76,42 @@ def test_a_port_in_use_is_reported(capsys):
     )
 
 
+def test_a_failed_evaluation_thread_ends_the_server_with_one_line(tmp_path, monkeypatch, capsys):
+    def prepare(roster, program):
+        raise SystemExit("gone")  # not an Exception, so it ends the thread
+
+    monkeypatch.setattr(Roster, "prepare", prepare)
+    assert serve.run(["--workdir", save_untrained(tmp_path, "hex:2"), "--port", "0"]) == 1
+    error = "error: the evaluation thread ended by SystemExit: gone; start the server again\n"
+    assert capsys.readouterr().err == error
+
+
+def test_the_bound_address_decides_which_hosts_are_allowed(tmp_path, monkeypatch):
+    asked = []
+
+    def make_app(roster, service, simulations, hosts):
+        asked.append(hosts)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app, "make_app", make_app)
+    workdir = save_untrained(tmp_path, "hex:2")
+    assert serve.run(["--workdir", workdir, "--port", "0"]) == 130
+    assert serve.run(["--workdir", workdir, "--port", "0", "--host", "0.0.0.0", "--allowed_hosts", "A.org", "b"]) == 130
+    assert asked == [AllowedHosts(), AllowedHosts(frozenset({"a.org", "b"}), any_address=True)]
+
+
 def test_help_lists_every_flag(capsys):
     assert serve.run(["--help"]) == 0
     text = capsys.readouterr().out
-    for flag in ("workdir", "board", "host", "port", "simulations", "max_batch", "max_wait_ms", "max_queue"):
+    for flag in (
+        "workdir",
+        "board",
+        "host",
+        "port",
+        "simulations",
+        "max_batch",
+        "max_wait_ms",
+        "max_queue",
+        "allowed_hosts",
+    ):
         assert f"--{flag} " in text

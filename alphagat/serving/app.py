@@ -1,7 +1,7 @@
 """The web page and its HTTP API.
 
 The server is stateless: each request names a board and its moves, and the server replays them. An invalid request gets
-a status from 400 to 499 and one line, `{"error": ...}`. A full queue gets 503.
+a status from 400 to 499 and one line, `{"error": ...}`. A full queue and a failed evaluation thread get 503.
 """
 
 import asyncio
@@ -19,9 +19,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from alphagat.agents.analysis import Analysis
-from alphagat.errors import UserError
+from alphagat.errors import ServiceError, UserError
 from alphagat.evaluation.game_files import GameRecord, file_ending, to_text
-from alphagat.serving import messages
+from alphagat.serving import limits, messages
+from alphagat.serving.hosts import LOCAL, AllowedHosts
 from alphagat.serving.messages import AnalysisRequest, GameRequest, RecordRequest
 from alphagat.serving.middleware import Middleware
 from alphagat.serving.playthrough import Playthrough
@@ -30,15 +31,15 @@ from alphagat.serving.service import BatchService, Busy
 
 PAGE = Path(__file__).parents[1] / "web"
 STRENGTHS = (0, 16, 64, 256)  # numbers of simulations on offer
-TIMEOUT_S = 120.0  # for an answer, including compilation on the first request for a board
 
 
-def make_app(roster: Roster, service: BatchService, simulations: int) -> FastAPI:
+def make_app(roster: Roster, service: BatchService, simulations: int, hosts: AllowedHosts = LOCAL) -> FastAPI:
     """Returns the app.
 
     Args:
       service: evaluates the programs of `roster.prepare`; closed when the app shuts down.
       simulations: the default number per move.
+      hosts: the host names under which the server is reached.
     """
 
     @contextlib.asynccontextmanager
@@ -66,8 +67,14 @@ def make_app(roster: Roster, service: BatchService, simulations: int) -> FastAPI
         """Returns the metrics of the evaluation service (`BatchService.metrics`)."""
         return service.metrics()
 
+    @app.get("/health")
+    def health() -> dict[str, str]:
+        """Reports that evaluations are possible; status 503 if their thread has ended."""
+        service.check()
+        return {"evaluation": "alive"}
+
     app.mount("/", StaticFiles(directory=PAGE, html=True))
-    app.add_middleware(Middleware)
+    app.add_middleware(Middleware, hosts=hosts)
     return app
 
 
@@ -154,10 +161,10 @@ def _describe(
 
 
 async def _answer_while_connected(http: Request, answer: asyncio.Future) -> Any:
-    """Awaits an answer. Cancels it when the client disconnects or after `TIMEOUT_S`."""
+    """Awaits an answer. Cancels it when the client disconnects or after `limits.ANSWER_S`."""
     disconnect = asyncio.ensure_future(http.receive())  # the body is read, so the next message is the disconnect
     try:
-        await asyncio.wait({answer, disconnect}, timeout=TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({answer, disconnect}, timeout=limits.ANSWER_S, return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
             return answer.result()
         raise HTTPException(504 if not disconnect.done() else 499, "no answer in time; ask again")
@@ -177,6 +184,10 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Busy)
     async def busy(_: Request, error: Busy) -> JSONResponse:
         return refuse(503, f"{error}; ask again", {"Retry-After": str(error.retry_after_s)})
+
+    @app.exception_handler(ServiceError)
+    async def broken(_: Request, error: ServiceError) -> JSONResponse:
+        return refuse(503, str(error))
 
     @app.exception_handler(StarletteHTTPException)
     async def http_error(_: Request, error: StarletteHTTPException) -> JSONResponse:

@@ -7,11 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from alphagat.agents.analysis import Analysis
 from alphagat.games.base import Game
+from alphagat.serving.limits import MAX_MOVES, MAX_NAME
 from alphagat.serving.playthrough import Playthrough, Playthroughs
 
-MAX_MOVES = 4096
 Number = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
-Name = Annotated[str, StringConstraints(max_length=40, strict=True)]
+Name = Annotated[str, StringConstraints(max_length=MAX_NAME, strict=True)]
 DECIMALS = 4
 
 

@@ -1,8 +1,11 @@
-"""ASGI middleware: a limit on request bodies, and security headers on responses."""
+"""ASGI middleware: allowed hosts, a limit on request bodies, and security headers on responses."""
 
+import json
 from typing import Any
 
-MAX_BODY = 64 * 1024  # bytes
+from alphagat.serving.hosts import AllowedHosts
+from alphagat.serving.limits import MAX_BODY
+
 HEADERS = {
     # The page loads resources from this server only.
     "content-security-policy": (
@@ -17,10 +20,10 @@ HEADERS = {
 
 
 class Middleware:
-    """Rejects requests with more than `MAX_BODY` bytes, and adds `HEADERS` to each response."""
+    """Rejects requests of other hosts or with more than `MAX_BODY` bytes, and adds `HEADERS` to each response."""
 
-    def __init__(self, app: Any):
-        self._app = app
+    def __init__(self, app: Any, hosts: AllowedHosts):
+        self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -34,6 +37,9 @@ class Middleware:
                 ]
             await send(message)
 
+        refusal = self._hosts.refusal(_values(scope, b"host"), _values(scope, b"origin"))
+        if refusal is not None:
+            return await _refuse(send_with_headers, 403, refusal)
         body, more = b"", True
         while more:
             message = await receive()
@@ -41,17 +47,24 @@ class Middleware:
                 return None
             body, more = body + message.get("body", b""), message.get("more_body", False)
             if len(body) > MAX_BODY:
-                return await _refuse(send_with_headers)
+                return await _refuse(send_with_headers, 413, f"the request is larger than {MAX_BODY} bytes; send less")
         whole = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive_whole() -> Any:
             return whole.pop() if whole else await receive()
 
-        return await self._app(scope, receive_whole, send_with_headers)
+        # Ranges are optional in HTTP, all files are small, and Starlette refuses an invalid range in plain text.
+        headers = [(name, value) for name, value in scope["headers"] if name != b"range"]
+        return await self._app({**scope, "headers": headers}, receive_whole, send_with_headers)
 
 
-async def _refuse(send: Any) -> None:
-    text = f'{{"error":"the request is larger than {MAX_BODY} bytes; send less"}}'.encode()
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+def _values(scope: Any, header: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == header]
+
+
+async def _refuse(send: Any, status: int, message: str) -> None:
+    text = json.dumps({"error": message}).encode()
+    length = str(len(text)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", length), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text})

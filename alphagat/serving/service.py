@@ -14,7 +14,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from alphagat.errors import UserError
+from alphagat.errors import ServiceError, UserError
+from alphagat.serving.limits import MAX_BATCH, MAX_QUEUE, MAX_WAIT_MS
 from alphagat.serving.service_metrics import ServiceMetrics
 
 Evaluate = Callable[[Any], Any]  # states [B] -> a pytree of arrays with leading axis [B]
@@ -50,6 +51,9 @@ class BatchService:
     """Evaluates states in batches on its own thread. All methods are thread-safe.
 
     `Future.cancel` removes a request from the queue, unless its evaluation has started.
+
+    Attributes:
+      failure: how the thread ended by an exception outside of a single evaluation; None while it is alive.
     """
 
     def __init__(
@@ -66,13 +70,13 @@ class BatchService:
         Raises:
           UserError: a size is out of range.
         """
-        for name, size, least in (
-            ("max_batch", max_batch, 1),
-            ("max_wait_ms", max_wait_ms, 0),
-            ("max_queue", max_queue, 1),
+        for name, size, least, most in (
+            ("max_batch", max_batch, 1, MAX_BATCH),
+            ("max_wait_ms", max_wait_ms, 0, MAX_WAIT_MS),
+            ("max_queue", max_queue, 1, MAX_QUEUE),
         ):
-            if not size >= least:
-                raise UserError(f"--{name} {size}: it must be at least {least}")
+            if not least <= size <= most:
+                raise UserError(f"--{name} {size}: it must be {least} to {most}")
         self._prepare, self._sizes, self._max_wait_s, self._max_queue = (
             prepare,
             batch_sizes(max_batch),
@@ -80,10 +84,11 @@ class BatchService:
             max_queue,
         )
         self._waiting: dict[Hashable, dict[_Request, None]] = {}  # by program, the next one first; no empty values
-        self._changed = threading.Condition()  # guards `_waiting`, `_expected`, `_free_since` and `_closed`
+        self._changed = threading.Condition()  # guards `_waiting`, `_expected`, `_free_since`, `_closed` and `failure`
         self._expected: tuple[Hashable, int] = (None, 0)  # the last program, and the number of requests expected soon
         self._free_since = 0.0
         self._closed = False
+        self.failure: str | None = None
         self._metrics = ServiceMetrics()
         self._thread = threading.Thread(target=self._work, name="evaluation", daemon=True)
         self._thread.start()
@@ -93,9 +98,11 @@ class BatchService:
 
         Raises:
           Busy: the queue is full, or the service has been closed.
+          ServiceError: the thread has failed.
         """
         request = _Request(state, Future(), time.monotonic())
         with self._changed:
+            self.check()
             if self._closed or self._num_waiting() >= self._max_queue:
                 self._metrics.count("refused")
                 raise Busy(
@@ -117,14 +124,15 @@ class BatchService:
         """Finishes the current batch, fails waiting requests with `Busy`, and joins the thread. Idempotent."""
         with self._changed:
             self._closed = True
-            left = [request for requests in self._waiting.values() for request in requests]
-            self._waiting.clear()
+            left = self._take_all()
             self._changed.notify_all()
-        for request in left:
-            if request.answer.set_running_or_notify_cancel():
-                self._metrics.count("refused")
-                request.answer.set_exception(Busy("the service has been closed"))
+        self._fail(left, Busy("the service has been closed"), "refused")
         self._thread.join()
+
+    def check(self) -> None:
+        """Raises ServiceError if the thread has failed."""
+        if self.failure is not None:
+            raise ServiceError(self.failure)
 
     def __enter__(self) -> "BatchService":
         return self
@@ -143,11 +151,30 @@ class BatchService:
             if requests.pop(request, request) is None and not requests:
                 del self._waiting[program]
 
+    def _take_all(self) -> list[_Request]:
+        """Empties the queue, and returns the requests that were not cancelled."""
+        left = [request for requests in self._waiting.values() for request in requests]
+        self._waiting.clear()
+        return [request for request in left if request.answer.set_running_or_notify_cancel()]
+
+    def _fail(self, requests: Sequence[_Request], error: BaseException, count: str) -> None:
+        self._metrics.count(count, len(requests))
+        for request in requests:
+            request.answer.set_exception(error)
+
     def _work(self) -> None:
-        while (batch := self._next_batch()) is not None:
-            program, requests = batch
-            if requests:
-                self._answer(program, requests)
+        batch: Sequence[_Request] = ()
+        try:
+            while (found := self._next_batch()) is not None:
+                program, batch = found
+                if batch:
+                    self._answer(program, batch)
+        except BaseException as error:  # without this thread every request would wait for ever
+            with self._changed:
+                self.failure = f"the evaluation thread ended by {type(error).__name__}: {error}; start the server again"
+                left = self._take_all()
+            unanswered = [*(request for request in batch if not request.answer.done()), *left]
+            self._fail(unanswered, ServiceError(self.failure), "failed")
 
     def _next_batch(self) -> tuple[Hashable, list[_Request]] | None:
         """Waits for requests and returns those of one program; None once the service is closed.
@@ -177,10 +204,7 @@ class BatchService:
         try:
             rows = self._evaluate(program, [request.state for request in requests])
         except Exception as error:
-            self._metrics.count("failed", len(requests))
-            for request in requests:
-                request.answer.set_exception(error)
-            return
+            return self._fail(requests, error, "failed")
         now = time.monotonic()
         self._metrics.add_batch([now - request.arrived for request in requests])
         with self._changed:

@@ -1,5 +1,7 @@
 """Tests the evaluation service with a stub for the device: routing of answers, batching and errors."""
 
+import math
+import re
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
@@ -7,7 +9,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 import numpy as np
 import pytest
 
-from alphagat.errors import UserError
+from alphagat.errors import ServiceError, UserError
 from alphagat.serving.service import BatchService, Busy, batch_sizes
 
 PATIENCE_S = 30  # reached only by failing tests
@@ -59,6 +61,10 @@ def make(device):
     device.gate.set()
     for service in services:
         service.close()
+
+
+def ending_the_thread(program):
+    raise SystemExit("gone")  # not an Exception
 
 
 def ask(service, program, state):
@@ -133,7 +139,7 @@ def test_the_wait_for_clients_is_limited(make, device):
 
 
 def test_a_single_client_never_waits(make):
-    service = make(max_wait_ms=1e6)
+    service = make(max_wait_ms=10_000)
     for state in range(3):
         assert ask(service, 0, state).result(PATIENCE_S)["state"] == state
         assert ask(service, 1, state).result(PATIENCE_S)["value"] == 1000 + state
@@ -249,9 +255,50 @@ def test_batch_sizes():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("max_batch", 0), ("max_queue", 0), ("max_wait_ms", -1), ("max_wait_ms", float("nan"))]
+    ("name", "values", "allowed"),
+    [
+        ("max_batch", (0, 4097, 10**20), "1 to 4096"),
+        ("max_queue", (0, 10**20), "1 to 65536"),
+        ("max_wait_ms", (-1, math.nan, math.inf, 10_001, 1e300), "0 to 10000"),
+    ],
 )
-def test_sizes_out_of_range_raise(name, value):
-    sizes = {"max_batch": 1, "max_wait_ms": 0, "max_queue": 1, name: value}
-    with pytest.raises(UserError, match=f"--{name} {value}: it must be at least"):
-        BatchService(lambda program: None, **sizes)
+def test_sizes_out_of_range_raise(name, values, allowed):
+    for value in values:
+        sizes = {"max_batch": 1, "max_wait_ms": 0, "max_queue": 1, name: value}
+        with pytest.raises(UserError, match=re.escape(f"--{name} {value}: it must be {allowed}")):
+            BatchService(lambda program: None, **sizes)
+
+
+def test_a_failed_thread_answers_every_request(make, device):
+    service = make(max_batch=1)
+    device.hold()
+    first = ask(service, 0, 5)
+    device.occupied()
+    waiting, other, cancelled = (ask(service, program, 6) for program in (0, 1, 2))
+    cancelled.cancel()
+    service._prepare = ending_the_thread
+    device.gate.set()
+    assert first.result(PATIENCE_S)["state"] == 5
+    with pytest.raises(ServiceError, match="the evaluation thread ended by SystemExit: gone; start the server again"):
+        waiting.result(PATIENCE_S)
+    with pytest.raises(ServiceError, match="SystemExit"):
+        other.result(PATIENCE_S)
+    service._thread.join(PATIENCE_S)
+    with pytest.raises(ServiceError, match="SystemExit"):
+        ask(service, 0, 8)
+    with pytest.raises(ServiceError, match="SystemExit"):
+        service.check()
+    assert service.metrics()["queue_length"] == 0
+
+
+def test_an_error_between_batches_answers_every_request(make, device):
+    service = make()
+    device.hold()
+    first = ask(service, 0, 5)
+    device.occupied()
+    service._max_wait_s = math.inf  # an OverflowError in the next wait
+    waiting = ask(service, 0, 6)
+    device.gate.set()
+    assert first.result(PATIENCE_S)["state"] == 5
+    with pytest.raises(ServiceError, match="OverflowError"):
+        waiting.result(PATIENCE_S)

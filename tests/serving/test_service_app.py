@@ -12,14 +12,15 @@ pytest.importorskip("fastapi", reason="pip install 'alphagat[serve]'")
 from starlette.testclient import TestClient
 
 from alphagat.evaluation.game_files import read_games
-from alphagat.serving import app as app_module
+from alphagat.serving import limits
 from alphagat.serving.app import PAGE, make_app
-from alphagat.serving.middleware import HEADERS, MAX_BODY
+from alphagat.serving.limits import MAX_BODY
+from alphagat.serving.middleware import HEADERS
 from alphagat.serving.roster import Roster
 from alphagat.serving.service import BatchService, Busy
 from tests.serving.untrained import save_untrained
 
-SIMULATIONS = 4
+SIMULATIONS, ADDRESS = 4, "http://localhost:8000"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def roster(tmp_path_factory):
 @pytest.fixture(scope="module")
 def client(roster):
     service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=8)
-    with TestClient(make_app(roster, service, SIMULATIONS)) as client:
+    with TestClient(make_app(roster, service, SIMULATIONS), base_url=ADDRESS) as client:
         yield client
 
 
@@ -175,6 +176,11 @@ def test_no_other_files_are_served(client, path):
     assert client.get("/api/position").status_code in (404, 405)
 
 
+@pytest.mark.parametrize("value", ["bytes=5-1", "x"])
+def test_ranges_are_ignored(client, value):
+    assert client.get("/app.js", headers={"range": value}).content == client.get("/app.js").content
+
+
 @pytest.mark.parametrize("path", ["/", "/app.js", "/style.css", "/logo.svg", "/api/info", "/api/none"])
 def test_all_responses_have_the_security_headers(client, path):
     assert HEADERS.items() <= dict(client.get(path).headers).items()
@@ -194,16 +200,29 @@ def test_a_full_queue_is_503(roster):
         def submit(self, program, state):
             raise Busy("8 requests are already waiting")
 
-    with TestClient(make_app(roster, Full(), 0)) as client:
+    with TestClient(make_app(roster, Full(), 0), base_url=ADDRESS) as client:
         answer = client.post("/api/analysis", json=game("b2", simulations=0))
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         assert answer.json()["error"] == "8 requests are already waiting; ask again"
 
 
+def test_a_failed_evaluation_thread_is_503(roster):
+    def prepare(program):
+        raise SystemExit("gone")  # not an Exception, so it ends the thread
+
+    service = BatchService(prepare, max_batch=4, max_wait_ms=0, max_queue=8)
+    with TestClient(make_app(roster, service, 0), base_url=ADDRESS) as client:
+        assert (client.get("/health").status_code, client.get("/health").json()) == (200, {"evaluation": "alive"})
+        error = "the evaluation thread ended by SystemExit: gone; start the server again"
+        for path, body in (("/api/analysis", game("b2", simulations=0)), ("/api/attention", game()), ("/health", None)):
+            answer = client.post(path, json=body) if body else client.get(path)
+            assert (answer.status_code, answer.json()) == (503, {"error": error})
+
+
 def test_a_timeout_is_504_and_cancels_the_request(roster, monkeypatch):
-    monkeypatch.setattr(app_module, "TIMEOUT_S", 0.05)
+    monkeypatch.setattr(limits, "ANSWER_S", 0.05)
     service = Silent()
-    with TestClient(make_app(roster, service, 0)) as client:
+    with TestClient(make_app(roster, service, 0), base_url=ADDRESS) as client:
         answer = client.post("/api/analysis", json=game("b2", simulations=0))
     assert answer.status_code == 504
     assert service.answers[0].cancelled()
@@ -214,7 +233,11 @@ def test_a_disconnect_cancels_the_request(roster):
     app = make_app(roster, service, 0)
     body = json.dumps(game("b2", simulations=0)).encode()
     messages = [{"type": "http.request", "body": body, "more_body": False}]
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers = [
+        (b"host", b"localhost"),
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
     scope = {
         "type": "http", "method": "POST", "path": "/api/analysis", "raw_path": b"/api/analysis", "query_string": b"",
         "headers": headers, "http_version": "1.1", "scheme": "http", "server": ("test", 80), "client": ("test", 1),

@@ -9,7 +9,7 @@ import pytest
 from tests.serving.untrained import save_untrained
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-uvicorn = pytest.importorskip("uvicorn", reason="pip install 'alphagat[serve]'")
+pytest.importorskip("uvicorn", reason="pip install 'alphagat[serve]'")
 
 PATIENCE_MS = 60_000
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -53,6 +53,7 @@ def page(browser):
 def serve(tmp_path_factory):
     """Returns `serve(board)`, which serves an untrained network and returns the address."""
     from alphagat.serving.app import make_app
+    from alphagat.serving.http_server import make_server
     from alphagat.serving.roster import Roster
     from alphagat.serving.server import listen
     from alphagat.serving.service import BatchService
@@ -64,7 +65,7 @@ def serve(tmp_path_factory):
             roster = Roster(save_untrained(folder, board), board)
             service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=16)
             listener = listen("127.0.0.1", 0)
-            server = uvicorn.Server(uvicorn.Config(make_app(roster, service, 0), log_level="error", ws="none"))
+            server = make_server(make_app(roster, service, 0), service)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
             thread.start()
             servers.append((server, thread, service, listener))

@@ -1,0 +1,23 @@
+"""The limits of the web server, all in one place; `docs/guides/play.md` lists them."""
+
+# Requests. Larger ones are refused.
+MAX_HEADERS = 16 * 1024  # bytes of the request line and all headers
+MAX_BODY = 64 * 1024  # bytes
+MAX_MOVES = 4_096  # per request
+MAX_NAME = 40  # characters of a board, a move or a player
+
+# Connections. Above these numbers, connections that wait for their client are dropped, see `http_server`.
+MAX_CONNECTIONS = 512
+MAX_CONNECTIONS_PER_CLIENT = 64  # one IPv4 address, or one IPv6 network of 64 bits
+
+# Seconds.
+TRANSFER_S = 20.0  # for a request to arrive, and for the client to take its answer
+ANSWER_S = 120.0  # for an answer, including compilation on the first request for a board
+KEEP_ALIVE_S = 5  # between two requests on a connection
+
+# Flags.
+MAX_PORT = 65_535
+MAX_SIMULATIONS = 4_096
+MAX_BATCH = 4_096  # positions
+MAX_WAIT_MS = 10_000  # milliseconds
+MAX_QUEUE = 65_536  # requests
