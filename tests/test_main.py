@@ -18,6 +18,14 @@ FILES = {
     "good.py": GOOD,
     "raises.py": "x = 1\nraise RuntimeError('no\\nway')\n",
     "raises_late.py": "def get_config():\n    return 1 / 0\n",
+    "quits.py": "raise SystemExit(0)\n",
+    "quits_late.py": "import sys\n\ndef get_config():\n    sys.exit()\n",
+    "interrupts.py": "raise KeyboardInterrupt\n",
+    "recurses.py": "def get_config():\n    return get_config()\n",
+    "nested.py": (
+        "from alphagat.config import Config\n\ndef get_config():\n    x = ()\n    for _ in range(10**5):\n"
+        "        x = (x,)\n    return Config(boards=x)\n"
+    ),
     "syntax.py": "def get_config(:\n",
     "empty.py": "",
     "wrong_type.py": "def get_config():\n    return {}\n",
@@ -51,6 +59,13 @@ MISTAKES = {
     "a folder": (["--config", "configs", "--workdir", "w"], "configs/ has empty.py, good.py"),
     "raises": (["--config", "configs/raises", "--workdir", "w"], "configs/raises.py, line 2: RuntimeError: no way"),
     "raises late": (["--config", "configs/raises_late", "--workdir", "w"], "line 2: ZeroDivisionError"),
+    "quits": (["--config", "configs/quits", "--workdir", "w"], "configs/quits.py, line 1: SystemExit: 0"),
+    "quits late": (["--config", "configs/quits_late", "--workdir", "w"], "configs/quits_late.py, line 4: SystemExit"),
+    "interrupts": (["--config", "configs/interrupts", "--workdir", "w"], "configs/interrupts.py, line 1: KeyboardInt"),
+    "recurses": (["--config", "configs/recurses", "--workdir", "w"], "RecursionError"),
+    "nested": (["--config", "configs/nested", "--workdir", "w"], "configs/nested: a value is nested too deep"),
+    "long name": (["--config", "x" * 300, "--workdir", "w"], "xxx: File name too long; use another path"),
+    "NUL": ([*BASE, "--config.init_from=a\0b"], "config.init_from='a\\x00b': it must not contain a NUL character"),
     "syntax error": (["--config", "configs/syntax", "--workdir", "w"], "SyntaxError"),
     "no get_config": (["--config", "configs/empty", "--workdir", "w"], "no function get_config()"),
     "another type": (["--config", "configs/wrong_type", "--workdir", "w"], "returned dict"),
