@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +23,27 @@ def parse(text: str | bytes, max_bytes: int = MAX_BYTES) -> Any:
         value = json.loads(text)
     except RecursionError:
         raise _too_deep() from None
-    opening = ("[", "{") if isinstance(text, str) else (b"[", b"{")
-    if sum(text.count(bracket) for bracket in opening) > MAX_DEPTH and _is_too_deep(value):
+    if _is_too_deep(value):
         raise _too_deep()
     return value
 
 
-def read(file: str | os.PathLike) -> Any:
+def read(file: str | os.PathLike, max_bytes: int = MAX_BYTES) -> Any:
     """Returns the value of a JSON file. Raises OSError, or ValueError as `parse`."""
     with Path(file).open("rb") as stream:
-        return parse(stream.read(MAX_BYTES + 1))
+        return parse(stream.read(max_bytes + 1), max_bytes)
 
 
 def _is_too_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        lists = [list(each.values()) if isinstance(each, dict) else each for each in level]
-        level = [item for each in lists if isinstance(each, list) for item in each]
-    return bool(level)
+    level, depth = _contents([value]), 0
+    while level and depth <= MAX_DEPTH:
+        level, depth = _contents(item for content in level for item in content), depth + 1
+    return depth > MAX_DEPTH
+
+
+def _contents(values: Iterable[Any]) -> list[Collection[Any]]:
+    """Returns what the lists and objects among the values contain."""
+    return [each.values() if isinstance(each, dict) else each for each in values if isinstance(each, dict | list)]
 
 
 def _too_deep() -> ValueError:
