@@ -25,6 +25,14 @@ def text_mutants(valid: Sequence[str], number: int, seed: int = 0) -> Iterator[s
         yield data.decode(errors="replace")
 
 
+def line_mutants(valid: Sequence[str], number: int, seed: int = 0) -> Iterator[str]:
+    """Yields damaged lines, each followed by a valid one, but none that tells an engine to quit."""
+    random_ = random.Random(seed)
+    for text in text_mutants(valid, number, seed):
+        yield from (line for line in text.splitlines() if "quit" not in line)
+        yield random_.choice(valid)
+
+
 def _flip(random_: random.Random, data: bytearray, valid: Sequence[bytes]) -> None:
     if data:
         data[random_.randrange(len(data))] ^= 1 << random_.randrange(8)

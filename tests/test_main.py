@@ -1,5 +1,6 @@
 """The training command: each mistake gives one line and exit status 2."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import alphagat
 from alphagat import commands, config_fields, main
 from alphagat.config import Config
 from alphagat.errors import UserError
+from tests.fuzz import mutants, text_mutants
 
 GOOD = (
     "from alphagat.config import Config\n\ndef get_config():\n    return Config(boards=('hex:3',), num_iterations=7)\n"
@@ -127,6 +129,26 @@ def test_overrides(flags: list[str], path: str, value: object, calls):
         assert main.run(argv) == 0
         config, _ = calls.pop()
         assert {field.path: field.value for field in config_fields.fields(config)}[path] == value
+
+
+def test_damaged_config_files_and_flags_raise_only_user_errors(tmp_path: Path, rounds: int):
+    loaded, file, good = 0, tmp_path / "x.py", tmp_path / "good.py"
+    good.write_text(GOOD)
+    flags = (
+        *("--config.search.num_simulations=5", "--config.boards=hex:4,hex:5", "--config.learner.learning_rate=1e-3"),
+        *("--config.evaluation.opponents=('random','mcts:5')", "--config.search.rescale_values"),
+    )
+    text = GOOD + "\n\nVALUE = [(1, 2.5), {'a': None}]\n"
+    for code, flag in zip(mutants([text.encode()], 300 * rounds), text_mutants(flags, 300 * rounds)):
+        file.write_bytes(code)
+        for read in (
+            lambda: commands.load_config(str(file)),
+            lambda flag=flag: commands.load_config(str(good), [flag]),
+        ):
+            with contextlib.suppress(UserError):
+                assert isinstance(read(), Config)
+                loaded += 1
+    assert 0 < loaded < 600 * rounds
 
 
 def test_user_error_in_train_gives_one_line(calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
