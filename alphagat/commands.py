@@ -133,8 +133,10 @@ def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
         return holder.value
     except flags.Error as error:
         raise UserError(f"{error}; see --help for the type of each field") from error
-    except RecursionError:
-        raise UserError(f"--config {path}: a value is nested too deep; use the types that --help shows") from None
+    except (RecursionError, ValueError):  # no text can be made of a value
+        raise UserError(
+            f"--config {path}: a value is too deep or too long; see --help for the type of each field"
+        ) from None
 
 
 def _find(path: str) -> Path:

@@ -104,7 +104,14 @@ def changes(config: Any) -> Iterator[tuple[Field, Any]]:
 
 def refusal(path: str, value: Any, fix: str) -> UserError:
     """Returns the error that names a field, its value and the fix."""
-    return UserError(f"config.{path}={SHORT.repr(value)}: {fix}")
+    return UserError(f"config.{path}={_short(value)}: {fix}")
+
+
+def _short(value: Any) -> str:
+    try:
+        return SHORT.repr(value)
+    except ValueError:  # Python writes no integers of thousands of digits
+        return "a number of thousands of digits"
 
 
 def check(field: Field) -> None:

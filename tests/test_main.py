@@ -28,6 +28,7 @@ FILES = {
         "from alphagat.config import Config\n\ndef get_config():\n    x = ()\n    for _ in range(10**5):\n"
         "        x = (x,)\n    return Config(boards=x)\n"
     ),
+    "large.py": "from alphagat.config import *\n\ndef get_config():\n    return Config(seed=10**5000)\n",
     "syntax.py": "def get_config(:\n",
     "empty.py": "",
     "wrong_type.py": "def get_config():\n    return {}\n",
@@ -65,7 +66,9 @@ MISTAKES = {
     "quits late": (["--config", "configs/quits_late", "--workdir", "w"], "configs/quits_late.py, line 4: SystemExit"),
     "interrupts": (["--config", "configs/interrupts", "--workdir", "w"], "configs/interrupts.py, line 1: KeyboardInt"),
     "recurses": (["--config", "configs/recurses", "--workdir", "w"], "RecursionError"),
-    "nested": (["--config", "configs/nested", "--workdir", "w"], "configs/nested: a value is nested too deep"),
+    "nested": (["--config", "configs/nested", "--workdir", "w"], "configs/nested: a value is too deep or too long"),
+    "large": (["--config", "configs/large", "--workdir", "w"], "configs/large: a value is too deep or too long"),
+    "long opponent": ([*BASE, "--config.evaluation.opponents=mcts:" + "9" * 5000], "there is no opponent 'mcts:999"),
     "long name": (["--config", "x" * 300, "--workdir", "w"], "xxx: File name too long; use another path"),
     "NUL": ([*BASE, "--config.init_from=a\0b"], "config.init_from='a\\x00b': it must not contain a NUL character"),
     "syntax error": (["--config", "configs/syntax", "--workdir", "w"], "SyntaxError"),

@@ -46,8 +46,13 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
         that may not change.
     """
     folder = Path(workdir)
-    if "\0" in str(folder):
-        raise UserError(f"--workdir {str(folder)!r}: the name contains a NUL character; name another folder")
+    try:
+        folder.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # a name that is too long or has a NUL byte, or a closed folder on the way
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"--workdir {str(folder)[:400]!r}: {reason}; name another folder") from error
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--workdir {folder} is a file; name a folder")
     if is_run(folder):

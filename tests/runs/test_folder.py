@@ -1,6 +1,7 @@
 """A folder holds one run: the same config resumes it, another raises and names the differing field."""
 
 import contextlib
+import errno
 import json
 from pathlib import Path
 
@@ -148,7 +149,28 @@ def test_a_long_or_invalid_value_is_shortened(tmp_path: Path):
     assert len(str(refusal.value)) < 1000
 
 
-@pytest.mark.parametrize("name", ["a\0b", "\0"])
-def test_a_folder_with_a_nul_character_is_refused(name: str, tmp_path: Path, config: Config):
-    with pytest.raises(UserError, match="the name contains a NUL character"):
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("a\0b", "embedded null byte"), ("x" * 300, "File name too long"), ("a/" * 3000, "File name too long")],
+    ids=["NUL", "300 characters", "6,000 characters"],
+)
+def test_a_folder_with_an_impossible_name_is_refused(name: str, reason: str, tmp_path: Path, config: Config):
+    with pytest.raises(UserError, match=f"--workdir '.*': {reason}; name another folder"):
         open_run_folder(tmp_path / name, config)
+
+
+@pytest.mark.parametrize("name", ["file", "file/run"])
+def test_a_folder_that_is_a_file_or_below_one_is_refused(name: str, tmp_path: Path, config: Config):
+    (tmp_path / "file").write_text("words")
+    with pytest.raises(UserError, match=r"is a file; name a folder|cannot be written: Not a directory"):
+        open_run_folder(tmp_path / name, config)
+    assert (tmp_path / "file").read_text() == "words"
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, config: Config, monkeypatch):
+    def refuse(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(UserError, match="cannot be written: Permission denied; name another folder"):
+        open_run_folder(tmp_path / "run", config)
