@@ -241,7 +241,7 @@ def moves_without_end(folder: Path) -> Answer:
 
 
 def variations_without_end(folder: Path) -> Answer:
-    return pretrain(folder, "x.sgf", b"(;GN[hex:5]" * 900_000)
+    return pretrain(folder, "x.sgf", b"(;GN[hex:5]" * 850_000 + b")" * 850_000)
 
 
 def games_without_end(folder: Path) -> Answer:

@@ -51,7 +51,7 @@ def _read_game(stream: io.StringIO, number: int) -> GameRecord | None:
     except UserError as error:
         raise UserError(f"game {number}: {error}") from error
     except Exception as error:  # python-chess raises many kinds on damaged text
-        raise UserError(f"game {number}: it cannot be read ({type(error).__name__}: {error}); remove it") from error
+        raise UserError(f"game {number}: it is damaged ({type(error).__name__} in python-chess); remove it") from error
 
 
 class _MainLine(chess.pgn.BaseVisitor[GameRecord]):
