@@ -1,11 +1,25 @@
 """Seeded damage to valid inputs, for tests that no parser raises anything but its own error."""
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 
+NUMBERS = ("²".encode(), "٣".encode(), b"-1", b"0", b"NaN", b"1e999", b"9" * 20, b"9" * 5000)
+DEEP = tuple(bracket * 2000 for bracket in (b"[", b"{", b"(", b'{"a":'))
 HOSTILE = (
-    *(b"\x00", b"\xff\xfe", "²٣".encode(), b"\r\n\r\n", b"-1", b"NaN", b"1e999", b"9" * 20, b"9" * 5000),
-    *(b"[" * 2000, b"{" * 2000, b"(" * 2000, b'{"a":' * 2000, b"\\", b'"', b"]", b")", b"}", b"{}", b"null", b"$" * 50),
+    *NUMBERS,
+    *DEEP,
+    b"\x00",
+    b"\xff\xfe",
+    b"\r\n\r\n",
+    b"\\",
+    b'"',
+    b"]",
+    b")",
+    b"}",
+    b"{}",
+    b"null",
+    b"$" + b"9" * 5000,
 )
 
 
@@ -16,6 +30,8 @@ def mutants(valid: Sequence[bytes], number: int, seed: int = 0) -> Iterator[byte
         data = bytearray(random_.choice(valid))
         for _ in range(random_.choice((1, 1, 2, 4))):
             random_.choice(DAMAGES)(random_, data, valid)
+        if random_.random() < 0.03:
+            data[:] = random_.choice(HOSTILE)
         yield bytes(data)
 
 
@@ -61,10 +77,16 @@ def _insert(random_: random.Random, data: bytearray, valid: Sequence[bytes]) -> 
     data[at:at] = random_.choice(HOSTILE)
 
 
+def _replace_number(random_: random.Random, data: bytearray, valid: Sequence[bytes]) -> None:
+    if numbers := list(re.finditer(rb"[0-9]+", data)):
+        start, end = random_.choice(numbers).span()
+        data[start:end] = random_.choice(NUMBERS)
+
+
 def _part(random_: random.Random, data: Sequence[int]) -> slice:
     """Returns a part of the data, most often a short one."""
     start = random_.randint(0, len(data))
     return slice(start, start + random_.randint(1, random_.choice((4, 40, 400))))
 
 
-DAMAGES = (_flip, _delete, _duplicate, _truncate, _splice, _insert)
+DAMAGES = (_flip, _delete, _duplicate, _truncate, _splice, _insert, _replace_number, _replace_number)
