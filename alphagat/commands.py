@@ -3,6 +3,7 @@
 import _thread
 import argparse
 import difflib
+import errno
 import os
 import runpy
 import sys
@@ -22,6 +23,9 @@ from alphagat.config import MAX_SEED, Config
 from alphagat.errors import BROKEN, INTERRUPTED, REQUEUE, USER_ERROR, AuditError, ServiceError, UserError
 from alphagat.runtime import distributed, xla
 from alphagat.runtime.preemption import Preempted
+
+# Errors that the user's choice of a path causes.
+UNUSABLE = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR}
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -64,7 +68,10 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     except BrokenPipeError:  # the reader of standard output has ended, as in `... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return BROKEN
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in UNUSABLE:
+            say(f"error: {str(error.filename)[:300]}: {error.strerror}; use another path")
+            return USER_ERROR
         if distributed.num_processes() == 1:
             raise
         traceback.print_exc()  # re-raising would deadlock: at exit Python waits for processes that wait for this one
@@ -123,12 +130,16 @@ def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
     config = _get_config(_find(path))
     arguments = ["", *_normalized(overrides)]
     flag_values = flags.FlagValues()
-    holder = config_flags.DEFINE_config_dataclass("config", config, flag_values=flag_values, sys_argv=arguments)
     try:
+        holder = config_flags.DEFINE_config_dataclass("config", config, flag_values=flag_values, sys_argv=arguments)
         flag_values(arguments)
+        return holder.value
     except flags.Error as error:
         raise UserError(f"{error}; see --help for the type of each field") from error
-    return holder.value
+    except (RecursionError, ValueError):  # no text can be made of a value
+        raise UserError(
+            f"--config {path}: a value is too deep or too long; see --help for the type of each field"
+        ) from None
 
 
 def _find(path: str) -> Path:
@@ -147,7 +158,7 @@ def _get_config(file: Path) -> Config:
     try:
         get_config = runpy.run_path(str(file)).get("get_config")
         config = get_config() if callable(get_config) else None
-    except Exception as error:
+    except BaseException as error:  # also SystemExit, which would end the command as if it had succeeded
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
         where = f"{file}, line {lines[-1]}" if lines else str(file)
         raise UserError(f"--config {where}: {type(error).__name__}: {error}") from error

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import reprlib
 import types
 import typing
 from collections.abc import Iterator
@@ -10,6 +11,10 @@ from typing import Any, TypeVar
 from alphagat.errors import UserError
 
 T = TypeVar("T")
+# Shortens values of any size and depth for messages; ordinary values stay whole.
+SHORT = reprlib.Repr()
+SHORT.maxstring = SHORT.maxother = SHORT.maxlong = 200
+SHORT.maxtuple = SHORT.maxlist = SHORT.maxdict = 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +104,14 @@ def changes(config: Any) -> Iterator[tuple[Field, Any]]:
 
 def refusal(path: str, value: Any, fix: str) -> UserError:
     """Returns the error that names a field, its value and the fix."""
-    return UserError(f"config.{path}={value!r}: {fix}")
+    return UserError(f"config.{path}={_short(value)}: {fix}")
+
+
+def _short(value: Any) -> str:
+    try:
+        return SHORT.repr(value)
+    except ValueError:  # Python writes no integers of thousands of digits
+        return "a number of thousands of digits"
 
 
 def check(field: Field) -> None:
@@ -121,6 +133,8 @@ def check(field: Field) -> None:
     for each in values:
         if kind is float and not math.isfinite(each):
             raise refusal(field.path, field.value, f"{subject} must be a finite number")
+        if kind is str and "\0" in each:
+            raise refusal(field.path, field.value, f"{subject} must not contain a NUL character")
         if not field.limits.accept(each):
             raise refusal(field.path, field.value, f"{subject} must be {field.limits}")
 

@@ -153,4 +153,5 @@ def _nearest_multiples(value: int, factor: int) -> str:
 
 
 def _nearest_divisor(number: int, value: int) -> int:
-    return min((d for d in range(1, number + 1) if number % d == 0), key=lambda d: abs(d - value))
+    near = range(max(1, value - 1000), min(number, value + 1000) + 1)
+    return min((d for d in near if number % d == 0), key=lambda d: abs(d - value), default=1)

@@ -32,7 +32,7 @@ OPPONENTS = (
     Opponent(
         usage="mcts:SIMULATIONS",
         help="Monte-Carlo tree search with random rollouts",
-        pattern="mcts:([1-9][0-9]*)",
+        pattern="mcts:([1-9][0-9]{0,8})",
         implementation="alphagat.evaluation.players:mcts_player",
     ),
     Opponent(

@@ -211,6 +211,89 @@ def other_origin(folder: Path) -> Answer:
     return served(b"GET /api/info HTTP/1.1\r\n" + headers)
 
 
+def uci_with_a_superscript(folder: Path) -> Answer:
+    """Sends a value that Python counts as a digit, but not as a number."""
+    file = folder / "chess.safetensors"
+    code = (
+        "import jax, pathlib; from alphagat.agents import build, weight_files; from alphagat.config import Config; "
+        "from alphagat.games import make_game; game, config = make_game('chess'), Config(boards=('chess',)); "
+        "params = build.make_params(game, build.make_configured_network(config, game), jax.random.key(0)); "
+        f"weight_files.write(pathlib.Path({str(file)!r}), params, config, 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu"}, check=True)
+    lines = "setoption name Simulations value ²\nisready\nquit\n".encode()
+    return answer_of(["alphagat.uci", str(file), "--max_simulations", "8"], lines, PYTHONIOENCODING="utf-8")
+
+
+def deep_json(name: str) -> Callable[[Path], Answer]:
+    """Returns an attack that nests a JSON file of the run 200,000 deep."""
+
+    def attack(folder: Path) -> Answer:
+        (folder / name).write_text("[" * 200_000)
+        return train(folder, MORE)
+
+    return attack
+
+
+def deep_query(folder: Path) -> Answer:
+    return answer_of(["alphagat.analyze", "--board", "hex:5"], b"[" * 200_000 + b"\n")
+
+
+def deep_metadata(folder: Path) -> Answer:
+    save_file({"x": np.zeros(1)}, folder / "x.safetensors", {"config": "[" * 200_000, "iteration": "0"})
+    return answer_of(["alphagat.match", str(folder / "x.safetensors"), "random", "--board", "hex:3", "--games", "2"])
+
+
+def variable_of_a_launcher(folder: Path) -> Answer:
+    return train(folder, MORE, OMPI_COMM_WORLD_SIZE="[" * 100_000)
+
+
+def long_workdir(folder: Path) -> Answer:
+    return train(folder / ("x" * 300), RUN)
+
+
+def workdir_below_a_file(folder: Path) -> Answer:
+    return train(folder / "config.json" / "run", RUN)
+
+
+def config_that(lines: str) -> Callable[[Path], Answer]:
+    """Returns an attack with a config file of these lines."""
+
+    def attack(folder: Path) -> Answer:
+        file = folder / "attack.py"
+        file.write_text(lines)
+        return answer_of(["alphagat.main", "--config", str(file), "--workdir", str(folder / "new")])
+
+    return attack
+
+
+def pretrain(folder: Path, name: str, data: bytes) -> Answer:
+    (folder / name).write_bytes(data)
+    board = "chess" if name.endswith(".pgn") else "hex:5"
+    words = ["alphagat.pretrain", "--config", "configs/smoke.py", "--workdir", str(folder / "new"), *RUN]
+    return answer_of([*words, "--games", str(folder / name), f"--config.boards={board}"])
+
+
+def variant_of_chess(folder: Path) -> Answer:
+    return pretrain(folder, "x.pgn", b'[Variant "Atomic"]\n\n1. e4 *\n')
+
+
+def huge_number_in_pgn(folder: Path) -> Answer:
+    return pretrain(folder, "x.pgn", b'[White "A"]\n\n1. e4 $' + b"9" * 5000 + b" e5 *\n")
+
+
+def moves_without_end(folder: Path) -> Answer:
+    return pretrain(folder, "x.sgf", b"(;GN[hex:5]" + b";B[a1];W[b2]" * 850_000 + b")")
+
+
+def variations_without_end(folder: Path) -> Answer:
+    return pretrain(folder, "x.sgf", b"(;GN[hex:5]" * 850_000 + b")" * 850_000)
+
+
+def games_without_end(folder: Path) -> Answer:
+    return pretrain(folder, "x.sgf", b"(;GN[hex:5];B[c3])" * 560_000)
+
+
 ATTACKS: dict[str, Callable[[Path], Answer]] = {
     "1 lock: a second start": second_start,
     "2 checkpoints: removed": lost_checkpoints,
@@ -226,7 +309,7 @@ ATTACKS: dict[str, Callable[[Path], Answer]] = {
     "7 engines: the C locale, GTP": gtp_in_the_c_locale,
     "7 engines: invalid bytes, JSON": json_with_invalid_bytes,
     "9 weights: NaN": weights_with_nan,
-    "11 JSON: nested 200,000 deep": nested_manifest,
+    "11 JSON: nested 200,000 deep, manifest": nested_manifest,
     "11 checkpoints: a dangling link": dangling_checkpoints,
     "13 server: an endless wait": endless_wait,
     "14 server: an empty host": empty_host,
@@ -235,6 +318,25 @@ ATTACKS: dict[str, Callable[[Path], Answer]] = {
     "14 server: 900 silent connections": many_connections,
     "15 server: another host": other_host,
     "15 server: another origin": other_origin,
+    "8 UCI: ² simulations": uci_with_a_superscript,
+    "11 JSON: nested 200,000 deep, config": deep_json("config.json"),
+    "11 JSON: nested 200,000 deep, environment": deep_json("env.json"),
+    "11 JSON: nested 200,000 deep, metrics": deep_json("metrics.jsonl"),
+    "11 JSON: nested 200,000 deep, weights": deep_metadata,
+    "11 JSON: nested 200,000 deep, query": deep_query,
+    "11 variable: no number of processes": variable_of_a_launcher,
+    "11 workdir: a name of 300 characters": long_workdir,
+    "11 workdir: below a file": workdir_below_a_file,
+    "11 config: SystemExit(0)": config_that("raise SystemExit(0)\n"),
+    "11 config: KeyboardInterrupt": config_that("raise KeyboardInterrupt\n"),
+    "11 config: an exception": config_that("1 / 0\n"),
+    "11 config: no end of recursion": config_that("def get_config():\n    return get_config()\n"),
+    "11 config: no get_config": config_that("x = 1\n"),
+    "12 PGN: another variant": variant_of_chess,
+    "12 PGN: a number of 5,000 digits": huge_number_in_pgn,
+    "12 SGF: 10 MB of moves in one game": moves_without_end,
+    "12 SGF: 10 MB of nested variations": variations_without_end,
+    "12 SGF: 10 MB of games": games_without_end,
 }
 
 

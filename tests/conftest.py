@@ -25,6 +25,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 gc.set_threshold(100_000, 50, 100)  # tracing allocates much that lives long; the default collects too often
 
 import jax  # noqa: E402
+import pytest  # noqa: E402
 
 # Before anything touches a device.
 jax.config.update("jax_platforms", "cpu")
@@ -43,5 +44,10 @@ def pytest_collection_modifyitems(items):
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--rounds", type=int, default=1, help="rounds of random games in tests/games, each of its own seed"
+        "--rounds", type=int, default=1, help="rounds of random games in tests/games, and of damage in fuzz tests"
     )
+
+
+@pytest.fixture
+def rounds(request: pytest.FixtureRequest) -> int:
+    return request.config.getoption("--rounds")

@@ -1,5 +1,6 @@
 """The training command: each mistake gives one line and exit status 2."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import alphagat
 from alphagat import commands, config_fields, main
 from alphagat.config import Config
 from alphagat.errors import UserError
+from tests.fuzz import mutants, text_mutants
 
 GOOD = (
     "from alphagat.config import Config\n\ndef get_config():\n    return Config(boards=('hex:3',), num_iterations=7)\n"
@@ -18,6 +20,15 @@ FILES = {
     "good.py": GOOD,
     "raises.py": "x = 1\nraise RuntimeError('no\\nway')\n",
     "raises_late.py": "def get_config():\n    return 1 / 0\n",
+    "quits.py": "raise SystemExit(0)\n",
+    "quits_late.py": "import sys\n\ndef get_config():\n    sys.exit()\n",
+    "interrupts.py": "raise KeyboardInterrupt\n",
+    "recurses.py": "def get_config():\n    return get_config()\n",
+    "nested.py": (
+        "from alphagat.config import Config\n\ndef get_config():\n    x = ()\n    for _ in range(10**5):\n"
+        "        x = (x,)\n    return Config(boards=x)\n"
+    ),
+    "large.py": "from alphagat.config import *\n\ndef get_config():\n    return Config(seed=10**5000)\n",
     "syntax.py": "def get_config(:\n",
     "empty.py": "",
     "wrong_type.py": "def get_config():\n    return {}\n",
@@ -51,6 +62,15 @@ MISTAKES = {
     "a folder": (["--config", "configs", "--workdir", "w"], "configs/ has empty.py, good.py"),
     "raises": (["--config", "configs/raises", "--workdir", "w"], "configs/raises.py, line 2: RuntimeError: no way"),
     "raises late": (["--config", "configs/raises_late", "--workdir", "w"], "line 2: ZeroDivisionError"),
+    "quits": (["--config", "configs/quits", "--workdir", "w"], "configs/quits.py, line 1: SystemExit: 0"),
+    "quits late": (["--config", "configs/quits_late", "--workdir", "w"], "configs/quits_late.py, line 4: SystemExit"),
+    "interrupts": (["--config", "configs/interrupts", "--workdir", "w"], "configs/interrupts.py, line 1: KeyboardInt"),
+    "recurses": (["--config", "configs/recurses", "--workdir", "w"], "RecursionError"),
+    "nested": (["--config", "configs/nested", "--workdir", "w"], "configs/nested: a value is too deep or too long"),
+    "large": (["--config", "configs/large", "--workdir", "w"], "configs/large: a value is too deep or too long"),
+    "long opponent": ([*BASE, "--config.evaluation.opponents=mcts:" + "9" * 5000], "there is no opponent 'mcts:999"),
+    "long name": (["--config", "x" * 300, "--workdir", "w"], "xxx: File name too long; use another path"),
+    "NUL": ([*BASE, "--config.init_from=a\0b"], "config.init_from='a\\x00b': it must not contain a NUL character"),
     "syntax error": (["--config", "configs/syntax", "--workdir", "w"], "SyntaxError"),
     "no get_config": (["--config", "configs/empty", "--workdir", "w"], "no function get_config()"),
     "another type": (["--config", "configs/wrong_type", "--workdir", "w"], "returned dict"),
@@ -112,6 +132,26 @@ def test_overrides(flags: list[str], path: str, value: object, calls):
         assert main.run(argv) == 0
         config, _ = calls.pop()
         assert {field.path: field.value for field in config_fields.fields(config)}[path] == value
+
+
+def test_damaged_config_files_and_flags_raise_only_user_errors(tmp_path: Path, rounds: int):
+    loaded, file, good = 0, tmp_path / "x.py", tmp_path / "good.py"
+    good.write_text(GOOD)
+    flags = (
+        *("--config.search.num_simulations=5", "--config.boards=hex:4,hex:5", "--config.learner.learning_rate=1e-3"),
+        *("--config.evaluation.opponents=('random','mcts:5')", "--config.search.rescale_values"),
+    )
+    text = GOOD + "\n\nVALUE = [(1, 2.5), {'a': None}]\n"
+    for code, flag in zip(mutants([text.encode()], 300 * rounds), text_mutants(flags, 300 * rounds)):
+        file.write_bytes(code)
+        for read in (
+            lambda: commands.load_config(str(file)),
+            lambda flag=flag: commands.load_config(str(good), [flag]),
+        ):
+            with contextlib.suppress(UserError):
+                assert isinstance(read(), Config)
+                loaded += 1
+    assert 0 < loaded < 600 * rounds
 
 
 def test_user_error_in_train_gives_one_line(calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):

@@ -13,6 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
+from alphagat import bounded_json
 from alphagat.agents.agent import load
 from alphagat.agents.sources import choose_steps
 from alphagat.errors import UserError
@@ -127,7 +128,7 @@ def _networks(folder: Path, steps: Sequence[int], settings: Settings) -> dict[st
 
 def _read_matches(file: Path, settings: Settings) -> Matches:
     try:
-        kept = json.loads(file.read_text())
+        kept = bounded_json.read(file)
         groups = [{"settings": kept["settings"], "matches": kept["matches"]}, *kept["others"]]
         ours = [group for group in groups if group["settings"] == dataclasses.asdict(settings)]
         others = [group for group in groups if group not in ours]
@@ -137,7 +138,7 @@ def _read_matches(file: Path, settings: Settings) -> Matches:
         )
     except FileNotFoundError:
         return Matches({}, [])
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{file} cannot be read ({type(error).__name__}: {error}): move it away") from error
 
 

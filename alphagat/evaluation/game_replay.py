@@ -67,7 +67,9 @@ def _play_chunk(
     results = np.full(len(records), np.nan, np.float32)
     kept: list[tuple[Any, np.ndarray, np.ndarray, np.ndarray]] = []
     for ply in range(lengths.max()):
-        rows, legal, movers = np.flatnonzero(lengths > ply).tolist(), states.legal_action_mask, states.current_player
+        rows = np.flatnonzero(lengths > ply).tolist()
+        # The mask of some games is computed from the state, as a JAX array, whose rows are slow to read one by one.
+        legal, movers = np.asarray(states.legal_action_mask), np.asarray(states.current_player)
         actions = np.zeros(size, np.int32)
         for row in rows:
             record, player = records[row], int(movers[row])

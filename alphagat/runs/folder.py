@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from alphagat import config_fields, config_validation
+from alphagat import bounded_json, config_fields, config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
@@ -42,10 +42,17 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
     A run without progress may be replaced: it failed, or was stopped, before its first iteration.
 
     Raises:
-      UserError: `workdir` is a file, contains other files, or contains a run that differs in a field that may not
-        change.
+      UserError: `workdir` is a file or no valid name, contains other files, or contains a run that differs in a field
+        that may not change.
     """
     folder = Path(workdir)
+    try:
+        folder.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # a name that is too long or has a NUL byte, or a closed folder on the way
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"--workdir {str(folder)[:400]!r}: {reason}; name another folder") from error
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--workdir {folder} is a file; name a folder")
     if is_run(folder):
@@ -87,7 +94,7 @@ def read_config(workdir: str | os.PathLike) -> Config:
     """
     file = Path(workdir) / CONFIG_FILE
     try:
-        values = json.loads(file.read_text())
+        values = bounded_json.read(file)
     except FileNotFoundError:
         raise UserError(f"{file} does not exist, so {workdir} holds no run; name the folder of a run") from None
     except (OSError, ValueError) as error:
@@ -147,7 +154,7 @@ def read_starts(workdir: str | os.PathLike) -> list[Any]:
     An unreadable file counts as empty, because nothing depends on it.
     """
     try:
-        starts = json.loads((Path(workdir) / ENVIRONMENT_FILE).read_text())
+        starts = bounded_json.read(Path(workdir) / ENVIRONMENT_FILE)
     except (OSError, ValueError):
         return []
     return starts if isinstance(starts, list) else []

@@ -7,6 +7,7 @@ import socket
 import time
 from pathlib import Path
 
+from alphagat import bounded_json
 from alphagat.errors import UserError
 
 LOCK_FILE = "lock"
@@ -84,7 +85,7 @@ class FolderLock:
 
     def _describe_holder(self) -> str:
         try:
-            holder = json.loads(self._file.read_bytes())
+            holder = bounded_json.read(self._file)
             return f"process {holder['pid']} on host {holder['host']} since {holder['started']}"
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        except (OSError, ValueError, TypeError, KeyError):
             return "another process"

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from alphagat import bounded_json
+
 MANIFEST_FILE = "manifest.json"
 
 
@@ -30,13 +32,13 @@ def find_damage(folder: Path, items: Sequence[str], step: int, run: Mapping[str,
     one of the two configs has is not compared, so that a run continues after new fields were added.
     """
     try:
-        manifest = json.loads((folder / MANIFEST_FILE).read_bytes())
+        manifest = bounded_json.read(folder / MANIFEST_FILE)
         hashes, written_run, written_step = dict(manifest["files"]), dict(manifest["run"]), manifest["step"]
     except FileNotFoundError:
         return f"{MANIFEST_FILE} is missing"
     except OSError as error:
         return f"{MANIFEST_FILE} cannot be read ({error.strerror})"
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         return f"{MANIFEST_FILE} is not a manifest"
     if written_step != step:
         return f"it is the checkpoint of step {written_step}"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tensorboardX import SummaryWriter
 
+from alphagat import bounded_json
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
 
@@ -221,13 +222,13 @@ def _texts(file: Path) -> list[bytes]:
 def _parse(text: bytes) -> dict[str, Any] | None:
     """Returns the object of a line, with `Result` objects in `results`; None if the line is damaged."""
     try:
-        line = json.loads(text)
+        line = bounded_json.parse(text)
         if not isinstance(line["iteration"], int) or line["iteration"] < 1:
             return None
         if RESULTS in line:
             line[RESULTS] = [_parse_result(fields) for fields in line[RESULTS]]
         scalars = [value for name, value in line.items() if name != RESULTS]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return line if all(isinstance(value, str) or _is_number(value) for value in scalars) else None
 

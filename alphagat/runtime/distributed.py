@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import os
+import re
 import socket
 import sys
 import threading
@@ -96,25 +97,30 @@ def num_processes() -> int:
 
 
 def detect(environment: Mapping[str, str]) -> str | None:
-    """Returns JAX's name of the launcher that started this process as one of several, or None."""
-    if (
-        environment.get("SLURM_JOB_ID")
-        and int(environment.get("SLURM_NTASKS", 1)) > 1
-        and "SLURM_PROCID" in environment
-    ):
+    """Returns JAX's name of the launcher that started this process as one of several, or None. Raises UserError."""
+    if environment.get("SLURM_JOB_ID") and _number("SLURM_NTASKS", environment) > 1 and "SLURM_PROCID" in environment:
         return "slurm"
-    if int(environment.get("OMPI_COMM_WORLD_SIZE", 1)) > 1:
+    if _number("OMPI_COMM_WORLD_SIZE", environment) > 1:
         return "ompi"
     is_job = "KUBERNETES_SERVICE_HOST" in environment and "JOB_COMPLETION_INDEX" in environment
     return "k8s" if is_job and importlib.util.find_spec("kubernetes") else None
+
+
+def _number(name: str, environment: Mapping[str, str]) -> int:
+    """Returns the number of processes in a variable of a launcher; 1 without it."""
+    text = environment.get(name, "1")
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise UserError(f"{name}={text[:40]!r}: it must be a number of processes; correct or unset it")
+    return int(text)
 
 
 def _named(
     nodes: int | None, node_rank: int | None, coordinator: str | None, environment: Mapping[str, str]
 ) -> Cluster | None:
     """Returns the cluster that the flags describe, or None without flags. Kubernetes jobs may omit the rank."""
-    if node_rank is None and nodes is not None and environment.get("JOB_COMPLETION_INDEX", "").isdecimal():
-        node_rank = int(environment["JOB_COMPLETION_INDEX"])
+    index = environment.get("JOB_COMPLETION_INDEX", "")
+    if node_rank is None and nodes is not None and re.fullmatch("[0-9]{1,9}", index):
+        node_rank = int(index)
     given = {"--nodes": nodes, "--node_rank": node_rank, "--coordinator": coordinator}
     missing = [name for name, value in given.items() if value is None]
     if len(missing) == len(given):
@@ -126,7 +132,7 @@ def _named(
     if not 0 <= node_rank < nodes:
         raise UserError(f"--node_rank {node_rank}: it must be 0 to {nodes - 1}, since --nodes is {nodes}")
     host, _, port = coordinator.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
         raise UserError(f"--coordinator {coordinator}: write HOST:PORT of the first process, such as 10.0.0.1:12345")
     return Cluster(nodes, node_rank, coordinator)
 

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, TextIO
 import jax
 import numpy as np
 
+from alphagat import bounded_json
 from alphagat.agents.agent import Agent
 from alphagat.agents.analysis import Analysis, Analyzer
 from alphagat.errors import UserError
@@ -39,6 +40,7 @@ from alphagat.serving.line_reader import Lines
 from alphagat.serving.turns import Turns
 
 FIELDS = ("id", "board", "moves", "analyzeTurns", "maxVisits")
+MAX_QUERY_BYTES = 2**20
 COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
 
@@ -194,8 +196,8 @@ def describe(task: Task, analysis: Analysis) -> dict[str, Any]:
 
 def _parse(line: str) -> dict[str, Any]:
     try:
-        query = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        query = bounded_json.parse(line, MAX_QUERY_BYTES)
+    except ValueError as error:
         raise QueryError(f"invalid JSON: {error}") from error
     if not isinstance(query, dict):
         raise QueryError("expected a JSON object in each line")

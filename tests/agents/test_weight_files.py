@@ -1,5 +1,6 @@
 """Weight files round-trip and play identically; damaged ones are refused."""
 
+import contextlib
 from pathlib import Path
 
 import chex
@@ -13,10 +14,12 @@ import alphagat
 from alphagat import export
 from alphagat.agents import weight_files
 from alphagat.agents.agent import load
+from alphagat.agents.sources import resolve
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
 from alphagat.training.resume import load_weights
 from alphagat.training.setup import make_setups
+from tests.fuzz import mutants
 from tests.training.tiny import save_tiny_run, tiny_config
 
 
@@ -142,3 +145,33 @@ def test_errors_give_one_line_and_exit_2(run, file, capsys, name, message):
     assert (printed.out, printed.err.count("\n")) == ("", 1)
     assert message in printed.err
     assert file.read_bytes() == before
+
+
+def test_damaged_bytes_raise_only_user_errors(file, tmp_path, rounds: int):
+    """Neither the header, a JSON object with the config inside, nor the parameters may raise anything else."""
+    data, shapes = file.read_bytes(), jax.tree.map(jax.typeof, load(file).params)
+    size = 8 + int.from_bytes(data[:8], "little")
+    parts = {"header": [data[:size]], "body": [data[size:]], "all": [data]}
+    read = 0
+    for name, valid in parts.items():
+        for damaged in mutants(valid, 150 * rounds):
+            whole = {"header": damaged + data[size:], "body": data[:size] + damaged, "all": damaged}[name]
+            (tmp_path / "x.safetensors").write_bytes(whole)
+            with contextlib.suppress(UserError):
+                chex.assert_trees_all_equal_shapes_and_dtypes(
+                    resolve(tmp_path / "x.safetensors").read_params(shapes), shapes
+                )
+                read += 1
+    assert 0 < read < 450 * rounds
+
+
+def test_a_deep_config_is_refused(file, tmp_path):
+    save_file(load_file(file), tmp_path / "x.safetensors", {"config": "[" * 200_000, "iteration": "1"})
+    with pytest.raises(UserError, match="cannot be read: it is nested deeper than 100 levels"):
+        load(tmp_path / "x.safetensors")
+
+
+def test_a_folder_is_no_weight_file(tmp_path):
+    (tmp_path / "x.safetensors").mkdir()
+    with pytest.raises(UserError, match="cannot be read"):
+        load(tmp_path / "x.safetensors")

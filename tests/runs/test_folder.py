@@ -1,5 +1,7 @@
 """A folder holds one run: the same config resumes it, another raises and names the differing field."""
 
+import contextlib
+import errno
 import json
 from pathlib import Path
 
@@ -7,7 +9,8 @@ import pytest
 
 from alphagat.config import Config, EvaluationConfig, NetworkConfig
 from alphagat.errors import UserError
-from alphagat.runs.folder import open_run_folder, read_config
+from alphagat.runs.folder import open_run_folder, read_config, read_starts
+from tests.fuzz import mutants
 
 
 @pytest.fixture
@@ -118,3 +121,56 @@ def test_a_broken_environment_file_does_not_stop_a_run(tmp_path: Path, config: C
     (tmp_path / "env.json").write_text("[{")
     open_run_folder(tmp_path, config)
     assert len(json.loads((tmp_path / "env.json").read_text())) == 1
+
+
+def test_damaged_configs_raise_only_user_errors(tmp_path: Path, config: Config, rounds: int):
+    (tmp_path / "whole").mkdir()
+    valid, read = (open_run_folder(tmp_path / "whole", config) / "config.json").read_bytes(), 0
+    for data in mutants([valid], 500 * rounds):
+        (tmp_path / "config.json").write_bytes(data)
+        with contextlib.suppress(UserError):
+            assert isinstance(read_config(tmp_path), Config)
+            read += 1
+    assert 0 < read < 500 * rounds
+
+
+def test_a_deep_config_is_refused_and_a_deep_environment_is_empty(tmp_path: Path):
+    for name in ("config.json", "env.json"):
+        (tmp_path / name).write_text("[" * 200_000)
+    assert read_starts(tmp_path) == []
+    with pytest.raises(UserError, match=r"config\.json cannot be read: it is nested deeper than 100 levels"):
+        read_config(tmp_path)
+
+
+def test_a_long_or_invalid_value_is_shortened(tmp_path: Path):
+    (tmp_path / "config.json").write_text(json.dumps({"boards": ["x" * 10**4] * 100, "seed": "9" * 10**4}))
+    with pytest.raises(UserError) as refusal:
+        read_config(tmp_path)
+    assert len(str(refusal.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("a\0b", "embedded null byte"), ("x" * 300, "File name too long"), ("a/" * 3000, "File name too long")],
+    ids=["NUL", "300 characters", "6,000 characters"],
+)
+def test_a_folder_with_an_impossible_name_is_refused(name: str, reason: str, tmp_path: Path, config: Config):
+    with pytest.raises(UserError, match=f"--workdir '.*': {reason}; name another folder"):
+        open_run_folder(tmp_path / name, config)
+
+
+@pytest.mark.parametrize("name", ["file", "file/run"])
+def test_a_folder_that_is_a_file_or_below_one_is_refused(name: str, tmp_path: Path, config: Config):
+    (tmp_path / "file").write_text("words")
+    with pytest.raises(UserError, match=r"is a file; name a folder|cannot be written: Not a directory"):
+        open_run_folder(tmp_path / name, config)
+    assert (tmp_path / "file").read_text() == "words"
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, config: Config, monkeypatch):
+    def refuse(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(UserError, match="cannot be written: Permission denied; name another folder"):
+        open_run_folder(tmp_path / "run", config)

@@ -19,6 +19,7 @@ from alphagat.runs.metrics import (
     read_metrics,
     tagged,
 )
+from tests.fuzz import mutants
 
 RESULTS = [
     Result("win_rate", "hex:5", 0.1 + 0.2, 0.25, 1 / 3, "random"),
@@ -198,3 +199,23 @@ def test_tags_name_the_board_with_several_boards():
     assert tags["train/hex:7/policy_loss"] == 2.0
     assert tags["eval/hex:5/vs_random/win_rate"] == RESULTS[0].value
     assert tags["holdout/hex:5/policy_loss"] == 0.5
+
+
+def test_damaged_bytes_are_dropped_or_read(tmp_path: Path, monkeypatch, rounds: int):
+    """Whatever is read back can be written again, and resuming keeps the lines up to its iteration."""
+    (tmp_path / "whole").mkdir()
+    with MetricsWriter(tmp_path / "whole") as writer:
+        for iteration in (1, 2, 3):
+            writer.write(iteration, {"hours": 0.5 * iteration, "board": "hex:5", "num_games": 4, "results": RESULTS})
+    monkeypatch.setattr(metrics, "write_atomically", Path.write_text)  # which waits for no disk
+    file = tmp_path / METRICS_FILE
+    for data in mutants([(tmp_path / "whole" / METRICS_FILE).read_bytes()], 200 * rounds):
+        file.write_bytes(data)
+        lines = read_metrics(tmp_path)
+        for line in lines:
+            metrics._json(line["iteration"], line)
+            tagged(line, True)
+        metrics.truncate_after(file, 2)
+        assert str(read_metrics(tmp_path)) == str([line for line in lines if line["iteration"] <= 2])
+        for copy in tmp_path.glob("*.damaged*"):
+            copy.unlink()

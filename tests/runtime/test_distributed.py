@@ -28,6 +28,20 @@ def test_detects_the_launcher(environment, method):
     assert distributed.detect(environment) == method
 
 
+@pytest.mark.parametrize("name", ["SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"])
+@pytest.mark.parametrize("value", ["", "two", "-1", "2x", "²", "[" * 200_000, "9" * 5000])
+def test_a_variable_that_is_no_number_is_refused(name: str, value: str):
+    with pytest.raises(UserError, match=f"{name}='.*': it must be a number of processes") as refusal:
+        distributed.detect((SLURM if name in SLURM else {}) | {name: value})
+    assert len(str(refusal.value)) < 150
+
+
+@pytest.mark.parametrize("index", ["²", "9" * 5000, "x"])
+def test_an_invalid_rank_of_kubernetes_counts_as_missing(index: str):
+    with pytest.raises(UserError, match="--node_rank missing"):
+        distributed._named(4, None, "host:1234", KUBERNETES | {"JOB_COMPLETION_INDEX": index})
+
+
 @pytest.mark.parametrize("installed", [False, True])
 def test_kubernetes_needs_its_package(monkeypatch, installed):
     monkeypatch.setattr(distributed.importlib.util, "find_spec", lambda name: name if installed else None)
@@ -52,6 +66,7 @@ def test_flags_name_a_cluster():
         (2, 1, "a:0", "--coordinator a:0: write HOST:PORT"),
         (2, 1, "a:99999", "--coordinator a:99999: write HOST:PORT"),
         (2, 1, ":12", "--coordinator :12: write HOST:PORT"),
+        (2, 1, "a:" + "1" * 5000, "write HOST:PORT"),
     ],
 )
 def test_invalid_flags_raise(nodes, rank, coordinator, message):

@@ -1,5 +1,6 @@
 """Tests positions from FEN against python-chess: legal moves, player to move, and continuations."""
 
+import contextlib
 import functools
 
 import chess
@@ -11,6 +12,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import make_game
 from alphagat.serving.fen import START, state_from_fen
+from tests.fuzz import text_mutants
 
 CHESS = make_game("chess")
 KNOWN = (
@@ -84,3 +86,17 @@ def test_invalid_positions_raise(fen, message):
         return
     with pytest.raises(UserError, match=message):
         state_from_fen(fen)
+
+
+def test_damaged_positions_raise_only_user_errors(rounds: int):
+    """A damaged position that is accepted has the legal moves of python-chess, if that accepts it too."""
+    accepted = 0
+    for fen in text_mutants(KNOWN, 100 * rounds):
+        with contextlib.suppress(UserError):
+            game = LiveGame(CHESS, from_fen(fen))
+            accepted += 1
+            with contextlib.suppress(ValueError):
+                board = chess.Board(fen)
+                if board.is_valid():
+                    assert set(game.position.legal_actions()) == {move.uci() for move in board.legal_moves}
+    assert 0 < accepted < 100 * rounds

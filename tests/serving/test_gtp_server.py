@@ -15,6 +15,7 @@ from alphagat.serving.gtp_server import GtpServer
 from alphagat.serving.thinking import Thinker
 from alphagat.serving.turns import NAMES
 from tests.evaluation.host_games import begin, play, play_against_random
+from tests.fuzz import line_mutants
 from tests.search.evaluators import uniform_evaluator
 from tests.serving.agents import make_agent
 
@@ -219,3 +220,26 @@ def test_our_own_controller_plays_a_game():
         for seed in range(2):
             last = play_against_random(engine, game, seed)[-1]
             assert last.state.rewards[seed % 2] == 1
+
+
+LINES = (
+    *("protocol_version", "known_command play", "list_commands", "boardsize 3", "clear_board", "komi 6.5"),
+    *("play b a1", "play white b2", "play w swap-pieces", "genmove b", "genmove white", "undo", "showboard"),
+    *("final_score", "time_settings 0 1 1", "time_settings 60 0 0", "time_left b 5 0", "kgs-time_settings none"),
+    *("kgs-time_settings byoyomi 5 1 3", "lz-analyze b 10", "kata-analyze interval 5", "play b a1 # comment"),
+)
+
+
+def test_damaged_lines_are_answered_once_each(rounds: int):
+    def make_known(board):
+        if board != "hex:3":
+            raise UserError(f"board {board}: not here")
+        return thinker_of(board)
+
+    server, out = GtpServer(make_known, thinker_of("hex:3"), 2, "1.2.3"), io.StringIO()
+    lines = [f"{number} {line}" for number, line in enumerate(line_mutants(LINES, 500 * rounds))] + ["99999999 name"]
+    server.serve(io.StringIO("\n".join(lines) + "\n"), out)
+    words = [re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line).partition("#")[0].split() for line in lines]
+    assert re.findall("(?m)^[=?]([0-9]+)", out.getvalue()) == [each[0] for each in words if len(each) > 1]
+    assert out.getvalue().endswith("=99999999 AlphaGAT\n\n")
+    assert "internal error" not in out.getvalue()

@@ -14,6 +14,7 @@ from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.serving.json_server import JsonServer
 from tests.evaluation.host_games import position_after
+from tests.fuzz import line_mutants
 from tests.search.evaluators import make_table_evaluator, uniform_evaluator
 from tests.serving.agents import make_agent
 
@@ -149,6 +150,33 @@ def test_an_invalid_query_is_reported_and_the_next_one_answered(line, mistake):
     assert answers[0].get("field") == field
     assert message in answers[0]["error"]
     assert [answer["id"] for answer in answers[1:]] == ["next"]
+
+
+QUERIES = (
+    '{"id": "q", "board": "tic_tac_toe", "moves": ["c3", ["W", "b2"]], "analyzeTurns": [1], "maxVisits": 0}',
+    '{"id": "q", "moves": ["b2", "a1"], "maxVisits": 0}',
+    '{"id": "q", "analyzeTurns": [0], "maxVisits": 0}',
+)
+
+
+def test_damaged_queries_are_answered_and_the_next_one_too(rounds: int):
+    def open_known(board):
+        if board not in (None, BOARD):
+            raise UserError(f"board {board}: there is no such game")
+        return open_agent(board)
+
+    server = JsonServer(open_known, simulations=1, max_simulations=0, batch_size=2)
+    for line in line_mutants(QUERIES, 150 * rounds):
+        answers = ask(line, {"id": "end", "maxVisits": 0}, server=server)
+        assert all(("error" in answer) != ("rootInfo" in answer) for answer in answers)
+        assert sum(answer.get("id") == "end" for answer in answers) == 1
+        assert len(answers) > 1 or not line.strip() or '"analyzeTurns": []' in line
+
+
+@pytest.mark.parametrize("line", ["[" * 200_000, '{"a":' * 200_000, '{"id": ' + "[" * 500 + "]" * 500 + "}"])
+def test_a_deep_query_gets_a_short_answer(line: str):
+    (answer,) = ask(line)
+    assert answer == {"error": "invalid JSON: it is nested deeper than 100 levels, the limit of JSON"}
 
 
 def test_the_command_uses_the_shipped_network(capsys, monkeypatch):

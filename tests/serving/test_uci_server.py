@@ -19,6 +19,7 @@ from alphagat.games import make_game
 from alphagat.serving.thinking import Thinker
 from alphagat.serving.uci_server import UciServer
 from tests.evaluation.host_games import play_against_random
+from tests.fuzz import line_mutants
 from tests.search.evaluators import uniform_evaluator
 from tests.serving.agents import make_agent
 from tests.training.tiny import tiny_config
@@ -118,6 +119,22 @@ def test_an_invalid_number_of_simulations_is_reported(value):
         f"info string there is no option 'Simulations' with a value {value!r}",
         "readyok",
     ]
+
+
+LINES = (
+    *("uci", "ucinewgame", "setoption name Simulations value 4", "setoption name UCI_ShowWDL value true"),
+    *("position startpos", "position startpos moves e2e4 e7e5", "position startpos moves e2e4 e7e5 g1f3"),
+    "position fen r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1 moves e1g1",
+    *("go nodes 2", "go movetime 1", "go wtime 100 btime 100 winc 1 binc 1 movestogo 2", "go infinite", "stop"),
+)
+
+
+def test_damaged_lines_leave_the_engine_ready(server, rounds: int):
+    lines = [each for line in line_mutants(LINES, 200 * rounds) for each in (line, "isready")] + ["uci"]
+    said, commands = talk(server, *lines), [line.split()[:1] for line in lines]
+    assert said.count("readyok") == commands.count(["isready"])
+    assert sum(line.startswith("bestmove ") for line in said) == commands.count(["go"])
+    assert said[-1] == "uciok"
 
 
 def test_infinite_runs_until_stop(server):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 
+from alphagat import bounded_json
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.training.pretraining.game_sources import read_sources
@@ -72,9 +73,12 @@ def read_recorded(run: Run, folder: Path | None) -> Recorded:
 
 def _check_same(folder: Path, digests: dict[str, str]) -> None:
     file = folder / GAMES_FILE
-    if not file.exists():
+    try:
+        before = bounded_json.read(file)
+    except FileNotFoundError:
         return
-    before = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} cannot be read: {error}; restore it, or name another --workdir") from error
     if before != digests:
         raise UserError(
             f"--games: the positions differ from those at the start of the run in {folder} (a file changed, or a "

@@ -10,7 +10,7 @@ import numpy as np
 from alphagat.agents.sources import choose_steps, find_run
 from alphagat.config import MeshConfig
 from alphagat.errors import UserError
-from alphagat.evaluation.game_files import GameRecord, read_games
+from alphagat.evaluation.game_files import GameRecord, read_file
 from alphagat.evaluation.game_replay import play_again
 from alphagat.games.base import Game, StochasticGame
 from alphagat.replay import Replay
@@ -54,7 +54,7 @@ def read_sources(names: Iterable[str], games: Sequence[Game], discount: float) -
 def game_files(path: Path) -> list[Path]:
     """Returns `path`, or all game files below the folder, sorted. Raises UserError if there are none."""
     if path.is_dir():
-        if files := sorted(each for each in path.rglob("*") if each.suffix.lower() in ENDINGS):
+        if files := sorted(each for each in path.rglob("*") if each.suffix.lower() in ENDINGS and each.is_file()):
             return files
         raise UserError(f"--games {path}: it holds no run, and no file that ends in {' or '.join(ENDINGS)}")
     if not path.is_file():
@@ -64,8 +64,8 @@ def game_files(path: Path) -> list[Path]:
 
 def _read_file(file: Path, games: Sequence[Game], discount: float) -> Iterator[Source]:
     try:
-        records = read_games(file.read_text(errors="replace"), games[0].name if len(games) == 1 else "")
-    except (UserError, OSError) as error:
+        records = read_file(file, games[0].name if len(games) == 1 else "")
+    except UserError as error:
         raise UserError(f"--games {file}: {error}") from error
     known = {game.name: game for game in games}
     by_board: dict[str, dict[str, GameRecord]] = {}

@@ -123,6 +123,20 @@ def test_errors_name_the_file_and_the_game(tmp_path, text, expected):
     assert expected in str(caught.value)
 
 
+def test_one_bad_file_of_a_folder_is_named(tmp_path):
+    """A folder that ends like a game file is no file."""
+    (tmp_path / "a.sgf").mkdir()
+    write(tmp_path / "b.sgf", WON)
+    (source,) = read(str(tmp_path))
+    assert source.positions.num_games == 1
+    (tmp_path / "c.sgf").write_bytes(b"(;GN[tic_tac_toe];B[a1" + b"\xff" * 10)
+    with pytest.raises(UserError, match=r"--games .*c\.sgf: this is neither PGN nor SGF"):
+        read(str(tmp_path))
+    (tmp_path / "c.sgf").write_text("(;GN[tic_tac_toe]" * 2000 + ")" * 2000)
+    with pytest.raises(UserError, match=r"--games .*c\.sgf: game 1: it has more than 1,000 variations"):
+        read(str(tmp_path))
+
+
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(UserError, match="holds no run, and no file"):
         read(str(tmp_path))

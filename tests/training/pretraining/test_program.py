@@ -122,6 +122,18 @@ def test_resume_refuses_other_games(config, finished):
         file.write_text(text)
 
 
+def test_resume_refuses_a_damaged_list_of_games(config, finished):
+    file = finished / "games.json"
+    text = file.read_text()
+    try:
+        for damaged in ("[" * 200_000, "{", "\xff"):
+            file.write_bytes(damaged.encode("latin-1"))
+            with pytest.raises(UserError, match=r"games\.json cannot be read: .*; restore it"):
+                train(config, finished)
+    finally:
+        file.write_text(text)
+
+
 def test_gradients_equal_those_of_self_play():
     """Compares the same positions in the same symmetries."""
     (setup,) = make_setups(tiny_config())

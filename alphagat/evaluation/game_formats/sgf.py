@@ -1,0 +1,159 @@
+"""SGF (FF[4]), the format of games on every board but chess, by sgfmill."""
+
+from collections.abc import Callable
+from string import ascii_lowercase
+
+from sgfmill import sgf_grammar
+
+from alphagat.errors import UserError
+from alphagat.evaluation.game_formats import limits
+from alphagat.evaluation.game_formats.record import GameRecord
+from alphagat.games import make_game
+from alphagat.games.go import GoGame
+
+# Game numbers of SGF (property GM); 0 for games without one.
+NUMBERS = {"go": 1, "othello": 2, "gomoku": 4, "hex": 11}
+RESULTS = {"B": 1, "W": -1, "0": 0, "DRAW": 0, "JIGO": 0}
+
+
+def write(record: GameRecord) -> str:
+    """Returns one game as SGF; a file is a concatenation of games. Moves are SGF points in Go, else `action_name`."""
+    family, *arguments = record.board.split(":")
+    root = {
+        "FF": "4",
+        "GM": str(NUMBERS.get(family, 0)),
+        "CA": "UTF-8",
+        "AP": "AlphaGAT",
+        "SZ": _size(arguments),
+        "GN": record.board,
+        "PB": record.names[0],
+        "PW": record.names[1],
+        "RE": _result(record),
+        "GC": record.forfeit,
+    }
+    if isinstance(game := make_game(record.board), GoGame):
+        root |= {"RU": "Tromp-Taylor", "KM": f"{game.komi:g}"}
+    nodes = [{name: [sgf_grammar.escape_text(value.encode())] for name, value in root.items() if value}]
+    for move, player in zip(record.moves, record.players):
+        nodes.append({"BW"[player]: [_point(record.board, move).encode()]})
+    tree = sgf_grammar.Coarse_game_tree()
+    tree.sequence = nodes
+    return sgf_grammar.serialise_game_tree(tree).decode()
+
+
+def read(text: str, board: str = "") -> list[GameRecord]:
+    """Reads the main variations of all games.
+
+    Args:
+      board: the board of games that do not name one.
+
+    Raises:
+      UserError: the text is not SGF, a game is on no known board or starts from placed stones, or the file exceeds a
+        limit.
+    """
+    data = text.encode(errors="replace")
+    limits.check(data.count(b";"), limits.MAX_NODES, "nodes", "split the file")
+    try:
+        trees = sgf_grammar.parse_sgf_collection(data)
+    except ValueError as error:
+        raise UserError(f"this is neither PGN nor SGF: {error}") from error
+    limits.check(len(trees), limits.MAX_GAMES, "games", "split the file")
+    records, boards = [], set()
+    for number, tree in enumerate(trees, 1):
+        try:
+            records.append(_read_tree(tree, board))
+        except UserError as error:
+            raise UserError(f"game {number}: {error}") from error
+        boards.add(records[-1].board)
+        limits.check(len(boards), limits.MAX_BOARDS, "boards", "write a file for each board")
+    return records
+
+
+def _depth(tree: sgf_grammar.Coarse_game_tree) -> int:
+    """Returns how deep the variations of a game are nested."""
+    depth, level = 0, tree.children
+    while level:
+        depth, level = depth + 1, [child for each in level for child in each.children]
+    return depth
+
+
+def _read_tree(tree: sgf_grammar.Coarse_game_tree, board: str) -> GameRecord:
+    """Reads the main variation of a game."""
+    limits.check(_depth(tree), limits.MAX_DEPTH, "variations inside each other", "remove it, or its variations")
+    nodes: list[dict[str, list[bytes]]] = list(sgf_grammar.main_sequence_iter(tree))
+    limits.check(len(nodes), limits.MAX_MOVES, "nodes in its main line", "remove it")
+
+    def value(name: str) -> str:
+        return sgf_grammar.text_value(nodes[0].get(name, [b""])[0]).decode(errors="replace")
+
+    board = _board_of(value, board)
+    if {"AB", "AW", "AE"} & nodes[0].keys():
+        raise UserError("it starts from placed stones (AB, AW, AE), not from the initial position; remove it")
+    result, _, reason = value("RE").partition("+")
+    reason = reason[:1].upper()
+    moves = [(player, node["BW"[player]][0]) for node in nodes for player in (0, 1) if "BW"[player] in node]
+    return GameRecord(
+        board=board,
+        names=(value("PB"), value("PW")),
+        moves=tuple(_move(board, point.decode(errors="replace")) for _, point in moves),
+        players=tuple(player for player, _ in moves),
+        outcome=RESULTS.get(result.strip().upper()),
+        # A comment (GC) of another program is not a forfeit reason.
+        forfeit={"R": "resigned", "T": "timed out"}.get(reason) or (value("GC") or "forfeit") * (reason == "F"),
+    )
+
+
+def _board_of(value: Callable[[str], str], board: str) -> str:
+    """Returns the board named in the root node, or `board` if the root does not contradict it."""
+    if _is_board(named := value("GN")):
+        return named
+    if not _is_board(board):
+        raise UserError(f"it names no board (GN is {named[:40]!r}); add one, such as GN[hex:5]")
+    family, *arguments = board.split(":")
+    numbers = {str(NUMBERS.get(family, 0)), "0", ""}
+    number, size = value("GM"), value("SZ")
+    if number not in numbers or (_size(arguments) and size not in (_size(arguments), "")):
+        raise UserError(f"it is on another board than {board}: GM is {number[:40]}, SZ is {size[:40]!r}")
+    return board
+
+
+def _is_board(name: str) -> bool:
+    try:
+        make_game(name)
+    except UserError:
+        return False
+    return True
+
+
+def _size(arguments: list[str]) -> str:
+    return next((word for word in arguments if word.isdigit()), "")
+
+
+def _result(record: GameRecord) -> str:
+    if not record.outcome:
+        return "?" if record.outcome is None else "0"
+    reason = {"": "", "resigned": "R", "timed out": "T"}.get(record.forfeit, "F")
+    return ("B" if record.outcome > 0 else "W") + "+" + reason
+
+
+def _point(board: str, move: str) -> str:
+    """Returns a Go move in SGF: column and row from the top, both from `a`; empty for a pass."""
+    game = make_game(board)
+    if not isinstance(game, GoGame):
+        return move
+    point = game.action_names.index(move)
+    return "" if move == "pass" else "".join(ascii_lowercase[i] for i in reversed(divmod(point, game.size)))
+
+
+def _move(board: str, point: str) -> str:
+    """Returns the action name of a move; the inverse of `_point`."""
+    game = make_game(board)
+    if not isinstance(game, GoGame):
+        return point
+    if point == "" or (point == "tt" and game.size <= 19):
+        return "pass"
+    columns = ascii_lowercase[: game.size]
+    if len(point) != 2 or not set(point) <= set(columns):
+        return point  # not an action name: rejected later as illegal
+    column, row = (columns.index(letter) for letter in point)
+    return game.action_names[row * game.size + column]
