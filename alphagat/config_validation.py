@@ -4,6 +4,7 @@ from typing import Any
 
 from alphagat.config import Config, MeshConfig, NetworkConfig
 from alphagat.config_fields import assign, check, fields, refusal
+from alphagat.errors import UserError
 from alphagat.network_traits import NETWORK_TRAITS, networks_with
 from alphagat.opponents import PREVIOUS, USAGES, find_opponent
 
@@ -140,7 +141,11 @@ def _check_evaluation(config: Config) -> None:
         fix = f"it must be even, for games with both colours; {_nearest_multiples(num_games, 2)}"
         raise refusal("evaluation.num_games", num_games, fix)
     for opponent in opponents:
-        if opponent != PREVIOUS and find_opponent(opponent) is None:
+        try:
+            is_known = opponent == PREVIOUS or find_opponent(opponent) is not None
+        except UserError as error:
+            raise refusal("evaluation.opponents", opponents, str(error)) from None
+        if not is_known:
             fix = f"there is no opponent {opponent!r}; use any of {USAGES}, {PREVIOUS}"
             raise refusal("evaluation.opponents", opponents, fix)
     if len(set(opponents)) < len(opponents):

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from alphagat import commands
-from alphagat.errors import UserError
+from alphagat.bounds import Limits, Number
 
 MAX_PORT, MAX_SIMULATIONS = 65_535, 4_096
 EXAMPLES = """\
@@ -25,35 +25,58 @@ def make_parser() -> commands.ArgumentParser:
     parser.add_argument("--workdir", metavar="FOLDER", help="the folder of a run, or a file of alphagat.export")
     parser.add_argument("--board", help="the initial board, e.g. hex:7 (default: the first of the run)")
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: all interfaces (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=8000, help="0: any free port (default: %(default)s)")
     parser.add_argument(
-        "--simulations", type=int, default=64, help="initial number of simulations per move (default: %(default)s)"
+        "--port",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=0, at_most=MAX_PORT),
+        default=8000,
+        help="0: any free port (default: %(default)s)",
     )
-    parser.add_argument("--max_batch", type=int, default=64, help="positions per batch (default: %(default)s)")
     parser.add_argument(
-        "--max_wait_ms", type=float, default=10.0, help="time to wait for a fuller batch (default: %(default)s)"
+        "--simulations",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=0, at_most=MAX_SIMULATIONS),
+        default=64,
+        help="initial number of simulations per move; 0: the network alone (default: %(default)s)",
     )
-    parser.add_argument("--max_queue", type=int, default=256, help="requests that may wait (default: %(default)s)")
+    parser.add_argument(
+        "--max_batch",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=1, at_most=65_536),
+        default=64,
+        help="positions per batch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max_wait_ms",
+        action=Number,
+        kind=float,
+        limits=Limits(at_least=0, at_most=60_000),
+        default=10.0,
+        help="time to wait for a fuller batch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max_queue",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=1, at_most=1_000_000),
+        default=256,
+        help="requests that may wait (default: %(default)s)",
+    )
     return parser
 
 
 def serve(argv: Sequence[str]) -> None:
     """Serves until interrupted."""
     options = make_parser().parse_args(list(argv))
-    _check(options)
     from alphagat.runtime import sharding  # JAX is imported only after the flags are checked
 
     sharding.configure_cpu_devices(1)
     from alphagat.serving.server import run_server
 
     run_server(options)
-
-
-def _check(options) -> None:
-    if not 0 <= options.port <= MAX_PORT:
-        raise UserError(f"--port {options.port}: it must be 0 to {MAX_PORT}")
-    if not 0 <= options.simulations <= MAX_SIMULATIONS:
-        raise UserError(f"--simulations {options.simulations}: it must be 0 (the network alone) to {MAX_SIMULATIONS}")
 
 
 def run(argv: Sequence[str]) -> int:
