@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from alphagat.bounds import MAX_BATCH, MAX_GAMES, MAX_ITERATIONS, MAX_PLIES, MAX_PROCESSES, MAX_SEED, MAX_SIMULATIONS
+from alphagat.bounds import MAX_BATCH, MAX_GAMES, MAX_ITERATIONS, MAX_PLIES, MAX_SEED, MAX_SIMULATIONS
 from alphagat.config_fields import setting
 from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.opponents import PREVIOUS, USAGES
 
-MAX_DEVICES = MAX_PROCESSES
+MAX_DEVICES = 4_096
 MAX_WIDTH = 65_536
 MAX_POSITIONS = 10**9  # in a replay
 MAX_FACTOR = 1_000_000  # of weights and scales, so that float32 arithmetic does not overflow
@@ -133,7 +133,7 @@ class SelfplayConfig:
         8,
         "groups of games, each with one search key and one share of the replay; a multiple of the number of devices",
         at_least=1,
-        at_most=MAX_DEVICES,
+        at_most=65_536,
     )
     plies_per_iteration: int = setting(16, "moves per game and iteration", at_least=1, at_most=MAX_PLIES)
     opening_plies: int = setting(

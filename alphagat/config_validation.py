@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from alphagat.config import Config, MeshConfig, NetworkConfig
+from alphagat.config import MAX_DEVICES, Config, MeshConfig, NetworkConfig
 from alphagat.config_fields import assign, check, fields, refusal
 from alphagat.errors import UserError
 from alphagat.network_traits import NETWORK_TRAITS, networks_with
@@ -84,6 +84,9 @@ def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:
         if size > 1 and not getattr(NETWORK_TRAITS[network.name], trait):
             fix = f"splitting a network needs config.network.name={networks_with(trait)}; set it to 1"
             raise refusal(f"mesh.{axis}", size, fix)
+    if mesh.num_devices > MAX_DEVICES:
+        fix = f"times config.mesh.stage={mesh.stage} and model={mesh.model}, it must be at most {MAX_DEVICES} devices"
+        raise refusal("mesh.data", mesh.data, fix)
     if network.num_heads % mesh.model:
         fix = f"it must divide config.network.num_heads={network.num_heads}"
         fix += f"; the nearest divisor is {_nearest_divisor(network.num_heads, mesh.model)}"

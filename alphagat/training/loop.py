@@ -23,6 +23,7 @@ from alphagat.training.announcements import closing_lines, opening_lines, say_fi
 from alphagat.training.compilation import with_less_memory
 from alphagat.training.evaluators import Matches
 from alphagat.training.iterations import Iterations, make_iterations
+from alphagat.training.memory import check_memory
 from alphagat.training.ownership import Ownership
 from alphagat.training.pretraining.dataset import Recorded, read_recorded
 from alphagat.training.pretraining.holdout import Holdout, MatchesAndHoldout
@@ -64,6 +65,7 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
     with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(config.mesh.num_devices)
         run = make_run(config, make_configured_mesh(config))
+        check_memory(run)
         folder = check_run_folder(workdir, config)
         recorded = preemption.run(lambda: read_recorded(run, folder)) if run.learns_from_games else None
         with Ownership(folder) as ownership:

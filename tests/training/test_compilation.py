@@ -10,10 +10,10 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
+from alphagat.runtime.memory import memory_needed
 from alphagat.training import compilation, iterations, loop
 from alphagat.training.compilation import compile_iterations, with_less_memory
 from alphagat.training.iteration import make_find_gradients
-from alphagat.training.memory import memory_needed
 from alphagat.training.setup import make_run
 from alphagat.training.state import init_state
 from tests.training.tiny import tiny_config
