@@ -20,7 +20,7 @@ from ml_collections import config_flags
 from alphagat import config_fields, config_validation
 from alphagat.bounds import MAX_GAMES, MAX_PROCESSES, MAX_SEED, MAX_SIMULATIONS, Limits, Number
 from alphagat.config import Config
-from alphagat.errors import BROKEN, INTERRUPTED, REQUEUE, USER_ERROR, AuditError, UserError
+from alphagat.errors import BROKEN, INTERRUPTED, REQUEUE, USER_ERROR, AuditError, DiskError, UserError, disk_failure
 from alphagat.runtime import distributed, xla
 from alphagat.runtime.preemption import Preempted
 
@@ -52,6 +52,9 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     except AuditError as error:
         say(f"error: a self-play game breaks the rules, so the run stopped at its last checkpoint: {error}")
         return BROKEN
+    except DiskError as error:
+        say(f"error: {error}")
+        return BROKEN
     except Preempted as stop:
         when, then = ("after saving", "resume") if stop.is_saved else ("before the first checkpoint", "start again")
         say(f"ended by SIGTERM {when}; run the same command to {then}")
@@ -62,7 +65,10 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     except BrokenPipeError:  # the reader of standard output has ended, as in `... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return BROKEN
-    except Exception:
+    except Exception as error:
+        if failure := disk_failure(error):
+            say(f"error: {getattr(error, 'filename', None) or 'a file'}: {failure} and run the command again")
+            return BROKEN
         if distributed.num_processes() == 1:
             raise
         traceback.print_exc()  # re-raising would deadlock: at exit Python waits for processes that wait for this one

@@ -12,7 +12,7 @@ from jax.experimental import multihost_utils
 from alphagat import config_validation
 from alphagat.agents.sources import list_steps
 from alphagat.config import Config
-from alphagat.errors import UserError
+from alphagat.errors import DiskError, UserError, disk_failure
 from alphagat.runs.checkpoints import Checkpoints, restore_replaced, set_aside
 from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
 from alphagat.runs.metrics import Result
@@ -59,6 +59,7 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
     Raises:
       UserError: the config, the folder, or every checkpoint in it is unusable; nothing was changed.
       Preempted: SIGTERM arrived; all progress is saved.
+      DiskError: a file of the run cannot be written, for example because the disk is full.
     """
     config_validation.validate(config)
     profiler = Profiler(Path(workdir), parse_span(profile) if profile else None)
@@ -77,6 +78,12 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
                 _retry(run, folder, ownership, profiler, recorded)
             except Preempted as error:
                 raise Preempted(is_saved=bool(list_steps(folder))) from error
+            except Exception as error:
+                if failure := disk_failure(error):
+                    step = max(list_steps(folder), default=0)
+                    then = f"to continue from iteration {step}" if step else "to start again"
+                    raise DiskError(f"{folder}: {failure} and run the command again {then}") from error
+                raise
 
 
 def _retry(run: Run, folder: Path, ownership: Ownership, profiler: Profiler, recorded: Recorded | None) -> None:
