@@ -130,7 +130,7 @@ def add_simulations(parser: ArgumentParser, *, help: str) -> None:
 def check_even(flag: str, games: int | None) -> None:
     """Checks a number of games, None if not given. Raises UserError."""
     if games is not None and games % 2:
-        raise UserError(f"{flag} {games}: it must be even, with one game per colour and opening")
+        raise UserError(f"{flag} {games}: it must be an even number, with one game per colour and opening")
 
 
 def load_config(path: str, overrides: Sequence[str] = ()) -> Config:

@@ -39,8 +39,8 @@ def test_serves_until_interrupted(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
-        (["--port", "70000"], "--port 70000: it must be 0 to 65535"),
-        (["--simulations", "-1"], "--simulations -1: it must be 0 (the network alone) to 4096"),
+        (["--port", "70000"], "--port 70000: it must be at least 0 and at most 65535"),
+        (["--simulations", "-1"], "--simulations -1: it must be at least 0 and at most 4096"),
         (["--workdir", "nowhere"], "nowhere"),
         (
             ["--board", "go:9"],
