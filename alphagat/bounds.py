@@ -7,6 +7,7 @@ arithmetic overflows or a run cannot start.
 import argparse
 import dataclasses
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,7 +122,7 @@ def is_finite(value: float) -> bool:
 def shown(value: Any) -> str:
     """Returns a value as text for an error, cut if it is long."""
     try:
-        text = value if isinstance(value, str) else repr(value)
+        text = value if isinstance(value, str) else str(value) if isinstance(value, os.PathLike) else repr(value)
     except ValueError:  # Python converts no integers of thousands of digits
         text = "a number of thousands of digits"
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"

@@ -18,7 +18,7 @@ from absl import flags, logging
 from ml_collections import config_flags
 
 from alphagat import config_fields, config_validation
-from alphagat.bounds import MAX_GAMES, MAX_PROCESSES, MAX_SEED, MAX_SIMULATIONS, Limits, Number
+from alphagat.bounds import MAX_GAMES, MAX_PROCESSES, MAX_SEED, MAX_SIMULATIONS, Limits, Number, shown
 from alphagat.config import Config
 from alphagat.errors import BROKEN, INTERRUPTED, REQUEUE, USER_ERROR, AuditError, DiskError, UserError, disk_failure
 from alphagat.runtime import distributed, xla
@@ -154,8 +154,11 @@ def _find(path: str) -> Path:
     """Returns the config file; `path` may omit `.py`."""
     file = Path(path)
     for candidate in (file, file.with_name(file.name + ".py")) if file.name else ():
-        if candidate.is_file():
-            return candidate
+        try:
+            if candidate.is_file():
+                return candidate
+        except (OSError, ValueError) as error:  # a name too long, or with a null byte
+            raise UserError(f"--config {shown(path)}: {getattr(error, 'strerror', None) or error}") from error
     folder = file if file.is_dir() else file.parent
     neighbours = sorted(each.name for each in folder.glob("*.py") if each.name != "__init__.py")
     have = f"{folder}/ has {', '.join(neighbours) or 'no Python file'}"

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from alphagat import config_fields, config_validation
+from alphagat.bounds import shown
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
@@ -46,13 +47,17 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
         change.
     """
     folder = Path(workdir)
-    if folder.exists() and not folder.is_dir():
+    try:
+        is_there = folder.exists()
+    except OSError as error:  # such as a name too long
+        raise UserError(f"--workdir {shown(folder)}: {error.strerror}; name another folder") from error
+    if is_there and not folder.is_dir():
         raise UserError(f"--workdir {folder} is a file; name a folder")
     if is_run(folder):
         before = read_config(folder)
         if has_progress(folder):
             _check_same_run(folder, before, config)
-    elif folder.exists() and any(each.name != LOCK_FILE for each in folder.iterdir()):
+    elif is_there and any(each.name != LOCK_FILE for each in folder.iterdir()):
         raise UserError(
             f"--workdir {folder} has files but no {CONFIG_FILE}, so it is not a run; name an empty or new folder"
         )

@@ -73,11 +73,12 @@ def check_memory(run: Run) -> None:
     estimate = estimate_memory(run)
     if limit and estimate.needed > limit:
         part = estimate.largest
+        twice = ", twice during a checkpoint" if part in estimate.kept and estimate.copies > 1 else ""
         section, _, name = part.field.partition(".")
         value = getattr(getattr(run.config, section), name)
         raise UserError(
             f"config.{part.field}={value!r}: the run needs about {estimate.needed / 1e9:,.1f} GB per device, of "
-            f"{limit / 1e9:,.1f} GB; most of it is {part.name}, {part.size / 1e9:,.1f} GB: lower this field"
+            f"{limit / 1e9:,.1f} GB; most of it is {part.name}, {part.size / 1e9:,.1f} GB{twice}: lower this field"
         )
 
 
