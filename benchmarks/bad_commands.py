@@ -123,9 +123,7 @@ def actions_of(command: str) -> list[argparse.Action]:
 def bad_number(random: random.Random, most: float) -> str:
     """Returns a text that no numeric flag or field accepts."""
     nines = random.choice((20, 100, 5000))
-    return random.choice(
-        ("words", "nan", "inf", "-inf", "1e39", "", str(most + 1), "9" * nines, "-" + "9" * 20)
-    )
+    return random.choice(("words", "nan", "inf", "-inf", "1e39", "", str(most + 1), "9" * nines, "-" + "9" * 20))
 
 
 def most_of(limits) -> float:

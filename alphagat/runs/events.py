@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tensorboardX import summary
 from tensorboardX.event_file_writer import EventsWriter
-from tensorboardX.proto import event_pb2
+from tensorboardX.proto.event_pb2 import Event, SessionLog  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class Events:
@@ -22,19 +22,19 @@ class Events:
         """
         folder.mkdir(exist_ok=True)
         self._writer = EventsWriter(str(folder / "events"), suffix)
-        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-        self._write(event_pb2.Event(step=purge_step, file_version="brain.Event:2"))
-        self._write(event_pb2.Event(step=purge_step, session_log=start))
+        start = SessionLog(status=SessionLog.START)
+        self._write(Event(step=purge_step, file_version="brain.Event:2"))
+        self._write(Event(step=purge_step, session_log=start))
 
     def add(self, scalars: Mapping[str, float], step: int) -> None:
         """Writes scalars by tag and flushes."""
         for tag, value in scalars.items():
-            self._write(event_pb2.Event(step=step, summary=summary.scalar(tag, value)))
+            self._write(Event(step=step, summary=summary.scalar(tag, value)))
         self._writer.flush()
 
     def close(self) -> None:
         self._writer.close()
 
-    def _write(self, event: event_pb2.Event) -> None:
+    def _write(self, event: Event) -> None:
         event.wall_time = time.time()
         self._writer.write_event(event)
