@@ -3,6 +3,7 @@
 import _thread
 import argparse
 import difflib
+import errno
 import os
 import runpy
 import sys
@@ -66,6 +67,9 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return BROKEN
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            say(f"error: {shown(error.filename)}: file name too long; use a shorter one")
+            return USER_ERROR
         if failure := disk_failure(error):
             say(f"error: {getattr(error, 'filename', None) or 'a file'}: {failure} and run the command again")
             return BROKEN

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from alphagat import commands
 from alphagat.bounds import Limits, Number
+from alphagat.errors import UserError
 
 MAX_PORT, MAX_SIMULATIONS = 65_535, 4_096
 EXAMPLES = """\
@@ -71,6 +72,8 @@ def make_parser() -> commands.ArgumentParser:
 def serve(argv: Sequence[str]) -> None:
     """Serves until interrupted."""
     options = make_parser().parse_args(list(argv))
+    if options.board == "":
+        raise UserError("--board is empty; name one, such as hex:7, or leave it out")
     from alphagat.runtime import sharding  # JAX is imported only after the flags are checked
 
     sharding.configure_cpu_devices(1)

@@ -47,6 +47,8 @@ def test_serves_until_interrupted(tmp_path):
             "board go:9: no shipped network plays it, only boards of the families mnk, hex, othello; name a run",
         ),
         (["--board", "hex:x"], "board hex:x: it must be hex:SIZE"),
+        (["--board", ""], "--board is empty; name one"),
+        (["--workdir", "x" * 300], "file name too long; use a shorter one"),
         (["--max_batch", "0"], "--max_batch 0: it must be at least 1"),
         (["--sims", "3"], "unrecognized arguments: --sims 3; see --help"),
     ],
