@@ -51,6 +51,9 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
         is_there = folder.exists()
     except OSError as error:  # such as a name too long
         raise UserError(f"--workdir {shown(folder)}: {error.strerror}; name another folder") from error
+    above = next(each for each in folder.absolute().parents if each.exists())
+    if not above.is_dir():
+        raise UserError(f"--workdir {folder}: {above} is a file; name another folder")
     if is_there and not folder.is_dir():
         raise UserError(f"--workdir {folder} is a file; name a folder")
     if is_run(folder):
