@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from alphagat import commands
-from alphagat.errors import UserError
+from alphagat.bounds import Limits, Number
 from alphagat.serving import options as engine_options
 
 EXAMPLES = f"""\
@@ -25,11 +25,16 @@ def analyze(argv: Sequence[str]) -> None:
         epilog=EXAMPLES,
     )
     engine_options.add_options(parser)
-    parser.add_argument("--batch", type=int, default=16, help="positions per batch (default: %(default)s)")
+    parser.add_argument(
+        "--batch",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=1, at_most=65_536),
+        default=16,
+        help="positions per batch (default: %(default)s)",
+    )
     options = parser.parse_args(list(argv))
     engine_options.check_options(options)
-    if options.batch < 1:
-        raise UserError(f"--batch {options.batch}: it must be at least 1")
     from alphagat.serving.json_server import JsonServer  # JAX is imported only after the flags are checked
     from alphagat.serving.line_reader import standard_streams
 

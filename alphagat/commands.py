@@ -19,8 +19,19 @@ from absl import flags, logging
 from ml_collections import config_flags
 
 from alphagat import config_fields, config_validation
-from alphagat.config import MAX_SEED, Config
-from alphagat.errors import BROKEN, INTERRUPTED, REQUEUE, USER_ERROR, AuditError, ServiceError, UserError
+from alphagat.bounds import MAX_GAMES, MAX_PROCESSES, MAX_SEED, MAX_SIMULATIONS, Limits, Number, shown
+from alphagat.config import Config
+from alphagat.errors import (
+    BROKEN,
+    INTERRUPTED,
+    REQUEUE,
+    USER_ERROR,
+    AuditError,
+    DiskError,
+    ServiceError,
+    UserError,
+    disk_failure,
+)
 from alphagat.runtime import distributed, xla
 from alphagat.runtime.preemption import Preempted
 
@@ -55,7 +66,7 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     except AuditError as error:
         say(f"error: a self-play game breaks the rules, so the run stopped at its last checkpoint: {error}")
         return BROKEN
-    except ServiceError as error:
+    except (DiskError, ServiceError) as error:
         say(f"error: {' '.join(str(error).split())}")
         return BROKEN
     except Preempted as stop:
@@ -70,8 +81,11 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
         return BROKEN
     except Exception as error:
         if isinstance(error, OSError) and error.errno in UNUSABLE:
-            say(f"error: {str(error.filename)[:300]}: {error.strerror}; use another path")
+            say(f"error: {shown(error.filename)}: {error.strerror}; use another path")
             return USER_ERROR
+        if failure := disk_failure(error):
+            say(f"error: {getattr(error, 'filename', None) or 'a file'}: {failure} and run the command again")
+            return BROKEN
         if distributed.num_processes() == 1:
             raise
         traceback.print_exc()  # re-raising would deadlock: at exit Python waits for processes that wait for this one
@@ -111,14 +125,29 @@ def say(line: str) -> None:
     sys.stderr.write(line + "\n")
 
 
-def check_match(*, games: int | None, seed: int, simulations: int | None = None) -> None:
-    """Checks the options shared by commands that play matches; None if not given. Raises UserError."""
-    if games is not None and (games < 2 or games % 2):
-        raise UserError(f"--games {games}: it must be an even number of at least 2, one game per colour and opening")
-    if simulations is not None and simulations < 1:
-        raise UserError(f"--simulations {simulations}: it must be at least 1")
-    if not 0 <= seed <= MAX_SEED:
-        raise UserError(f"--seed {seed}: it must be 0 to {MAX_SEED}")
+def add_games(parser: ArgumentParser, *, default: int | None, help: str) -> None:
+    """Adds `--games`, the number of games of a match."""
+    limits = Limits(at_least=2, at_most=MAX_GAMES)
+    parser.add_argument("--games", action=Number, kind=int, limits=limits, default=default, help=help)
+
+
+def add_seed(parser: ArgumentParser, *, help: str) -> None:
+    """Adds `--seed`."""
+    limits = Limits(at_least=0, at_most=MAX_SEED)
+    help = f"{help} (default: %(default)s)"
+    parser.add_argument("--seed", action=Number, kind=int, limits=limits, default=0, help=help)
+
+
+def add_simulations(parser: ArgumentParser, *, help: str) -> None:
+    """Adds `--simulations`, None if not given."""
+    limits = Limits(at_least=1, at_most=MAX_SIMULATIONS)
+    parser.add_argument("--simulations", action=Number, kind=int, limits=limits, help=help)
+
+
+def check_even(flag: str, games: int | None) -> None:
+    """Checks a number of games, None if not given. Raises UserError."""
+    if games is not None and games % 2:
+        raise UserError(f"{flag} {games}: it must be an even number, with one game per colour and opening")
 
 
 def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
@@ -146,8 +175,11 @@ def _find(path: str) -> Path:
     """Returns the config file; `path` may omit `.py`."""
     file = Path(path)
     for candidate in (file, file.with_name(file.name + ".py")) if file.name else ():
-        if candidate.is_file():
-            return candidate
+        try:
+            if candidate.is_file():
+                return candidate
+        except (OSError, ValueError) as error:  # a name too long, or with a null byte
+            raise UserError(f"--config {shown(path)}: {getattr(error, 'strerror', None) or error}") from error
     folder = file if file.is_dir() else file.parent
     neighbours = sorted(each.name for each in folder.glob("*.py") if each.name != "__init__.py")
     have = f"{folder}/ has {', '.join(neighbours) or 'no Python file'}"
@@ -241,9 +273,14 @@ def training_parser(name: str, *, description: str, examples: str) -> ArgumentPa
     inside = parser.add_argument_group("profiling (SIGUSR1 writes a profile of the device memory)")
     inside.add_argument("--profile", metavar="START:STOP", help="trace these iterations into the run's profiles/")
     inside.add_argument("--xla", metavar="NAME", default="default", help=f"compiler flags: {', '.join(xla.FLAGS)}")
+    processes, ranks = Limits(at_least=1, at_most=MAX_PROCESSES), Limits(at_least=0, below=MAX_PROCESSES)
     several = parser.add_argument_group("several processes (Slurm, Open MPI and Kubernetes are detected)")
-    several.add_argument("--nodes", metavar="N", type=int, help="number of processes in the run")
-    several.add_argument("--node_rank", metavar="K", type=int, help="rank of this process, from 0")
+    several.add_argument(
+        "--nodes", metavar="N", action=Number, kind=int, limits=processes, help="number of processes in the run"
+    )
+    several.add_argument(
+        "--node_rank", metavar="K", action=Number, kind=int, limits=ranks, help="rank of this process, from 0"
+    )
     several.add_argument("--coordinator", metavar="HOST:PORT", help="address of the process with --node_rank 0")
     return parser
 

@@ -2,11 +2,15 @@
 
 import dataclasses
 
+from alphagat.bounds import MAX_BATCH, MAX_GAMES, MAX_ITERATIONS, MAX_PLIES, MAX_SEED, MAX_SIMULATIONS
 from alphagat.config_fields import setting
 from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.opponents import PREVIOUS, USAGES
 
-MAX_SEED = 2**32 - 1
+MAX_DEVICES = 4_096
+MAX_WIDTH = 65_536
+MAX_POSITIONS = 10**9  # in a replay
+MAX_FACTOR = 1_000_000  # of weights and scales, so that float32 arithmetic does not overflow
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -14,17 +18,26 @@ class MeshConfig:
     """The device mesh. Without accelerators, it consists of CPU devices."""
 
     data: int = setting(
-        0, "devices along the data axis; 0: every accelerator, or 8 CPU devices if there is none", at_least=0
+        0,
+        "devices along the data axis; 0: every accelerator, or 8 CPU devices if there is none",
+        at_least=0,
+        at_most=MAX_DEVICES,
     )
     model: int = setting(
         1,
         "devices that split each network's heads and MLPs; divides num_heads and the number of devices; gat only",
         at_least=1,
+        at_most=MAX_DEVICES,
     )
     stage: int = setting(
-        1, "pipeline stages that split the blocks of a network too large for one device; gat only", at_least=1
+        1,
+        "pipeline stages that split the blocks of a network too large for one device; gat only",
+        at_least=1,
+        at_most=MAX_DEVICES,
     )
-    memory_gb: float = setting(0.0, "memory limit of each device in GB; 0: the driver's limit", at_least=0)
+    memory_gb: float = setting(
+        0.0, "memory limit of each device in GB; 0: the driver's limit", at_least=0, at_most=MAX_FACTOR
+    )
     fsdp: bool = setting(
         False, "shard parameters and optimizer state along the data axis, and gather them for each use"
     )
@@ -32,6 +45,7 @@ class MeshConfig:
         0,
         "devices along the data axis that only play, while the others only learn; 0: every device does both",
         at_least=0,
+        at_most=MAX_DEVICES,
     )
 
     @property
@@ -48,10 +62,10 @@ class NetworkConfig:
     backend: str = setting(
         "dense", "attention as masked matrix products or as segment operations; gat only", choices=("dense", "jraph")
     )
-    width: int = setting(64, "features per node (gat) or channels (resnet)", at_least=1)
-    num_blocks: int = setting(4, "number of blocks", at_least=1)
-    num_heads: int = setting(4, "attention heads per block; divides width; gat only", at_least=1)
-    mlp_ratio: int = setting(2, "hidden width of a block's MLP divided by width; gat only", at_least=1)
+    width: int = setting(64, "features per node (gat) or channels (resnet)", at_least=1, at_most=MAX_WIDTH)
+    num_blocks: int = setting(4, "number of blocks", at_least=1, at_most=512)
+    num_heads: int = setting(4, "attention heads per block; divides width; gat only", at_least=1, at_most=MAX_WIDTH)
+    mlp_ratio: int = setting(2, "hidden width of a block's MLP divided by width; gat only", at_least=1, at_most=64)
     ownership_head: bool = setting(
         False, "also predict the final owner of each node, in games that define one (Go, Othello); gat only"
     )
@@ -72,12 +86,12 @@ class SearchConfig:
     """The tree search that improves the network's policy."""
 
     algorithm: str = setting("gumbel", "search algorithm", choices=("gumbel", "puct"))
-    num_simulations: int = setting(32, "simulations per move", at_least=1)
+    num_simulations: int = setting(32, "simulations per move", at_least=1, at_most=MAX_SIMULATIONS)
     max_num_considered_actions: int = setting(
-        16, "actions in the sequential halving at the root; gumbel only", at_least=1
+        16, "actions in the sequential halving at the root; gumbel only", at_least=1, at_most=4_096
     )
     value_scale: float = setting(
-        0.1, "weight of the completed Q-values relative to the prior logits; gumbel only", above=0
+        0.1, "weight of the completed Q-values relative to the prior logits; gumbel only", above=0, at_most=MAX_FACTOR
     )
     discount: float = setting(
         1.0,
@@ -88,14 +102,21 @@ class SearchConfig:
     rescale_values: bool = setting(
         True, "rescale the Q-values of each node to [0, 1], which speeds up learning from weak values; gumbel only"
     )
-    dirichlet_alpha: float = setting(0.3, "concentration of the Dirichlet noise at the root; puct only", above=0)
+    dirichlet_alpha: float = setting(
+        0.3, "concentration of the Dirichlet noise at the root; puct only", above=0, at_most=MAX_FACTOR
+    )
     dirichlet_fraction: float = setting(
         0.25, "fraction of Dirichlet noise in the root prior; puct only", at_least=0, at_most=1
     )
     temperature: float = setting(
-        1.0, "sampling temperature during the first temperature_plies plies, 0 afterwards; puct only", at_least=0
+        1.0,
+        "sampling temperature during the first temperature_plies plies, 0 afterwards; puct only",
+        at_least=0,
+        at_most=1_000,
     )
-    temperature_plies: int = setting(15, "plies of a game that are sampled with temperature; puct only", at_least=0)
+    temperature_plies: int = setting(
+        15, "plies of a game that are sampled with temperature; puct only", at_least=0, at_most=MAX_PLIES
+    )
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -103,22 +124,30 @@ class SelfplayConfig:
     """Self-play."""
 
     num_games: int = setting(
-        128, "games in flight per board, over all devices; rounded down to a multiple of num_groups", at_least=1
+        128,
+        "games in flight per board, over all devices; rounded down to a multiple of num_groups",
+        at_least=1,
+        at_most=MAX_BATCH,
     )
     num_groups: int = setting(
         8,
         "groups of games, each with one search key and one share of the replay; a multiple of the number of devices",
         at_least=1,
+        at_most=65_536,
     )
-    plies_per_iteration: int = setting(16, "moves per game and iteration", at_least=1)
-    opening_plies: int = setting(0, "each game starts with 0 to this many uniformly random moves", at_least=0)
+    plies_per_iteration: int = setting(16, "moves per game and iteration", at_least=1, at_most=MAX_PLIES)
+    opening_plies: int = setting(
+        0, "each game starts with 0 to this many uniformly random moves", at_least=0, at_most=MAX_PLIES
+    )
     full_search_fraction: float = setting(
         1.0,
         "fraction of plies searched in full; the others use fast_simulations and train only the value",
         above=0,
         at_most=1,
     )
-    fast_simulations: int = setting(8, "simulations of a ply that is not searched in full", at_least=1)
+    fast_simulations: int = setting(
+        8, "simulations of a ply that is not searched in full", at_least=1, at_most=MAX_SIMULATIONS
+    )
     surprise_fraction: float = setting(
         0.0,
         "fraction of the policy loss weight distributed in proportion to policy surprise",
@@ -129,6 +158,7 @@ class SelfplayConfig:
         0,
         "plies after which a game is truncated, with the result that the game defines; 0: the game's own bound",
         at_least=0,
+        at_most=MAX_PLIES,
     )
     value_lambda: float = setting(
         1.0,
@@ -137,12 +167,16 @@ class SelfplayConfig:
         at_most=1,
     )
     audit_every: int = setting(
-        1, "iterations between audits, which check one game per process against the rules; 0: never", at_least=0
+        1,
+        "iterations between audits, which check one game per process against the rules; 0: never",
+        at_least=0,
+        at_most=MAX_ITERATIONS,
     )
     horizon: int = setting(
         0,
         "plies that a position waits for its value target; 0: the longest game, so that the outcome is known",
         at_least=0,
+        at_most=MAX_PLIES,
     )
 
 
@@ -150,8 +184,13 @@ class SelfplayConfig:
 class ReplayConfig:
     """The replay buffer, in device memory."""
 
-    capacity: int = setting(65_536, "positions per board, over all devices; rounded up to whole iterations", at_least=1)
-    min_size: int = setting(4_096, "positions of a board before its first update", at_least=1)
+    capacity: int = setting(
+        65_536,
+        "positions per board, over all devices; rounded up to whole iterations",
+        at_least=1,
+        at_most=MAX_POSITIONS,
+    )
+    min_size: int = setting(4_096, "positions of a board before its first update", at_least=1, at_most=MAX_POSITIONS)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -169,31 +208,48 @@ class LearnerConfig:
     """The optimization of the network."""
 
     batch_size: int = setting(
-        512, "positions per update, over all devices; a multiple of selfplay.num_groups", at_least=1
+        512, "positions per update, over all devices; a multiple of selfplay.num_groups", at_least=1, at_most=MAX_BATCH
     )
     replay_ratio: float = setting(
-        4.0, "average number of times that a position is trained on; sets the updates per iteration", above=0
+        4.0,
+        "average number of times that a position is trained on; sets the updates per iteration",
+        above=0,
+        at_most=10_000,
     )
     num_micro_batches: int = setting(
-        1, "micro-batches per device and update, to save memory; 0: as many as the memory requires", at_least=0
+        1,
+        "micro-batches per device and update, to save memory; 0: as many as the memory requires",
+        at_least=0,
+        at_most=MAX_BATCH,
     )
     optimizer: str = setting("lamb", "optimizer", choices=("lamb", "lars", "adamw", "sgd"))
-    learning_rate: float = setting(5e-3, "peak learning rate", above=0)
-    warmup_steps: int = setting(50, "updates of linear warm-up, before a cosine decay", at_least=0)
+    learning_rate: float = setting(5e-3, "peak learning rate", above=0, at_most=1_000)
+    warmup_steps: int = setting(50, "updates of linear warm-up, before a cosine decay", at_least=0, at_most=10**9)
     final_learning_rate_fraction: float = setting(
         0.05, "final learning rate divided by the peak", at_least=0, at_most=1
     )
-    weight_decay: float = setting(1e-4, "weight decay of the weight matrices", at_least=0)
-    clip_norm: float = setting(1.0, "maximum global norm of the gradients", above=0)
-    value_weight: float = setting(1.0, "weight of the value loss relative to the policy loss", at_least=0)
+    weight_decay: float = setting(1e-4, "weight decay of the weight matrices", at_least=0, at_most=1_000)
+    clip_norm: float = setting(1.0, "maximum global norm of the gradients", above=0, at_most=10**9)
+    value_weight: float = setting(
+        1.0, "weight of the value loss relative to the policy loss", at_least=0, at_most=MAX_FACTOR
+    )
     ownership_weight: float = setting(
-        0.5, "weight of the ownership loss relative to the policy loss; needs network.ownership_head", at_least=0
+        0.5,
+        "weight of the ownership loss relative to the policy loss; needs network.ownership_head",
+        at_least=0,
+        at_most=MAX_FACTOR,
     )
     actor_sync_every: int = setting(
-        1, "updates between transfers of the parameters to the actors; needs mesh.actors", at_least=1
+        1,
+        "updates between transfers of the parameters to the actors; needs mesh.actors",
+        at_least=1,
+        at_most=MAX_ITERATIONS,
     )
     max_skipped: int = setting(
-        20, "consecutive non-finite updates before the run returns to its last checkpoint", at_least=1
+        20,
+        "consecutive non-finite updates before the run returns to its last checkpoint",
+        at_least=1,
+        at_most=MAX_ITERATIONS,
     )
     ema_decay: float = setting(
         0.0, "EMA decay of the parameters that play; 0 disables the average", at_least=0, below=1
@@ -204,14 +260,21 @@ class LearnerConfig:
 class EvaluationConfig:
     """Matches during training. Each opening is played with both colours."""
 
-    every: int = setting(20, "iterations between evaluations, and one at the end of the run; 0: never", at_least=0)
-    num_games: int = setting(200, "games per opponent; even", at_least=2)
-    num_simulations: int = setting(32, "simulations per move of the evaluated player", at_least=1)
+    every: int = setting(
+        20,
+        "iterations between evaluations, and one at the end of the run; 0: never",
+        at_least=0,
+        at_most=MAX_ITERATIONS,
+    )
+    num_games: int = setting(200, "games per opponent; even", at_least=2, at_most=MAX_GAMES)
+    num_simulations: int = setting(
+        32, "simulations per move of the evaluated player", at_least=1, at_most=MAX_SIMULATIONS
+    )
     value_scale: float = setting(
-        1.0, "search.value_scale in matches, where players do not explore; gumbel only", above=0
+        1.0, "search.value_scale in matches, where players do not explore; gumbel only", above=0, at_most=MAX_FACTOR
     )
     oracle_positions: int = setting(
-        0, "random positions on which the player is compared with perfect play; 0: none", at_least=0
+        0, "random positions on which the player is compared with perfect play; 0: none", at_least=0, at_most=MAX_GAMES
     )
     opponents: tuple[str, ...] = setting(
         ("random", "mcts:100", "previous"),
@@ -223,10 +286,15 @@ class EvaluationConfig:
 class CheckpointConfig:
     """Checkpoints."""
 
-    every: int = setting(20, "iterations between checkpoints, and one at the end of the run", at_least=1)
-    keep: int = setting(3, "number of latest checkpoints to keep", at_least=1)
+    every: int = setting(
+        20, "iterations between checkpoints, and one at the end of the run", at_least=1, at_most=MAX_ITERATIONS
+    )
+    keep: int = setting(3, "number of latest checkpoints to keep", at_least=1, at_most=MAX_ITERATIONS)
     keep_every: int = setting(
-        0, "also keep every checkpoint whose iteration is a multiple of this; 0: none", at_least=0
+        0,
+        "also keep every checkpoint whose iteration is a multiple of this; 0: none",
+        at_least=0,
+        at_most=MAX_ITERATIONS,
     )
 
 
@@ -237,15 +305,17 @@ class Config:
     boards: tuple[str, ...] = setting(
         ("hex:5",), "boards of one game family; each has its own games and replay, and all train one network"
     )
-    board_weights: tuple[float, ...] = setting((), "share of iterations of each board; empty: equal", at_least=0)
+    board_weights: tuple[float, ...] = setting(
+        (), "share of iterations of each board; empty: equal", at_least=0, at_most=MAX_FACTOR
+    )
     final_board_weights: tuple[float, ...] = setting(
-        (), "shares at the end of the run, approached linearly; empty: constant shares", at_least=0
+        (), "shares at the end of the run, approached linearly; empty: constant shares", at_least=0, at_most=MAX_FACTOR
     )
     init_from: str = setting(
         "", "run folder or weights file to start from, trained on any board of the family; empty: random weights"
     )
     seed: int = setting(0, "random seed", at_least=0, at_most=MAX_SEED)
-    num_iterations: int = setting(100, "iterations of the run", at_least=1)
+    num_iterations: int = setting(100, "iterations of the run", at_least=1, at_most=MAX_ITERATIONS)
     mesh: MeshConfig = dataclasses.field(default_factory=MeshConfig)
     network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
     search: SearchConfig = dataclasses.field(default_factory=SearchConfig)

@@ -1,47 +1,15 @@
 """Fields of nested config dataclasses: declaration, walk, checks, and JSON form."""
 
 import dataclasses
-import math
-import reprlib
 import types
 import typing
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
+from alphagat.bounds import Limits, is_finite, shown
 from alphagat.errors import UserError
 
 T = TypeVar("T")
-# Shortens values of any size and depth for messages; ordinary values stay whole.
-SHORT = reprlib.Repr()
-SHORT.maxstring = SHORT.maxother = SHORT.maxlong = 200
-SHORT.maxtuple = SHORT.maxlist = SHORT.maxdict = 20
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The values that a field accepts; None sets no limit. For a tuple, they apply to each item."""
-
-    at_least: float | None = None
-    at_most: float | None = None
-    above: float | None = None
-    below: float | None = None
-    choices: tuple[str, ...] | None = None
-
-    def accept(self, value: Any) -> bool:
-        """Returns whether a finite number or a choice is within the limits."""
-        return (
-            (self.at_least is None or value >= self.at_least)
-            and (self.at_most is None or value <= self.at_most)
-            and (self.above is None or value > self.above)
-            and (self.below is None or value < self.below)
-            and (self.choices is None or value in self.choices)
-        )
-
-    def __str__(self) -> str:
-        """Describes the limits, such as `at least 0 and below 1` or `one of gat, resnet`; empty without limits."""
-        numbers = {"at least": self.at_least, "above": self.above, "at most": self.at_most, "below": self.below}
-        parts = [f"{name} {limit}" for name, limit in numbers.items() if limit is not None]
-        return " and ".join([*parts, *([f"one of {', '.join(self.choices)}"] if self.choices else [])])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,14 +72,7 @@ def changes(config: Any) -> Iterator[tuple[Field, Any]]:
 
 def refusal(path: str, value: Any, fix: str) -> UserError:
     """Returns the error that names a field, its value and the fix."""
-    return UserError(f"config.{path}={_short(value)}: {fix}")
-
-
-def _short(value: Any) -> str:
-    try:
-        return SHORT.repr(value)
-    except ValueError:  # Python writes no integers of thousands of digits
-        return "a number of thousands of digits"
+    return UserError(f"config.{path}={shown(repr(value) if isinstance(value, str) else value)}: {fix}")
 
 
 def check(field: Field) -> None:
@@ -131,7 +92,7 @@ def check(field: Field) -> None:
     subject = "each item" if is_tuple else "it"
     values: tuple[Any, ...] = field.value if is_tuple else (field.value,)
     for each in values:
-        if kind is float and not math.isfinite(each):
+        if kind is float and not is_finite(each):
             raise refusal(field.path, field.value, f"{subject} must be a finite number")
         if kind is str and "\0" in each:
             raise refusal(field.path, field.value, f"{subject} must not contain a NUL character")

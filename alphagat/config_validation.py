@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from alphagat.config import Config, MeshConfig, NetworkConfig
+from alphagat.config import MAX_DEVICES, Config, MeshConfig, NetworkConfig
 from alphagat.config_fields import assign, check, fields, refusal
+from alphagat.errors import UserError
 from alphagat.network_traits import NETWORK_TRAITS, networks_with
 from alphagat.opponents import PREVIOUS, USAGES, find_opponent
 
@@ -83,6 +84,9 @@ def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:
         if size > 1 and not getattr(NETWORK_TRAITS[network.name], trait):
             fix = f"splitting a network needs config.network.name={networks_with(trait)}; set it to 1"
             raise refusal(f"mesh.{axis}", size, fix)
+    if mesh.num_devices > MAX_DEVICES:
+        fix = f"times config.mesh.stage={mesh.stage} and model={mesh.model}, it must be at most {MAX_DEVICES} devices"
+        raise refusal("mesh.data", mesh.data, fix)
     if network.num_heads % mesh.model:
         fix = f"it must divide config.network.num_heads={network.num_heads}"
         fix += f"; the nearest divisor is {_nearest_divisor(network.num_heads, mesh.model)}"
@@ -140,7 +144,11 @@ def _check_evaluation(config: Config) -> None:
         fix = f"it must be even, for games with both colours; {_nearest_multiples(num_games, 2)}"
         raise refusal("evaluation.num_games", num_games, fix)
     for opponent in opponents:
-        if opponent != PREVIOUS and find_opponent(opponent) is None:
+        try:
+            is_known = opponent == PREVIOUS or find_opponent(opponent) is not None
+        except UserError as error:
+            raise refusal("evaluation.opponents", opponents, str(error)) from None
+        if not is_known:
             fix = f"there is no opponent {opponent!r}; use any of {USAGES}, {PREVIOUS}"
             raise refusal("evaluation.opponents", opponents, fix)
     if len(set(opponents)) < len(opponents):

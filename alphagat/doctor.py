@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from alphagat import commands, config_validation
+from alphagat.bounds import Limits, Number
 from alphagat.errors import UserError
 
 DESCRIPTION = """\
@@ -20,11 +21,15 @@ def examine(argv: Sequence[str]) -> None:
     parser.usage = "%(prog)s [--megabytes M] [--config FILE [--config.FIELD=VALUE ...]]"
     parser.add_argument("--config", metavar="FILE", help="the run to check; --config.FIELD=VALUE works as for training")
     parser.add_argument(
-        "--megabytes", metavar="M", type=float, default=16.0, help="size of the all-reduce (default: %(default)s)"
+        "--megabytes",
+        metavar="M",
+        action=Number,
+        kind=float,
+        limits=Limits(above=0, at_most=4096),
+        default=16.0,
+        help="size of the all-reduce (default: %(default)s)",
     )
     options, overrides = parser.parse_known_args(list(argv))
-    if not 0 < options.megabytes <= 4096:
-        raise UserError(f"--megabytes {options.megabytes:g}: it must be more than 0 and at most 4096")
     config = commands.load_config(options.config, overrides) if options.config else None
     if config is None and overrides:
         raise UserError(f"{overrides[0]} needs --config FILE")

@@ -1,5 +1,9 @@
 """Errors that a user sees as one line, and the exit statuses of commands."""
 
+import errno
+import os
+from collections.abc import Iterator
+
 BROKEN = 1
 USER_ERROR = 2
 REQUEUE = 75  # EX_TEMPFAIL of sysexits.h: a scheduler may start the same command again
@@ -16,3 +20,37 @@ class ServiceError(Exception):
 
 class AuditError(Exception):
     """Reports that self-play disagrees with the rules: a software or hardware fault. Commands exit with 1."""
+
+
+class DiskError(Exception):
+    """Reports that the files of a run cannot be written, and how to continue. Commands exit with 1."""
+
+
+_FREE = "free some"
+_FIXES = {errno.ENOSPC: _FREE, errno.EDQUOT: _FREE, errno.EROFS: "make it writable", errno.EIO: "check the disk"}
+
+
+def disk_failure(error: BaseException) -> str | None:
+    """Returns the failure of a disk that caused `error`, with its fix, such as `no space left on device; free some`.
+
+    None if there is another cause. The failure may be wrapped several times, or be no more than words: libraries raise
+    it from background threads and from C++.
+    """
+    for each in _causes(error):
+        for number, fix in _FIXES.items():
+            words = os.strerror(number)
+            if words in str(each) or (isinstance(each, OSError) and each.errno == number):
+                return f"{words[0].lower()}{words[1:]}; {fix}"
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yields an error, its causes and their causes, each once."""
+    pending, seen = [error], set[int]()
+    while pending:
+        each = pending.pop(0)
+        if id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            inside = each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+            pending += [cause for cause in (each.__cause__, each.__context__, *inside) if cause is not None]

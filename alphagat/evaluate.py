@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from alphagat import commands
+from alphagat.bounds import MAX_ITERATIONS, Limits, Number
 
 EXAMPLES = """\
 examples:
@@ -23,16 +24,15 @@ def evaluate(argv: Sequence[str]) -> None:
     )
     parser.add_argument("--board", help="any board of the run's family (default: the run's first)")
     parser.add_argument("--opponent", default="mcts:100", help="any player of alphagat.match (default: %(default)s)")
-    parser.add_argument("--games", type=int, default=200, help="an even number (default: %(default)s)")
+    commands.add_games(parser, default=200, help="an even number (default: %(default)s)")
+    commands.add_simulations(parser, help="simulations per move of the player (default: as in the run's evaluations)")
+    limits = Limits(at_least=0, at_most=MAX_ITERATIONS)
     parser.add_argument(
-        "--simulations", type=int, help="simulations per move of the player (default: as in the run's evaluations)"
+        "--iteration", action=Number, kind=int, limits=limits, help="which checkpoint (default: the latest)"
     )
-    parser.add_argument("--iteration", type=int, help="which checkpoint (default: the latest)")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="random seed of openings and opponent (default: %(default)s)"
-    )
+    commands.add_seed(parser, help="random seed of openings and opponent")
     options = parser.parse_args(list(argv))
-    commands.check_match(games=options.games, seed=options.seed, simulations=options.simulations)
+    commands.check_even("--games", options.games)
     from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
 
     sharding.configure_cpu_devices(0)

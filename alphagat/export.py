@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alphagat import commands
+from alphagat.bounds import MAX_BATCH, MAX_ITERATIONS, Limits, Number
 from alphagat.errors import UserError
 
 if TYPE_CHECKING:
@@ -33,14 +34,22 @@ def export(argv: Sequence[str]) -> None:
     )
     parser.add_argument("--workdir", required=True, metavar="FOLDER", help="the run, or the name of a shipped network")
     parser.add_argument("--out", required=True, metavar="FILE", help="a new file, ending in .safetensors or .stablehlo")
-    parser.add_argument("--iteration", type=int, help="the checkpoint (default: the latest)")
+    steps, sizes = Limits(at_least=0, at_most=MAX_ITERATIONS), Limits(at_least=1, at_most=MAX_BATCH)
+    parser.add_argument(
+        "--iteration", action=Number, kind=int, limits=steps, help="the checkpoint (default: the latest)"
+    )
     parser.add_argument("--board", help="board of a .stablehlo file (default: the run's first)")
-    parser.add_argument("--batch", type=int, metavar="B", help="batch size of a .stablehlo file (default: any)")
+    parser.add_argument(
+        "--batch",
+        action=Number,
+        kind=int,
+        limits=sizes,
+        metavar="B",
+        help="batch size of a .stablehlo file (default: any)",
+    )
     parser.add_argument("--precision", help="precision of the blocks, such as float32 (default: as in training)")
     parser.add_argument("--card", metavar="FILE", help="a new file for the model card, ending in .md")
     options = parser.parse_args(list(argv))
-    if options.batch is not None and options.batch < 1:
-        raise UserError(f"--batch {options.batch}: it must be at least 1")
     _write(options, Path(options.out))
 
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from alphagat import commands
+from alphagat.bounds import MAX_PROCESSES, Limits, Number
 
 DESCRIPTION = """\
 Trains in several processes on this machine, one per GPU by default. When a process dies or the run hangs, all restart
@@ -17,40 +18,49 @@ examples:
 def launch(argv: Sequence[str]) -> int:
     from alphagat.errors import UserError
     from alphagat.runs.metrics import METRICS_FILE
-    from alphagat.runtime.supervisor import Limits, count_gpus, supervise
+    from alphagat.runtime import supervisor
 
     parser = commands.ArgumentParser(prog="python -m alphagat.launch", description=DESCRIPTION, epilog=EXAMPLES)
     parser.usage = "%(prog)s [--processes N] --config FILE --workdir FOLDER [--config.FIELD=VALUE ...]"
-    parser.add_argument("--processes", metavar="N", type=int, help="default: one per GPU")
+    parser.add_argument(
+        "--processes",
+        metavar="N",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=1, at_most=MAX_PROCESSES),
+        help="default: one per GPU",
+    )
     parser.add_argument(
         "--restarts",
         metavar="N",
-        type=int,
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=0, at_most=1_000_000),
         default=5,
         help="restarts without progress before giving up (default: %(default)s)",
     )
     parser.add_argument(
         "--hang_minutes",
         metavar="M",
-        type=float,
+        action=Number,
+        kind=float,
+        limits=Limits(above=0, at_most=525_600),
         default=30.0,
         help="minutes without progress before a restart (default: %(default)s)",
     )
     options, rest = parser.parse_known_args(list(argv))
     arguments = commands.training_arguments(rest, description=DESCRIPTION, examples=EXAMPLES)
-    gpus = count_gpus()
+    gpus = supervisor.count_gpus()
     processes = options.processes or gpus
-    if processes < 1:
+    if not processes:
         raise UserError("--processes is missing, and this machine has no GPU; name a number, such as --processes 2")
     if gpus and processes > gpus:
         raise UserError(f"--processes {processes}: this machine has {gpus} GPU(s); use at most {gpus}")
-    if options.restarts < 0 or options.hang_minutes <= 0:
-        raise UserError("--restarts must be at least 0, and --hang_minutes above 0")
     if arguments.nodes is not None or arguments.node_rank is not None or arguments.coordinator is not None:
         raise UserError("--nodes, --node_rank and --coordinator are for alphagat.main; this command sets them itself")
-    limits = Limits(restarts=options.restarts, hang_seconds=60 * options.hang_minutes)
+    limits = supervisor.Limits(restarts=options.restarts, hang_seconds=60 * options.hang_minutes)
     command = ["alphagat.main", *rest]
-    return supervise(command, processes, gpus, arguments.workdir / METRICS_FILE, limits, commands.say)
+    return supervisor.supervise(command, processes, gpus, arguments.workdir / METRICS_FILE, limits, commands.say)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Sequence
 
 from alphagat import commands
+from alphagat.bounds import MAX_GAMES, MAX_PLIES, MAX_SIMULATIONS, Limits, Number, Numbers
+from alphagat.errors import UserError
 from alphagat.opponents import OPPONENTS
 
 WITHOUT_NETWORK = "\n".join(f"  {each.usage:<18}{each.help}" for each in OPPONENTS)
@@ -35,22 +37,57 @@ def make_parser() -> commands.ArgumentParser:
     parser.add_argument("a", metavar="A", help="the player whose score is reported; see below")
     parser.add_argument("b", metavar="B", help="the opponent")
     parser.add_argument("--board", help="e.g. hex:7 (default: the first board of the run)")
-    parser.add_argument("--games", type=int, help="an even number (default: 200, or all with --opening_plies)")
-    parser.add_argument("--opening_plies", type=int, metavar="N", help="start from all distinct openings of N plies")
+    commands.add_games(parser, default=None, help="an even number (default: 200, or all with --opening_plies)")
     parser.add_argument(
-        "--simulations", help="per move of trained players: N, or N,M for A and B (default: as in their runs)"
+        "--opening_plies",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=0, at_most=MAX_PLIES),
+        metavar="N",
+        help="start from all distinct openings of N plies",
     )
     parser.add_argument(
-        "--sprt", metavar="ELO0,ELO1", help="stop once a sequential test decides between these Elo differences"
+        "--simulations",
+        action=Numbers,
+        kind=int,
+        limits=Limits(at_least=1, at_most=MAX_SIMULATIONS),
+        counts=(1, 2),
+        example="64,256",
+        help="per move of trained players: N, or N,M for A and B (default: as in their runs)",
+    )
+    parser.add_argument(
+        "--sprt",
+        action=Numbers,
+        kind=float,
+        limits=Limits(at_least=-1000, at_most=1000),
+        counts=(2,),
+        example="0,30",
+        metavar="ELO0,ELO1",
+        help="stop once a sequential test decides between these Elo differences",
     )
     parser.add_argument("--out", metavar="FILE", help="a new file for the games: SGF, or PGN for chess")
     parser.add_argument(
-        "--games_at_once", type=int, help="games in progress (default: all; 8 with an engine; 64 with --sprt)"
+        "--games_at_once",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=2, at_most=MAX_GAMES),
+        help="games in progress (default: all; 8 with an engine; 64 with --sprt)",
     )
     parser.add_argument(
-        "--move_seconds", type=float, default=1.0, help="seconds per move of an engine (default: %(default)s)"
+        "--move_seconds",
+        action=Number,
+        kind=float,
+        limits=Limits(above=0, at_most=3600),
+        default=1.0,
+        help="seconds per move of an engine (default: %(default)s)",
     )
-    parser.add_argument("--move_nodes", type=int, help="search nodes per move of a UCI engine, instead of seconds")
+    parser.add_argument(
+        "--move_nodes",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=1, at_most=10**12),
+        help="search nodes per move of a UCI engine, instead of seconds",
+    )
     parser.add_argument(
         "--engine_option",
         action="append",
@@ -58,16 +95,17 @@ def make_parser() -> commands.ArgumentParser:
         metavar="NAME=VALUE",
         help="an option of UCI engines; repeatable",
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="random seed of openings and players (default: %(default)s)"
-    )
+    commands.add_seed(parser, help="random seed of openings and players")
     return parser
 
 
 def match(argv: Sequence[str]) -> None:
     """Plays the match that `argv` describes and prints its result."""
     options = make_parser().parse_args(list(argv))
-    commands.check_match(games=options.games, seed=options.seed)
+    commands.check_even("--games", options.games)
+    commands.check_even("--games_at_once", options.games_at_once)
+    if options.sprt is not None and options.sprt[0] >= options.sprt[1]:
+        raise UserError(f"--sprt {options.sprt[0]:g},{options.sprt[1]:g}: the smaller difference must come first")
     from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
 
     sharding.configure_cpu_devices(0)

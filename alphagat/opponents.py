@@ -3,6 +3,9 @@
 import dataclasses
 import re
 
+from alphagat.bounds import MAX_SIMULATIONS, Limits, read_number, shown
+from alphagat.errors import UserError
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Opponent:
@@ -11,7 +14,7 @@ class Opponent:
     Attributes:
       usage: how to write its name.
       help: how it plays, for `--help`.
-      pattern: the regular expression of its name; each group matches an integer.
+      pattern: the regular expression of its name; each group matches an integer within `LIMITS`.
       implementation: `module:function`, called with the game and the integers; it returns a `Player`.
     """
 
@@ -21,6 +24,7 @@ class Opponent:
     implementation: str
 
 
+LIMITS = Limits(at_least=1, at_most=MAX_SIMULATIONS)
 # A new opponent needs its function and an entry here.
 OPPONENTS = (
     Opponent(
@@ -32,7 +36,7 @@ OPPONENTS = (
     Opponent(
         usage="mcts:SIMULATIONS",
         help="Monte-Carlo tree search with random rollouts",
-        pattern="mcts:([1-9][0-9]{0,8})",
+        pattern="mcts:(0|[1-9][0-9]*)",
         implementation="alphagat.evaluation.players:mcts_player",
     ),
     Opponent(
@@ -47,8 +51,15 @@ PREVIOUS = "previous"  # during training: the parameters of the last evaluation
 
 
 def find_opponent(name: str) -> tuple[Opponent, list[int]] | None:
-    """Returns the opponent called `name` and the integers in the name; None if there is no such opponent."""
+    """Returns the opponent called `name` and the integers in the name; None if there is no such opponent.
+
+    Raises:
+      UserError: an integer is outside the limits.
+    """
     for opponent in OPPONENTS:
         if match := re.fullmatch(opponent.pattern, name, re.ASCII):
-            return opponent, [int(group) for group in match.groups()]
+            try:
+                return opponent, [read_number(group, int, LIMITS) for group in match.groups()]
+            except UserError as error:
+                raise UserError(f"opponent {shown(name)}: each number of {opponent.usage} must be {error}") from None
     return None

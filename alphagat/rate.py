@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from alphagat import commands
-from alphagat.errors import UserError
+from alphagat.bounds import MAX_ITERATIONS, Limits, Numbers
 
 EXAMPLES = """\
 Each checkpoint plays the next one and every anchor. The anchor random, or else the first anchor, is rated 0.
@@ -24,23 +24,26 @@ def rate(argv: Sequence[str]) -> None:
         epilog=EXAMPLES,
     )
     parser.add_argument("--workdir", required=True, metavar="DIR", help="the folder of the run")
-    parser.add_argument("--iterations", metavar="N,N,...", help="the checkpoints (default: all)")
-    parser.add_argument("--anchors", default="random,mcts:100", help="weakest first (default: %(default)s)")
-    parser.add_argument("--games", type=int, default=100, help="per match, an even number (default: %(default)s)")
-    parser.add_argument("--simulations", type=int, help="per move of a network (default: as in the run's evaluations)")
-    parser.add_argument("--board", help="any board of the run's family (default: the run's first)")
     parser.add_argument(
-        "--seed", type=int, default=0, help="random seed of openings and players (default: %(default)s)"
+        "--iterations",
+        action=Numbers,
+        kind=int,
+        limits=Limits(at_least=0, at_most=MAX_ITERATIONS),
+        example="20,40",
+        metavar="N,N,...",
+        help="the checkpoints (default: all)",
     )
+    parser.add_argument("--anchors", default="random,mcts:100", help="weakest first (default: %(default)s)")
+    commands.add_games(parser, default=100, help="per match, an even number (default: %(default)s)")
+    commands.add_simulations(parser, help="per move of a network (default: as in the run's evaluations)")
+    parser.add_argument("--board", help="any board of the run's family (default: the run's first)")
+    commands.add_seed(parser, help="random seed of openings and players")
     options = parser.parse_args(list(argv))
-    commands.check_match(games=options.games, seed=options.seed, simulations=options.simulations)
-    words = options.iterations.split(",") if options.iterations is not None else []
-    if not all(word.isascii() and word.isdigit() for word in words):
-        raise UserError(f"--iterations {options.iterations}: it must be a list of iterations, such as 20,40")
-    _rate(options, [int(word) for word in words] or None)
+    commands.check_even("--games", options.games)
+    _rate(options)
 
 
-def _rate(options, iterations: list[int] | None) -> None:
+def _rate(options) -> None:
     from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
 
     sharding.configure_cpu_devices(0)
@@ -55,7 +58,7 @@ def _rate(options, iterations: list[int] | None) -> None:
     board, value_scale = options.board or config.boards[0], config.evaluation.value_scale
     settings = Settings(board, options.games, simulations, value_scale, options.seed)
     anchors = [word for word in options.anchors.split(",") if word]
-    players = rate_run(folder, iterations, anchors, settings, Console(stderr=True))
+    players = rate_run(folder, options.iterations, anchors, settings, Console(stderr=True))
     title = f"{settings.board}, {simulations} simulations, {settings.games} games per match"
     console = Console()
     console.print(rating_curve.table(title, players))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from alphagat import commands
+from alphagat.bounds import Limits, Number
 from alphagat.errors import UserError
 
 REPORT_FILE = "report.html"
@@ -27,15 +28,20 @@ def report(argv: Sequence[str]) -> None:
     )
     parser.add_argument("--workdir", required=True, metavar="FOLDER", help="the folder of the run")
     parser.add_argument("--out", metavar="FILE", help=f"must end in .html (default: {REPORT_FILE} in the run's folder)")
-    parser.add_argument("--follow", type=float, metavar="SECONDS", help="rewrite the page until the run ends")
+    parser.add_argument(
+        "--follow",
+        action=Number,
+        kind=float,
+        limits=Limits(at_least=1, at_most=86_400),
+        metavar="SECONDS",
+        help="rewrite the page until the run ends",
+    )
     options = parser.parse_args(list(argv))
     file = Path(options.out or Path(options.workdir) / REPORT_FILE)
     if file.suffix != ".html":
         raise UserError(f"--out {file}: end the name with .html")
     if options.out and not file.parent.is_dir():
         raise UserError(f"--out {file}: there is no folder {file.parent}; make it first")
-    if options.follow is not None and not 1 <= options.follow <= 86_400:
-        raise UserError(f"--follow {options.follow:g}: it must be 1 to 86400 seconds")
     _write(options, file)
 
 

@@ -5,8 +5,9 @@ import sys
 from collections.abc import Sequence
 
 from alphagat import commands
+from alphagat.bounds import Limits, Number
 from alphagat.errors import UserError
-from alphagat.serving.limits import MAX_PORT, MAX_SIMULATIONS
+from alphagat.serving.limits import MAX_BATCH, MAX_PORT, MAX_QUEUE, MAX_SIMULATIONS, MAX_WAIT_MS
 
 HOST_NAME = re.compile("[a-zA-Z0-9._-]+")
 EXAMPLES = """\
@@ -30,15 +31,46 @@ def make_parser() -> commands.ArgumentParser:
     parser.add_argument(
         "--allowed_hosts", nargs="+", default=[], metavar="NAME", help="host names of this server, besides localhost"
     )
-    parser.add_argument("--port", type=int, default=8000, help="0: any free port (default: %(default)s)")
     parser.add_argument(
-        "--simulations", type=int, default=64, help="initial number of simulations per move (default: %(default)s)"
+        "--port",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=0, at_most=MAX_PORT),
+        default=8000,
+        help="0: any free port (default: %(default)s)",
     )
-    parser.add_argument("--max_batch", type=int, default=64, help="positions per batch (default: %(default)s)")
     parser.add_argument(
-        "--max_wait_ms", type=float, default=10.0, help="time to wait for a fuller batch (default: %(default)s)"
+        "--simulations",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=0, at_most=MAX_SIMULATIONS),
+        default=64,
+        help="initial number of simulations per move; 0: the network alone (default: %(default)s)",
     )
-    parser.add_argument("--max_queue", type=int, default=256, help="requests that may wait (default: %(default)s)")
+    parser.add_argument(
+        "--max_batch",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=1, at_most=MAX_BATCH),
+        default=64,
+        help="positions per batch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max_wait_ms",
+        action=Number,
+        kind=float,
+        limits=Limits(at_least=0, at_most=MAX_WAIT_MS),
+        default=10.0,
+        help="time to wait for a fuller batch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max_queue",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=1, at_most=MAX_QUEUE),
+        default=256,
+        help="requests that may wait (default: %(default)s)",
+    )
     return parser
 
 
@@ -55,6 +87,8 @@ def serve(argv: Sequence[str]) -> None:
 
 
 def _check(options) -> None:
+    if options.board == "":
+        raise UserError("--board is empty; name one, such as hex:7, or leave it out")
     if not options.host.strip():
         raise UserError(f"--host '{options.host}': it must be an address; 0.0.0.0 means all interfaces")
     for name in options.allowed_hosts:
@@ -62,10 +96,6 @@ def _check(options) -> None:
             raise UserError(
                 f"--allowed_hosts {name}: it must be a host name such as play.example.org, without scheme or port"
             )
-    if not 0 <= options.port <= MAX_PORT:
-        raise UserError(f"--port {options.port}: it must be 0 to {MAX_PORT}")
-    if not 0 <= options.simulations <= MAX_SIMULATIONS:
-        raise UserError(f"--simulations {options.simulations}: it must be 0 (the network alone) to {MAX_SIMULATIONS}")
 
 
 def run(argv: Sequence[str]) -> int:

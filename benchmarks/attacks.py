@@ -294,7 +294,55 @@ def games_without_end(folder: Path) -> Answer:
     return pretrain(folder, "x.sgf", b"(;GN[hex:5];B[c3])" * 560_000)
 
 
+def full_disk(folder: Path) -> Answer:
+    """Trains on a disk of 3 MB, then resumes on a larger one. Only root can mount it."""
+    disk = folder.with_name("disk")
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o"]
+    if subprocess.run([*mount, "size=3m", "tmpfs", str(disk)], capture_output=True).returncode:
+        return Answer(0, "not tried: only root can mount a small disk")
+    try:
+        flags = [*RUN[1:], "--config.checkpoint.keep=1000"]
+        answer = train(disk / "run", [*flags, "--config.num_iterations=3000"])
+        subprocess.run([*mount, "remount,size=64m", "tmpfs", str(disk)], check=True)
+        resumed = train(disk / "run", [*flags, "--config.num_iterations=40"])
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    return resumed if resumed.status else answer
+
+
+def with_field(field: str) -> Callable[[Path], Answer]:
+    return lambda folder: train(folder.with_name("new"), [f"--config.{field}"])
+
+
+def with_words(*words: str) -> Callable[[Path], Answer]:
+    return lambda folder: answer_of(list(words))
+
+
+DIGITS = "9" * 20
+OVERSIZED: dict[str, Callable[[Path], Answer]] = {
+    "5 disk: full in mid-run": full_disk,
+    "10 bounds: width=1000000000": with_field("network.width=1000000000"),
+    "10 bounds: num_blocks=1000000": with_field("network.num_blocks=1000000"),
+    "10 bounds: capacity=10**15": with_field(f"replay.capacity={10**15}"),
+    "10 bounds: capacity=10**9": with_field(f"replay.capacity={10**9}"),
+    "10 bounds: learning_rate=1e39": with_field("learner.learning_rate=1e39"),
+    "10 bounds: weight_decay=1e300": with_field("learner.weight_decay=1e300"),
+    "10 bounds: opening_plies=1000": with_field("selfplay.opening_plies=1000"),
+    "10 bounds: opening_plies, 20 digits": with_field(f"selfplay.opening_plies={DIGITS}"),
+    "10 bounds: num_simulations, 20 digits": with_field(f"search.num_simulations={DIGITS}"),
+    "10 bounds: mcts, 20 digits": with_words("alphagat.match", "random", f"mcts:{DIGITS}", "--board", "hex:5"),
+    "10 bounds: --simulations, 20 digits": with_words("alphagat.gtp", "--board", "hex:5", "--simulations", DIGITS),
+    "10 bounds: --max_simulations, 20 digits": with_words(
+        "alphagat.gtp", "--board", "hex:5", "--max_simulations", DIGITS
+    ),
+    "10 bounds: --leaves, 20 digits": with_words("alphagat.gtp", "--board", "hex:5", "--leaves", DIGITS),
+    "10 bounds: --max_wait_ms inf": with_words("alphagat.serve", "--port", "0", "--max_wait_ms", "inf"),
+}
+
+
 ATTACKS: dict[str, Callable[[Path], Answer]] = {
+    **OVERSIZED,
     "1 lock: a second start": second_start,
     "2 checkpoints: removed": lost_checkpoints,
     "2 checkpoints: a file": checkpoints_replaced_by_a_file,

@@ -21,8 +21,8 @@ from rich.table import Table
 
 from alphagat.config import Config
 from alphagat.runtime import sharding
+from alphagat.runtime.memory import memory_needed
 from alphagat.training.iteration import make_find_gradients, make_iteration, run_iteration
-from alphagat.training.memory import memory_needed
 from alphagat.training.setup import Run, make_configured_mesh, make_setups
 from alphagat.training.state import init_state, state_shardings
 

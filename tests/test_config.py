@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from alphagat import config_fields, config_validation
+from alphagat.bounds import Limits
 from alphagat.config import Config, LearnerConfig
-from alphagat.config_fields import Field, Limits
+from alphagat.config_fields import Field
 from alphagat.errors import UserError
 
 REFUSED = [
@@ -65,7 +66,9 @@ REFUSED = [
     ("evaluation.num_games", 0, "at least 2"),
     ("evaluation.num_games", 7, "the nearest are 6 and 8"),
     ("evaluation.opponents", ("random", "mcts"), "'mcts'"),
-    ("evaluation.opponents", ("mcts:0",), "mcts:SIMULATIONS"),
+    ("evaluation.opponents", ("mcts:0",), "mcts:SIMULATIONS must be at least 1"),
+    ("evaluation.opponents", ("mcts:65537",), "mcts:SIMULATIONS must be at least 1 and at most 65536"),
+    ("evaluation.opponents", (f"mcts:1{'0' * 100}",), "mcts:SIMULATIONS must be at least 1 and at most 65536"),
     ("evaluation.opponents", ("random", "random"), "once"),
     ("evaluation.opponents", "random", "tuple of str"),
     ("checkpoint.keep", 0, "at least 1"),
@@ -153,6 +156,7 @@ def test_fields_have_help_and_enforced_limits(field: Field):
     kind = typing.get_args(field.type)[0] if is_tuple else field.type
     if kind in (int, float):
         assert (field.limits.at_least is None) != (field.limits.above is None)
+        assert (field.limits.at_most is None) != (field.limits.below is None)
     if kind is str and not is_tuple and field.path != "init_from":
         assert field.limits.choices
     for item in outside(field.limits, kind):
@@ -161,6 +165,16 @@ def test_fields_have_help_and_enforced_limits(field: Field):
             config_validation.validate(changed(field.path, value))
         assert str(error.value).startswith(f"config.{field.path}={value!r}: ")
         assert str(error.value).endswith(f"must be {field.limits}")
+
+
+@pytest.mark.parametrize("field", list(config_fields.fields(Config())), ids=lambda field: field.path)
+@pytest.mark.parametrize("value", [10**20, 10**5000, 1e39, math.inf, math.nan], ids="abcde")
+def test_huge_numbers_are_refused_in_one_short_line(field: Field, value: float):
+    with pytest.raises(UserError) as error:
+        config_validation.validate(changed(field.path, (value,) if typing.get_origin(field.type) is tuple else value))
+    assert str(error.value).startswith(f"config.{field.path}=")
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 400
 
 
 def test_json_round_trip():

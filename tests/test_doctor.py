@@ -24,7 +24,7 @@ def test_prints_the_memory_of_a_run(capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--megabytes", "0"], "--megabytes 0: it must be more than 0"),
+        (["--megabytes", "0"], "--megabytes 0: it must be above 0"),
         (["--config.seed=1"], "--config.seed=1 needs --config FILE"),
         (["--config", "configs/smoke", "--config.mesh.data=16", "--config.selfplay.num_groups=16"], "there are 8 cpu"),
     ],

@@ -48,15 +48,15 @@ def test_a_single_player_game(tmp_path, capsys):
 MISTAKES = {
     "no workdir": ([], "--workdir"),
     "odd games": (["--games", "7"], "--games 7: it must be an even number"),
-    "no games": (["--games", "0"], "--games 0: it must be an even number"),
+    "no games": (["--games", "0"], "--games 0: it must be at least 2"),
     "too many games": (["--games", "600"], "play at most"),
-    "a word for games": (["--games", "many"], "invalid int value: 'many'"),
+    "a word for games": (["--games", "many"], "--games many: it must be an integer"),
     "no simulations": (["--simulations", "0"], "--simulations 0: it must be at least 1"),
     "unknown opponent": (
         ["--opponent", "mcst:3"],
         "player 'mcst:3': there is no such player or folder; use a run folder",
     ),
-    "no playouts": (["--opponent", "mcts:0"], "opponent 'mcts:0': there is no such player"),
+    "no playouts": (["--opponent", "mcts:0"], "opponent mcts:0: each number of mcts:SIMULATIONS must be at least 1"),
     "previous": (["--opponent", "previous"], "player 'previous': there is no such player"),
     "negative seed": (["--seed", "-1"], "--seed -1: it must"),
     "unknown flag": (["--game", "3"], "unrecognized arguments: --game 3"),

@@ -32,8 +32,17 @@ MAY_IMPORT = {
     "serving": {"games", "networks", "search", "evaluation", "agents"},
     "reporting": {"games", "evaluation", "runs", "agents", "monitoring"},
 }
-BENEATH_ALL = {"bounded_json", "config", "config_fields", "config_validation", "errors"}
-BENEATH_ALL |= {"network_traits", "opponents", "runtime"}
+BENEATH_ALL = {
+    "bounded_json",
+    "bounds",
+    "config",
+    "config_fields",
+    "config_validation",
+    "errors",
+    "network_traits",
+    "opponents",
+    "runtime",
+}
 CONFIG = {"config", "config_fields", "config_validation"}  # only these and the commands may import it
 SEE_CONFIG = {"serving", "runs", "agents", "monitoring", "contests", "training", "reporting"}
 MOST_FILES, MOST_TRAINING_FILES = 25, 20  # Python files per folder, excluding subfolders

@@ -101,7 +101,10 @@ MISTAKES = {
     "no program": (["random", "gtp:", "--board", "go:5"], "player 'gtp:': it names no program"),
     "not installed": (["random", "gtp:no-such-engine -x", "--board", "go:5"], "no-such-engine"),
     "engine of another game": (["random", "uci:stockfish", "--board", "go:5"], "go:5"),
-    "sprt": (["random", "random", "--board", "hex:3", "--sprt", "30,0"], "--sprt 30,0: it must be two Elo differences"),
+    "sprt": (
+        ["random", "random", "--board", "hex:3", "--sprt", "30,0"],
+        "--sprt 30,0: the smaller difference must come first",
+    ),
     "simulations": (["random", "random", "--board", "hex:3", "--simulations", "1,2,3"], "--simulations 1,2,3: it must"),
     "seconds": (["random", "random", "--board", "hex:3", "--move_seconds", "0"], "--move_seconds 0: it must"),
     "option": (["random", "random", "--board", "hex:3", "--engine_option", "x"], "--engine_option x: write NAME"),

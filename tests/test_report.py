@@ -129,7 +129,7 @@ def test_follow_stops_at_the_end_of_the_run(run, monkeypatch, is_damaged):
     [
         (["--out", "page.txt"], "--out page.txt: end the name with .html"),
         (["--out", "no/page.html"], "there is no folder no; make it first"),
-        (["--follow", "0"], "--follow 0: it must be 1 to 86400 seconds"),
+        (["--follow", "0"], "--follow 0: it must be at least 1 and at most 86400"),
         ([], "so empty holds no run"),
     ],
 )

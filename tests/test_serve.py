@@ -43,16 +43,18 @@ def test_serves_until_interrupted(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
-        (["--port", "70000"], "--port 70000: it must be 0 to 65535"),
-        (["--simulations", "-1"], "--simulations -1: it must be 0 (the network alone) to 4096"),
+        (["--port", "70000"], "--port 70000: it must be at least 0 and at most 65535"),
+        (["--simulations", "-1"], "--simulations -1: it must be at least 0 and at most 4096"),
         (["--workdir", "nowhere"], "nowhere"),
         (
             ["--board", "go:9"],
             "board go:9: no shipped network plays it, only boards of the families mnk, hex, othello; name a run",
         ),
         (["--board", "hex:x"], "board hex:x: it must be hex:SIZE"),
-        (["--max_batch", "0"], "--max_batch 0: it must be 1 to 4096"),
-        (["--max_wait_ms", "inf"], "--max_wait_ms inf: it must be 0 to 10000"),
+        (["--board", ""], "--board is empty; name one"),
+        (["--workdir", "x" * 300], "File name too long; use another path"),
+        (["--max_batch", "0"], "--max_batch 0: it must be at least 1 and at most 4096"),
+        (["--max_wait_ms", "inf"], "--max_wait_ms inf: it must be a finite number of at least 0 and at most 10000"),
         (["--host", ""], "--host '': it must be an address; 0.0.0.0 means all interfaces"),
         (["--host", "é" * 70], "it is not a host name; use one such as 127.0.0.1"),
         (["--allowed_hosts", "a.org", "http://b.org"], "--allowed_hosts http://b.org: it must be a host name such as"),

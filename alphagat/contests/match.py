@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from alphagat.agents.agent import load
 from alphagat.contests import match_report
 from alphagat.contests.contenders import EngineLimits, default_board, make_contender
-from alphagat.contests.match_options import Settings, read_limits, read_settings, read_simulations
+from alphagat.contests.match_options import Settings, read_limits, read_settings
 from alphagat.errors import UserError
 from alphagat.evaluation.engines.base import Engine
 from alphagat.evaluation.game_files import records_of, to_text
@@ -44,7 +44,8 @@ def play(options: argparse.Namespace) -> None:
     Raises:
       UserError: an option is wrong, or a player is not available; nothing was played or written.
     """
-    simulations, limits = read_simulations(options.simulations), read_limits(options)
+    limits = read_limits(options)
+    simulations = options.simulations or (None,)
     board = options.board or default_board(options.a, options.b)
     if board is None:
         raise UserError("--board is missing, and neither player is a run that has one; name one, such as --board hex:5")
@@ -54,7 +55,7 @@ def play(options: argparse.Namespace) -> None:
     with contextlib.ExitStack() as stack:
         a, b = (
             _open(make_contender(game, name, count, limits, options.seed), stack)
-            for name, count in zip((options.a, options.b), simulations)
+            for name, count in zip((options.a, options.b), (simulations[0], simulations[-1]))
         )
         contest = Contest(game, (a, b), (_full_name(options.a, a), _full_name(options.b, b)))
         if game.num_players == 1:

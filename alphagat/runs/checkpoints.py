@@ -23,6 +23,7 @@ from alphagat.runs.manifest import find_damage, write_manifest
 DAMAGED_FOLDER = "damaged"
 _ITEMS = _RUN, _PARAMS = "run", "params"  # the parameters are also saved on their own, for evaluation
 _REPLACED = ".replaced"  # suffix of a step that is being replaced
+_LATE = "Event loop is closed"
 _UNFINISHED = ".orbax-checkpoint-tmp"  # suffix of a step that is being written
 
 
@@ -73,6 +74,7 @@ class Checkpoints:
         if not _is_finite((state.train.params, state.train.average)):
             raise FloatingPointError(f"a parameter is not finite after iteration {step}; no checkpoint was written")
         self._manager.wait_until_finished()
+        _hide_late_work()
         self._saving = step
         items = {_RUN: copied, _PARAMS: copied.train.acting}
         args = {name: ocp.args.StandardSave(item) for name, item in items.items()}
@@ -141,7 +143,7 @@ class Checkpoints:
         folder = self.directory / str(step)
         if verify and (damage := find_damage(folder, [item], step, self._identity())):
             raise UserError(f"checkpoint {folder} is damaged: {damage}; choose another iteration")
-        _hide_late_reads()
+        _hide_late_work()
         args = ocp.args.Composite(**{item: ocp.args.StandardRestore(target)})
         # Orbax raises many exception types for unreadable files, including bare Exception.
         try:
@@ -216,20 +218,23 @@ def _is_finite(tree: Any) -> jax.Array:
     return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
 
 
-def _hide_late_reads() -> None:
-    """Suppresses warnings from threads that still read a damaged checkpoint after the first read has failed."""
+def _hide_late_work() -> None:
+    """Suppresses messages from threads that still read or write a checkpoint after the first file has failed."""
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-    _filter_late_reads()
+    _filter_late_work()
 
 
 @functools.cache
-def _filter_late_reads() -> None:
-    before = sys.unraisablehook
+def _filter_late_work() -> None:
+    unraisable_before, before = sys.unraisablehook, sys.excepthook
 
-    def hook(unraisable: Any) -> None:
-        is_late = inspect.iscoroutine(unraisable.object) or str(unraisable.exc_value) == "Event loop is closed"
-        if not is_late:
-            before(unraisable)
+    def unraisable_hook(unraisable: Any) -> None:
+        if not (inspect.iscoroutine(unraisable.object) or str(unraisable.exc_value) == _LATE):
+            unraisable_before(unraisable)
 
-    sys.unraisablehook = hook
+    def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        if str(error) != _LATE:
+            before(kind, error, trace)
+
+    sys.unraisablehook, sys.excepthook = unraisable_hook, hook  # TensorStore's threads call the second
     logging.getLogger("asyncio").addFilter(lambda record: "exception was never retrieved" not in record.getMessage())

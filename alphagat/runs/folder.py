@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from alphagat import bounded_json, config_fields, config_validation
+from alphagat.bounds import shown
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
@@ -52,7 +53,10 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
         pass
     except (OSError, ValueError) as error:  # a name that is too long or has a NUL byte, or a closed folder on the way
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"--workdir {str(folder)[:400]!r}: {reason}; name another folder") from error
+        raise UserError(f"--workdir {shown(str(folder))!r}: {reason}; name another folder") from error
+    above = next(each for each in folder.absolute().parents if each.exists())
+    if not above.is_dir():
+        raise UserError(f"--workdir {folder}: {above} is a file; name another folder")
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--workdir {folder} is a file; name a folder")
     if is_run(folder):

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tensorboardX import SummaryWriter
-
 from alphagat import bounded_json
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
+from alphagat.runs.events import Events
 
 METRICS_FILE = "metrics.jsonl"
 TENSORBOARD_FOLDER = "tensorboard"
@@ -70,12 +69,12 @@ class MetricsWriter:
             *truncate_after(self._file, restored_iteration),
         ]
         self._stream = self._file.open("a")
-        # TensorBoard hides the events of earlier processes from purge_step on. The suffix separates the file of a start
-        # from that of another start within the same second, which it would overwrite.
-        self._summaries = SummaryWriter(
-            str(folder / TENSORBOARD_FOLDER),
+        # The suffix separates the file of a start from that of another start within the same second, which it would
+        # overwrite.
+        self._events = Events(
+            folder / TENSORBOARD_FOLDER,
             purge_step=restored_iteration + 1,
-            filename_suffix=f".{restored_iteration}.{os.getpid()}",
+            suffix=f".{restored_iteration}.{os.getpid()}",
         )
 
     def write(self, iteration: int, metrics: Line) -> None:
@@ -97,14 +96,12 @@ class MetricsWriter:
         self._draw(iteration, metrics)
 
     def _draw(self, iteration: int, line: Line) -> None:
-        for tag, value in tagged(line, self._several_boards).items():
-            if math.isfinite(value):
-                self._summaries.add_scalar(tag, value, iteration)
-        self._summaries.flush()
+        tags = tagged(line, self._several_boards)
+        self._events.add({tag: value for tag, value in tags.items() if math.isfinite(value)}, iteration)
 
     def close(self) -> None:
         self._stream.close()
-        self._summaries.close()
+        self._events.close()
 
     def __enter__(self) -> "MetricsWriter":
         return self

@@ -168,7 +168,7 @@ def make_search(
             game,
             evaluate,
             num_simulations=num_simulations,
-            max_num_considered_actions=max_num_considered_actions,
+            max_num_considered_actions=min(max_num_considered_actions, game.num_actions),  # mctx makes a row of each
             value_scale=value_scale,
             rescale_values=rescale_values,
             gumbel_scale=1.0 if explore else 0.0,

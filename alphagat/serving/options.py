@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from alphagat.bounds import MAX_SIMULATIONS, Limits, Number
 from alphagat.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,10 +19,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", nargs="?", metavar="SOURCE", help="the trained player, see below")
     parser.add_argument("--workdir", metavar="FOLDER", help="the same as SOURCE")
     parser.add_argument("--board", help="any board of the player's family (default: the first of its run)")
-    parser.add_argument("--simulations", type=int, metavar="N", help="simulations per move (default: its run's)")
+    limits = Limits(at_least=1, at_most=MAX_SIMULATIONS)
+    parser.add_argument(
+        "--simulations",
+        action=Number,
+        kind=int,
+        limits=limits,
+        metavar="N",
+        help="simulations per move (default: its run's)",
+    )
     parser.add_argument(
         "--max_simulations",
-        type=int,
+        action=Number,
+        kind=int,
+        limits=limits,
         default=4096,
         metavar="N",
         help="simulations at most of a search with a clock or of an open-ended analysis (default: %(default)s)",
@@ -31,7 +42,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def add_leaves(parser: argparse.ArgumentParser) -> None:
     """Adds the options of a search of a single position."""
     parser.add_argument(
-        "--leaves", type=int, metavar="K", help="positions per call of the network (default: 1 on a CPU, else 8)"
+        "--leaves",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=1, at_most=4096),
+        metavar="K",
+        help="positions per call of the network (default: 1 on a CPU, else 8)",
     )
     parser.add_argument(
         "--new_trees",
@@ -49,10 +65,6 @@ def check_options(options: argparse.Namespace) -> None:
         )
     if not (options.source or options.workdir or options.board):
         raise UserError("no player and no --board given; name one, such as --board hex:5")
-    for name in ("simulations", "max_simulations", "leaves"):
-        value = getattr(options, name, None)
-        if value is not None and value < 1:
-            raise UserError(f"--{name} {value}: it must be at least 1")
     options.max_simulations = max(options.max_simulations, options.simulations or 1)
 
 

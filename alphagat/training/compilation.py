@@ -12,8 +12,8 @@ from jax.sharding import Mesh
 
 from alphagat.errors import UserError
 from alphagat.runtime import sharding
+from alphagat.runtime.memory import memory_limit, memory_needed
 from alphagat.training.iteration import make_iteration, program_arguments
-from alphagat.training.memory import memory_limit, memory_needed
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState
 
@@ -46,7 +46,7 @@ def compile_to_fit(
     """Compiles `lower(setup)` with the fewest micro-batches that fit, or with the number that the config sets. Raises
     as `compile_iterations` does.
     """
-    asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config)
+    asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config.mesh.memory_gb)
     share = setup.config.learner.batch_size // mesh.shape[sharding.DATA]
     if asked and share % asked:
         raise UserError(

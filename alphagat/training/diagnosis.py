@@ -18,9 +18,10 @@ from alphagat.config import Config
 from alphagat.runs.folder import describe_environment
 from alphagat.runtime import sharding
 from alphagat.runtime.distributed import detect
+from alphagat.runtime.memory import memory_needed
 from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training.iterations import make_iterations
-from alphagat.training.memory import memory_needed
+from alphagat.training.memory import check_memory
 from alphagat.training.pretraining.dataset import read_recorded
 from alphagat.training.setup import make_configured_mesh, make_run
 from alphagat.training.state import init_state
@@ -94,6 +95,7 @@ def warnings() -> Iterator[str]:
 def examine(config: Config) -> Iterator[str]:
     """Compiles the run of a config here and yields its memory use. Raises UserError if it could not start."""
     run = make_run(config, make_configured_mesh(config))
+    check_memory(run)
     said: list[str] = []
     start = time.perf_counter()
     recorded = read_recorded(run, None) if run.learns_from_games else None

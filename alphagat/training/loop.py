@@ -11,7 +11,7 @@ from jax.experimental import multihost_utils
 
 from alphagat import config_validation
 from alphagat.config import Config
-from alphagat.errors import UserError
+from alphagat.errors import DiskError, UserError, disk_failure
 from alphagat.runs.checkpoints import Checkpoints, list_steps, restore_replaced, set_aside
 from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
 from alphagat.runs.metrics import Result
@@ -22,6 +22,7 @@ from alphagat.training.announcements import closing_lines, opening_lines, say_fi
 from alphagat.training.compilation import with_less_memory
 from alphagat.training.evaluators import Matches
 from alphagat.training.iterations import Iterations, make_iterations
+from alphagat.training.memory import check_memory
 from alphagat.training.ownership import Ownership
 from alphagat.training.pretraining.dataset import Recorded, read_recorded
 from alphagat.training.pretraining.holdout import Holdout, MatchesAndHoldout
@@ -57,12 +58,14 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
     Raises:
       UserError: the config, the folder, or every checkpoint in it is unusable; nothing was changed.
       Preempted: SIGTERM arrived; all progress is saved.
+      DiskError: a file of the run cannot be written, for example because the disk is full.
     """
     config_validation.validate(config)
     profiler = Profiler(Path(workdir), parse_span(profile) if profile else None)
     with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(config.mesh.num_devices)
         run = make_run(config, make_configured_mesh(config))
+        check_memory(run)
         folder = check_run_folder(workdir, config)
         recorded = preemption.run(lambda: read_recorded(run, folder)) if run.learns_from_games else None
         with Ownership(folder) as ownership:
@@ -74,6 +77,12 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
                 _retry(run, folder, ownership, profiler, recorded)
             except Preempted as error:
                 raise Preempted(is_saved=bool(list_steps(folder))) from error
+            except Exception as error:
+                if failure := disk_failure(error):
+                    step = max(list_steps(folder), default=0)
+                    then = f"to continue from iteration {step}" if step else "to start again"
+                    raise DiskError(f"{folder}: {failure} and run the command again {then}") from error
+                raise
 
 
 def _retry(run: Run, folder: Path, ownership: Ownership, profiler: Profiler, recorded: Recorded | None) -> None:

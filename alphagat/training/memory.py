@@ -1,22 +1,212 @@
-"""Device memory: the limit, and the compiler's estimates."""
+"""An estimate of the memory that a run needs, made before anything is compiled."""
+
+import dataclasses
+import functools
+import math
+from typing import Any, NamedTuple
 
 import jax
-from jax import stages
+import jax.numpy as jnp
 
-from alphagat.config import Config
+from alphagat.agents.build import make_configured_network
+from alphagat.config import Config, NetworkConfig
+from alphagat.errors import UserError
+from alphagat.games.base import Game, StochasticGame
+from alphagat.opponents import PREVIOUS, find_opponent
+from alphagat.runtime import sharding
+from alphagat.runtime.memory import available_memory, memory_limit
+from alphagat.training.setup import Run, Setup, auxiliary_targets
+
+FLOAT = 4  # bytes
+EDGE_BYTES, NODE_BYTES = 24, 20  # of mctx's tree, per action and per node, without the state
+MCTS_EDGE_BYTES = 16  # of `evaluation.mcts`
 
 
-def memory_limit(config: Config) -> float:
-    """Returns the bytes that a device may use, from the config or else the driver; 0 if unknown."""
-    if config.mesh.memory_gb:
-        return config.mesh.memory_gb * 1e9
-    return float((jax.local_devices()[0].memory_stats() or {}).get("bytes_limit", 0))
+class Part(NamedTuple):
+    """A part of the memory of one device, in bytes, and the field that makes it smaller."""
+
+    name: str
+    size: float
+    field: str
 
 
-def memory_needed(program: stages.Compiled) -> float:
-    """Returns the bytes of arguments, results and intermediates on one device; 0 if unknown."""
-    plan = program.memory_analysis()
-    if plan is None:
-        return 0.0
-    held = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes
-    return float(held + plan.temp_size_in_bytes + plan.generated_code_size_in_bytes)
+class Estimate(NamedTuple):
+    """The memory that a run needs on one device.
+
+    Attributes:
+      kept: the parts of the run state.
+      working: the temporary arrays of programs that run one after another, so that only the largest counts.
+      copies: 2 if a checkpoint is copied within the same memory before it is written, else 1.
+    """
+
+    kept: tuple[Part, ...]
+    working: tuple[Part, ...]
+    copies: int
+
+    @property
+    def needed(self) -> float:
+        return self.copies * sum(part.size for part in self.kept) + max(part.size for part in self.working)
+
+    @property
+    def largest(self) -> Part:
+        return max((*self.kept, *self.working), key=lambda part: part.size)
+
+
+class NetworkSizes(NamedTuple):
+    """Bytes of the parameters, and per position of the activations that the backward pass needs."""
+
+    params: float
+    activations: float
+
+
+def check_memory(run: Run) -> None:
+    """Refuses a run that needs more memory than its devices have. Compiles nothing.
+
+    CPU devices share the free memory of the machine.
+
+    Raises:
+      UserError: the message names the largest part, the estimate, the limit, and the field to lower.
+    """
+    limit = memory_limit(run.config.mesh.memory_gb)
+    if not limit and jax.default_backend() == "cpu":
+        limit = available_memory() / jax.local_device_count()
+    estimate = estimate_memory(run)
+    if limit and estimate.needed > limit:
+        part = estimate.largest
+        twice = ", twice during a checkpoint" if part in estimate.kept and estimate.copies > 1 else ""
+        section, _, name = part.field.partition(".")
+        value = getattr(getattr(run.config, section), name)
+        raise UserError(
+            f"config.{part.field}={value!r}: the run needs about {estimate.needed / 1e9:,.1f} GB per device, of "
+            f"{limit / 1e9:,.1f} GB; most of it is {part.name}, {part.size / 1e9:,.1f} GB{twice}: lower this field"
+        )
+
+
+def estimate_memory(run: Run) -> Estimate:
+    """Estimates the memory of one device from the shapes of positions and of a small network."""
+    config = run.config
+    players = () if run.learns_from_games else run.boards
+    num_actors, num_learners = (mesh.shape[sharding.DATA] for mesh in (run.actor_mesh, run.learner_mesh))
+    networks = [network_sizes(setup.game, config.network) for setup in run.boards]
+    replay = sum(_replay(setup) for setup in players)
+    waiting = sum(setup.plan.num_games * (setup.plan.num_waiting + 1) * _ply(setup) for setup in players)
+    working = [part for setup in players for part in _selfplay(setup, num_actors)]
+    working += [_learning(setup, sizes, num_learners) for setup, sizes in zip(run.boards, networks)]
+    working += [_matches(setup, run.mesh.shape[sharding.DATA]) for setup in run.boards if config.evaluation.every]
+    is_copied = jax.default_backend() == "cpu" or jax.process_count() > 1
+    return Estimate(
+        (
+            Part("the parameters and the optimizer", _parameters(run, networks[0].params), "network.width"),
+            Part("the replay", replay / num_learners, "replay.capacity"),
+            Part("the positions that wait for their targets", waiting / num_actors, "selfplay.num_games"),
+        ),
+        tuple(working),
+        copies=2 if is_copied else 1,
+    )
+
+
+def _replay(setup: Setup) -> float:
+    """Returns the bytes of the replay: `Sample`s with a policy target and two numbers."""
+    return setup.plan.num_groups * setup.plan.group_capacity * _position(setup, num_scalars=2)
+
+
+def _ply(setup: Setup) -> float:
+    """Returns the bytes of a `Ply`."""
+    return _position(setup, num_scalars=8)
+
+
+def _position(setup: Setup, num_scalars: int) -> float:
+    """Returns the bytes of a position with its policy target, auxiliary targets and other numbers."""
+    game = setup.game
+    blanks = {target.name: target.blank(game) for target in auxiliary_targets(setup.config)}
+    return _state(game) + FLOAT * (game.num_actions + num_scalars) + num_bytes(blanks)
+
+
+def _parameters(run: Run, params: float) -> float:
+    """Returns the bytes of the parameters, their averages and the optimizer state on a device."""
+    config, mesh = run.config, run.mesh
+    matrix = {"kernel": jax.ShapeDtypeStruct((64, 64), jnp.float32)}
+    optimizer = num_bytes(jax.eval_shape(run.boards[0].optimizer.init, matrix)) / num_bytes(matrix)
+    copies = 2 + optimizer + bool(config.learner.ema_decay)  # 2: the parameters now, and at the last evaluation
+    shares = mesh.shape[sharding.MODEL] * mesh.shape[sharding.STAGE]
+    return copies * params / (shares * (mesh.shape[sharding.DATA] if config.mesh.fsdp else 1))
+
+
+def _selfplay(setup: Setup, num_devices: int) -> list[Part]:
+    """Returns the arrays of the search and of the moves of an iteration."""
+    config, plan, games = setup.config, setup.plan, setup.plan.num_games / num_devices
+    simulations = config.search.num_simulations
+    if config.selfplay.full_search_fraction < 1:
+        simulations = max(simulations, config.selfplay.fast_simulations)
+    fields = {"search.num_simulations": simulations, "selfplay.num_games": plan.num_games}
+    moves = {"selfplay.plies_per_iteration": plan.plies_per_iteration, "selfplay.num_games": plan.num_games}
+    plies = plan.num_waiting + 2 * plan.plies_per_iteration  # the new moves, and their copy after the waiting ones
+    return [
+        Part("the search tree", games * _tree(setup.game, simulations), max(fields, key=fields.__getitem__)),
+        Part("the moves of an iteration", games * plies * _ply(setup), max(moves, key=moves.__getitem__)),
+    ]
+
+
+def _learning(setup: Setup, sizes: NetworkSizes, num_devices: int) -> Part:
+    """Returns the activations and gradients of an update with the fewest positions at once that the config allows."""
+    learner = setup.config.learner
+    share = learner.batch_size / num_devices
+    positions = share / learner.num_micro_batches if learner.num_micro_batches else 1
+    field = "learner.batch_size" if positions * sizes.activations > 2 * sizes.params else "network.width"
+    return Part("the activations of an update", positions * sizes.activations + 2 * sizes.params, field)
+
+
+def _matches(setup: Setup, num_devices: int) -> Part:
+    """Returns the largest tree of the players of an evaluation."""
+    evaluation, game = setup.config.evaluation, setup.game
+    edges = _state(game) + MCTS_EDGE_BYTES * game.num_actions
+    found = [find_opponent(name) for name in evaluation.opponents if name != PREVIOUS]
+    simulations = [number for _, numbers in filter(None, found) for number in numbers]
+    trees = [_tree(game, evaluation.num_simulations), *(number * edges for number in simulations)]
+    return Part("the matches", evaluation.num_games / num_devices * max(trees), "evaluation.num_games")
+
+
+def _tree(game: Game, simulations: int) -> float:
+    """Returns the bytes of one game's tree in mctx."""
+    edges = game.num_actions + (game.num_chance_outcomes if isinstance(game, StochasticGame) else 0)
+    return (simulations + 1) * (_state(game) + EDGE_BYTES * edges + NODE_BYTES)
+
+
+@functools.lru_cache(maxsize=64)
+def _state(game: Game) -> float:
+    """Returns the bytes of a state."""
+    return num_bytes(jax.eval_shape(game.init, jax.random.key(0)))
+
+
+def network_sizes(game: Game, network: NetworkConfig) -> NetworkSizes:
+    """Returns the sizes of a network from those with one and two of its blocks, since all its blocks are equal."""
+    one, two = (_traced_sizes(game, _frozen(network, num_blocks=blocks)) for blocks in (1, 2))
+    more = network.num_blocks - 1
+    params, activations = (first + more * (second - first) for first, second in zip(one, two))
+    return NetworkSizes(params, activations)
+
+
+def _frozen(network: NetworkConfig, **changes: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((dataclasses.asdict(network) | changes).items())
+
+
+@functools.lru_cache(maxsize=64)
+def _traced_sizes(game: Game, network: tuple[tuple[str, Any], ...]) -> tuple[float, float]:
+    """Returns the bytes of the parameters, and per position of what the forward pass saves for the backward pass."""
+    config = Config(network=NetworkConfig(**dict(network)))
+    module = make_configured_network(config, game)
+    shape = game.topology.num_nodes, game.num_features
+    params = jax.eval_shape(module.init, jax.random.key(0), jnp.zeros((1, *shape)))
+
+    def saved(params: Any, nodes: jax.Array) -> Any:
+        return jax.vjp(lambda params: module.apply(params, nodes), params)[1]
+
+    one, two = (
+        num_bytes(jax.eval_shape(saved, params, jax.ShapeDtypeStruct((batch, *shape), jnp.float32))) for batch in (1, 2)
+    )
+    return num_bytes(params), two - one
+
+
+def num_bytes(tree: Any) -> float:
+    """Returns the bytes of all arrays of a pytree."""
+    return float(sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)))

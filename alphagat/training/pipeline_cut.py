@@ -14,7 +14,7 @@ from alphagat.games.base import Game
 from alphagat.networks import Network
 from alphagat.networks.gat import GraphAttentionNetwork, make_block
 from alphagat.networks.pipeline import PipelinedNetwork, count_parts, cut_blocks
-from alphagat.training.memory import memory_limit, memory_needed
+from alphagat.runtime.memory import memory_limit, memory_needed
 
 
 class Cost(NamedTuple):
@@ -37,7 +37,7 @@ def pipeline(config: Config, game: Game, network: Network) -> PipelinedNetwork:
     """
     assert isinstance(network, GraphAttentionNetwork)
     first, block, last = measure_parts(config, game, network)
-    limit, num_blocks = memory_limit(config), network.num_blocks
+    limit, num_blocks = memory_limit(config.mesh.memory_gb), network.num_blocks
 
     def of_stage(name: str, start: int, stop: int) -> float:
         ends = (start == 0) * getattr(first, name) + (stop == num_blocks) * getattr(last, name)

@@ -7,6 +7,7 @@ from alphagat.errors import UserError
 from alphagat.games.base import Game
 from alphagat.selfplay.games_in_flight import num_waiting_plies
 
+MAX_UPDATES = 2**31 - 1  # the optimizer counts them in int32
 LONGEST_HORIZON = 4096  # most plies that a position may wait if the config sets no horizon
 
 
@@ -57,10 +58,16 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
     """Derives the sizes of a board that gets `num_iterations` of the run.
 
     Raises:
-      UserError: there are too few iterations for one update, or games are too long to wait for outcomes.
+      UserError: there are too few iterations for one update or too many updates, openings are longer than games, or
+        games are too long to wait for outcomes.
     """
     selfplay, learner = config.selfplay, config.learner
     max_plies = min(selfplay.max_plies or game.max_plies, game.max_plies)
+    if selfplay.opening_plies >= max_plies:
+        raise UserError(
+            f"config.selfplay.opening_plies={selfplay.opening_plies}: games of {game.name} end after at most "
+            f"{max_plies} plies; set it below that"
+        )
     group_games = max(selfplay.num_games // selfplay.num_groups, 1)
     frames = selfplay.num_groups * group_games * selfplay.plies_per_iteration
     updates = max(round(learner.replay_ratio * frames / learner.batch_size), 1)
@@ -78,6 +85,12 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
             f"outcomes ({num_waiting} plies) and config.replay.min_size={config.replay.min_size} positions: set "
             f"config.num_iterations to at least {at_least}"
         )
+    total_updates = updates * (num_iterations - first_update)
+    if total_updates > MAX_UPDATES:
+        raise UserError(
+            f"config.learner.replay_ratio={learner.replay_ratio:g}: it gives {total_updates} updates of {game.name}, "
+            f"more than {MAX_UPDATES}; lower it, or raise config.learner.batch_size"
+        )
     return Plan(
         num_groups=selfplay.num_groups,
         group_games=group_games,
@@ -88,7 +101,7 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
         group_batch_size=learner.batch_size // selfplay.num_groups,
         updates_per_iteration=updates,
         first_update_iteration=first_update,
-        total_updates=updates * (num_iterations - first_update),
+        total_updates=total_updates,
         simulations_per_ply=_mean_simulations(config),
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from alphagat.bounds import MAX_ITERATIONS, shown
 from alphagat.errors import UserError
 
 PROFILES_FOLDER = "profiles"
@@ -18,9 +19,11 @@ PROFILES_FOLDER = "profiles"
 
 def parse_span(text: str) -> tuple[int, int]:
     """Reads `START:STOP`, the first and last iteration of a trace. Raises UserError."""
-    match = re.fullmatch(r"([0-9]+):([0-9]+)", text)
-    if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise UserError(f"--profile {text}: write START:STOP, two iterations from 1 on, such as 10:12")
+    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]) <= MAX_ITERATIONS:
+        raise UserError(
+            f"--profile {shown(text)}: write START:STOP, two iterations from 1 to {MAX_ITERATIONS}, such as 10:12"
+        )
     return int(match[1]), int(match[2])
 
 

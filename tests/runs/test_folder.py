@@ -9,7 +9,7 @@ import pytest
 
 from alphagat.config import Config, EvaluationConfig, NetworkConfig
 from alphagat.errors import UserError
-from alphagat.runs.folder import open_run_folder, read_config, read_starts
+from alphagat.runs.folder import check_run_folder, open_run_folder, read_config, read_starts
 from tests.fuzz import mutants
 
 
@@ -92,7 +92,7 @@ def test_a_file_is_refused(tmp_path: Path, config: Config):
     (tmp_path / "w").write_text("")
     with pytest.raises(UserError, match="is a file"):
         open_run_folder(tmp_path / "w", config)
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="w is a file; name another folder"):
         open_run_folder(tmp_path / "w" / "below", config)
 
 
@@ -174,3 +174,10 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, config: Conf
     monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(UserError, match="cannot be written: Permission denied; name another folder"):
         open_run_folder(tmp_path / "run", config)
+
+
+@pytest.mark.parametrize(("name", "reason"), [("file/run", "is a file"), ("x" * 300, "File name too long")])
+def test_a_folder_that_cannot_exist_is_refused_early(name: str, reason: str, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=reason):
+        check_run_folder(tmp_path / name, Config())

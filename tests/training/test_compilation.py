@@ -10,10 +10,11 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
+from alphagat.runtime.memory import memory_needed
 from alphagat.training import compilation, iterations, loop
 from alphagat.training.compilation import compile_iterations, with_less_memory
 from alphagat.training.iteration import make_find_gradients
-from alphagat.training.memory import memory_needed
+from alphagat.training.memory import estimate_memory
 from alphagat.training.setup import make_run
 from alphagat.training.state import init_state
 from tests.training.tiny import tiny_config
@@ -36,6 +37,12 @@ def compile_with(num_micro_batches: int, memory_gb: float = 0.0):
 def test_micro_batches_save_memory():
     whole, eighth = (memory_needed(compile_gradients(num_micro_batches)) for num_micro_batches in (1, 8))
     assert 0 < eighth < 0.8 * whole
+
+
+def test_the_estimate_of_an_update_is_near_the_compiler_s_plan():
+    run = make_run(config_with(1), sharding.make_mesh(1))
+    (estimate,) = [part.size for part in estimate_memory(run).working if part.name == "the activations of an update"]
+    assert 0.5 < estimate / memory_needed(compile_gradients(1)) < 1.5
 
 
 def compile_gradients(num_micro_batches: int):

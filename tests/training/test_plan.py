@@ -19,6 +19,19 @@ def plan_of(board: str = "hex:5", num_iterations: int = 100, **changes):
     return make_plan(config, make_game(board), num_iterations)
 
 
+@pytest.mark.parametrize(("plies", "max_plies", "most"), [(1000, 0, 25), (25, 0, 25), (10, 10, 10)])
+def test_openings_are_shorter_than_games(plies: int, max_plies: int, most: int):
+    message = rf"config\.selfplay\.opening_plies={plies}: games of hex:5 end after at most {most} plies; set it below"
+    with pytest.raises(UserError, match=message):
+        plan_of(selfplay__opening_plies=plies, selfplay__max_plies=max_plies)
+    plan_of(selfplay__opening_plies=most - 1, selfplay__max_plies=max_plies)
+
+
+def test_the_updates_can_be_counted():
+    with pytest.raises(UserError, match=r"config\.learner\.replay_ratio=10000: it gives 3999880000 updates"):
+        plan_of(num_iterations=100_000, learner__replay_ratio=10_000)
+
+
 def test_games_are_rounded_down_to_whole_groups():
     plan = plan_of(selfplay__num_games=131, selfplay__num_groups=8)
     assert (plan.group_games, plan.num_games) == (16, 128)

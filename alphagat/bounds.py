@@ -1,0 +1,132 @@
+"""The bounds of numbers in configs, flags and names such as `mcts:100`.
+
+Each number has a lower and a finite upper bound. The bounds are far beyond useful values, and refuse those at which
+arithmetic overflows or a run cannot start.
+"""
+
+import argparse
+import dataclasses
+import math
+import os
+import reprlib
+from collections.abc import Sequence
+from typing import Any
+
+from alphagat.errors import UserError
+
+MAX_SEED = 2**32 - 1
+MAX_SIMULATIONS = 65_536  # per move
+MAX_GAMES = 1_000_000  # of a match
+MAX_ITERATIONS = 1_000_000
+MAX_PLIES = 1_000_000  # of a game
+MAX_BATCH = 2**24  # positions, or games in flight
+MAX_PROCESSES = 65_536
+LONGEST_SHOWN = 200  # characters of a value in an error
+_SHORT = reprlib.Repr()  # also ends on values of any depth
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = LONGEST_SHOWN
+_SHORT.maxtuple = _SHORT.maxlist = _SHORT.maxdict = 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The values that a field or flag accepts; None sets no limit. For a tuple, they apply to each item."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] | None = None
+
+    def accept(self, value: Any) -> bool:
+        """Returns whether a finite number or a choice is within the limits."""
+        return (
+            (self.at_least is None or value >= self.at_least)
+            and (self.at_most is None or value <= self.at_most)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+            and (self.choices is None or value in self.choices)
+        )
+
+    def __str__(self) -> str:
+        """Describes the limits, such as `at least 0 and below 1` or `one of gat, resnet`; empty without limits."""
+        numbers = {"at least": self.at_least, "above": self.above, "at most": self.at_most, "below": self.below}
+        parts = [f"{name} {limit}" for name, limit in numbers.items() if limit is not None]
+        return " and ".join([*parts, *([f"one of {', '.join(self.choices)}"] if self.choices else [])])
+
+
+class Number(argparse.Action):
+    """The action of a flag with one number: `add_argument("--games", action=Number, kind=int, limits=Limits(...))`.
+
+    Raises UserError for other values.
+    """
+
+    def __init__(self, option_strings: Sequence[str], dest: str, *, kind: type, limits: Limits, **kwargs: Any):
+        super().__init__(option_strings, dest, **kwargs)
+        self.kind, self.limits = kind, limits
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        del parser, option_string
+        setattr(namespace, self.dest, self.read(values))
+
+    def read(self, text: str) -> Any:
+        """Returns the value of the flag."""
+        try:
+            return read_number(text, self.kind, self.limits)
+        except UserError as error:
+            raise UserError(f"{self.option_strings[0]} {shown(text)}: it must be {error}") from None
+
+
+class Numbers(Number):
+    """The action of a flag with several numbers, separated by commas; its value is a tuple.
+
+    `counts` holds the accepted lengths, such as `(1, 2)`; None accepts any.
+    """
+
+    def __init__(self, *args: Any, counts: tuple[int, ...] | None = None, example: str, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.counts, self.example = counts, example
+
+    def read(self, text: str) -> tuple[Any, ...]:
+        words = text.split(",")
+        fix = f"{self.limits}, such as {self.option_strings[0]} {self.example}"
+        if self.counts is not None and len(words) not in self.counts:
+            lengths = " or ".join(map(str, self.counts))
+            raise UserError(f"{self.option_strings[0]} {shown(text)}: it must be {lengths} numbers of {fix}")
+        try:
+            return tuple(read_number(word, self.kind, self.limits) for word in words)
+        except UserError:
+            raise UserError(f"{self.option_strings[0]} {shown(text)}: each item must be {fix}") from None
+
+
+def read_number(text: str, kind: type, limits: Limits) -> Any:
+    """Reads an integer or a float.
+
+    Raises:
+      UserError: it is no number, or outside the limits; the message describes them, such as `at least 1`.
+    """
+    name = "an integer" if kind is int else "a finite number"
+    try:
+        value = kind(text)
+    except ValueError:  # also of an integer with thousands of digits
+        raise UserError(f"{name} of {limits}") from None
+    if not is_finite(value):
+        raise UserError(f"{name} of {limits}")
+    if not limits.accept(value):
+        raise UserError(str(limits))
+    return value
+
+
+def is_finite(value: float) -> bool:
+    """Returns whether a number is finite; an integer may be too large for a float."""
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def shown(value: Any) -> str:
+    """Returns a value as text for an error, cut if it is long."""
+    try:
+        text = value if isinstance(value, str) else str(value) if isinstance(value, os.PathLike) else _SHORT.repr(value)
+    except ValueError:  # Python converts no integers of thousands of digits
+        text = "a number of thousands of digits"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"

@@ -1,0 +1,75 @@
+"""Memory: the limit of a device, the compiler's plan, and the free memory of the machine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+from jax import stages
+
+ROOT = Path("/")
+UNLIMITED = 2**60  # bytes; version 1 of control groups writes a number above this for "no limit"
+
+
+def memory_limit(memory_gb: float) -> float:
+    """Returns the bytes that a device may use: `memory_gb`, or the driver's limit if that is 0; 0 if unknown."""
+    return memory_gb * 1e9 or float((jax.local_devices()[0].memory_stats() or {}).get("bytes_limit", 0))
+
+
+def memory_needed(program: stages.Compiled) -> float:
+    """Returns the bytes of arguments, results and intermediates on one device; 0 if unknown."""
+    plan = program.memory_analysis()
+    if plan is None:
+        return 0.0
+    held = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes
+    return float(held + plan.temp_size_in_bytes + plan.generated_code_size_in_bytes)
+
+
+def available_memory(root: Path = ROOT) -> float:
+    """Returns the free bytes of the machine or of the control group of this process, whichever are fewer; 0 if unknown.
+
+    Memory that the system uses as a cache counts as free.
+
+    Args:
+      root: the folder that contains `proc` and `sys`.
+    """
+    rows = dict(line.split(":", 1) for line in _read(root / "proc/meminfo").splitlines() if ":" in line)
+    words = rows.get("MemAvailable", "").split()
+    free = [float(words[0]) * 1024] if words else []
+    for group in _control_groups(root):
+        limit, used = _number(group, "memory.max", "memory.limit_in_bytes"), _number(group, *_USED)
+        if limit is not None and used is not None and limit < UNLIMITED:
+            free.append(max(limit - used + _cached(group), 0.0))
+    return min(free, default=0.0)
+
+
+_USED = "memory.current", "memory.usage_in_bytes"
+
+
+def _control_groups(root: Path) -> Iterator[Path]:
+    """Yields the folders of the groups that may limit this process, of both versions of control groups."""
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, kinds, path = line.split(":", 2)
+        if kinds and "memory" not in kinds.split(","):
+            continue
+        top = root / "sys/fs/cgroup" / ("memory" if kinds else "")
+        group = top / path.lstrip("/")
+        yield from (each for each in (group, *group.parents) if each == top or top in each.parents)
+
+
+def _number(group: Path, *names: str) -> float | None:
+    """Returns the number in the first of the files that has one."""
+    texts = [_read(group / name).strip() for name in names]
+    return next((float(text) for text in texts if text.isdecimal()), None)
+
+
+def _cached(group: Path) -> float:
+    rows = dict(line.split(" ", 1) for line in _read(group / "memory.stat").splitlines() if " " in line)
+    return float(rows.get("total_inactive_file") or rows.get("inactive_file") or 0)
+
+
+def _read(file: Path) -> str:
+    """Returns the text of a file; empty if it cannot be read."""
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,94 @@
+"""The estimate of a run's memory agrees with its arrays, and refuses what cannot fit before anything is compiled."""
+
+import math
+from pathlib import Path
+
+import jax
+import pytest
+
+import alphagat
+from alphagat.config import Config
+from alphagat.errors import UserError
+from alphagat.runtime import sharding
+from alphagat.training import memory
+from alphagat.training.memory import check_memory, estimate_memory
+from alphagat.training.setup import make_run
+from alphagat.training.state import placed_shapes
+from tests.training.tiny import tiny_config
+
+
+def othello() -> Config:
+    config = tiny_config()
+    config.boards, config.num_iterations = ("othello:4", "othello:6"), 60
+    config.network.ownership_head, config.network.num_blocks = True, 3
+    config.learner.ema_decay, config.learner.optimizer = 0.9, "sgd"
+    config.mesh.data = 4
+    return config
+
+
+def resnet() -> Config:
+    config = tiny_config()
+    config.network.name, config.network.num_blocks, config.network.width = "resnet", 4, 32
+    config.mesh.data = 2
+    return config
+
+
+@pytest.mark.parametrize("make", [tiny_config, othello, resnet])
+def test_the_kept_parts_are_the_run_state(make):
+    config = make()
+    run = make_run(config, sharding.make_mesh(config.mesh.data))
+    leaves = jax.tree.leaves(placed_shapes(run))
+    held = sum(math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves)
+    assert sum(part.size for part in estimate_memory(run).kept) == pytest.approx(held, rel=0.03)
+
+
+def config_with(**changes) -> Config:
+    config = tiny_config()
+    config.mesh.data, config.mesh.memory_gb, config.num_iterations = 1, 1.0, 10_000
+    config.learner.replay_ratio = 1e-3
+    for path, value in changes.items():
+        section, _, name = path.partition("__")
+        setattr(getattr(config, section), name, value)
+    return config
+
+
+TOO_LARGE = {
+    "replay.capacity": {"replay__capacity": 10**9},
+    "selfplay.num_games": {"selfplay__num_games": 2**24},
+    "selfplay.plies_per_iteration": {"selfplay__plies_per_iteration": 1_000_000, "selfplay__max_plies": 4},
+    "search.num_simulations": {"search__num_simulations": 65_536, "selfplay__num_games": 1_000},
+    "learner.batch_size": {"learner__batch_size": 2**18, "replay__min_size": 2**18, "replay__capacity": 2**18},
+    "evaluation.num_games": {"evaluation__opponents": ("mcts:65536",), "evaluation__num_games": 1_000},
+    "network.width": {"network__width": 65_536, "network__num_blocks": 512},
+}
+
+
+@pytest.mark.parametrize(("field", "changes"), TOO_LARGE.items(), ids=TOO_LARGE)
+def test_a_run_that_cannot_fit_is_refused(field: str, changes):
+    config = config_with(**changes)
+    section, _, name = field.partition(".")
+    with pytest.raises(UserError) as refusal:
+        check_memory(make_run(config, sharding.make_mesh(1)))
+    assert str(refusal.value).startswith(f"config.{field}={getattr(getattr(config, section), name)}: the run needs ")
+    assert "of 1.0 GB" in str(refusal.value)
+
+
+def test_a_run_is_refused_before_it_starts(tmp_path: Path):
+    config = tiny_config()
+    config.replay.capacity = 10**9
+    with pytest.raises(UserError, match=r"config\.replay\.capacity=1000000000: the run needs about"):
+        alphagat.train(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_cpu_devices_share_the_memory_of_the_machine(monkeypatch: pytest.MonkeyPatch):
+    config = config_with(mesh__memory_gb=0.0)
+    run = make_run(config, sharding.make_mesh(1))
+    needed = estimate_memory(run).needed * jax.local_device_count()
+    monkeypatch.setattr(memory, "available_memory", lambda: 1.01 * needed)
+    check_memory(run)
+    monkeypatch.setattr(memory, "available_memory", lambda: 0.99 * needed)
+    with pytest.raises(UserError, match="the run needs about"):
+        check_memory(run)
+    monkeypatch.setattr(memory, "available_memory", lambda: 0.0)  # unknown
+    check_memory(run)
