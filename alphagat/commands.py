@@ -179,7 +179,8 @@ def _find(path: str) -> Path:
             if candidate.is_file():
                 return candidate
         except (OSError, ValueError) as error:  # a name too long, or with a null byte
-            raise UserError(f"--config {shown(path)}: {getattr(error, 'strerror', None) or error}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(f"--config {shown(path)}: {reason}; use another path") from error
     folder = file if file.is_dir() else file.parent
     neighbours = sorted(each.name for each in folder.glob("*.py") if each.name != "__init__.py")
     have = f"{folder}/ has {', '.join(neighbours) or 'no Python file'}"

@@ -15,7 +15,20 @@ REFERENCE = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "hooks" / "r
 # Flags that hold no number, or one that another test checks: --profile (tests/training/test_profiling.py), --holdout
 # (a field of the config) and --coordinator (tests/runtime/test_distributed.py).
 TEXTS = {
-    *("a", "anchors", "b", "board", "card", "config", "engine_option", "host", "init_from", "opponent", "out"),
+    *(
+        "a",
+        "allowed_hosts",
+        "anchors",
+        "b",
+        "board",
+        "card",
+        "config",
+        "engine_option",
+        "host",
+        "init_from",
+        "opponent",
+        "out",
+    ),
     *("precision", "source", "workdir", "xla"),
     *("coordinator", "holdout", "profile", "pretrain games"),
 }

@@ -68,8 +68,11 @@ MISTAKES = {
     "recurses": (["--config", "configs/recurses", "--workdir", "w"], "RecursionError"),
     "nested": (["--config", "configs/nested", "--workdir", "w"], "configs/nested: a value is too deep or too long"),
     "large": (["--config", "configs/large", "--workdir", "w"], "configs/large: a value is too deep or too long"),
-    "long opponent": ([*BASE, "--config.evaluation.opponents=mcts:" + "9" * 5000], "there is no opponent 'mcts:999"),
-    "long name": (["--config", "x" * 300, "--workdir", "w"], "xxx: File name too long; use another path"),
+    "long opponent": (
+        [*BASE, "--config.evaluation.opponents=mcts:" + "9" * 5000],
+        "each number of mcts:SIMULATIONS must",
+    ),
+    "long name": (["--config", "x" * 300, "--workdir", "w"], "xxx…: File name too long; use another path"),
     "NUL": ([*BASE, "--config.init_from=a\0b"], "config.init_from='a\\x00b': it must not contain a NUL character"),
     "syntax error": (["--config", "configs/syntax", "--workdir", "w"], "SyntaxError"),
     "no get_config": (["--config", "configs/empty", "--workdir", "w"], "no function get_config()"),
