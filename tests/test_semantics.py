@@ -80,7 +80,13 @@ def test_discount_with_consecutive_moves():
     before, game = piles([5, 5, 5, 2, 1]), PileGame(9)
     after = jax.vmap(game.step, (0, 0, None))(before, jnp.array([0, 1, 2, 1, 0]), KEY)
     assert jax.vmap(transition)(before, after).discount.tolist() == [-1, 1, -1, 0, 0]
-    assert jax.vmap(lambda *states: transition(*states, 0.5))(before, after).discount.tolist() == [-0.5, 0.5, -0.5, 0, 0]
+    assert jax.vmap(lambda *states: transition(*states, 0.5))(before, after).discount.tolist() == [
+        -0.5,
+        0.5,
+        -0.5,
+        0,
+        0,
+    ]
     alone = MarkedGame(lengths=(3,), num_players=1)
     state, discounts = alone.init(KEY), []
     for _ in range(3):

@@ -62,7 +62,9 @@ class Group:
       size: samples in the ring.
     """
 
-    def __init__(self, config: Config, rules: Rules, key: jax.Array, *, num_games: int, num_waiting: int, capacity: int):
+    def __init__(
+        self, config: Config, rules: Rules, key: jax.Array, *, num_games: int, num_waiting: int, capacity: int
+    ):
         self._config, self._rules = config, rules
         self.games = [self._open(each) for each in jax.random.split(key, num_games)]
         self.waiting = [[self._blank(game.state) for game in self.games] for _ in range(num_waiting)]
@@ -103,7 +105,9 @@ class Group:
     def _open(self, key: jax.Array) -> Opened:
         return open_game(self._rules, key, self._config.selfplay.opening_plies)
 
-    def _move(self, number: int, found: Tree, is_full: bool, step_key: jax.Array, open_key: jax.Array) -> tuple[Ply, float]:
+    def _move(
+        self, number: int, found: Tree, is_full: bool, step_key: jax.Array, open_key: jax.Array
+    ) -> tuple[Ply, float]:
         """Moves in one game; returns the ply, and how much its search surprised the network."""
         selfplay, rules, before = self._config.selfplay, self._rules, self.games[number]
         after = rules.step(before.state, found.action[number], step_key)
