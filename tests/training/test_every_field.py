@@ -17,7 +17,6 @@ KEPT = f"{HERE}::test_checkpoints_are_kept_as_configured_and_hold_the_average_fo
 ORDER = f"{HERE}::test_weights_order_the_boards"
 AUDITS = f"{HERE}::test_audits_are_as_frequent_as_configured"
 DEVICES = f"{HERE}::test_games_are_split_over_the_configured_devices"
-RECORDED = "training/pretraining/test_program.py::test_it_fits_the_recorded_moves"
 # The test that fails if the program ignores a field.
 NOTICED_BY = {
     "boards": RUN,
@@ -64,8 +63,8 @@ NOTICED_BY = {
     "selfplay.horizon": PUCT_RUN,
     "replay.capacity": RUN,
     "replay.min_size": RUN,
-    "pretrain.games": RECORDED,
-    "pretrain.holdout": RECORDED,
+    "pretrain.games": "training/pretraining/test_program.py::test_it_fits_the_recorded_moves",
+    "pretrain.holdout": "training/pretraining/test_program.py::test_the_configured_fraction_is_held_out",
     "learner.batch_size": RUN,
     "learner.replay_ratio": RUN,
     "learner.num_micro_batches": "training/test_compilation.py::test_micro_batches_save_memory",
