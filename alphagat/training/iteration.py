@@ -68,6 +68,7 @@ def draw_keys(
     - Self-play splits its key into one per ply, and that into search, moves and new games; the last two split into one
       per game.
     - Update k of the iteration folds k into the group's key and splits it into samples and symmetries.
+    - The plies of full search are drawn once for all groups, from `NO_GROUP` folded into the iteration's key.
     """
     key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
     group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(groups)

@@ -57,8 +57,7 @@ class Learner:
         metrics |= {f"grad_norm/{name}": _norm(part) for name, part in gradients["params"].items()}
         metrics["grad_norm"] = norm = _norm(gradients)
         gradients = jax.tree.map(lambda x: x * min(1.0, config.clip_norm / norm), gradients)
-        step_of = {"lamb": self._lamb_step, "sgd": self._sgd_step}[config.optimizer]
-        steps = step_of(gradients)
+        steps = {"lamb": self._lamb_step, "sgd": self._sgd_step}[config.optimizer](gradients)
         self.params = jax.tree.map(lambda x, step: np.float32(x - rate * step), self.params, steps)
         if self.average is not None:
             self.average = jax.tree.map(
@@ -94,7 +93,7 @@ class Learner:
         def step(path: Any, param: np.ndarray, mu: np.ndarray, nu: np.ndarray) -> np.ndarray:
             first, second = mu / (1 - ADAM_DECAYS[0] ** count), nu / (1 - ADAM_DECAYS[1] ** count)
             direction = first / (np.sqrt(second) + LAMB_EPSILON)
-            if not _is_matrix(path, param):
+            if not _is_matrix(path):
                 return direction
             direction = direction + self._config.weight_decay * param
             return direction * np.linalg.norm(param) / np.linalg.norm(direction)
@@ -103,7 +102,7 @@ class Learner:
 
     def _sgd_step(self, gradients: Any) -> Any:
         def add(path: Any, trace: np.ndarray, gradient: np.ndarray, param: np.ndarray) -> np.ndarray:
-            decay = self._config.weight_decay if _is_matrix(path, param) else 0.0
+            decay = self._config.weight_decay if _is_matrix(path) else 0.0
             return np.float32(MOMENTUM * trace + gradient + decay * param)
 
         self.moments["trace"] = jax.tree_util.tree_map_with_path(add, self.moments["trace"], gradients, self.params)
@@ -130,9 +129,8 @@ def _loss(params: Any, network: Network, batch: dict, value_weight: float, owner
     return loss, parts
 
 
-def _is_matrix(path: Any, param: np.ndarray) -> bool:
+def _is_matrix(path: Any) -> bool:
     """Kernels are matrices; biases, norm scales and relation biases are not."""
-    del param
     return path[-1].key == "kernel"
 
 

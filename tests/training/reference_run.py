@@ -7,7 +7,7 @@ by leaf.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -25,6 +25,40 @@ from tests.training.reference_learner import Learner
 from tests.training.reference_selfplay import Group, Rules, stack
 
 NO_GROUP = 2**31 - 1
+
+
+class Sizes(NamedTuple):
+    """The sizes of a run.
+
+    Attributes:
+      group_games: games in a group.
+      frames: positions per iteration, in all groups.
+      updates: per iteration, once the replay holds its minimum.
+      wait: iterations that a position waits for its targets.
+      held: iterations whose positions the replay holds.
+    """
+
+    group_games: int
+    frames: int
+    updates: int
+    wait: int
+    held: int
+
+
+def derive_sizes(config: Config, longest: int) -> Sizes:
+    """Derives the sizes of a run on a game of at most `longest` plies."""
+    selfplay, learner = config.selfplay, config.learner
+    group_games = selfplay.num_games // selfplay.num_groups
+    frames = selfplay.num_groups * group_games * selfplay.plies_per_iteration
+    horizon = selfplay.horizon or min(selfplay.max_plies or longest, longest)
+    return Sizes(
+        group_games,
+        frames,
+        updates=max(round(learner.replay_ratio * frames / learner.batch_size), 1),
+        # Together with the plies of one iteration, those that wait cover the horizon.
+        wait=math.ceil((horizon - 1) / selfplay.plies_per_iteration),
+        held=math.ceil(config.replay.capacity / frames),
+    )
 
 
 class ReferenceRun:
@@ -52,27 +86,19 @@ class ReferenceRun:
             params = jax.jit(self._network.init)(params_key, self._rules.observe(self._rules.first)[None])
         self.previous = params = jax.device_get(params)
         self.iteration, self.evaluated, self.drawn = 0, 0, []
-        group_games = selfplay.num_games // selfplay.num_groups
-        self._frames = selfplay.num_groups * group_games * selfplay.plies_per_iteration
-        self._updates = max(round(config.learner.replay_ratio * self._frames / config.learner.batch_size), 1)
-        # Together with the plies of one iteration, those that wait cover the horizon.
-        most = self._rules.game.max_plies
-        horizon = selfplay.horizon or min(selfplay.max_plies or most, most)
-        self._wait = math.ceil((horizon - 1) / selfplay.plies_per_iteration)  # in iterations
-        self._held = math.ceil(config.replay.capacity / self._frames)  # in iterations
-        per_iteration = group_games * selfplay.plies_per_iteration
+        self._sizes = sizes = derive_sizes(config, self._rules.game.max_plies)
         self.groups = [
             Group(
                 config,
                 self._rules,
                 jax.random.fold_in(games_key, number),
-                num_games=group_games,
-                num_waiting=self._wait * selfplay.plies_per_iteration,
-                capacity=self._held * per_iteration,
+                num_games=sizes.group_games,
+                num_waiting=sizes.wait * selfplay.plies_per_iteration,
+                capacity=sizes.held * sizes.group_games * selfplay.plies_per_iteration,
             )
             for number in range(selfplay.num_groups)
         ]
-        total = self._updates * sum(map(self._is_enough, range(1, config.num_iterations + 1)))
+        total = sizes.updates * sum(map(self._is_enough, range(1, config.num_iterations + 1)))
         self.learner = Learner(config.learner, self._rules, self._network, params, total)
 
     def make_search(self, num_simulations: int, value_scale: float, *, explore: bool) -> Search:
@@ -108,11 +134,11 @@ class ReferenceRun:
             rows = group.play(self.learner.acting, play_key, self._full, self._fast, is_full)
             played += [ply for row in rows for ply in row]
             samples = group.release(selfplay.plies_per_iteration)
-            if self.iteration >= self._wait:
+            if self.iteration >= self._sizes.wait:
                 group.store(samples)
         updates = []
         if sum(group.size for group in self.groups) >= self._config.replay.min_size:
-            updates = [self.learner.update(self._draw(update_keys, number)) for number in range(self._updates)]
+            updates = [self.learner.update(self._draw(update_keys, number)) for number in range(self._sizes.updates)]
         self.iteration += 1
         return self._describe(played) | self._describe_updates(updates)
 
@@ -121,37 +147,31 @@ class ReferenceRun:
 
     def state(self, opt_state: Any) -> RunState:
         """Returns the state of the run; `opt_state` gives the structure of the optimizer's."""
-        learner, groups = self.learner, self.groups
-        counts = {"count": np.int32(learner.step)}
-        health = Health(np.int32(0), np.int32(0), np.float32(1), np.int32(0))
+        learner, step, zero = self.learner, np.int32(self.learner.step), np.int32(0)
+        moments = optax.tree.set(opt_state, **learner.moments, count=step)
+        health = Health(zero, zero, np.float32(1), zero)
         return RunState(
-            train=TrainState(
-                learner.params,
-                optax.tree.set(opt_state, **learner.moments, **counts),
-                np.int32(learner.step),
-                health,
-                learner.average,
-            ),
-            boards=(
-                BoardState(
-                    games=stack([_games(group) for group in groups]),
-                    replay=stack(
-                        [Replay(stack(each.ring), np.int32(each.cursor), np.int32(each.size)) for each in groups]
-                    ),
-                    groups=np.arange(len(groups), dtype=np.int32),
-                    iteration=np.int32(self.iteration),
-                ),
-            ),
+            train=TrainState(learner.params, moments, step, health, learner.average),
+            boards=(self._board(),),
             key=np.asarray(jax.random.key_data(self._key)),
             iteration=np.int32(self.iteration),
             evaluated=np.int32(self.evaluated),
-            rollbacks=np.int32(0),
+            rollbacks=zero,
             previous_params=self.previous,
+        )
+
+    def _board(self) -> BoardState:
+        rings = [Replay(stack(each.ring), np.int32(each.cursor), np.int32(each.size)) for each in self.groups]
+        return BoardState(
+            games=stack([_games(group) for group in self.groups]),
+            replay=stack(rings),
+            groups=np.arange(len(self.groups), dtype=np.int32),
+            iteration=np.int32(self.iteration),
         )
 
     def _is_enough(self, iterations: int) -> bool:
         """Returns whether the replay holds its minimum after a number of iterations."""
-        return min(iterations - self._wait, self._held) * self._frames >= self._config.replay.min_size
+        return min(iterations - self._sizes.wait, self._sizes.held) * self._sizes.frames >= self._config.replay.min_size
 
     def _draw(self, keys: list[jax.Array], number: int) -> list[tuple]:
         """Draws the batch of update `number`: equally many samples of each group, each with a symmetry."""
@@ -171,7 +191,7 @@ class ReferenceRun:
         fast = (1 - fraction) * self._config.selfplay.fast_simulations
         entropies = [-sum(p * math.log(p) for p in ply.policy_target.tolist() if p) for ply in played]
         return {
-            "frames": self.iteration * self._frames,
+            "frames": self.iteration * self._sizes.frames,
             "selfplay/game_length": _mean([ply.length for ply in ended]),
             "selfplay/draws": _mean([ply.reward == 0 for ply in ended]),
             "selfplay/truncated": _mean([ply.truncated for ply in ended]),

@@ -1,6 +1,5 @@
-"""Every field of the config has an effect: short runs with all fields off their defaults equal a slow reference."""
+"""Short runs with all fields off their defaults equal a slow reference; `test_every_field` lists the fields."""
 
-import ast
 import dataclasses
 import math
 from pathlib import Path
@@ -15,7 +14,6 @@ from alphagat.agents import weight_files
 from alphagat.agents.agent import load
 from alphagat.agents.build import make_configured_network, param_shapes
 from alphagat.config import Config
-from alphagat.config_fields import fields
 from alphagat.config_validation import from_dict
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.openings import distinct_openings
@@ -25,83 +23,15 @@ from alphagat.networks.resnet import ResidualNetwork
 from alphagat.runs.checkpoints import Checkpoints, list_steps
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
-from alphagat.training import evaluators, iterations
+from alphagat.training import evaluators, iterations, setup
 from alphagat.training.audit import Auditor
 from alphagat.training.board_schedule import board_schedule
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.loop import train
-from alphagat.training.setup import boards_by_iteration, make_configured_mesh, make_run
+from alphagat.training.setup import boards_by_iteration, make_configured_mesh, make_run, make_setups
 from alphagat.training.state import RunState, init_state, state_shapes
 from tests.training.reference_run import ReferenceRun
-
-TESTS = Path(__file__).parents[1]
-SIZES = {"width": 8, "num_blocks": 1, "num_heads": 2, "mlp_ratio": 1}
-
-# Two games per device and group would do, but then too few games end. Games are truncated after 12 plies.
-GUMBEL = {
-    "boards": ["othello:4"],
-    "seed": 11,
-    "num_iterations": 7,
-    "mesh": {"data": 2},
-    "network": {**SIZES, "ownership_head": True},
-    "search": {
-        "num_simulations": 6,
-        "max_num_considered_actions": 3,
-        "value_scale": 0.3,
-        "discount": 0.9,
-        "rescale_values": False,
-    },
-    "selfplay": {
-        "num_games": 9,
-        "num_groups": 2,
-        "plies_per_iteration": 6,
-        "opening_plies": 3,
-        "full_search_fraction": 0.6,
-        "fast_simulations": 3,
-        "surprise_fraction": 0.4,
-        "max_plies": 12,
-        "value_lambda": 0.7,
-        "audit_every": 3,
-    },
-    "replay": {"capacity": 100, "min_size": 50},
-    "learner": {
-        "batch_size": 8,
-        "replay_ratio": 0.5,
-        "learning_rate": 0.03,
-        "warmup_steps": 2,
-        "final_learning_rate_fraction": 0.3,
-        "weight_decay": 0.1,
-        "clip_norm": 0.5,
-        "value_weight": 0.6,
-        "ownership_weight": 0.9,
-        "ema_decay": 0.7,
-    },
-    "evaluation": {
-        "every": 3,
-        "num_games": 6,
-        "num_simulations": 5,
-        "value_scale": 0.6,
-        "opponents": ["previous", "random"],
-    },
-    "checkpoint": {"every": 2, "keep": 1, "keep_every": 4},
-}
-# The fields that exclude those above.
-PUCT = {
-    "boards": ["hex:3"],
-    "num_iterations": 4,
-    "network": SIZES,
-    "search": {
-        "algorithm": "puct",
-        "num_simulations": 4,
-        "dirichlet_alpha": 1.5,
-        "dirichlet_fraction": 0.6,
-        "temperature": 0.5,
-        "temperature_plies": 3,
-    },
-    "selfplay": {"num_games": 8, "num_groups": 2, "plies_per_iteration": 4, "horizon": 3},
-    "replay": {"capacity": 64, "min_size": 32},
-    "learner": {"batch_size": 8, "replay_ratio": 0.5, "optimizer": "sgd", "warmup_steps": 0},
-}
+from tests.training.wiring_configs import GUMBEL, PUCT
 
 
 @dataclasses.dataclass
@@ -209,10 +139,9 @@ def test_a_run_equals_the_reference(finished, reference):
 
 
 def test_the_run_is_a_hard_case(finished):
-    """Games end by the rules and by truncation; the ring wraps; most parameters change; weights differ."""
+    """Games end by the rules and by truncation, openings have all lengths, and the ring wraps."""
     last = finished.states[-1]
-    board = last.boards[0]
-    waiting = board.games.waiting
+    board, waiting = last.boards[0], last.boards[0].games.waiting
     assert waiting.truncated.any()
     assert (waiting.ended & ~waiting.truncated).any()
     assert len(np.unique(waiting.policy_weight)) > 10
@@ -223,16 +152,15 @@ def test_the_run_is_a_hard_case(finished):
 
 def test_the_metrics_equal_the_reference(finished, reference):
     _, _, metrics = reference
+    counts, speeds = {"games", "simulations"}, {"selfplay/games_per_s", "selfplay/simulations_per_s"}
     for line, expected in zip(read_metrics(finished.folder), metrics, strict=True):
-        games, simulations = expected.pop("games"), expected.pop("simulations")
-        for name, value in expected.items():
+        for name in expected.keys() - counts:
             found = math.nan if line[name] is None else line[name]
-            np.testing.assert_allclose(found, value, rtol=1e-4, atol=1e-6, err_msg=name)
-        if games:
+            np.testing.assert_allclose(found, expected[name], rtol=1e-4, atol=1e-6, err_msg=name)
+        if expected["games"]:
             per_game = line["selfplay/simulations_per_s"] / line["selfplay/games_per_s"]
-            np.testing.assert_allclose(per_game, simulations / games, rtol=1e-4)
-        known = expected.keys() | {"iteration", "board", "hours", "num_games", "results"}
-        known |= {"selfplay/games_per_s", "selfplay/simulations_per_s"}
+            np.testing.assert_allclose(per_game, expected["simulations"] / expected["games"], rtol=1e-4)
+        known = expected.keys() | speeds | {"iteration", "board", "hours", "num_games", "results"}
         assert {name for name in line if line[name] is not None} <= known
 
 
@@ -252,7 +180,7 @@ def test_other_weights_start_the_average_and_the_previous_player(finished):
 
 
 def test_matches_are_played_by_the_average_as_configured(finished, reference):
-    run, states, _ = reference
+    run, _, _ = reference
     config, options = finished.config, finished.config.evaluation
     expected = [(iteration, number) for iteration in (3, 6, 7) for number in range(2)]
     openings = distinct_openings(make_game(config.boards[0]), options.num_games // 2, config.seed)
@@ -311,8 +239,8 @@ def test_weights_order_the_boards():
     config.selfplay.plies_per_iteration, config.replay.min_size = 9, 512
     run = make_run(config, sharding.make_mesh(1))
     assert run.order == boards_by_iteration(config)
-    first, second = (setup.plan.total_updates for setup in run.boards)
-    counts = [run.order.count(number) - setup.plan.first_update_iteration for number, setup in enumerate(run.boards)]
+    first, second = (each.plan.total_updates for each in run.boards)
+    counts = [run.order.count(number) - each.plan.first_update_iteration for number, each in enumerate(run.boards)]
     assert first * counts[1] == second * counts[0] > 0
 
 
@@ -320,6 +248,14 @@ def test_the_mesh_has_the_configured_axes():
     config = Config()
     config.mesh.data, config.mesh.model, config.mesh.stage = 1, 2, 3
     assert dict(make_configured_mesh(config).shape) == {"data": 1, "stage": 3, "model": 2}
+
+
+def test_stages_cut_the_network(monkeypatch):
+    monkeypatch.setattr(setup, "pipeline", lambda config, game, network: f"{config.mesh.stage} stages")
+    config = Config()
+    config.mesh.stage = 2
+    assert make_setups(config)[0].network == "2 stages"
+    assert make_configured_mesh(config).shape["stage"] == 2
 
 
 def test_the_network_has_the_configured_fields():
@@ -334,105 +270,3 @@ def test_the_network_has_the_configured_fields():
     assert network.dtype == jax.numpy.bfloat16
     config.network.name = "resnet"
     assert isinstance(make_configured_network(config, make_game("hex:3")), ResidualNetwork)
-
-
-HERE = "training/test_wiring.py"
-RUN, PUCT_RUN = f"{HERE}::test_a_run_equals_the_reference", f"{HERE}::test_a_run_with_puct_equals_the_reference"
-MATCHES = f"{HERE}::test_matches_are_played_by_the_average_as_configured"
-NETWORK = f"{HERE}::test_the_network_has_the_configured_fields"
-KEPT = f"{HERE}::test_checkpoints_are_kept_as_configured_and_hold_the_average_for_players"
-MESH = f"{HERE}::test_the_mesh_has_the_configured_axes"
-ORDER = f"{HERE}::test_weights_order_the_boards"
-RECORDED = "training/pretraining/test_program.py::test_it_fits_the_recorded_moves"
-# The test that fails if the program ignores a field.
-NOTICED_BY = {
-    "boards": RUN,
-    "board_weights": ORDER,
-    "final_board_weights": ORDER,
-    "init_from": RUN,
-    "seed": RUN,
-    "num_iterations": RUN,
-    "mesh.data": f"{HERE}::test_games_are_split_over_the_configured_devices",
-    "mesh.model": MESH,
-    "mesh.stage": MESH,
-    "mesh.memory_gb": "training/test_compilation.py::test_fewest_micro_batches_that_fit",
-    "mesh.fsdp": "training/test_parallel.py::test_parameters_are_sharded",
-    "mesh.actors": "training/test_actor_learner.py::test_arrays_reside_on_the_devices_that_use_them",
-    "network.name": NETWORK,
-    "network.backend": NETWORK,
-    "network.width": RUN,
-    "network.num_blocks": RUN,
-    "network.num_heads": RUN,
-    "network.mlp_ratio": RUN,
-    "network.ownership_head": RUN,
-    "network.precision": NETWORK,
-    "network.remat": NETWORK,
-    "search.algorithm": PUCT_RUN,
-    "search.num_simulations": RUN,
-    "search.max_num_considered_actions": RUN,
-    "search.value_scale": RUN,
-    "search.discount": RUN,
-    "search.rescale_values": RUN,
-    "search.dirichlet_alpha": PUCT_RUN,
-    "search.dirichlet_fraction": PUCT_RUN,
-    "search.temperature": PUCT_RUN,
-    "search.temperature_plies": PUCT_RUN,
-    "selfplay.num_games": RUN,
-    "selfplay.num_groups": RUN,
-    "selfplay.plies_per_iteration": RUN,
-    "selfplay.opening_plies": RUN,
-    "selfplay.full_search_fraction": RUN,
-    "selfplay.fast_simulations": RUN,
-    "selfplay.surprise_fraction": RUN,
-    "selfplay.max_plies": RUN,
-    "selfplay.value_lambda": RUN,
-    "selfplay.audit_every": f"{HERE}::test_audits_are_as_frequent_as_configured",
-    "selfplay.horizon": PUCT_RUN,
-    "replay.capacity": RUN,
-    "replay.min_size": RUN,
-    "pretrain.games": RECORDED,
-    "pretrain.holdout": RECORDED,
-    "learner.batch_size": RUN,
-    "learner.replay_ratio": RUN,
-    "learner.num_micro_batches": "training/test_compilation.py::test_micro_batches_save_memory",
-    "learner.optimizer": PUCT_RUN,
-    "learner.learning_rate": RUN,
-    "learner.warmup_steps": RUN,
-    "learner.final_learning_rate_fraction": RUN,
-    "learner.weight_decay": RUN,
-    "learner.clip_norm": RUN,
-    "learner.value_weight": RUN,
-    "learner.ownership_weight": RUN,
-    "learner.actor_sync_every": (
-        "training/test_actor_learner.py::test_parameters_are_synchronized_and_their_age_is_reported"
-    ),
-    "learner.max_skipped": "training/test_loop.py::test_nonfinite_updates_roll_the_run_back",
-    "learner.ema_decay": RUN,
-    "evaluation.every": MATCHES,
-    "evaluation.num_games": MATCHES,
-    "evaluation.num_simulations": MATCHES,
-    "evaluation.value_scale": MATCHES,
-    "evaluation.oracle_positions": "training/test_evaluators.py::test_the_network_is_compared_with_perfect_play",
-    "evaluation.opponents": MATCHES,
-    "checkpoint.every": KEPT,
-    "checkpoint.keep": KEPT,
-    "checkpoint.keep_every": KEPT,
-}
-
-
-def test_every_field_has_a_test_that_notices_it():
-    assert NOTICED_BY.keys() == {field.path for field in fields(Config())}
-    for place in set(NOTICED_BY.values()):
-        file, _, name = place.partition("::")
-        functions = [
-            node.name for node in ast.parse((TESTS / file).read_text()).body if isinstance(node, ast.FunctionDef)
-        ]
-        assert name in functions, place
-
-
-def test_the_runs_change_every_field_that_they_notice(finished):
-    configs = {RUN: finished.config, MATCHES: finished.config, KEPT: finished.config, PUCT_RUN: from_dict(PUCT)}
-    defaults = {field.path: field.value for field in fields(Config())}
-    values = {test: {field.path: field.value for field in fields(config)} for test, config in configs.items()}
-    for path, test in NOTICED_BY.items():
-        assert test not in values or values[test][path] != defaults[path], path

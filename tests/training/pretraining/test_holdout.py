@@ -1,13 +1,16 @@
 """Held-out metrics equal values computed by hand."""
 
+from types import SimpleNamespace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from alphagat.games import make_game
+from alphagat.learner.update import TrainState, make_health
 from alphagat.runtime import sharding
 from alphagat.search import Evaluation
-from alphagat.training.pretraining.holdout import _chunks, describe, make_examination
+from alphagat.training.pretraining.holdout import MatchesAndHoldout, _chunks, describe, make_examination
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.setup import Setup
 from tests.evaluation.perfect_games import BOARD, solved
@@ -50,3 +53,14 @@ def test_metrics_equal_values_by_hand():
 def test_an_empty_count_gives_nan():
     names = ("positions", "named_first", "cross_entropy", "known", "squared_error", "decided", "agrees")
     assert all(np.isnan(value) for value in describe(dict.fromkeys(names, 0.0)).values())
+
+
+def test_the_average_is_measured():
+    measured = []
+    holdout = SimpleNamespace(boards=(), measure=lambda params: measured.append(params) or [])
+    matches = SimpleNamespace(play=lambda state, iteration: (state, []))
+    train = TrainState("raw", None, jnp.zeros((), jnp.int32), make_health(scale_loss=False), "average")
+    evaluator, state = MatchesAndHoldout(matches, holdout), SimpleNamespace(train=train)
+    evaluator.first_lines(state)
+    evaluator.play(state, 1)
+    assert measured == ["average", "average"]

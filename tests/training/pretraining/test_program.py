@@ -21,6 +21,7 @@ from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.training.iteration import gradients_of, make_find_gradients
 from alphagat.training.loop import train
+from alphagat.training.pretraining.dataset import read_recorded
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.pretraining.program import make_pretrain_program, policy_targets, recorded_batch
 from alphagat.training.resume import find_start
@@ -72,6 +73,13 @@ def test_it_fits_the_recorded_moves(finished):
     assert lines[-1]["train/policy_loss"] < lines[0]["train/policy_loss"]
     assert lines[-1]["pretrain/epochs"] == pytest.approx(2 * lines[2]["pretrain/epochs"])
     assert all(line["train/skipped"] == 0 for line in lines)
+
+
+def test_the_configured_fraction_is_held_out(config):
+    (found,) = read_recorded(make_run(config, sharding.make_mesh(1)), None).boards
+    taught, held_out = set(found.taught.game.tolist()), set(found.held_out.game.tolist())
+    assert (len(taught), len(held_out)) == (60, 20)
+    assert not taught & held_out
 
 
 def test_resume_is_bit_identical(config, finished, tmp_path, monkeypatch, capsys):
