@@ -16,7 +16,10 @@ def nowhere(number: int) -> np.ndarray:
 def grid_places(
     rows: int, columns: int, *, left: float = MARGIN, top: float = 4.0, cell: float = CELL, gap: float = 0.0
 ) -> np.ndarray:
-    """Places squares `cell` pixels apart, row by row; the corner of the first is at (`left`, `top`)."""
+    """Places squares of side `cell - gap`, row by row, with centres `cell` pixels apart.
+
+    The top left corner of the first square is at (`left`, `top`) if `gap` is 0.
+    """
     row, column = np.divmod(np.arange(rows * columns), columns)
     side = np.full(rows * columns, cell - gap)
     return np.stack([left + (column + 0.5) * cell, top + (row + 0.5) * cell, side, side], axis=-1)

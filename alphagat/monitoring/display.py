@@ -104,7 +104,7 @@ class Display(abc.ABC):
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds left at the recent pace, excluding the first iteration; None before a pace is known."""
+        """Seconds left at the recent pace, which excludes the first iteration; None before a pace is known."""
         if len(self._updates) < 2:
             return None
         (first_time, first), (last_time, last) = self._updates[0], self._updates[-1]

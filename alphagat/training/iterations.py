@@ -26,7 +26,7 @@ class Iterations(Protocol):
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, Audit | None]:
         """Starts iteration number `iteration`, counted from 1, and consumes `state`.
 
-        The results may still be running. There is no audit without self-play.
+        Returns without waiting for the results. The audit is None in runs without self-play.
         """
         ...
 

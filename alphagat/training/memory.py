@@ -83,7 +83,10 @@ def check_memory(run: Run) -> None:
 
 
 def estimate_memory(run: Run) -> Estimate:
-    """Estimates the memory of one device from the shapes of positions and of a small network."""
+    """Estimates the memory that a run needs per device, from the shapes of its arrays.
+
+    The sizes of the network are extrapolated from networks with one and two blocks.
+    """
     config = run.config
     players = () if run.learns_from_games else run.boards
     num_actors, num_learners = (mesh.shape[sharding.DATA] for mesh in (run.actor_mesh, run.learner_mesh))

@@ -37,7 +37,7 @@ class Position:
         return int(self.state.current_player)
 
     def legal_actions(self) -> dict[str, int]:
-        """Returns the legal actions by `game.action_name`."""
+        """Returns the legal actions as a dict keyed by `game.action_name`."""
         actions = np.flatnonzero(self.state.legal_action_mask)
         return dict(zip(self.game.names_of(self.state, actions), actions.tolist()))
 
