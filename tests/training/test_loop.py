@@ -1,5 +1,6 @@
 """The training loop: resuming is bit-identical, and failures lose no data."""
 
+import errno
 import json
 import os
 import random
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import chex
@@ -18,11 +20,11 @@ import pytest
 
 from alphagat.config import Config
 from alphagat.config_fields import to_dict
-from alphagat.errors import UserError
+from alphagat.errors import DiskError, UserError
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
 from alphagat.runs.lock import FolderLock
-from alphagat.runs.metrics import read_metrics
+from alphagat.runs.metrics import MetricsWriter, read_metrics
 from alphagat.runtime import sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.training import iteration, iterations, loop, resume
@@ -458,10 +460,10 @@ def copy_tree(source: Path, target: Path) -> None:
         path.mkdir(exist_ok=True) if data is None else path.write_bytes(data)
 
 
-def test_a_read_only_folder_is_refused(tmp_path, monkeypatch):
+def test_a_folder_below_a_file_is_refused(tmp_path, monkeypatch):
     refuse_iterations(monkeypatch)
     (tmp_path / "file").write_text("words")
-    with pytest.raises(UserError, match="cannot be written: Not a directory"):
+    with pytest.raises(UserError, match="file is a file; name another folder"):
         train(tiny_config(), tmp_path / "file" / "run")
     assert (tmp_path / "file").read_text() == "words"
 
@@ -485,3 +487,42 @@ def test_games_are_rounded_down_with_a_message(tmp_path, monkeypatch, capsys):
     train(changed(tiny_config(), "selfplay.num_games", 23), tmp_path / "run")
     printed = " ".join(capsys.readouterr().out.split())
     assert "config.selfplay.num_games=23 was changed to 16, a multiple of config.selfplay.num_groups=8" in printed
+
+
+def failing(function: Callable, step_of: Callable, step: int, number: int = errno.ENOSPC) -> Callable:
+    """Returns a method that raises an `OSError` at that step, before it calls `function`."""
+
+    def call(self, *arguments):
+        if step_of(self, *arguments) == step:
+            raise OSError(number, os.strerror(number))
+        return function(self, *arguments)
+
+    return call
+
+
+def break_metrics(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MetricsWriter, "write", failing(MetricsWriter.write, lambda _, step, __: step, 6))
+
+
+def break_checkpoints(patch: pytest.MonkeyPatch) -> None:
+    """Fails in the thread of Orbax, which raises it at the next save."""
+    patch.setattr(Checkpoints, "_seal", failing(Checkpoints._seal, lambda self: self._saving, 6))
+
+
+@pytest.mark.parametrize("break_disk", [break_metrics, break_checkpoints])
+def test_a_full_disk_loses_nothing(break_disk, finished, tmp_path):
+    folder = tmp_path / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        break_disk(patch)
+        with pytest.raises(DiskError) as error:
+            train(tiny_config(), folder)
+    text = "no space left on device; free some and run the command again to continue from iteration 5"
+    assert str(error.value) == f"{folder}: {text}"
+    train(tiny_config(), folder)
+    assert_same_run(folder, finished)
+
+
+def test_a_full_disk_before_the_first_checkpoint_starts_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(Checkpoints, "_seal", failing(Checkpoints._seal, lambda self: self._saving, 1, errno.EDQUOT))
+    with pytest.raises(DiskError, match=r"isk quota exceeded; free some and run the command again to start again"):
+        train(tiny_config(), tmp_path / "run")

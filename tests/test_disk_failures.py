@@ -1,9 +1,8 @@
-"""A run whose disk is full, or fails, ends with one line, and continues once there is space."""
+"""A full or failing disk is recognised, and ends a command with one line; `tests/training/test_loop.py` resumes such runs."""
 
 import errno
 import io
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,54 +10,7 @@ from tensorboardX import record_writer
 
 from alphagat import commands
 from alphagat.errors import DiskError, disk_failure
-from alphagat.runs.checkpoints import Checkpoints
-from alphagat.runs.metrics import MetricsWriter, read_metrics
-from alphagat.training.loop import train
-from tests.training.test_loop import assert_same_run
-from tests.training.tiny import NUM_ITERATIONS, tiny_config
-
-pytestmark = pytest.mark.usefixtures("programs_once")
-
-
-def failing(function: Callable, step_of: Callable, step: int, number: int = errno.ENOSPC) -> Callable:
-    """Returns a method that raises an `OSError` at that step, before it calls `function`."""
-
-    def call(self, *arguments):
-        if step_of(self, *arguments) == step:
-            raise OSError(number, os.strerror(number))
-        return function(self, *arguments)
-
-    return call
-
-
-def break_metrics(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(MetricsWriter, "write", failing(MetricsWriter.write, lambda _, iteration, __: iteration, 6))
-
-
-def break_checkpoints(patch: pytest.MonkeyPatch) -> None:
-    """Fails in the thread of Orbax, which raises it at the next save."""
-    patch.setattr(Checkpoints, "_seal", failing(Checkpoints._seal, lambda self: self._saving, 6))
-
-
-@pytest.mark.parametrize("break_disk", [break_metrics, break_checkpoints])
-def test_a_full_disk_loses_nothing(break_disk, tmp_path: Path):
-    train(tiny_config(), tmp_path / "finished")
-    folder = tmp_path / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        break_disk(patch)
-        with pytest.raises(DiskError) as error:
-            train(tiny_config(), folder)
-    text = "no space left on device; free some and run the command again to continue from iteration 5"
-    assert str(error.value) == f"{folder}: {text}"
-    train(tiny_config(), folder)
-    assert_same_run(folder, tmp_path / "finished")
-    assert len(read_metrics(folder)) == NUM_ITERATIONS
-
-
-def test_a_full_disk_before_the_first_checkpoint_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Checkpoints, "_seal", failing(Checkpoints._seal, lambda self: self._saving, 1, errno.EDQUOT))
-    with pytest.raises(DiskError, match=r"isk quota exceeded; free some and run the command again to start again"):
-        train(tiny_config(), tmp_path / "run")
+from alphagat.runs.metrics import MetricsWriter
 
 
 class FullDisk(io.BytesIO):
