@@ -1,4 +1,7 @@
-"""A full or failing disk is recognised, and ends a command with one line; `tests/training/test_loop.py` resumes such runs."""
+"""A full or failing disk is recognised, and ends a command with one line.
+
+`tests/training/test_loop.py` resumes such runs.
+"""
 
 import errno
 import io
