@@ -7,8 +7,7 @@
 A mutant is one change of one expression: a sign, a comparison, a constant, a dropped or swapped argument, a swapped
 field, a skipped statement. Messages, annotations and assertions stay as they are. Each mutant runs the tests of its
 package, fast files first, until one fails; a time-out counts as noticed. The mutants are drawn evenly from all changes
-that the operators below find, by a seed, so two runs draw the same ones. `docs/mutants.md` gives the reason for each
-known survivor.
+that the operators below find, by a seed, so two runs draw the same ones.
 """
 
 import argparse
@@ -240,7 +239,13 @@ def run_tests(tree: str, mutant: Mutant, report: str) -> None:
         os.dup2(nowhere.fileno(), 2)
     import pytest
 
+    tests = tests_of(mutant.file)
+
     class Notice:
+        @pytest.hookimpl(trylast=True)
+        def pytest_collection_modifyitems(self, items):
+            items.sort(key=lambda item: next(n for n, each in enumerate(tests) if item.nodeid.startswith(each)))
+
         def pytest_runtest_logreport(self, report):
             if report.failed:
                 write(report.nodeid)
@@ -253,7 +258,7 @@ def run_tests(tree: str, mutant: Mutant, report: str) -> None:
         with open(report, "a") as file:
             file.write(name + "\n")
 
-    status = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests_of(mutant.file)], plugins=[Notice()])
+    status = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests], plugins=[Notice()])
     if status and not Path(report).exists():
         write(f"pytest ended with status {int(status)}")
     os._exit(0)
