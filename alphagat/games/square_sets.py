@@ -71,7 +71,7 @@ class Squares(NamedTuple):
 
 
 def turn_over(squares: Squares, size: int) -> Squares:
-    """Flips the board vertically. No row may cross the word boundary, so sizes are up to 5, or 8."""
+    """Flips the board vertically. No row may cross the word boundary, so `size` is at most 5 or exactly 8."""
     words = [jnp.zeros_like(squares.low), jnp.zeros_like(squares.high)]
     full = np.uint32(2**size - 1)
     for row in range(size):

@@ -75,7 +75,7 @@ def _scaled(query: jax.Array) -> jax.Array:
 
 
 def _exponentials(query: jax.Array, key: jax.Array, bias: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the numerators `[B, H, V, V]` and denominators `[B, H, V, 1]` of the softmax, in the bias's float32."""
+    """Returns the numerators `[B, H, V, V]` and denominators `[B, H, V, 1]` of the softmax, float32 like `bias`."""
     logits = jnp.matmul(query, jnp.swapaxes(key, 2, 3)) + bias[None]
     exponentials = jnp.exp(logits - logits.max(axis=-1, keepdims=True))
     return exponentials, exponentials.sum(axis=-1, keepdims=True)

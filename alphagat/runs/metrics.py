@@ -49,7 +49,7 @@ class Result(NamedTuple):
 
 
 class MetricsWriter:
-    """Appends one line per iteration to both files; a context manager.
+    """Appends one line per iteration to `metrics.jsonl`, and its scalars to a TensorBoard file; a context manager.
 
     On resume, pass the restored iteration: lines that a killed run wrote after it are dropped, so each iteration
     appears once.

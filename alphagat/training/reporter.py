@@ -86,7 +86,7 @@ class Reporter:
         self._pending = iteration, board, self._waiter.submit(_fetch, metrics), audit
 
     def start_clock(self) -> None:
-        """Restarts the training clock; excludes compilation."""
+        """Restarts the training clock, so that the time before this call, such as compilation, does not count."""
         self._ready = time.perf_counter()
 
     def say(self, *lines: str) -> None:
