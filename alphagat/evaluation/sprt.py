@@ -33,13 +33,13 @@ class Sprt:
 
 
 def sprt(pair_scores: npt.ArrayLike, elo0: float, elo1: float, alpha: float = 0.05, beta: float = 0.05) -> Sprt:
-    """Tests the hypothesis that A is `elo1` stronger than B against `elo0`, from the pairs played so far.
+    """Tests, from the pairs played so far, whether A is stronger than B by `elo1` rather than by `elo0`.
 
     This is the generalised SPRT (Van den Bergh, "The generalized SPRT", 2020), as in Fishtest. The unit is a pair of
     games from one opening with swapped colours; it has five possible results. The likelihood of each hypothesis is the
     maximum over all distributions of these results whose mean is the expected score of `elo0` or `elo1`. Draws and
-    unbalanced openings therefore need no model, and equal pairs are no special case. Fishtest adds pseudo-counts;
-    instead, the distribution here may give weight to results that have not occurred.
+    unbalanced openings therefore need no model, and it is no special case if all pairs so far have the same result.
+    Fishtest adds pseudo-counts; instead, the distribution here may give weight to results that have not occurred.
 
     Call it after every pair, or every few, and stop at the first verdict. Error rates are then close to nominal (Wald
     1945), and slightly lower with several pairs between calls.

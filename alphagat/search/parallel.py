@@ -264,7 +264,7 @@ def _best_action(tree: Tree, node: jax.Array, *, exploration: float, first_play_
 def _select_leaves(
     tree: Tree, select: Callable[[Tree, jax.Array], jax.Array], num_leaves: int, at_most: jax.Array
 ) -> tuple[Tree, Leaves]:
-    """Descends from the root up to `num_leaves` or `at_most` times, and reserves rows for the new nodes."""
+    """Descends `min(num_leaves, at_most)` times from the root, and reserves rows for the new nodes."""
     first_new, capacity = tree.num_nodes, len(tree.parents)
 
     def walk(number: jax.Array, carry: tuple[Tree, Leaves]) -> tuple[Tree, Leaves]:

@@ -101,7 +101,7 @@ class Protocol(H11Protocol):
         return not is_answering or self.flow.write_paused
 
     def _watch(self) -> None:
-        """Starts a new time limit if the connection now waits for the other side."""
+        """Starts a new time limit if the connection has changed from waiting for its client to this server, or back."""
         if self.waits_for_client == self._waited_for_client:
             return
         self._waited_for_client, self.since = self.waits_for_client, time.monotonic()

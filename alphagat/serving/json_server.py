@@ -16,8 +16,9 @@ Answers come as soon as they are ready, in any order:
     {"id": "q1", "turnNumber": 2, "rootInfo": {"currentPlayer": "B", "visits": 64, "winrate": 0.61, "rawWinrate": 0.57},
      "moveInfos": [{"move": "d2", "order": 0, "visits": 40, "winrate": 0.63, "prior": 0.21, "pv": ["d2", "b4"]}, ...]}
 
-`winrate` is (1 + value) / 2 for the player to move after the search, `rawWinrate` before it. The answer to an invalid
-query is `{"id": "q1", "error": "...", "field": "moves"}`, without `id` or `field` if unknown.
+`winrate` is (1 + value) / 2 for the player to move, from the value after the search; `rawWinrate` is the same from the
+value before it. The answer to an invalid query is `{"id": "q1", "error": "...", "field": "moves"}`, without `id` or
+`field` if unknown.
 """
 
 import collections
