@@ -85,7 +85,8 @@ def _misfit(counts: np.ndarray, elo: float) -> np.ndarray:
     """Returns the loss of log-likelihood `[...]` of counts `[..., 5]` under the constraint of the mean score of `elo`.
 
     By duality (Owen, "Empirical Likelihood", 2001, section 2.9), it is the maximum over t of the concave
-    `sum(counts * log(1 + t * (score - mean)))`, with t such that no term is negative for scores in [0, 1].
+    `sum(counts * log(1 + t * (score - mean)))`, with t such that no argument of the logarithm is
+    negative for scores in [0, 1].
     """
     mean = 1 / (1 + 10 ** (-elo / 400))
     excess = PAIR_SCORES / 2 - mean  # [5], scores per game

@@ -189,8 +189,9 @@ def _neighbour_table(size: int) -> np.ndarray:
 def make_topology(size: int, swap: bool) -> Topology:
     """Builds cells (row-major), the borders top, bottom, left and right, and, with the swap rule, a swap node.
 
-    Only adjacent nodes have an edge. Edges to farther cells (measured: all cells within 3 steps and all borders) made
-    the network learn several times slower, because attention then starts as an average over most of the board.
+    Cells have edges to themselves, to adjacent cells and borders, and to the swap node. Edges to farther cells
+    (measured: all cells within 3 steps and all borders) made the network learn several times slower, because attention
+    then starts as an average over most of the board.
     """
     num_cells = size * size
     row, column = np.divmod(np.arange(num_cells), size)
