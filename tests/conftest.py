@@ -15,7 +15,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the environment
     # The processes of a test run, and those that tests start, share one cache, so each program compiles once.
     COMPILED = tempfile.TemporaryDirectory(prefix="alphagat-tests-", ignore_cleanup_errors=True)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED.name
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 # Ignored in a background shell, and so in the processes that tests start.
