@@ -165,10 +165,8 @@ def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
         return holder.value
     except flags.Error as error:
         raise UserError(f"{error}; see --help for the type of each field") from error
-    except (RecursionError, ValueError):  # no text can be made of a value
-        raise UserError(
-            f"--config {path}: a value is too deep or too long; see --help for the type of each field"
-        ) from None
+    except ValueError:  # Python makes no text of integers with thousands of digits
+        raise UserError(f"--config {path}: a number is too long; see --help for the type of each field") from None
 
 
 def _find(path: str) -> Path:
@@ -201,6 +199,9 @@ def _get_config(file: Path) -> Config:
         )
     if not isinstance(config, Config):
         raise UserError(f"--config {file}: get_config() returned {type(config).__name__}, not alphagat.config.Config")
+    for field in config_fields.fields(config):  # a deep value would exhaust the recursion of libraries
+        if isinstance(field.value, tuple) and any(isinstance(item, tuple | list | dict) for item in field.value):
+            raise UserError(f"--config {file}: config.{field.path} contains a tuple, a list or a dict")
     return config
 
 

@@ -58,18 +58,16 @@ def test_smoke_trains(tmp_path):
     assert (tmp_path / "smoke" / "checkpoints" / str(config.num_iterations)).is_dir()
 
 
-@pytest.mark.parametrize("board", ["2048:2", "go:5", "gardner_chess"])
+@pytest.mark.parametrize("board", ["2048:2", "gardner_chess"])
 def test_every_family_trains(board: str, tmp_path):
-    """Runs a few audited iterations of the real loop, with updates. Other tests train m,n,k-games, Hex and Othello."""
+    """Runs a few audited iterations of the real loop, with updates. Other tests train the other families."""
     config = tiny_config()
     config.boards, config.num_iterations, config.mesh.data = (board,), 3, 1
     config.selfplay.max_plies = config.selfplay.plies_per_iteration
     config.selfplay.num_games = config.replay.min_size = config.learner.batch_size = 16
     config.evaluation.every = 0
-    config.network.ownership_head = board == "go:5"
     train(config, tmp_path)
     line = read_metrics(tmp_path)[-1]
     assert line["train/policy_loss"] > 0
     assert line["train/value_loss"] >= 0
-    assert ("train/ownership_loss" in line) == config.network.ownership_head
     assert line["selfplay/truncated"] <= 1

@@ -66,8 +66,8 @@ MISTAKES = {
     "quits late": (["--config", "configs/quits_late", "--workdir", "w"], "configs/quits_late.py, line 4: SystemExit"),
     "interrupts": (["--config", "configs/interrupts", "--workdir", "w"], "configs/interrupts.py, line 1: KeyboardInt"),
     "recurses": (["--config", "configs/recurses", "--workdir", "w"], "RecursionError"),
-    "nested": (["--config", "configs/nested", "--workdir", "w"], "configs/nested: a value is too deep or too long"),
-    "large": (["--config", "configs/large", "--workdir", "w"], "configs/large: a value is too deep or too long"),
+    "nested": (["--config", "configs/nested", "--workdir", "w"], "configs/nested.py: config.boards contains a tuple"),
+    "large": (["--config", "configs/large", "--workdir", "w"], "configs/large: a number is too long"),
     "long opponent": (
         [*BASE, "--config.evaluation.opponents=mcts:" + "9" * 5000],
         "each number of mcts:SIMULATIONS must",

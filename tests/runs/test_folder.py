@@ -151,7 +151,11 @@ def test_a_long_or_invalid_value_is_shortened(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("a\0b", "embedded null byte"), ("x" * 300, "File name too long"), ("a/" * 3000, "File name too long")],
+    [
+        ("a\0b", "(stat: )?embedded null (byte|character in path)"),
+        ("x" * 300, "File name too long"),
+        ("a/" * 3000, "File name too long"),
+    ],
     ids=["NUL", "300 characters", "6,000 characters"],
 )
 def test_a_folder_with_an_impossible_name_is_refused(name: str, reason: str, tmp_path: Path, config: Config):
