@@ -18,7 +18,7 @@ from jax.sharding import SingleDeviceSharding
 
 from alphagat.errors import UserError
 from alphagat.runs.folder import CHECKPOINT_FOLDER, identity_of, is_run, read_config
-from alphagat.runs.manifest import find_damage, write_manifest
+from alphagat.runs.manifest import find_damage, find_metadata_damage, write_manifest
 
 DAMAGED_FOLDER = "damaged"
 _ITEMS = _RUN, _PARAMS = "run", "params"  # the parameters are also saved on their own, for evaluation
@@ -46,7 +46,7 @@ class Checkpoints:
             async_options=ocp.AsyncOptions(post_finalization_callback=self._seal),
         )
         # Only for writing: it reads files of all steps, so one damaged step would hide the intact ones.
-        self._writer = None if read_only else _open_manager(self.directory, options)
+        self._writer = None if read_only else ocp.CheckpointManager(self.directory, options=options, item_names=_ITEMS)
 
     def __enter__(self) -> "Checkpoints":
         return self
@@ -108,6 +108,10 @@ class Checkpoints:
         """Describes how `step` differs from its manifest; None if it does not."""
         return find_damage(self.directory / str(step), _ITEMS, step, self._identity())
 
+    def find_metadata_damage(self, step: int) -> str | None:
+        """Describes the damage of the file that Orbax reads of all steps before it writes one; None if it is intact."""
+        return find_metadata_damage(self.directory / str(step))
+
     def restore(self, shapes: Any, step: int, *, verify: bool = True) -> Any:
         """Reads the run state of `step` onto devices.
 
@@ -160,18 +164,12 @@ class Checkpoints:
 def list_steps(workdir: pathlib.Path) -> list[int]:
     """Returns the iterations of a run's complete checkpoints, ascending; empty if there are none.
 
-    Orbax renames the folder of a step to its number once it is complete.
+    Orbax renames the folder of a step to its number once it is complete. A file or link with such a name is a damaged
+    checkpoint.
     """
     directory = workdir / CHECKPOINT_FOLDER
     entries = directory.iterdir() if directory.is_dir() else ()
-    return sorted(int(each.name) for each in entries if each.name.isdecimal() and each.is_dir())
-
-
-def _open_manager(directory: pathlib.Path, options: ocp.CheckpointManagerOptions) -> ocp.CheckpointManager:
-    try:
-        return ocp.CheckpointManager(directory, options=options, item_names=_ITEMS)
-    except RecursionError as error:
-        raise UserError(f"{directory}: a file of an older checkpoint is damaged; move that checkpoint away") from error
+    return sorted(int(each.name) for each in entries if each.name.isdecimal())
 
 
 def restore_replaced(workdir: pathlib.Path) -> None:

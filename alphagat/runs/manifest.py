@@ -12,6 +12,7 @@ from typing import Any
 from alphagat import bounded_json
 
 MANIFEST_FILE = "manifest.json"
+METADATA_FILE = "_CHECKPOINT_METADATA"  # of Orbax, which changes it after the manifest is written
 
 
 def write_manifest(folder: Path, items: Sequence[str], step: int, run: Mapping[str, Any]) -> None:
@@ -45,6 +46,8 @@ def find_damage(folder: Path, items: Sequence[str], step: int, run: Mapping[str,
     for path in written_run.keys() & run.keys():
         if written_run[path] != run[path]:
             return f"it belongs to a run with config.{path}={written_run[path]!r}"
+    if damage := find_metadata_damage(folder):
+        return damage
     written = {name for name in hashes if name.split("/")[0] in items}
     found = set(_files(folder, items))
     if written - found:
@@ -58,6 +61,17 @@ def find_damage(folder: Path, items: Sequence[str], step: int, run: Mapping[str,
         except OSError as error:
             return f"{name} cannot be read ({error.strerror})"
     return None if written else f"{MANIFEST_FILE} names no file"
+
+
+def find_metadata_damage(folder: Path) -> str | None:
+    """Describes why Orbax's own file in a checkpoint is unreadable; None if it is readable or missing."""
+    try:
+        bounded_json.read(folder / METADATA_FILE)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        return f"{METADATA_FILE} cannot be read ({getattr(error, 'strerror', None) or error})"
+    return None
 
 
 def _files(folder: Path, items: Sequence[str]) -> list[str]:

@@ -175,19 +175,22 @@ def last_evaluation(lines: Sequence[Line], iteration: int | None = None) -> Line
 def truncate_after(file: Path, iteration: int) -> list[str]:
     """Drops the lines of later iterations, and damaged lines, from a metrics file.
 
-    A last line that a crash cut short is lost. If other lines are damaged, the old file is kept beside the new one;
-    returns a note of that.
+    A last line that a crash cut short is lost. If other lines are damaged or missing, the old file is kept beside the
+    new one; returns a note of that.
     """
     texts = _texts(file)
     lines = [_parse(text) for text in texts]
     kept = [text.rstrip() + b"\n" for text, line in zip(texts, lines) if line and line["iteration"] <= iteration]
+    damaged = sum(line is None and text.endswith(b"\n") for text, line in zip(texts, lines))
+    missing = iteration - len({line["iteration"] for line in lines if line and line["iteration"] <= iteration})
     notes = []
-    if kept != texts:
-        damaged = sum(line is None and text.endswith(b"\n") for text, line in zip(texts, lines))
-        if damaged:
+    if damaged or missing:
+        notes = [f"{file}: {damaged} damaged line(s) were dropped; {missing} of {iteration} iterations are missing"]
+        if texts:
             copy = free_name(file)
             shutil.copy2(file, copy)
-            notes = [f"{file}: {damaged} damaged line(s) were dropped; {copy.name} keeps the old file"]
+            notes[0] += f"; {copy.name} keeps the old file"
+    if kept != texts:
         write_atomically(file, b"".join(kept).decode())
     return notes
 

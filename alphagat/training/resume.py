@@ -28,7 +28,7 @@ class Start(NamedTuple):
     Attributes:
       state: the restored or initial state.
       iteration: iterations done; 0 in a new run.
-      damaged: newer steps with damaged files, and a description of the damage.
+      damaged: damaged steps to set aside, and a description of the damage.
     """
 
     state: RunState
@@ -106,7 +106,9 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
 
 
 def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]:
-    """Returns the newest intact step, if any, and the damage of newer ones. The first process decides for all."""
+    """Returns the newest intact step, if any, and the damaged ones that the run has to set aside: those that are newer,
+    and those that Orbax cannot open. The first process decides for all.
+    """
     damaged: dict[int, str] = {}
     found = None
     if jax.process_index() == 0:
@@ -116,6 +118,8 @@ def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]
                 found = step
                 break
             damaged[step] = damage
+        older = [step for step in checkpoints.steps() if found is not None and step < found]
+        damaged |= {step: damage for step in older if (damage := checkpoints.find_metadata_damage(step))}
     if jax.process_count() > 1:
         said = np.array([-1 if found is None else found, len(damaged)])
         step, number = (int(x) for x in multihost_utils.broadcast_one_to_all(said))

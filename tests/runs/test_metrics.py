@@ -107,7 +107,8 @@ def test_a_damaged_line_is_dropped_with_a_note_and_kept_beside(tmp_path: Path, d
     assert [line["iteration"] for line in read_metrics(tmp_path)] == [1, 3]
     with MetricsWriter(tmp_path, restored_iteration=3) as writer:
         (note,) = writer.notes
-    assert note.endswith("metrics.jsonl: 1 damaged line(s) were dropped; metrics.jsonl.damaged keeps the old file")
+    what = "1 damaged line(s) were dropped; 1 of 3 iterations are missing"
+    assert note.endswith(f"metrics.jsonl: {what}; metrics.jsonl.damaged keeps the old file")
     assert file.read_bytes() == first + third
     assert (tmp_path / "metrics.jsonl.damaged").read_bytes() == before
 

@@ -412,6 +412,32 @@ def test_a_renamed_checkpoint_is_damaged(finished, tmp_path, capsys):
     assert "resumed after iteration 11" in said
 
 
+def test_lost_metrics_are_reported(finished, tmp_path, capsys):
+    folder = tmp_path / "run"
+    copy_tree(finished, folder)
+    shutil.rmtree(folder / "checkpoints" / "12")
+    (folder / "metrics.jsonl").write_text("[" * 100_000)  # without an end of line, as if a crash had cut it
+    train(tiny_config(), folder)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "11 of 11 iterations are missing; metrics.jsonl.damaged keeps the old file" in said
+    assert (folder / "metrics.jsonl.damaged").stat().st_size == 100_000
+    assert [line["iteration"] for line in read_metrics(folder)] == [12]
+
+
+def test_steps_that_orbax_cannot_open_are_set_aside(finished, tmp_path, capsys):
+    folder = tmp_path / "run"
+    copy_tree(finished, folder)
+    shutil.rmtree(folder / "checkpoints" / "12")
+    (folder / "checkpoints" / "12").symlink_to("nowhere")
+    (folder / "checkpoints" / "10" / "_CHECKPOINT_METADATA").write_text("[" * 100_000)
+    train(tiny_config(), folder)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "checkpoint 12 is damaged (manifest.json is missing)" in said
+    assert "checkpoint 10 is damaged (_CHECKPOINT_METADATA cannot be read" in said
+    assert "resumed after iteration 11" in said
+    assert_same_run(folder, finished)
+
+
 def test_a_folder_in_use_is_refused_and_unchanged(finished, monkeypatch):
     refuse_iterations(monkeypatch)
     with FolderLock(finished) as lock:
@@ -448,7 +474,10 @@ def test_damaged_metrics_do_not_stop_a_run(finished, tmp_path, capsys):
     (folder / "tensorboard").write_text("words")
     train(tiny_config(), folder)
     said = " ".join(capsys.readouterr().out.split())
-    assert "1 damaged line(s) were dropped; metrics.jsonl.damaged keeps the old file" in said
+    assert (
+        "1 damaged line(s) were dropped; 1 of 11 iterations are missing; metrics.jsonl.damaged keeps the old file"
+        in said
+    )
     assert "tensorboard was of the wrong type, and was moved to tensorboard.damaged" in said
     assert [line["iteration"] for line in read_metrics(folder)] == [1, 2, 3, *range(5, 13)]
 
