@@ -180,9 +180,9 @@ def truncate_after(file: Path, iteration: int) -> list[str]:
     """
     texts = _texts(file)
     lines = [_parse(text) for text in texts]
-    kept = [text.rstrip() + b"\n" for text, line in zip(texts, lines) if line and line["iteration"] <= iteration]
+    kept = [(text, line["iteration"]) for text, line in zip(texts, lines) if line and line["iteration"] <= iteration]
     damaged = sum(line is None and text.endswith(b"\n") for text, line in zip(texts, lines))
-    missing = iteration - len({line["iteration"] for line in lines if line and line["iteration"] <= iteration})
+    missing = iteration - len({number for _, number in kept})
     notes = []
     if damaged or missing:
         notes = [f"{file}: {damaged} damaged line(s) were dropped; {missing} of {iteration} iterations are missing"]
@@ -190,8 +190,9 @@ def truncate_after(file: Path, iteration: int) -> list[str]:
             copy = free_name(file)
             shutil.copy2(file, copy)
             notes[0] += f"; {copy.name} keeps the old file"
-    if kept != texts:
-        write_atomically(file, b"".join(kept).decode())
+    whole = [text.rstrip() + b"\n" for text, _ in kept]
+    if whole != texts:
+        write_atomically(file, b"".join(whole).decode())
     return notes
 
 

@@ -112,13 +112,14 @@ def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]
     damaged: dict[int, str] = {}
     found = None
     if jax.process_index() == 0:
-        for step in reversed(checkpoints.steps()):
+        steps = checkpoints.steps()
+        for step in reversed(steps):
             damage = checkpoints.find_damage(step)
             if damage is None:
                 found = step
                 break
             damaged[step] = damage
-        older = [step for step in checkpoints.steps() if found is not None and step < found]
+        older = [step for step in steps if found is not None and step < found]
         damaged |= {step: damage for step in older if (damage := checkpoints.find_metadata_damage(step))}
     if jax.process_count() > 1:
         said = np.array([-1 if found is None else found, len(damaged)])
