@@ -4,8 +4,7 @@ import pytest
 
 from alphagat import doctor
 from alphagat.training import diagnosis
-
-SMALL = ["--config.boards=hex:2", "--config.network.width=8", "--config.network.num_blocks=1", "--config.mesh.data=2"]
+from tests.training.tiny import tiny_config, write_config
 
 
 def test_prints_versions_devices_and_all_reduce_speed(capsys):
@@ -15,8 +14,9 @@ def test_prints_versions_devices_and_all_reduce_speed(capsys):
         assert words in said
 
 
-def test_prints_the_memory_of_a_run(capsys):
-    assert doctor.run(["--megabytes", "0.1", "--config", "configs/smoke", *SMALL]) == 0
+def test_prints_the_memory_of_a_run(tmp_path, capsys):
+    config_file = write_config(tiny_config(), tmp_path / "tiny.py")
+    assert doctor.run(["--megabytes", "0.1", "--config", str(config_file)]) == 0
     said = capsys.readouterr().out
     assert "hex:2: an iteration needs 0.00 GB on each of its devices" in said
 

@@ -7,7 +7,13 @@ from alphagat.errors import UserError
 
 
 def write_atomically(file: Path, text: str) -> None:
-    """Replaces `file`: writes a temporary file beside it, syncs it to disk and renames it."""
+    """Replaces `file`: writes a temporary file beside it, syncs it to disk and renames it.
+
+    Raises:
+      UserError: `file` is a folder.
+    """
+    if file.is_dir():
+        raise UserError(f"{file} is a folder, and a file of that name has to be written; rename it")
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w") as stream:

@@ -139,7 +139,7 @@ def _train(
         report = Reporter(run, sinks, hours_so_far(folder))
         if rollback:
             report.say(f"updates were not finite: retry {rollback} from the last checkpoint, with another random key")
-        notes = sinks.writer.notes if sinks else []
+        notes = [*sinks.writer.notes, *sinks.ratings.notes] if sinks else []
         report.say(*moved, *notes, *opening_lines(run, start, recorded))
         iterations = _compile(run, start.state, report, recorded)
         if evaluator is not None and not start.iteration:

@@ -114,6 +114,7 @@ def test_arrays_reside_on_the_devices_that_use_them():
     assert devices_of((state.train, board.replay, board.block, state.key, state.previous_params)) == {2, 3}
 
 
+@pytest.mark.usefixtures("programs_once")
 def test_resume_is_bit_identical(tmp_path, capsys):
     """With several boards, and with matches on all devices. The run resumes from the checkpoint of iteration 4."""
     config = config_of(boards=("hex:2", "hex:3"), actor_sync_every=3)

@@ -14,11 +14,10 @@ from alphagat.training.setup import auxiliary_targets, make_setups
 from alphagat.training.state import init_state
 from tests.training.tiny import run_of, tiny_config
 
-# tests/test_configs.py audits the other families.
+# All runs of tests/training audit Hex, and tests/test_configs.py the other families.
 CUT = "mnk:4x4x4"  # has truncations with a result, and bootstrapped targets
 OWNED = "go:5"  # also trains ownership
 RUNS = {
-    "hex:2": {},
     OWNED: {"plies_per_iteration": 8},
     CUT: {"max_plies": 6, "plies_per_iteration": 4, "value_lambda": 0.7},
 }
@@ -64,13 +63,16 @@ def wrong_at(index, change):
 
 
 @pytest.fixture(scope="module")
-def hex_audit():
-    auditor, audits = audits_of("hex:2")
+def cut_audit():
+    auditor, audits = audits_of(CUT)
     return auditor, audits[-1]
 
 
 WRONGS = {
-    "action": (lambda h, at: h.replace(action=wrong_at((at,), lambda _: 7)(h.action)), "action 7 is not legal"),
+    "action": (
+        lambda h, at: h.replace(action=wrong_at((at,), lambda _: h.action[0, at - 1])(h.action)),
+        "action .* is not legal",
+    ),
     "policy": (
         lambda h, at: h.replace(policy_target=wrong_at((at, 0), lambda x: x + 0.1)(h.policy_target)),
         "the policy target sums to 1.1",
@@ -79,7 +81,7 @@ WRONGS = {
     "reward": (lambda h, at: h.replace(reward=wrong_at((at,), lambda x: x - 0.5)(h.reward)), "the reward is"),
     "position": (
         lambda h, at: h.replace(
-            state=h.state.replace(cells=wrong_at((at + 1, 0), lambda x: 1 - abs(x))(h.state.cells))
+            state=h.state.replace(board=wrong_at((at + 1, 0), lambda x: (x + 1) % 3)(h.state.board))
         ),
         "",
     ),
@@ -87,17 +89,17 @@ WRONGS = {
 
 
 @pytest.mark.parametrize("name", WRONGS)
-def test_names_an_error_in_a_ply(hex_audit, name: str):
-    auditor, audit = hex_audit
+def test_names_an_error_in_a_ply(cut_audit, name: str):
+    auditor, audit = cut_audit
     change, message = WRONGS[name]
     auditor.check(audit)
-    with pytest.raises(AuditError, match=f"^hex:2, ply .* of a game: .*{message}"):
+    with pytest.raises(AuditError, match=f"^{CUT}, ply .* of a game: .*{message}"):
         auditor.check(audit.replace(history=change(audit.history, 1)))
 
 
 @pytest.mark.parametrize("how", ["turned", "of the next ply", "halved"])
-def test_names_a_wrong_value_target(hex_audit, how: str):
-    auditor, audit = hex_audit
+def test_names_a_wrong_value_target(cut_audit, how: str):
+    auditor, audit = cut_audit
     targets = np.asarray(audit.value_targets)
     wrong = {"turned": -targets, "of the next ply": np.roll(targets, 1, axis=1), "halved": targets / 2}[how]
     with pytest.raises(AuditError, match="the value target is"):

@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 from alphagat.config import Config
-from alphagat.config_fields import to_dict
 from alphagat.errors import DiskError, UserError
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
@@ -33,17 +32,11 @@ from alphagat.training.iterations import make_iterations
 from alphagat.training.loop import is_due, train
 from alphagat.training.setup import make_run
 from alphagat.training.state import RunState, placed_shapes
-from tests.training.tiny import NUM_ITERATIONS, tiny_config
+from tests.training.tiny import NUM_ITERATIONS, tiny_config, write_config
 
 pytestmark = pytest.mark.usefixtures("programs_once")
 TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # differs between any two runs
 ROOT = Path(__file__).parents[2]
-CONFIG_FILE = """
-from alphagat.config_validation import from_dict
-
-def get_config():
-    return from_dict({!r})
-"""
 
 
 @pytest.fixture(scope="module")
@@ -156,9 +149,8 @@ def test_resume_is_bit_identical(finished, tmp_path, monkeypatch, capsys):
 
 def test_resume_after_a_kill_and_sigterm_is_bit_identical(finished, tmp_path, process_environment):
     """SIGKILL ends the first command at a random moment during or after a save; SIGTERM ends the second."""
-    (tmp_path / "tiny.py").write_text(CONFIG_FILE.format(to_dict(tiny_config())))
-    folder = tmp_path / "run"
-    command = [sys.executable, "-m", "alphagat.main", f"--config={tmp_path / 'tiny.py'}", f"--workdir={folder}"]
+    folder, file = tmp_path / "run", write_config(tiny_config(), tmp_path / "tiny.py")
+    command = [sys.executable, "-m", "alphagat.main", f"--config={file}", f"--workdir={folder}"]
 
     def stop_after(step: int, stop: signal.Signals) -> tuple[int, str]:
         with subprocess.Popen(command, cwd=ROOT, env=process_environment, stderr=subprocess.PIPE, text=True) as run:
@@ -464,7 +456,7 @@ def test_a_run_that_starts_meanwhile_is_not_overwritten(finished, tmp_path, monk
     assert contents_of(folder) == contents_of(finished)
 
 
-def test_damaged_metrics_do_not_stop_a_run(finished, tmp_path, capsys):
+def test_damaged_outputs_do_not_stop_a_run(finished, tmp_path, capsys):
     folder = tmp_path / "run"
     copy_tree(finished, folder)
     shutil.rmtree(folder / "checkpoints" / "12")
@@ -472,13 +464,17 @@ def test_damaged_metrics_do_not_stop_a_run(finished, tmp_path, capsys):
     (folder / "metrics.jsonl").write_bytes(b"".join(lines[:3]) + b"\xff\n" + b"".join(lines[4:]))
     (folder / "tensorboard").rename(tmp_path / "tensorboard")
     (folder / "tensorboard").write_text("words")
+    (folder / "ratings.svg").unlink()
+    (folder / "ratings.svg").mkdir()
     train(tiny_config(), folder)
     said = " ".join(capsys.readouterr().out.split())
     assert (
         "1 damaged line(s) were dropped; 1 of 11 iterations are missing; metrics.jsonl.damaged keeps the old file"
         in said
     )
-    assert "tensorboard was of the wrong type, and was moved to tensorboard.damaged" in said
+    for name in ("tensorboard", "ratings.svg"):
+        assert f"{name} was of the wrong type, and was moved to {name}.damaged" in said
+    assert (folder / "ratings.svg").is_file()
     assert [line["iteration"] for line in read_metrics(folder)] == [1, 2, 3, *range(5, 13)]
 
 

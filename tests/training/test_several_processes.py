@@ -11,18 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphagat.config_fields import to_dict
 from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
-from tests.training.tiny import NUM_ITERATIONS, tiny_config
+from tests.training.tiny import NUM_ITERATIONS, tiny_config, write_config
 
 ROOT = Path(__file__).parents[2]
-CONFIG_FILE = """
-from alphagat.config_validation import from_dict
-
-def get_config():
-    return from_dict({!r})
-"""
 
 
 def config_for_two():
@@ -33,8 +26,7 @@ def config_for_two():
 
 @pytest.fixture
 def launch(tmp_path, process_environment):
-    config_file = tmp_path / "config.py"
-    config_file.write_text(CONFIG_FILE.format(to_dict(config_for_two())))
+    config_file = write_config(config_for_two(), tmp_path / "config.py")
     words = ["--processes", "2", "--config", str(config_file), "--workdir", str(tmp_path / "run")]
     command = [sys.executable, "-m", "alphagat.launch", *words]
     return lambda: subprocess.Popen(command, cwd=ROOT, env=process_environment, stderr=subprocess.PIPE, text=True)

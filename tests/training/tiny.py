@@ -5,6 +5,7 @@ from pathlib import Path
 from jax.sharding import Mesh
 
 from alphagat.config import Config
+from alphagat.config_fields import to_dict
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
@@ -35,6 +36,15 @@ def tiny_config() -> Config:
     config.evaluation.opponents = ("random", "previous")
     config.checkpoint.every = 1
     return config
+
+
+def write_config(config: Config, file: Path) -> Path:
+    """Makes `file` a config file for commands."""
+    values = to_dict(config)
+    file.write_text(
+        f"from alphagat import config_validation\nget_config = lambda: config_validation.from_dict({values!r})"
+    )
+    return file
 
 
 def tiny_setup() -> Setup:
