@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 
 from alphagat import commands
-from alphagat.bounds import Limits, Number
+from alphagat.bounds import Number
 from alphagat.errors import UserError
-from alphagat.serving.limits import MAX_BATCH, MAX_PORT, MAX_QUEUE, MAX_SIMULATIONS, MAX_WAIT_MS
+from alphagat.serving.limits import FLAGS
 
 HOST_NAME = re.compile("[a-zA-Z0-9._-]+")
 EXAMPLES = """\
@@ -35,7 +35,7 @@ def make_parser() -> commands.ArgumentParser:
         "--port",
         action=Number,
         kind=int,
-        limits=Limits(at_least=0, at_most=MAX_PORT),
+        limits=FLAGS["port"],
         default=8000,
         help="0: any free port (default: %(default)s)",
     )
@@ -43,7 +43,7 @@ def make_parser() -> commands.ArgumentParser:
         "--simulations",
         action=Number,
         kind=int,
-        limits=Limits(at_least=0, at_most=MAX_SIMULATIONS),
+        limits=FLAGS["simulations"],
         default=64,
         help="initial number of simulations per move; 0: the network alone (default: %(default)s)",
     )
@@ -51,7 +51,7 @@ def make_parser() -> commands.ArgumentParser:
         "--max_batch",
         action=Number,
         kind=int,
-        limits=Limits(at_least=1, at_most=MAX_BATCH),
+        limits=FLAGS["max_batch"],
         default=64,
         help="positions per batch (default: %(default)s)",
     )
@@ -59,7 +59,7 @@ def make_parser() -> commands.ArgumentParser:
         "--max_wait_ms",
         action=Number,
         kind=float,
-        limits=Limits(at_least=0, at_most=MAX_WAIT_MS),
+        limits=FLAGS["max_wait_ms"],
         default=10.0,
         help="time to wait for a fuller batch (default: %(default)s)",
     )
@@ -67,7 +67,7 @@ def make_parser() -> commands.ArgumentParser:
         "--max_queue",
         action=Number,
         kind=int,
-        limits=Limits(at_least=1, at_most=MAX_QUEUE),
+        limits=FLAGS["max_queue"],
         default=256,
         help="requests that may wait (default: %(default)s)",
     )

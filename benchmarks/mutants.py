@@ -5,14 +5,20 @@
     python benchmarks/mutants.py --again survivors.txt             # only the mutants listed in a file, after new tests
 
 A mutant is one change of one expression: a sign, a comparison, a constant, a dropped or swapped argument, a swapped
-field, a skipped statement. Messages, annotations and assertions stay as they are. Each mutant runs the tests of its
-package, fast files first, until one fails; a time-out counts as noticed. The mutants are drawn evenly from all changes
-that the operators below find, by a seed, so two runs draw the same ones.
+field, a skipped statement. Messages, annotations and assertions stay as they are. The mutants are drawn evenly from all
+changes that the operators below find, by a seed, so two runs draw the same ones.
+
+A first pass without changes runs each test file, and records its time and the functions that it calls. Each mutant then
+runs the files of its package that call the changed function, the fastest first, until a test fails; a time-out counts
+as noticed. Files cannot be recorded whose tests call the function in a process of their own, or only on import: if no
+file calls it, all run. Needs Python 3.12 or newer, for `sys.monitoring`.
 """
 
 import argparse
 import ast
 import collections
+import contextlib
+import json
 import multiprocessing
 import os
 import random
@@ -26,10 +32,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 900  # limit per mutant
+LIMIT = 3  # on the time of a mutant's tests, in times of their time without a change
+MARGIN_SECONDS = 90  # added to that, for programs that have to compile again
 MARGIN = 30  # characters shown before and after a change
 LAST = ["tests/test_semantics.py", "tests/training/test_wiring.py"]
-# Test files and folders by package, in the order in which they run.
+# Test files and folders by package.
 TESTS = {
     "alphagat/replay": ["tests/replay", *LAST],
     "alphagat/learner": ["tests/learner", *LAST, "tests/training/test_parallel.py"],
@@ -70,6 +77,7 @@ class Mutant(NamedTuple):
 
     file: str
     line: int
+    function: str  # qualified name of the changed function; empty outside of functions
     what: str
     text: str  # the whole changed file
 
@@ -79,9 +87,17 @@ class Mutant(NamedTuple):
 
 
 class Result(NamedTuple):
-    mutant: Mutant
     noticed_by: str  # empty if no test failed
     seconds: float
+    functions: set[str]  # called by the tests, as `FILE:QUALIFIED_NAME`; empty unless recorded
+
+
+class Task(NamedTuple):
+    """Test files to run, on a mutant or on the package as it is."""
+
+    files: list[str]
+    limit: float  # seconds
+    mutant: Mutant | None = None
 
 
 def replacements(node: ast.AST, fields: dict[str, str]) -> Iterator[ast.AST]:
@@ -180,6 +196,19 @@ def common_length(first: str, second: str) -> int:
     return next((number for number, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
 
+def function_bodies(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int, int]]:
+    """Yields the qualified name, the first and the last line of the body of each function below `node`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            name = prefix + child.name
+            yield name, child.body[0].lineno, child.end_lineno or child.lineno
+            yield from function_bodies(child, f"{name}.<locals>.")
+        elif isinstance(child, ast.ClassDef):
+            yield from function_bodies(child, f"{prefix}{child.name}.")
+        else:
+            yield from function_bodies(child, prefix)
+
+
 def mutants_of(file: str, fields: dict[str, str]) -> list[Mutant]:
     """Returns every mutant of one file; `file` is relative to the repository."""
     source = (ROOT / file).read_text()
@@ -197,10 +226,16 @@ def mutants_of(file: str, fields: dict[str, str]) -> list[Mutant]:
         what = difference(
             *(" ".join(each.decode().split()) for each in (before[line:], after[line : len(after) - rest]))
         )
-        return Mutant(file, node.lineno, what, after.decode())
+        return Mutant(file, node.lineno, function_at(node.lineno), what, after.decode())
 
+    def function_at(line: int) -> str:
+        around = [name for name, first, last in bodies if first <= line <= last]
+        return max(around, key=len, default="")
+
+    tree = ast.parse(source)
+    bodies = list(function_bodies(tree))
     made = []
-    for node in code_nodes(ast.parse(source)):
+    for node in code_nodes(tree):
         if skipped_statement(node):
             made.append(changed(node, "pass"))
         made += [changed(node, f"({ast.unparse(new)})") for new in replacements(node, fields)]
@@ -218,19 +253,46 @@ def draw(packages: list[str], count: int, seed: int) -> list[Mutant]:
     return drawn
 
 
+def test_files(paths: list[str]) -> list[str]:
+    """Returns the test files among `paths` and in its folders."""
+    found = [
+        file
+        for path in paths
+        for file in (sorted((ROOT / path).rglob("test_*.py")) if (ROOT / path).is_dir() else [ROOT / path])
+    ]
+    return list(dict.fromkeys(str(file.relative_to(ROOT)) for file in found))
+
+
 def package_of(file: str) -> str:
     return next(each for each in TESTS if file.startswith(each + "/"))
 
 
-def tests_of(file: str) -> list[str]:
-    """Returns the tests for a file: the file named after it first, then those of its package."""
-    package = package_of(file)
-    own = file.replace("alphagat/", "tests/").replace(Path(file).name, f"test_{Path(file).name}")
-    return [own, *TESTS[package]] if (ROOT / own).exists() else TESTS[package]
+def task_of(mutant: Mutant, unchanged: dict[str, Result]) -> Task:
+    """Returns the tests of a mutant; `unchanged` has the results of each test file without a change."""
+    files = test_files(TESTS[package_of(mutant.file)])
+    function = f"{mutant.file}:{mutant.function}"
+    calling = [each for each in files if function in unchanged[each].functions] or files
+    calling.sort(key=lambda each: unchanged[each].seconds)
+    return Task(calling, LIMIT * sum(unchanged[each].seconds for each in calling) + MARGIN_SECONDS, mutant)
 
 
-def run_tests(tree: str, mutant: Mutant, report: str) -> None:
-    """Runs the tests in the calling process, until one fails, and writes its name to the file `report`."""
+def record_functions(tree: str) -> set[str]:
+    """Returns a set that fills with the functions of the package as this process calls them."""
+    called, package, monitoring = set[str](), f"{tree}/alphagat/", sys.monitoring
+
+    def add(code, _) -> object:
+        if code.co_filename.startswith(package):
+            called.add(f"{code.co_filename[len(tree) + 1 :]}:{code.co_qualname}")
+        return monitoring.DISABLE  # the first call suffices
+
+    monitoring.use_tool_id(monitoring.COVERAGE_ID, "mutants")
+    monitoring.register_callback(monitoring.COVERAGE_ID, monitoring.events.PY_START, add)
+    monitoring.set_events(monitoring.COVERAGE_ID, monitoring.events.PY_START)
+    return called
+
+
+def run_tests(tree: str, task: Task, report: str) -> None:
+    """Runs the tests in the calling process, until one fails; writes that one and the called functions to `report`."""
     os.chdir(tree)
     os.environ["PYTHONPATH"] = tree
     sys.path[:0] = [tree]
@@ -239,51 +301,61 @@ def run_tests(tree: str, mutant: Mutant, report: str) -> None:
         os.dup2(nowhere.fileno(), 2)
     import pytest
 
-    tests = tests_of(mutant.file)
+    called = set() if task.mutant else record_functions(tree)
+    failed: list[str] = []
 
     class Notice:
         @pytest.hookimpl(trylast=True)
         def pytest_collection_modifyitems(self, items):
-            items.sort(key=lambda item: next(n for n, each in enumerate(tests) if item.nodeid.startswith(each)))
+            called.clear()  # of the imports
+            if not task.mutant:
+                sys.monitoring.restart_events()
+            items.sort(key=lambda item: task.files.index(item.nodeid.partition("::")[0]))
 
         def pytest_runtest_logreport(self, report):
-            if report.failed:
-                write(report.nodeid)
+            failed.extend([report.nodeid] if report.failed else [])
 
         def pytest_collectreport(self, report):
-            if report.failed:
-                write(report.nodeid)
+            failed.extend([report.nodeid] if report.failed else [])
 
-    def write(name: str) -> None:
-        with open(report, "a") as file:
-            file.write(name + "\n")
-
-    status = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests], plugins=[Notice()])
-    if status and not Path(report).exists():
-        write(f"pytest ended with status {int(status)}")
+    status = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *task.files], plugins=[Notice()])
+    if status and not failed:
+        failed.append(f"pytest ended with status {int(status)}")
+    Path(report).write_text(json.dumps({"noticed_by": failed[0] if failed else "", "functions": sorted(called)}))
     os._exit(0)
 
 
-def judge(tree: str, mutant: Mutant) -> Result:
-    """Applies `mutant` to the copy of the repository in `tree`, runs its tests in a fork, and restores the file."""
-    file, start = Path(tree) / mutant.file, time.monotonic()
-    original = file.read_text()
-    file.write_text(mutant.text)
-    with tempfile.TemporaryDirectory() as folder:
-        report = str(Path(folder) / "noticed")
-        child = multiprocessing.get_context("fork").Process(target=run_tests, args=(tree, mutant, report))
+def judge(tree: str, task: Task) -> Result:
+    """Runs a task in a fork and in the copy of the repository in `tree`, which is the same afterwards."""
+    start = time.monotonic()
+    with changed_file(tree, task.mutant), tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report"
+        child = multiprocessing.get_context("fork").Process(target=run_tests, args=(tree, task, str(report)))
         child.start()
-        child.join(SECONDS)
+        child.join(task.limit)
         if child.is_alive():
             child.kill()
             child.join()
-            noticed = "time-out"
-        elif Path(report).exists():
-            noticed = Path(report).read_text().splitlines()[0]
+            said = {"noticed_by": "time-out", "functions": ()}
+        elif report.exists():
+            said = json.loads(report.read_text())
         else:
-            noticed = "" if child.exitcode == 0 else f"exit status {child.exitcode}"
-    file.write_text(original)
-    return Result(mutant, noticed, time.monotonic() - start)
+            said = {"noticed_by": f"exit status {child.exitcode}", "functions": ()}
+    return Result(said["noticed_by"], time.monotonic() - start, set(said["functions"]))
+
+
+@contextlib.contextmanager
+def changed_file(tree: str, mutant: Mutant | None) -> Iterator[None]:
+    if mutant is None:
+        yield
+        return
+    file = Path(tree) / mutant.file
+    original = file.read_text()
+    file.write_text(mutant.text)
+    try:
+        yield
+    finally:
+        file.write_text(original)
 
 
 def work(tree: str, compiled: str, tasks, results) -> None:
@@ -307,36 +379,42 @@ def work(tree: str, compiled: str, tasks, results) -> None:
     import orbax.checkpoint  # noqa: F401
     import pytest  # noqa: F401
 
-    while (mutant := tasks.get()) is not None:
-        results.put(judge(tree, mutant))
+    while (numbered := tasks.get()) is not None:
+        number, task = numbered
+        results.put((number, judge(tree, task)))
 
 
-def run_all(mutants: list[Mutant], num_processes: int, compiled: str) -> Iterator[Result]:
-    """Judges the mutants on several processes, each with its own copy of the repository.
+def run_all(tasks: list[Task], num_processes: int, compiled: str) -> Iterator[tuple[Task, Result]]:
+    """Runs tasks on several processes, each with its own copy of the repository; yields them as they end.
 
     Args:
       compiled: the folder of the compilation cache.
     """
     context = multiprocessing.get_context("spawn")
-    tasks, results = context.Queue(), context.Queue()
-    for mutant in [*mutants, *[None] * num_processes]:
-        tasks.put(mutant)
+    queue, results = context.Queue(), context.Queue()
+    for numbered in [*enumerate(tasks), *[None] * num_processes]:
+        queue.put(numbered)
     with tempfile.TemporaryDirectory() as folder:
         for number in range(num_processes):
             tree = f"{folder}/{number}"
             shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info"))
-            context.Process(target=work, args=(tree, compiled, tasks, results)).start()
-        for _ in mutants:
-            yield results.get()
+            context.Process(target=work, args=(tree, compiled, queue, results)).start()
+        for _ in tasks:
+            number, result = results.get()
+            yield tasks[number], result
 
 
-def check_tests_pass(packages: list[str], num_processes: int, compiled: str) -> None:
-    """Exits if a test fails without any change. Fills the compilation cache, too."""
-    unchanged = [Mutant(f"{each}/__init__.py", 0, "", (ROOT / each / "__init__.py").read_text()) for each in packages]
-    for result in run_all(unchanged, num_processes, compiled):
-        print(f"{result.seconds:4.0f} s  tests of {package_of(result.mutant.file)} without a change", flush=True)
+def run_unchanged(packages: set[str], num_processes: int, compiled: str) -> dict[str, Result]:
+    """Returns the result of each test file without a change, and fills the compilation cache. Exits if a test fails."""
+    files = test_files([path for package in sorted(packages) for path in TESTS[package]])
+    found = {}
+    for task, result in run_all([Task([file], 900) for file in files], num_processes, compiled):
+        (file,) = task.files
+        print(f"{result.seconds:4.0f} s  {len(result.functions):4} functions  {file} without a change", flush=True)
         if result.noticed_by:
             sys.exit(f"a test fails without any change: {result.noticed_by}")
+        found[file] = result
+    return found
 
 
 def main() -> None:
@@ -354,13 +432,13 @@ def main() -> None:
         mutants = [mutant for mutant in mutants if mutant.name in names]
     survivors = []
     with tempfile.TemporaryDirectory() as compiled:
-        check_tests_pass(sorted({package_of(mutant.file) for mutant in mutants}), options.processes, compiled)
-        for number, result in enumerate(run_all(mutants, options.processes, compiled), 1):
-            verdict = result.noticed_by or "SURVIVED"
-            text = f"{number}/{len(mutants)} {result.seconds:.0f} s  {result.mutant.name}\n        {verdict}"
-            print(text, flush=True)
+        unchanged = run_unchanged({package_of(mutant.file) for mutant in mutants}, options.processes, compiled)
+        tasks = [task_of(mutant, unchanged) for mutant in mutants]
+        for number, (task, result) in enumerate(run_all(tasks, options.processes, compiled), 1):
+            verdict = result.noticed_by or f"SURVIVED {len(task.files)} files"
+            print(f"{number}/{len(mutants)} {result.seconds:.0f} s  {task.mutant.name}\n        {verdict}", flush=True)
             if not result.noticed_by:
-                survivors.append(result.mutant.name)
+                survivors.append(task.mutant.name)
     options.out.write_text("".join(f"{name}\n" for name in sorted(survivors)))
     share = 1 - len(survivors) / max(len(mutants), 1)
     print(f"{len(mutants)} mutants, {share:.1%} noticed, {len(survivors)} survivors in {options.out}")

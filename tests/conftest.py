@@ -3,18 +3,23 @@
 import gc
 import importlib.metadata
 import os
+import shutil
 import signal
-import tempfile
+
+from alphagat.runtime.xla import cache_folder
 
 # Most of the suite's time is compilation; these flags cut it to a third. They must be set before JAX is imported.
 FLAGS = ["--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"]
 if importlib.metadata.version("jaxlib").startswith("0.10."):  # later versions exit on this flag
     FLAGS.append("--xla_cpu_use_fusion_emitters=false")
+MAX_COMPILED = 2 * 2**30  # bytes
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the environment
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS]).strip()
-    # The processes of a test run, and those that tests start, share one cache, so each program compiles once.
-    COMPILED = tempfile.TemporaryDirectory(prefix="alphagat-tests-", ignore_cleanup_errors=True)
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED.name
+    # All processes of a test run, and later runs, share one cache, so each program compiles once.
+    COMPILED = cache_folder() / "tests"
+    if sum(file.stat().st_size for file in COMPILED.glob("*")) > MAX_COMPILED:
+        shutil.rmtree(COMPILED)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(COMPILED)
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 

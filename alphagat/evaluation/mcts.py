@@ -14,16 +14,16 @@ import jax.numpy as jnp
 from alphagat.evaluation.rollout import action_noise, rollout
 from alphagat.games.base import Game
 from alphagat.games.transition import transition
+from alphagat.search.memory import check_trees, state_bytes
 
 EXPLORATION = 1.4
 UNVISITED = -1
+EDGE_BYTES = 16  # of a tree, per node and action
 ILLEGAL = -1.0
 
 
 class Tree(NamedTuple):
     """The trees of B games; node 0 is the root, node `i` was added by simulation `i - 1`.
-
-    About `B * N * (16 * A + bytes of a state)` bytes for N nodes.
 
     Attributes:
       states: `[N, B, ...]`.
@@ -60,16 +60,25 @@ class Path(NamedTuple):
     leaf: jax.Array
 
 
+def tree_bytes(game: Game, num_simulations: int) -> float:
+    """Returns the bytes of one game's tree."""
+    return (num_simulations + 1) * (state_bytes(game) + EDGE_BYTES * game.num_actions)
+
+
 def make_mcts(game: Game, num_simulations: int) -> Callable[[jax.Array, Any], Tree]:
     """Returns `search(key, states [B])`, which returns the trees after `num_simulations` simulations from each state.
 
     A simulation descends by `select_uct` until it leaves the tree, adds one node, plays one uniformly random game from
     there, and backs the result up. Illegal actions are never chosen. A simulation that reaches a terminal node
     in the tree backs up the exact result and adds no node. Terminal roots are not searched.
+
+    `search` raises UserError if the trees do not fit into memory.
     """
     max_depth = min(num_simulations, game.max_plies)
 
     def search(key: jax.Array, states: Any) -> Tree:
+        check_trees(len(states.terminated), num_simulations, tree_bytes(game, num_simulations))
+
         def simulate(index: jax.Array, tree: Tree) -> Tree:
             step_key, order_key, rollout_key = jax.random.split(jax.random.fold_in(key, index + 1), 3)
             path = _descend(tree, index + 1, max_depth)

@@ -28,13 +28,18 @@ def use_flags(name: str) -> None:
 
 
 def use_cache() -> None:
-    """Enables JAX's persistent compilation cache in `~/.cache/alphagat`, unless JAX_COMPILATION_CACHE_DIR is set.
+    """Enables JAX's persistent compilation cache in `cache_folder`, unless JAX_COMPILATION_CACHE_DIR is set."""
+    os.environ.setdefault(CACHE_VARIABLE, str(cache_folder()))
 
-    Each processor model has its own folder, since a program compiled for one may not run on another.
+
+def cache_folder() -> Path:
+    """Returns the folder below `~/.cache/alphagat` for the programs of this machine.
+
+    Each processor model has its own, since a program compiled for one may not run on another.
     """
     processor = hashlib.sha256(_describe_processor().encode()).hexdigest()[:8]
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    os.environ.setdefault(CACHE_VARIABLE, str(base / "alphagat" / f"{platform.machine()}-{processor}"))
+    return base / "alphagat" / f"{platform.machine()}-{processor}"
 
 
 def _describe_processor() -> str:

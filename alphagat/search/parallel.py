@@ -23,6 +23,7 @@ from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.games.transition import transition
 from alphagat.search.evaluator import Evaluator, evaluate_states
+from alphagat.search.memory import check_trees, tree_bytes
 from alphagat.search.policies import Search
 from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
 
@@ -112,10 +113,11 @@ def make_growing_search(
       discount: per move, as in `search.make_search`.
 
     Raises:
-      UserError: the game has chance moves or is not for two players.
+      UserError: the game has chance moves or is not for two players, or the tree does not fit into memory.
     """
     if isinstance(game, StochasticGame) or game.num_players != 2:
         raise UserError(f"board {game.name}: the parallel search needs a game for two players without chance")
+    check_trees(1, capacity, tree_bytes(game, capacity))
     select = functools.partial(_best_action, exploration=exploration, first_play_reduction=first_play_reduction)
 
     def start(params: Any, state: Any) -> Tree:

@@ -15,6 +15,7 @@ import mctx
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.search.evaluator import Evaluator
+from alphagat.search.memory import check_trees, tree_bytes
 from alphagat.search.stochastic import make_stochastic_search
 from alphagat.search.tree import (
     SearchOutput,
@@ -158,13 +159,14 @@ def make_search(
 ) -> Search:
     """Returns the `gumbel` or `puct` search; without `explore` it adds no noise and plays its best move.
 
-    Values are multiplied by `discount` per move.
+    Values are multiplied by `discount` per move. When it is traced, the search raises UserError if its trees do not fit
+    into memory.
 
     Raises:
       UserError: the game has chance moves, and `algorithm` is PUCT or `discount` is not 1.
     """
     if algorithm == "gumbel":
-        return make_gumbel_search(
+        search = make_gumbel_search(
             game,
             evaluate,
             num_simulations=num_simulations,
@@ -174,13 +176,20 @@ def make_search(
             gumbel_scale=1.0 if explore else 0.0,
             discount=discount,
         )
-    return make_puct_search(
-        game,
-        evaluate,
-        num_simulations=num_simulations,
-        dirichlet_alpha=dirichlet_alpha,
-        dirichlet_fraction=dirichlet_fraction if explore else 0.0,
-        temperature=temperature,
-        temperature_plies=temperature_plies if explore else 0,
-        discount=discount,
-    )
+    else:
+        search = make_puct_search(
+            game,
+            evaluate,
+            num_simulations=num_simulations,
+            dirichlet_alpha=dirichlet_alpha,
+            dirichlet_fraction=dirichlet_fraction if explore else 0.0,
+            temperature=temperature,
+            temperature_plies=temperature_plies if explore else 0,
+            discount=discount,
+        )
+
+    def search_within_memory(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
+        check_trees(len(states.terminated), num_simulations, tree_bytes(game, num_simulations))
+        return search(params, key, states, plies)
+
+    return search_within_memory

@@ -158,7 +158,12 @@ class JsonServer:
         size = 1 if len(batch) == 1 else self._batch_size  # two compiled programs per number of simulations
         padded = [*batch, *[first] * (size - len(batch))]
         states = jax.tree.map(lambda *leaves: np.stack(leaves), *(task.state for task in padded))
-        analysis = self._analyzer(first)(states, jax.random.key(0))
+        try:
+            analysis = self._analyzer(first)(states, jax.random.key(0))
+        except UserError as error:  # too large for the memory
+            for task in batch:
+                _write(out, {"id": task.query, "turnNumber": task.turn, "error": str(error)})
+            return
         for row, task in enumerate(batch):
             _write(out, describe(task, jax.tree.map(lambda x, row=row: x[row], analysis)))
 

@@ -1,5 +1,7 @@
 """The limits of the web server, all in one place; `docs/guides/play.md` lists them."""
 
+from alphagat.bounds import Limits
+
 # Requests. Larger ones are refused.
 MAX_HEADERS = 16 * 1024  # bytes of the request line and all headers
 MAX_BODY = 64 * 1024  # bytes
@@ -15,9 +17,11 @@ TRANSFER_S = 20.0  # for a request to arrive, and for the client to take its ans
 ANSWER_S = 120.0  # for an answer, including compilation on the first request for a board
 KEEP_ALIVE_S = 5  # between two requests on a connection
 
-# Flags.
-MAX_PORT = 65_535
-MAX_SIMULATIONS = 4_096
-MAX_BATCH = 4_096  # positions
-MAX_WAIT_MS = 10_000  # milliseconds
-MAX_QUEUE = 65_536  # requests
+# Flags of `alphagat.serve`, by name. Above them, the command ends with status 2.
+FLAGS = {
+    "port": Limits(at_least=0, at_most=65_535),
+    "simulations": Limits(at_least=0, at_most=4_096),  # per position
+    "max_batch": Limits(at_least=1, at_most=4_096),  # positions
+    "max_wait_ms": Limits(at_least=0, at_most=10_000),  # milliseconds
+    "max_queue": Limits(at_least=1, at_most=65_536),  # requests
+}

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from alphagat.errors import ServiceError, UserError
-from alphagat.serving.limits import MAX_BATCH, MAX_QUEUE, MAX_WAIT_MS
+from alphagat.serving.limits import FLAGS
 from alphagat.serving.service_metrics import ServiceMetrics
 
 Evaluate = Callable[[Any], Any]  # states [B] -> a pytree of arrays with leading axis [B]
@@ -70,13 +70,9 @@ class BatchService:
         Raises:
           UserError: a size is out of range.
         """
-        for name, size, least, most in (
-            ("max_batch", max_batch, 1, MAX_BATCH),
-            ("max_wait_ms", max_wait_ms, 0, MAX_WAIT_MS),
-            ("max_queue", max_queue, 1, MAX_QUEUE),
-        ):
-            if not least <= size <= most:
-                raise UserError(f"--{name} {size}: it must be {least} to {most}")
+        for name, value in (("max_batch", max_batch), ("max_wait_ms", max_wait_ms), ("max_queue", max_queue)):
+            if not FLAGS[name].accept(value):
+                raise UserError(f"--{name} {value}: it must be {FLAGS[name]}")
         self._prepare, self._sizes, self._max_wait_s, self._max_queue = (
             prepare,
             batch_sizes(max_batch),

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 from typing import Any, NamedTuple
 
 import jax
@@ -11,15 +10,15 @@ import jax.numpy as jnp
 from alphagat.agents.build import make_configured_network
 from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
-from alphagat.games.base import Game, StochasticGame
+from alphagat.evaluation import mcts
+from alphagat.games.base import Game
 from alphagat.opponents import PREVIOUS, find_opponent
 from alphagat.runtime import sharding
 from alphagat.runtime.memory import available_memory, memory_limit
+from alphagat.search.memory import num_bytes, state_bytes, tree_bytes
 from alphagat.training.setup import Run, Setup, auxiliary_targets
 
 FLOAT = 4  # bytes
-EDGE_BYTES, NODE_BYTES = 24, 20  # of mctx's tree, per action and per node, without the state
-MCTS_EDGE_BYTES = 16  # of `evaluation.mcts`
 
 
 class Part(NamedTuple):
@@ -122,7 +121,7 @@ def _position(setup: Setup, num_scalars: int) -> float:
     """Returns the bytes of a position with its policy target, auxiliary targets and other numbers."""
     game = setup.game
     blanks = {target.name: target.blank(game) for target in auxiliary_targets(setup.config)}
-    return _state(game) + FLOAT * (game.num_actions + num_scalars) + num_bytes(blanks)
+    return state_bytes(game) + FLOAT * (game.num_actions + num_scalars) + num_bytes(blanks)
 
 
 def _parameters(run: Run, params: float) -> float:
@@ -145,7 +144,7 @@ def _selfplay(setup: Setup, num_devices: int) -> list[Part]:
     moves = {"selfplay.plies_per_iteration": plan.plies_per_iteration, "selfplay.num_games": plan.num_games}
     plies = plan.num_waiting + 2 * plan.plies_per_iteration  # the new moves, and their copy after the waiting ones
     return [
-        Part("the search tree", games * _tree(setup.game, simulations), max(fields, key=fields.__getitem__)),
+        Part("the search tree", games * tree_bytes(setup.game, simulations), max(fields, key=fields.__getitem__)),
         Part("the moves of an iteration", games * plies * _ply(setup), max(moves, key=moves.__getitem__)),
     ]
 
@@ -162,23 +161,10 @@ def _learning(setup: Setup, sizes: NetworkSizes, num_devices: int) -> Part:
 def _matches(setup: Setup, num_devices: int) -> Part:
     """Returns the largest tree of the players of an evaluation."""
     evaluation, game = setup.config.evaluation, setup.game
-    edges = _state(game) + MCTS_EDGE_BYTES * game.num_actions
     found = [find_opponent(name) for name in evaluation.opponents if name != PREVIOUS]
     simulations = [number for _, numbers in filter(None, found) for number in numbers]
-    trees = [_tree(game, evaluation.num_simulations), *(number * edges for number in simulations)]
+    trees = [tree_bytes(game, evaluation.num_simulations), *(mcts.tree_bytes(game, number) for number in simulations)]
     return Part("the matches", evaluation.num_games / num_devices * max(trees), "evaluation.num_games")
-
-
-def _tree(game: Game, simulations: int) -> float:
-    """Returns the bytes of one game's tree in mctx."""
-    edges = game.num_actions + (game.num_chance_outcomes if isinstance(game, StochasticGame) else 0)
-    return (simulations + 1) * (_state(game) + EDGE_BYTES * edges + NODE_BYTES)
-
-
-@functools.lru_cache(maxsize=64)
-def _state(game: Game) -> float:
-    """Returns the bytes of a state."""
-    return num_bytes(jax.eval_shape(game.init, jax.random.key(0)))
 
 
 def network_sizes(game: Game, network: NetworkConfig) -> NetworkSizes:
@@ -208,8 +194,3 @@ def _traced_sizes(game: Game, network: tuple[tuple[str, Any], ...]) -> tuple[flo
         num_bytes(jax.eval_shape(saved, params, jax.ShapeDtypeStruct((batch, *shape), jnp.float32))) for batch in (1, 2)
     )
     return num_bytes(params), two - one
-
-
-def num_bytes(tree: Any) -> float:
-    """Returns the bytes of all arrays of a pytree."""
-    return float(sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)))

@@ -257,9 +257,9 @@ def test_batch_sizes():
 @pytest.mark.parametrize(
     ("name", "values", "allowed"),
     [
-        ("max_batch", (0, 4097, 10**20), "1 to 4096"),
-        ("max_queue", (0, 10**20), "1 to 65536"),
-        ("max_wait_ms", (-1, math.nan, math.inf, 10_001, 1e300), "0 to 10000"),
+        ("max_batch", (0, 4097, 10**20), "at least 1 and at most 4096"),
+        ("max_queue", (0, 10**20), "at least 1 and at most 65536"),
+        ("max_wait_ms", (-1, math.nan, math.inf, 10_001, 1e300), "at least 0 and at most 10000"),
     ],
 )
 def test_sizes_out_of_range_raise(name, values, allowed):

@@ -1,0 +1,44 @@
+"""The memory of search trees, estimated before a search is compiled."""
+
+import functools
+import math
+from typing import Any
+
+import jax
+
+from alphagat.errors import UserError
+from alphagat.games.base import Game, StochasticGame
+from alphagat.runtime.memory import available_memory, memory_limit
+
+EDGE_BYTES, NODE_BYTES = 24, 20  # of mctx's tree, per action and per node, without the state
+
+
+def check_trees(num_trees: int, num_simulations: int, bytes_per_tree: float) -> None:
+    """Refuses trees that do not fit into the memory of a device; without an accelerator, of the machine.
+
+    Raises:
+      UserError: the message names the two sizes, the estimate and the limit.
+    """
+    limit = memory_limit(0) or available_memory()
+    if limit and num_trees * bytes_per_tree > limit:
+        raise UserError(
+            f"{num_simulations:,} simulations for {num_trees:,} game(s) at once: the search trees need about "
+            f"{num_trees * bytes_per_tree / 1e9:,.1f} GB, of {limit / 1e9:,.1f} GB; lower one of the two numbers"
+        )
+
+
+def tree_bytes(game: Game, num_simulations: int) -> float:
+    """Returns the bytes of one game's tree in mctx."""
+    edges = game.num_actions + (game.num_chance_outcomes if isinstance(game, StochasticGame) else 0)
+    return (num_simulations + 1) * (state_bytes(game) + EDGE_BYTES * edges + NODE_BYTES)
+
+
+@functools.lru_cache(maxsize=64)
+def state_bytes(game: Game) -> float:
+    """Returns the bytes of a state."""
+    return num_bytes(jax.eval_shape(game.init, jax.random.key(0)))
+
+
+def num_bytes(tree: Any) -> float:
+    """Returns the bytes of all arrays of a pytree."""
+    return float(sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)))

@@ -1,0 +1,62 @@
+"""The estimate of search trees agrees with their arrays, and refuses what cannot fit before anything is compiled."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.evaluation import mcts
+from alphagat.games import make_game
+from alphagat.games.states import first_state
+from alphagat.search import make_search, memory
+from alphagat.search.evaluator import Evaluation
+from alphagat.search.memory import num_bytes, tree_bytes
+from alphagat.search.parallel import make_growing_search
+from tests.search.evaluators import make_tree_search
+
+GAMES, SIMULATIONS = 64, 200
+GAME = make_game("hex:9")
+
+
+def evaluate(params, states):
+    return Evaluation(jnp.zeros(states.legal_action_mask.shape), jnp.zeros(states.terminated.shape))
+
+
+def batch():
+    return jax.tree.map(lambda x: jnp.stack([x] * GAMES), first_state(GAME))
+
+
+def search_by_mctx(states):
+    options = {"algorithm": "puct", "num_simulations": SIMULATIONS, "explore": False}
+    make_search(GAME, evaluate, **options)(None, jax.random.key(0), states, jnp.zeros(GAMES, jnp.int32))
+
+
+def search_by_rollouts(states):
+    mcts.make_mcts(GAME, SIMULATIONS)(jax.random.key(0), states)
+
+
+def grow_a_tree(states):
+    make_growing_search(GAME, evaluate, capacity=GAMES * SIMULATIONS, num_leaves=1)
+
+
+def test_the_estimate_of_mctx_is_its_tree():
+    search = make_tree_search(GAME, evaluate, algorithm="puct", num_simulations=SIMULATIONS, explore=False)
+    _, tree = jax.eval_shape(search, jax.random.key(0), batch(), jnp.zeros(GAMES, jnp.int32))
+    assert num_bytes(tree) == pytest.approx(GAMES * tree_bytes(GAME, SIMULATIONS), rel=0.05)
+
+
+def test_the_estimate_of_rollouts_is_their_tree():
+    tree = jax.eval_shape(mcts.make_mcts(GAME, SIMULATIONS), jax.random.key(0), batch())
+    assert num_bytes(tree) == pytest.approx(GAMES * mcts.tree_bytes(GAME, SIMULATIONS), rel=0.05)
+
+
+@pytest.mark.parametrize("run", [search_by_mctx, search_by_rollouts, grow_a_tree])
+def test_trees_that_do_not_fit_are_refused(run, monkeypatch: pytest.MonkeyPatch):
+    needed = GAMES * mcts.tree_bytes(GAME, SIMULATIONS)  # mctx needs more
+    monkeypatch.setattr(memory, "available_memory", lambda: 0.9 * needed)
+    with pytest.raises(UserError, match=r"game\(s\) at once: the search trees need about 0\.0 GB, of 0\.0 GB"):
+        jax.eval_shape(run, batch())
+    monkeypatch.setattr(memory, "available_memory", lambda: 3 * needed)
+    jax.eval_shape(run, batch())
+    monkeypatch.setattr(memory, "available_memory", lambda: 0.0)  # unknown
+    jax.eval_shape(run, batch())
