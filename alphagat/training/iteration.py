@@ -184,6 +184,7 @@ def update_parameters(
     def batches(index: jax.Array) -> tuple[BoardState, jax.Array]:
         return board, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, index)
 
+    @jax.jit  # traced once for both branches
     def some_updates(train: TrainState) -> tuple[TrainState, Metrics]:
         return all_updates(train, batches)
 
