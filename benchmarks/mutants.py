@@ -9,9 +9,9 @@ field, a skipped statement. Messages, annotations and assertions stay as they ar
 changes that the operators below find, by a seed, so two runs draw the same ones.
 
 A first pass without changes runs each test file, and records its time and the functions that it calls. Each mutant then
-runs the files of its package that call the changed function, the fastest first, until a test fails; a time-out counts
-as noticed. Files cannot be recorded whose tests call the function in a process of their own, or only on import: if no
-file calls it, all run. Needs Python 3.12 or newer, for `sys.monitoring`.
+runs the files of its package that call the changed function, the module's own file and then the fastest first, until a
+test fails; a time-out counts as noticed. Calls on import and in other processes are not recorded: a function without
+any recorded call runs all files of its package. Needs Python 3.12 or newer, for `sys.monitoring`.
 """
 
 import argparse
@@ -68,6 +68,7 @@ OPERATORS = {
     ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
 }
+COMMUTATIVE = ("max", "maximum", "min", "minimum", "apply_updates")  # calls whose first two arguments are not swapped
 UNTOUCHED = (ast.Raise, ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom)
 TEXT_CALLS = ("assert_", "print", "warn", "log", "UserError", "refusal")  # their arguments are for people
 
@@ -127,13 +128,16 @@ def replacements(node: ast.AST, fields: dict[str, str]) -> Iterator[ast.AST]:
 
 def call_replacements(function: ast.expr, arguments: list, keywords: list) -> Iterator[ast.Call]:
     named = [keyword for keyword in keywords if keyword.arg is not None]
-    is_constructor = ast.unparse(function).rpartition(".")[2][:1].isupper()  # its arguments are required
+    name = ast.unparse(function).rpartition(".")[2]
+    is_constructor = name[:1].isupper()  # its arguments are required
     for keyword in [] if is_constructor else named:
         yield ast.Call(function, arguments, [other for other in keywords if other is not keyword])
     is_where = isinstance(function, ast.Attribute) and function.attr == "where" and len(arguments) == 3
     if is_where:
         yield ast.Call(function, [arguments[0], arguments[2], arguments[1]], keywords)
-    elif len(arguments) >= 2 and not any(isinstance(each, ast.Starred) for each in arguments):
+    elif (
+        len(arguments) >= 2 and name not in COMMUTATIVE and not any(isinstance(each, ast.Starred) for each in arguments)
+    ):
         yield ast.Call(function, [arguments[1], arguments[0], *arguments[2:]], keywords)
     if len(named) >= 2:
         first, second = named[:2]
@@ -272,7 +276,8 @@ def task_of(mutant: Mutant, unchanged: dict[str, Result]) -> Task:
     files = test_files(TESTS[package_of(mutant.file)])
     function = f"{mutant.file}:{mutant.function}"
     calling = [each for each in files if function in unchanged[each].functions] or files
-    calling.sort(key=lambda each: unchanged[each].seconds)
+    own = f"test_{Path(mutant.file).name}"
+    calling.sort(key=lambda each: (Path(each).name != own, unchanged[each].seconds))
     return Task(calling, LIMIT * sum(unchanged[each].seconds for each in calling) + MARGIN_SECONDS, mutant)
 
 

@@ -125,6 +125,8 @@ def test_a_nonfinite_update_changes_only_the_health(bad):
     chex.assert_trees_all_equal(train.replace(health=0), before.replace(health=0))
     train, _ = step(train, good)
     assert (int(train.health.skipped), int(train.health.skipped_in_a_row), int(train.step)) == (2, 0, 2)
+    train, _ = step(train, broken)
+    assert (int(train.health.skipped), int(train.health.skipped_in_a_row), int(train.step)) == (3, 1, 2)
     assert train.health.loss_scale == 1
 
 

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.extend.core import Jaxpr, jaxprs_in_params
 
 from alphagat.errors import UserError
 from alphagat.evaluation import mcts
@@ -12,7 +13,6 @@ from alphagat.search import make_search, memory
 from alphagat.search.evaluator import Evaluation
 from alphagat.search.memory import num_bytes, tree_bytes
 from alphagat.search.parallel import make_growing_search
-from tests.search.evaluators import make_tree_search
 
 GAMES, SIMULATIONS = 64, 200
 GAME = make_game("hex:9")
@@ -22,8 +22,8 @@ def evaluate(params, states):
     return Evaluation(jnp.zeros(states.legal_action_mask.shape), jnp.zeros(states.terminated.shape))
 
 
-def batch():
-    return jax.tree.map(lambda x: jnp.stack([x] * GAMES), first_state(GAME))
+def batch(game):
+    return jax.tree.map(lambda x: jnp.stack([x] * GAMES), first_state(game))
 
 
 def search_by_mctx(states):
@@ -39,14 +39,27 @@ def grow_a_tree(states):
     make_growing_search(GAME, evaluate, capacity=GAMES * SIMULATIONS, num_leaves=1)
 
 
-def test_the_estimate_of_mctx_is_its_tree():
-    search = make_tree_search(GAME, evaluate, algorithm="puct", num_simulations=SIMULATIONS, explore=False)
-    _, tree = jax.eval_shape(search, jax.random.key(0), batch(), jnp.zeros(GAMES, jnp.int32))
-    assert num_bytes(tree) == pytest.approx(GAMES * tree_bytes(GAME, SIMULATIONS), rel=0.05)
+def largest_loop_state(jaxpr: Jaxpr) -> float:
+    """Returns the bytes of the largest state that a loop carries, at any depth."""
+    found = [0.0]
+    for equation in jaxpr.eqns:
+        if equation.primitive.name in ("while", "scan"):
+            found.append(num_bytes([each.aval for each in equation.outvars]))
+        found += [largest_loop_state(inner) for inner in jaxprs_in_params(equation.params)]
+    return max(found)
+
+
+@pytest.mark.parametrize("board", ["hex:9", "2048"])
+def test_the_estimate_of_mctx_is_its_tree(board: str):
+    game = make_game(board)
+    search = make_search(game, evaluate, algorithm="gumbel", num_simulations=SIMULATIONS, explore=False)
+    arguments = None, jax.random.key(0), batch(game), jnp.zeros(GAMES, jnp.int32)
+    held = largest_loop_state(jax.make_jaxpr(search)(*arguments).jaxpr)
+    assert held == pytest.approx(GAMES * tree_bytes(game, SIMULATIONS), rel=0.05)
 
 
 def test_the_estimate_of_rollouts_is_their_tree():
-    tree = jax.eval_shape(mcts.make_mcts(GAME, SIMULATIONS), jax.random.key(0), batch())
+    tree = jax.eval_shape(mcts.make_mcts(GAME, SIMULATIONS), jax.random.key(0), batch(GAME))
     assert num_bytes(tree) == pytest.approx(GAMES * mcts.tree_bytes(GAME, SIMULATIONS), rel=0.05)
 
 
@@ -55,8 +68,8 @@ def test_trees_that_do_not_fit_are_refused(run, monkeypatch: pytest.MonkeyPatch)
     needed = GAMES * mcts.tree_bytes(GAME, SIMULATIONS)  # mctx needs more
     monkeypatch.setattr(memory, "available_memory", lambda: 0.9 * needed)
     with pytest.raises(UserError, match=r"game\(s\) at once: the search trees need about 0\.0 GB, of 0\.0 GB"):
-        jax.eval_shape(run, batch())
+        jax.eval_shape(run, batch(GAME))
     monkeypatch.setattr(memory, "available_memory", lambda: 3 * needed)
-    jax.eval_shape(run, batch())
+    jax.eval_shape(run, batch(GAME))
     monkeypatch.setattr(memory, "available_memory", lambda: 0.0)  # unknown
-    jax.eval_shape(run, batch())
+    jax.eval_shape(run, batch(GAME))

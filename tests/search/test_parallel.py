@@ -87,9 +87,10 @@ def test_matches_plain_puct_reference(game, num_leaves):
     for state in positions(game):
         tree, output = grow(game, evaluate, state, num_leaves, NUM_SIMULATIONS)
         expected = puct.grow(game, evaluate, state, NUM_SIMULATIONS, num_leaves)
-        pending = [(0, expected)]
+        pending, nodes = [(0, expected)], set()
         while pending:
             node, theirs = pending.pop()
+            nodes.add(node)
             for action, returns in theirs.returns.items():
                 assert tree.visits[node, action] == len(returns)
                 assert tree.sums[node, action] == pytest.approx(sum(returns), abs=1e-4)
@@ -97,6 +98,7 @@ def test_matches_plain_puct_reference(game, num_leaves):
             pending += [(int(tree.children[node, action]), child) for action, child in theirs.children.items()]
             if not theirs.state.terminated:
                 np.testing.assert_array_equal(theirs.state.legal_action_mask, tree.prior[node] > 0)
+        assert nodes == set(range(tree.num_nodes))
         means = {a: np.mean(found) for a, found in expected.returns.items() if found}
         best = max(means, key=lambda a: (len(expected.returns[a]), means[a]))
         assert output.action == [best]
