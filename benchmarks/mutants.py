@@ -43,7 +43,13 @@ TESTS = {
     "alphagat/search": ["tests/search", *LAST, "tests/agents"],
     "alphagat/selfplay": ["tests/selfplay", "tests/training/test_audit.py", *LAST],
     "alphagat/evaluation": ["tests/evaluation", "tests/serving", "tests/test_match.py", "tests/test_rate.py"],
-    "alphagat/training": ["tests/training", "tests/test_semantics.py", "tests/test_main.py", "tests/test_pretrain.py"],
+    "alphagat/training": [
+        "tests/training",
+        "tests/agents/test_agent.py",
+        "tests/test_semantics.py",
+        "tests/test_main.py",
+        "tests/test_pretrain.py",
+    ],
 }
 COMPARISONS = {
     ast.Lt: ast.LtE,
