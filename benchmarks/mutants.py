@@ -47,6 +47,7 @@ TESTS = {
         "tests/training",
         "tests/agents/test_agent.py",
         "tests/test_semantics.py",
+        "tests/test_doctor.py",
         "tests/test_main.py",
         "tests/test_pretrain.py",
     ],

@@ -1,5 +1,14 @@
 """The doctor command: devices, the memory that a run needs, and warnings."""
 
+import importlib.util
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import NamedTuple
+
+import jax
 import pytest
 
 from alphagat import doctor
@@ -36,9 +45,49 @@ def test_errors_give_one_line(flags, message, capsys):
     assert said.count("\n") == 1
 
 
-def test_warns_of_a_read_only_cache(monkeypatch):
-    monkeypatch.setenv(diagnosis.CACHE_VARIABLE, "/proc/nothing/cache")
-    monkeypatch.setattr(diagnosis, "_is_writable", lambda folder: False)
-    assert any("/proc/nothing/cache cannot be written" in line for line in diagnosis.warnings())
-    monkeypatch.setattr(diagnosis, "_is_writable", lambda folder: True)
-    assert not any("cannot be written" in line for line in diagnosis.warnings())
+class Machine(NamedTuple):
+    """What the warnings depend on; the defaults deserve none."""
+
+    backend: str = "gpu"
+    has_gpu: bool = True
+    cores: int = 8
+    environment: Mapping[str, str] = MappingProxyType({})
+    has_kubernetes: bool = False
+    can_write: bool = True
+    free: float = 1e12
+
+
+CACHE = {diagnosis.CACHE_VARIABLE: "/nothing"}
+KUBERNETES = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+MACHINES = [
+    (Machine(), ""),
+    (Machine(backend="cpu"), "this machine has an NVIDIA GPU that JAX does not use"),
+    (Machine(backend="cpu", has_gpu=False), ""),
+    (Machine(environment={"XLA_PYTHON_CLIENT_PREALLOCATE": "False"}), "XLA_PYTHON_CLIENT_PREALLOCATE=false makes"),
+    (Machine(environment={"XLA_PYTHON_CLIENT_PREALLOCATE": "true"}), ""),
+    (Machine("cpu", False, environment={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}), ""),
+    (Machine("cpu", False, cores=1), "there is one CPU core"),
+    (Machine(cores=1), ""),
+    (Machine("cpu", False, cores=2), ""),
+    (Machine(environment=KUBERNETES), "in Kubernetes, processes find each other with the package kubernetes"),
+    (Machine(environment=KUBERNETES, has_kubernetes=True), ""),
+    (Machine(environment=CACHE, can_write=False), "the compile cache /nothing cannot be written"),
+    (Machine(environment=CACHE), ""),
+    (Machine(can_write=False), ""),
+    (Machine(free=1e8), "0.1 GB are free on the disk"),
+]
+
+
+@pytest.mark.parametrize(("machine", "warning"), MACHINES)
+def test_warns_of_what_slows_or_stops_runs(machine: Machine, warning: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: machine.backend)
+    monkeypatch.setattr(Path, "glob", lambda *_: iter([Path("0")] if machine.has_gpu else []))
+    monkeypatch.setattr(os, "cpu_count", lambda: machine.cores)
+    monkeypatch.setattr(os, "environ", machine.environment)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: machine.has_kubernetes)
+    monkeypatch.setattr(diagnosis, "_is_writable", lambda _: machine.can_write)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=machine.free))
+    said = list(diagnosis.warnings())
+    monkeypatch.undo()
+    assert len(said) == bool(warning)
+    assert all(line.startswith(warning) for line in said)

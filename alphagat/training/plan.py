@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import numpy as np
+
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games.base import Game
@@ -52,6 +54,10 @@ class Plan:
     @property
     def frames_per_iteration(self) -> int:
         return self.num_games * self.plies_per_iteration
+
+    def groups_of(self, board: int) -> np.ndarray:
+        """Returns the indices, `[G]` int32, of a board's groups in the whole run, which keys are folded from."""
+        return board * self.num_groups + np.arange(self.num_groups, dtype=np.int32)
 
 
 def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:

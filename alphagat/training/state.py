@@ -166,7 +166,7 @@ def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
 def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
     plan, game = setup.plan, setup.game
     auxiliary = auxiliary_targets(setup.config)
-    groups = number * plan.num_groups + jnp.arange(plan.num_groups, dtype=jnp.int32)
+    groups = jnp.asarray(plan.groups_of(number))
 
     def start_group(group):
         return start_games(

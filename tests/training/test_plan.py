@@ -1,5 +1,6 @@
 """The sizes of a run: rounding, refusals, and the first update."""
 
+import numpy as np
 import pytest
 
 from alphagat import config_validation
@@ -25,6 +26,12 @@ def test_openings_are_shorter_than_games(plies: int, max_plies: int, most: int):
     with pytest.raises(UserError, match=message):
         plan_of(selfplay__opening_plies=plies, selfplay__max_plies=max_plies)
     plan_of(selfplay__opening_plies=most - 1, selfplay__max_plies=max_plies)
+
+
+def test_each_board_has_its_own_groups():
+    plan = plan_of(selfplay__num_groups=4)
+    assert [plan.groups_of(board).tolist() for board in range(3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert plan.groups_of(1).dtype == np.int32
 
 
 def test_the_updates_can_be_counted():

@@ -117,10 +117,9 @@ def make_pretrain_program(setup: Setup, mesh: Mesh, number: int = 0) -> stages.W
     """
     batch_of = functools.partial(recorded_batch, setup)
     all_updates = make_updates(setup, mesh, gradients_of(setup, mesh, batch_of, (sharding.SHARDED, sharding.SHARDED)))
-    groups = number * setup.plan.num_groups + np.arange(setup.plan.num_groups, dtype=np.int32)
 
     def learn(train: TrainState, block: Positions, root_key: jax.Array, iteration: jax.Array):
-        group_keys, _ = draw_keys(setup, root_key, iteration, jnp.asarray(groups))
+        group_keys, _ = draw_keys(setup, root_key, iteration, jnp.asarray(setup.plan.groups_of(number)))
 
         def batches(index: jax.Array) -> tuple[Positions, jax.Array]:
             keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(group_keys[:, 1], index)
