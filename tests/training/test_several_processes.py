@@ -13,14 +13,15 @@ import pytest
 
 from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
-from tests.training.tiny import NUM_ITERATIONS, tiny_config, write_config
+from tests.training.tiny import tiny_config, write_config
 
 ROOT = Path(__file__).parents[2]
+NUM_ITERATIONS = 7
 
 
 def config_for_two():
     config = tiny_config()
-    config.evaluation.every = 0
+    config.num_iterations, config.checkpoint.every, config.evaluation.every = NUM_ITERATIONS, 3, 0
     return config
 
 
