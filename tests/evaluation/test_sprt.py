@@ -136,3 +136,9 @@ def test_count_pairs():
 def test_invalid_arguments_are_rejected(options, message):
     with pytest.raises(UserError, match=message):
         sprt([1.0], **options)
+
+
+def test_each_match_of_a_batch_has_its_own_ratio():
+    counts = np.array([[3, 10, 40, 20, 5], [0, 3, 10, 8, 0], [7, 0, 0, 0, 0]])
+    alone = [log_likelihood_ratio(each, 0, 30) for each in counts]
+    np.testing.assert_allclose(log_likelihood_ratio(counts, 0, 30), alone, rtol=1e-9)
