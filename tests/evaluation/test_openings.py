@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
+from alphagat.evaluation import openings
 from alphagat.evaluation.openings import distinct_openings, openings_after, random_positions
 from alphagat.games import make_game
 from alphagat.games.batches import compile_init, compile_step
@@ -39,6 +40,23 @@ def test_opening_counts_match_known_values(name, counts):
     for plies, num_openings in enumerate(counts):
         assert distinct_openings(game, num_openings, seed=0).actions.shape[1] <= plies
         assert distinct_openings(game, num_openings + 1, seed=0).actions.shape[1] > plies
+
+
+def test_a_random_subset_of_too_many_moves_is_played(monkeypatch):
+    """Tic-tac-toe has 504 moves in its 72 positions of two plies; 38 positions follow, counted up to symmetry."""
+    played, play_all = [], openings.play_all
+    monkeypatch.setattr(openings, "MAX_CANDIDATES", 100)
+    monkeypatch.setattr(
+        openings,
+        "play_all",
+        lambda game, states, rows, moves: played.append(len(rows)) or play_all(game, states, rows, moves),
+    )
+    drawn = [distinct_openings(make_game("tic_tac_toe"), 20, seed) for seed in (0, 1)]
+    assert played == [9, 72, 100] * 2
+    for each in drawn:
+        assert len({frozenset(_images(board)) for board in each.states.board}) == 20
+        assert (_stones(each.states) == 3).all()
+    assert not np.array_equal(drawn[0].actions, drawn[1].actions)
 
 
 def test_small_board_falls_back_to_symmetric_images():
