@@ -1,19 +1,20 @@
-"""Trains the baseline of the results: an AlphaZero loop as in Pgx's documentation.
+"""Trains the baseline of the results: an AlphaZero loop as in Pgx's documentation, with its settings or tuned ones.
 
-    python benchmarks/reference_loop.py --minutes 30 --opponents runs/connect_four
+    python benchmarks/reference_loop.py --minutes 45 --tuning_minutes 7 --opponents runs/connect_four
 
 Each iteration plays new games from the start on one device, restarts games that end, and stops after a fixed number of
-plies. Positions of unfinished games train the policy only. The host shuffles the positions, trains on them `--passes`
-times in minibatches with Adam, under random symmetries of the board with `--symmetries`, and discards them. Rules and
-search are those of AlphaGAT; the network is a ResNet with 3 blocks of 64 channels. The trained player then plays the
-latest players of runs. It is compared with perfect play on two sets of positions: after uniformly random moves, which
-resemble the starts of AlphaGAT's own runs, and from games of plain MCTS against itself, which resemble neither.
+plies. Positions of unfinished games train the policy only. The host shuffles the positions, trains on them in
+minibatches with Adam, and discards them. Rules and search are those of AlphaGAT; the network is a ResNet with 3 blocks
+of 64 channels. The trained player then plays the latest players of runs. It is compared with perfect play on two sets
+of positions: after uniformly random moves, which resemble the starts of AlphaGAT's own runs, and from games of plain
+MCTS against itself, which resemble neither.
 
-The defaults of `--learning_rate`, `--batch_size`, `--passes` and `--symmetries` are those of Pgx's example; tune them
-with short runs before a comparison.
+With `--tuning_minutes` it first trains that long with each of `TUNED`, and keeps the settings whose search finds the
+most best moves in the positions from games of MCTS. Otherwise it trains with the settings of Pgx's example.
 """
 
 import argparse
+import dataclasses
 import time
 from pathlib import Path
 
@@ -42,16 +43,38 @@ from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_sy
 SEARCH = {"algorithm": "gumbel", "max_num_considered_actions": 16, "rescale_values": True}
 
 
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is tuned; the defaults are those of Pgx's example."""
+
+    learning_rate: float = 1e-3
+    batch_size: int = 1024
+    passes: int = 1  # times that each position is trained on
+    symmetries: bool = False  # train under random symmetries of the board
+    games: int = 128  # games at once; an iteration plays 64 plies of each
+
+
+TUNED = (
+    Settings(),
+    Settings(batch_size=256, symmetries=True),
+    Settings(batch_size=256, symmetries=True, passes=4),
+    Settings(batch_size=256, symmetries=True, passes=4, learning_rate=3e-3),
+    Settings(batch_size=256, symmetries=True, passes=4, games=32),
+    Settings(batch_size=256, symmetries=True, passes=4, games=32, learning_rate=3e-3),
+    Settings(batch_size=256, symmetries=True, passes=4, games=32, learning_rate=3e-4),
+)
+
+
 class ReferenceLoop:
     """The loop; `params` are its state."""
 
-    def __init__(self, options: argparse.Namespace):
-        self.options, self.game = options, make_game(options.board)
+    def __init__(self, options: argparse.Namespace, settings: Settings):
+        self.options, self.settings, self.game = options, settings, make_game(options.board)
         self.network = make_network(
             self.game.topology, name="resnet", backend="dense", width=64, num_blocks=3, num_heads=1, mlp_ratio=1
         )
         self.evaluate = make_network_evaluator(self.game, self.network)
-        self.optimizer = optax.adam(options.learning_rate)
+        self.optimizer = optax.adam(settings.learning_rate)
         nodes = jnp.zeros((1, self.game.topology.num_nodes, self.game.num_features))
         self.params = self.network.init(jax.random.key(options.seed), nodes)
         self.opt_state = self.optimizer.init(self.params)
@@ -65,12 +88,12 @@ class ReferenceLoop:
     def play(self, params, key):
         """Returns `[T * B]` features, legal actions, policy targets, value targets, and a mask of the known ones."""
         init_key, key = jax.random.split(key)
-        start = jax.vmap(self.game.init)(jax.random.split(init_key, self.options.games))
+        start = jax.vmap(self.game.init)(jax.random.split(init_key, self.settings.games))
 
         def ply(states, key):
             search_key, step_key = jax.random.split(key)
             found = self.search(params, search_key, states, jnp.zeros(len(states.terminated), jnp.int32))
-            after = jax.vmap(self.game.step)(states, found.action, jax.random.split(step_key, self.options.games))
+            after = jax.vmap(self.game.step)(states, found.action, jax.random.split(step_key, self.settings.games))
             reward, discount = jax.vmap(transition)(states, after)
             nodes = jax.vmap(self.game.observe)(states).nodes
             seen = (nodes, states.legal_action_mask, found.policy_target, reward, discount, after.terminated)
@@ -85,12 +108,12 @@ class ReferenceLoop:
             value = reward + discount * value
             return value, value
 
-        _, values = jax.lax.scan(backward, jnp.zeros(self.options.games), (reward, discount), reverse=True)
+        _, values = jax.lax.scan(backward, jnp.zeros(self.settings.games), (reward, discount), reverse=True)
         known = jnp.cumsum(ended[::-1], axis=0)[::-1] > 0
         return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (nodes, legal, policy, values, known))
 
     def update(self, params, opt_state, key, nodes, legal, policy, values, known):
-        if self.options.symmetries:
+        if self.settings.symmetries:
             index = random_symmetries(key, len(nodes), self.game.symmetries)
             nodes = permute_nodes(nodes, index, self.game.symmetries)
             legal, policy = (permute_actions(each, index, self.game.symmetries) for each in (legal, policy))
@@ -104,17 +127,17 @@ class ReferenceLoop:
         updates, opt_state = self.optimizer.update(jax.grad(loss)(params), opt_state)
         return optax.apply_updates(params, updates), opt_state
 
-    def train(self, console: Console) -> None:
-        """Trains for the given minutes, which exclude compilation."""
-        options, shuffle = self.options, np.random.default_rng(self.options.seed)
+    def train(self, minutes: float, console: Console) -> None:
+        """Trains for `minutes`, which exclude compilation."""
+        settings, shuffle = self.settings, np.random.default_rng(self.options.seed)
         start = time.perf_counter()
         iteration, num_updates = 0, 0
-        while iteration < 2 or time.perf_counter() - start < 60 * options.minutes:
-            key = jax.random.fold_in(jax.random.key(options.seed), iteration)
+        while iteration < 2 or time.perf_counter() - start < 60 * minutes:
+            key = jax.random.fold_in(jax.random.key(self.options.seed), iteration)
             samples = [np.asarray(x) for x in self._play(self.params, key)]
-            for _ in range(options.passes):
+            for _ in range(settings.passes):
                 order = shuffle.permutation(len(samples[0]))
-                for batch in np.split(order, len(order) // options.batch_size):
+                for batch in np.split(order, len(order) // settings.batch_size):
                     key = jax.random.key(shuffle.integers(2**31))
                     rows = (x[batch] for x in samples)
                     self.params, self.opt_state = self._update(self.params, self.opt_state, key, *rows)
@@ -123,9 +146,30 @@ class ReferenceLoop:
             iteration += 1
             if iteration == 1:
                 start = time.perf_counter()
-        frames, seconds = (iteration - 1) * options.games * options.plies, time.perf_counter() - start
-        text = f"{iteration} iterations, {num_updates} updates of {options.batch_size} positions, {frames:,} frames"
-        console.print(f"{text}, {frames / seconds:.0f} frames/s, {seconds / 60:.1f} minutes")
+        frames, seconds = (iteration - 1) * settings.games * self.options.plies, time.perf_counter() - start
+        text = f"{iteration} iterations, {num_updates} updates of {settings.batch_size} positions, {frames:,} frames"
+        console.print(f"{settings}\n{text}, {frames / seconds:.0f} frames/s, {seconds / 60:.1f} minutes")
+
+    def measure(self, oracle: Oracle) -> dict[str, float]:
+        """Returns the shares of `OracleTest`, with the search of the match."""
+        search = self.make_search(self.options.match_simulations, explore=False)
+        return OracleTest(oracle, self.evaluate, search).play(self.params, jax.random.key(0))
+
+
+def tune(options: argparse.Namespace, oracle: Oracle, console: Console) -> Settings:
+    """Trains with each of `TUNED`, and returns the settings with the most best moves found by search."""
+    found = {}
+    for settings in TUNED:
+        loop = ReferenceLoop(options, settings)
+        loop.train(options.tuning_minutes, console)
+        shares = loop.measure(oracle)
+        console.print(f"  {shares_text(shares)}")
+        found[settings] = shares["best_move_search"]
+    return max(found, key=lambda settings: found[settings])
+
+
+def shares_text(shares: dict[str, float]) -> str:
+    return ", ".join(f"{name} {shares[name]:.3f}" for name in ("best_move", "best_move_search", "value_sign"))
 
 
 def mcts_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
@@ -161,13 +205,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--board", default="connect_four")
     parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--games", type=int, default=128)
+    parser.add_argument("--tuning_minutes", type=float, default=0, help="per setting; 0 takes those of Pgx's example")
     parser.add_argument("--plies", type=int, default=64, help="plies per game and iteration")
     parser.add_argument("--simulations", type=int, default=32, help="simulations per move in training")
-    parser.add_argument("--batch_size", type=int, default=1024)
-    parser.add_argument("--learning_rate", type=float, default=1e-3)
-    parser.add_argument("--passes", type=int, default=1, help="times that each position is trained on")
-    parser.add_argument("--symmetries", action="store_true", help="train under random symmetries of the board")
     parser.add_argument("--opponents", nargs="*", type=Path, default=[], help="run folders")
     parser.add_argument("--match_games", type=int, default=400)
     parser.add_argument("--match_simulations", type=int, default=64)
@@ -175,24 +215,25 @@ def main() -> None:
     options = parser.parse_args()
     sharding.configure_cpu_devices(1)
     console = Console(soft_wrap=True)
-    loop = ReferenceLoop(options)
-    loop.train(console)
-    search = loop.make_search(options.match_simulations, explore=False)
-    oracles = {"random": make_oracle(loop.game, 2000, options.seed), "MCTS": mcts_oracle(loop.game, 2000, options.seed)}
-    agents = {"reference": (loop.evaluate, search, loop.params)}
+    game = make_game(options.board)
+    oracles = {"random": make_oracle(game, 2000, options.seed), "MCTS": mcts_oracle(game, 2000, options.seed)}
+    settings = tune(options, oracles["MCTS"], console) if options.tuning_minutes else Settings()
+    loop = ReferenceLoop(options, settings)
+    loop.train(options.minutes, console)
+    for kind, oracle in oracles.items():
+        console.print(f"reference, positions of {kind} games: {shares_text(loop.measure(oracle))}")
+    player = search_player("reference", loop.make_search(options.match_simulations, explore=False), loop.params)
+    openings = distinct_openings(game, options.match_games // 2, options.seed)
     for folder in options.opponents:
         agent = load(folder)
-        agents[str(folder)] = agent.evaluator, agent.search(options.match_simulations), agent.params
-    for name, (evaluate, agent_search, params) in agents.items():
         for kind, oracle in oracles.items():
-            shares = OracleTest(oracle, evaluate, agent_search).play(params, jax.random.key(0))
-            texts = [f"{each} {shares[each]:.3f}" for each in ("best_move", "best_move_search", "value_sign")]
-            console.print(f"{name}, positions of {kind} games: {', '.join(texts)}")
-    player = search_player("reference", search, loop.params)
-    openings = distinct_openings(loop.game, options.match_games // 2, options.seed)
-    for folder in options.opponents:
-        opponent = load(folder).player(options.match_simulations)
-        result = play_match(loop.game, opponent, player, openings, jax.random.key(options.seed))
+            shares = OracleTest(oracle, agent.evaluator, agent.search(options.match_simulations)).play(
+                agent.params, jax.random.key(0)
+            )
+            console.print(f"{folder}, positions of {kind} games: {shares_text(shares)}")
+        result = play_match(
+            game, agent.player(options.match_simulations), player, openings, jax.random.key(options.seed)
+        )
         low, high = result.interval
         console.print(f"{folder} against the reference: {result.score:.1%} ({low:.1%} to {high:.1%})")
 
