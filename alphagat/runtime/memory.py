@@ -15,6 +15,16 @@ def memory_limit(memory_gb: float) -> float:
     return memory_gb * 1e9 or float((jax.local_devices()[0].memory_stats() or {}).get("bytes_limit", 0))
 
 
+def device_memory(memory_gb: float = 0.0) -> float:
+    """Returns the bytes that a device may still use: `memory_limit`, or an equal share of the free memory of the
+    machine if the devices are CPUs; 0 if unknown.
+    """
+    limit = memory_limit(memory_gb)
+    if limit or jax.default_backend() != "cpu":
+        return limit
+    return available_memory() / jax.local_device_count()
+
+
 def memory_needed(program: stages.Compiled) -> float:
     """Returns the bytes of arguments, results and intermediates on one device; 0 if unknown."""
     plan = program.memory_analysis()

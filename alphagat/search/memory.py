@@ -8,18 +8,18 @@ import jax
 
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
-from alphagat.runtime.memory import available_memory, memory_limit
+from alphagat.runtime.memory import device_memory
 
 EDGE_BYTES, NODE_BYTES = 24, 20  # of mctx's tree, per action and per node, without the state
 
 
 def check_trees(num_trees: int, num_simulations: int, bytes_per_tree: float) -> None:
-    """Refuses trees that do not fit into the memory of a device; without an accelerator, of the machine.
+    """Refuses trees that do not fit into the memory of a device.
 
     Raises:
       UserError: the message names the two sizes, the estimate and the limit.
     """
-    limit = memory_limit(0) or available_memory()
+    limit = device_memory()
     if limit and num_trees * bytes_per_tree > limit:
         raise UserError(
             f"{num_simulations:,} simulations for {num_trees:,} game(s) at once: the search trees need about "

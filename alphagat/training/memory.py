@@ -14,7 +14,7 @@ from alphagat.evaluation import mcts
 from alphagat.games.base import Game
 from alphagat.opponents import PREVIOUS, find_opponent
 from alphagat.runtime import sharding
-from alphagat.runtime.memory import available_memory, memory_limit
+from alphagat.runtime.memory import device_memory
 from alphagat.search.memory import num_bytes, state_bytes, tree_bytes
 from alphagat.training.setup import Run, Setup, auxiliary_targets
 
@@ -61,14 +61,10 @@ class NetworkSizes(NamedTuple):
 def check_memory(run: Run) -> None:
     """Refuses a run that needs more memory than its devices have. Compiles nothing.
 
-    CPU devices share the free memory of the machine.
-
     Raises:
       UserError: the message names the largest part, the estimate, the limit, and the field to lower.
     """
-    limit = memory_limit(run.config.mesh.memory_gb)
-    if not limit and jax.default_backend() == "cpu":
-        limit = available_memory() / jax.local_device_count()
+    limit = device_memory(run.config.mesh.memory_gb)
     estimate = estimate_memory(run)
     if limit and estimate.needed > limit:
         part = estimate.largest

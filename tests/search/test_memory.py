@@ -9,7 +9,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation import mcts
 from alphagat.games import make_game
 from alphagat.games.states import first_state
-from alphagat.search import make_search, memory
+from alphagat.search import make_search
 from alphagat.search.evaluator import Evaluation
 from alphagat.search.memory import num_bytes, tree_bytes
 from alphagat.search.parallel import make_growing_search
@@ -65,11 +65,11 @@ def test_the_estimate_of_rollouts_is_their_tree():
 
 @pytest.mark.parametrize("run", [search_by_mctx, search_by_rollouts, grow_a_tree])
 def test_trees_that_do_not_fit_are_refused(run, monkeypatch: pytest.MonkeyPatch):
-    needed = GAMES * mcts.tree_bytes(GAME, SIMULATIONS)  # mctx needs more
-    monkeypatch.setattr(memory, "available_memory", lambda: 0.9 * needed)
+    needed = jax.local_device_count() * GAMES * mcts.tree_bytes(GAME, SIMULATIONS)  # mctx needs more
+    monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 0.9 * needed)
     with pytest.raises(UserError, match=r"game\(s\) at once: the search trees need about 0\.0 GB, of 0\.0 GB"):
         jax.eval_shape(run, batch(GAME))
-    monkeypatch.setattr(memory, "available_memory", lambda: 3 * needed)
+    monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 3 * needed)
     jax.eval_shape(run, batch(GAME))
-    monkeypatch.setattr(memory, "available_memory", lambda: 0.0)  # unknown
+    monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 0.0)  # unknown
     jax.eval_shape(run, batch(GAME))

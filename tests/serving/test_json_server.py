@@ -12,7 +12,6 @@ from alphagat import analyze
 from alphagat.agents.analysis import Analyzer
 from alphagat.errors import UserError
 from alphagat.games import make_game
-from alphagat.search import memory
 from alphagat.serving.json_server import JsonServer
 from tests.evaluation.host_games import position_after
 from tests.fuzz import line_mutants
@@ -79,7 +78,7 @@ def test_answers_match_the_analyzer(coloured):
 
 def test_a_search_beyond_the_memory_is_an_error(monkeypatch):
     large, small = {"id": "large", "maxVisits": 100}, {"id": "small", "maxVisits": 0}
-    monkeypatch.setattr(memory, "available_memory", lambda: 1000.0)
+    monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 1000.0)
     refused, answered = sorted(ask(large, small), key=lambda answer: answer["id"])
     assert (refused["id"], refused["turnNumber"]) == ("large", 0)
     assert refused["error"].startswith("64 simulations for 1 game(s) at once: the search trees need about")

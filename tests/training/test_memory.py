@@ -10,7 +10,6 @@ import alphagat
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runtime import sharding
-from alphagat.training import memory
 from alphagat.training.memory import check_memory, estimate_memory
 from alphagat.training.setup import make_run
 from alphagat.training.state import placed_shapes
@@ -85,10 +84,10 @@ def test_cpu_devices_share_the_memory_of_the_machine(monkeypatch: pytest.MonkeyP
     config = config_with(mesh__memory_gb=0.0)
     run = make_run(config, sharding.make_mesh(1))
     needed = estimate_memory(run).needed * jax.local_device_count()
-    monkeypatch.setattr(memory, "available_memory", lambda: 1.01 * needed)
+    monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 1.01 * needed)
     check_memory(run)
-    monkeypatch.setattr(memory, "available_memory", lambda: 0.99 * needed)
+    monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 0.99 * needed)
     with pytest.raises(UserError, match="the run needs about"):
         check_memory(run)
-    monkeypatch.setattr(memory, "available_memory", lambda: 0.0)  # unknown
+    monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 0.0)  # unknown
     check_memory(run)

@@ -17,6 +17,8 @@ from alphagat.replay import Replay
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
 from alphagat.runtime import sharding
+from alphagat.runtime.memory import available_memory
+from alphagat.search.memory import state_bytes
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.setup import Run, make_setups
 from alphagat.training.state import state_shapes
@@ -87,6 +89,7 @@ def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discou
     if game.num_players != 2 or isinstance(game, StochasticGame):
         raise UserError(f"--games {file}: files hold only two-player games without chance; name a run")
     records = list(labelled.values())
+    check_memory(game, file, sum(len(record.moves) for record in records))
     played = play_again(game, records, list(labelled))
     told = np.array([np.nan if record.outcome is None else record.outcome for record in records], np.float32)
     is_fair = np.array([record.forfeit in FAIR_ENDS for record in records])
@@ -111,6 +114,22 @@ def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discou
         game=played.games,
     )
     return Source(game.name, positions, lines)
+
+
+def check_memory(game: Game, file: Path, num_positions: int) -> None:
+    """Refuses games whose positions do not fit into the free memory of the machine. Replays nothing.
+
+    The positions exist twice while they are joined.
+
+    Raises:
+      UserError: the message names the file, the estimate and the limit.
+    """
+    needed, free = 2 * num_positions * state_bytes(game), available_memory()
+    if free and needed > free:
+        raise UserError(
+            f"--games {file}: {num_positions:,} positions of {game.name} need about {needed / 1e9:,.1f} GB, of "
+            f"{free / 1e9:,.1f} GB; use a part of the file"
+        )
 
 
 def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator[Source]:

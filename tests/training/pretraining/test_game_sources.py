@@ -14,6 +14,7 @@ from alphagat.games.batches import take
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
+from alphagat.training.pretraining import game_sources
 from alphagat.training.pretraining.game_sources import positions_of, read_sources
 from alphagat.training.state import init_state
 from tests.evaluation.perfect_games import BOARD, perfect_games, rows_of, solved
@@ -121,6 +122,13 @@ def test_errors_name_the_file_and_the_game(tmp_path, text, expected):
         read(str(file))
     assert str(caught.value).startswith(f"--games {file}: ")
     assert expected in str(caught.value)
+
+
+def test_files_beyond_the_memory_are_refused(tmp_path, monkeypatch):
+    file = write(tmp_path / "games.sgf", WON, WON)
+    monkeypatch.setattr(game_sources, "available_memory", lambda: 1.0)
+    with pytest.raises(UserError, match=rf"--games {file}: 10 positions of {BOARD} need about 0\.0 GB, of 0\.0 GB"):
+        read(file)
 
 
 def test_one_bad_file_of_a_folder_is_named(tmp_path):
