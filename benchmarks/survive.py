@@ -7,8 +7,7 @@
 
 `damage` changes, cuts, deletes or replaces one file or folder of a run, and resumes the run to the end. The command
 must end with one line and leave the folder as it was, or reach the state of the undamaged run, bit for bit. Lines of
-metrics may only be missing if the command says so. A changed digit in `metrics.jsonl` cannot be noticed and is counted
-as such.
+metrics may only be missing if the command says so.
 
 `starts` starts two processes at a random distance, 0 to 20 s. One must train to the end, the other must be refused by
 one line, and the metrics must have every iteration once.
@@ -169,8 +168,7 @@ def judge(folder: Path, before: dict, whole: Path, status: int, printed: str) ->
         return "resumed, nothing lost"
     if "metrics.jsonl" in printed:
         return "resumed, lines of metrics lost, and said so"
-    same = [line["iteration"] for line in ours] == [line["iteration"] for line in theirs]
-    return "resumed with a changed figure in the metrics" if same else "WRONG: lines of metrics lost in silence"
+    return "WRONG: lines of metrics lost or changed in silence"
 
 
 def plain(line: Mapping) -> dict:

@@ -4,8 +4,10 @@ import itertools
 import json
 import math
 import os
+import re
 import shutil
 import sys
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +19,8 @@ from alphagat.runs.events import Events
 
 METRICS_FILE = "metrics.jsonl"
 TENSORBOARD_FOLDER = "tensorboard"
+CHECKSUM = "crc32"  # the last field of a line
+SEALED = re.compile(rb'(\{.*), "%s": "([0-9a-f]{8})"\}' % CHECKSUM.encode())
 RESULTS, NUM_GAMES = "results", "num_games"  # fields of a line with an evaluation
 
 # Names of results.
@@ -140,8 +144,16 @@ def tagged(line: Line, several_boards: bool) -> dict[str, float]:
 
 
 def _json(iteration: int, line: Line) -> str:
+    """Returns a line of the file. Its last field is the CRC-32 of the line without this field."""
     values = {name: _plain(value) for name, value in line.items() if name != "iteration"}
-    return json.dumps({"iteration": int(iteration), **values}, allow_nan=False) + "\n"
+    text = json.dumps({"iteration": int(iteration), **values}, allow_nan=False)
+    return f'{text[:-1]}, "{CHECKSUM}": "{zlib.crc32(text.encode()):08x}"}}\n'
+
+
+def _has_changed(text: bytes) -> bool:
+    """Returns whether a line differs from its checksum; lines of older versions have none."""
+    match = SEALED.fullmatch(text.rstrip())
+    return match is not None and zlib.crc32(match[1] + b"}") != int(match[2], 16)
 
 
 def _plain(value: Any) -> Any:
@@ -222,8 +234,11 @@ def _texts(file: Path) -> list[bytes]:
 
 def _parse(text: bytes) -> dict[str, Any] | None:
     """Returns the object of a line, with `Result` objects in `results`; None if the line is damaged."""
+    if _has_changed(text):
+        return None
     try:
         line = bounded_json.parse(text)
+        line.pop(CHECKSUM, None)
         if not isinstance(line["iteration"], int) or line["iteration"] < 1:
             return None
         if RESULTS in line:

@@ -113,6 +113,26 @@ def test_a_damaged_line_is_dropped_with_a_note_and_kept_beside(tmp_path: Path, d
     assert (tmp_path / "metrics.jsonl.damaged").read_bytes() == before
 
 
+def test_no_changed_bit_changes_a_figure(tmp_path: Path):
+    write(tmp_path, 1, 1)
+    file = tmp_path / METRICS_FILE
+    before, (line,) = file.read_bytes(), read_metrics(tmp_path)
+    num_dropped = 0
+    for bit in range(8 * (len(before) - 1)):
+        changed = bytearray(before)
+        changed[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(changed)
+        found = read_metrics(tmp_path)
+        num_dropped += not found
+        assert not found or line.items() <= found[0].items()
+    assert num_dropped > 4 * len(before)
+
+
+def test_lines_of_older_versions_have_no_checksum(tmp_path: Path):
+    (tmp_path / METRICS_FILE).write_text('{"iteration": 1, "frames": 64}\n')
+    assert read_metrics(tmp_path) == [{"iteration": 1, "frames": 64}]
+
+
 def test_files_of_the_wrong_type_are_moved_away(tmp_path: Path):
     (tmp_path / METRICS_FILE).mkdir()
     (tmp_path / TENSORBOARD_FOLDER).write_text("words")
