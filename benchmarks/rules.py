@@ -2,8 +2,8 @@
 
 Both implementations play whole random games, in batches: one call plays one uniformly random legal move in each game,
 and returns the next states, the network's features and the legal actions. A game that has ended starts again. The two
-implementations alternate, call by call, until each has finished as many games as a batch has, so every phase of a game
-counts, its end and scoring too. The features differ: AlphaGAT's describe nodes, Pgx's are planes, with eight past
+implementations alternate, call by call, until each has finished as many games as a batch has and played for five
+seconds, so every phase of a game counts, its end and scoring too. The features differ: AlphaGAT's describe nodes, Pgx's are planes, with eight past
 positions in Go and chess; the table gives both sizes.
 """
 
@@ -32,7 +32,8 @@ PGX_NAMES = {
     "gardner_chess": "gardner_chess",
     "chess": "chess",
 }
-MAX_CALLS = 5_000  # per board
+MAX_CALLS = 20_000  # per board
+MIN_SECONDS = 5.0  # per side
 
 
 class Side:
@@ -94,7 +95,7 @@ def compete(name: str, batch: int) -> list[Side]:
         key = jax.random.key(number)
         for side in (ours, theirs):
             side.play(key)
-        if min(ours.finished, theirs.finished) >= batch:
+        if all(side.finished >= batch and side.seconds >= MIN_SECONDS for side in (ours, theirs)):
             break
     return [ours, theirs]
 
