@@ -4,7 +4,7 @@ import dataclasses
 
 from alphagat.bounds import MAX_BATCH, MAX_GAMES, MAX_ITERATIONS, MAX_PLIES, MAX_SEED, MAX_SIMULATIONS
 from alphagat.config_fields import setting
-from alphagat.network_traits import NETWORK_TRAITS
+from alphagat.network_traits import BLOCK_KINDS, NETWORK_TRAITS
 from alphagat.opponents import PREVIOUS, USAGES
 
 MAX_DEVICES = 4_096
@@ -64,7 +64,18 @@ class NetworkConfig:
     )
     width: int = setting(64, "features per node (gat) or channels (resnet)", at_least=1, at_most=MAX_WIDTH)
     num_blocks: int = setting(4, "number of blocks", at_least=1, at_most=512)
+    blocks: tuple[str, ...] = setting(
+        ("attention",),
+        "kinds of blocks, repeated in this order: attention along typed edges, signed mixing along them, or both; gat only",
+        choices=BLOCK_KINDS,
+    )
     num_heads: int = setting(4, "attention heads per block; divides width; gat only", at_least=1, at_most=MAX_WIDTH)
+    mixing_groups: int = setting(
+        8,
+        "groups of features that mix with the same weights; divides width; gat only",
+        at_least=1,
+        at_most=MAX_WIDTH,
+    )
     mlp_ratio: int = setting(2, "hidden width of a block's MLP divided by width; gat only", at_least=1, at_most=64)
     ownership_head: bool = setting(
         False, "also predict the final owner of each node, in games that define one (Go, Othello); gat only"

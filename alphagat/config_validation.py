@@ -5,7 +5,7 @@ from typing import Any
 from alphagat.config import MAX_DEVICES, Config, MeshConfig, NetworkConfig
 from alphagat.config_fields import assign, check, fields, refusal
 from alphagat.errors import UserError
-from alphagat.network_traits import NETWORK_TRAITS, networks_with
+from alphagat.network_traits import BLOCK_KINDS, NETWORK_TRAITS, networks_with
 from alphagat.opponents import PREVIOUS, USAGES, find_opponent
 
 
@@ -54,10 +54,23 @@ def _check_boards(config: Config) -> None:
 
 
 def _check_network(network: NetworkConfig) -> None:
-    if NETWORK_TRAITS[network.name].has_attention and network.width % network.num_heads:
-        fix = f"it must divide config.network.width={network.width}"
-        fix += f"; the nearest divisor is {_nearest_divisor(network.width, network.num_heads)}"
-        raise refusal("network.num_heads", network.num_heads, fix)
+    if not NETWORK_TRAITS[network.name].passes_messages:
+        return
+    if not network.blocks:
+        raise refusal("network.blocks", network.blocks, f"name at least one kind of {', '.join(BLOCK_KINDS)}")
+    for name in _divided_into(network):
+        _check_divides(f"network.{name}", getattr(network, name), "network.width", network.width)
+
+
+def _divided_into(network: NetworkConfig) -> tuple[str, ...]:
+    """Returns the fields into which the width of a network's messages is divided."""
+    return ("num_heads", "mixing_groups") if any("mixing" in kind for kind in network.blocks) else ("num_heads",)
+
+
+def _check_divides(path: str, value: int, whole_path: str, whole: int) -> None:
+    if whole % value:
+        fix = f"it must divide config.{whole_path}={whole}; the nearest divisor is {_nearest_divisor(whole, value)}"
+        raise refusal(path, value, fix)
 
 
 def _check_auxiliary_heads(config: Config) -> None:
@@ -87,10 +100,8 @@ def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:
     if mesh.num_devices > MAX_DEVICES:
         fix = f"times config.mesh.stage={mesh.stage} and model={mesh.model}, it must be at most {MAX_DEVICES} devices"
         raise refusal("mesh.data", mesh.data, fix)
-    if network.num_heads % mesh.model:
-        fix = f"it must divide config.network.num_heads={network.num_heads}"
-        fix += f"; the nearest divisor is {_nearest_divisor(network.num_heads, mesh.model)}"
-        raise refusal("mesh.model", mesh.model, fix)
+    for name in _divided_into(network):
+        _check_divides("mesh.model", mesh.model, f"network.{name}", getattr(network, name))
     if mesh.stage > network.num_blocks:
         fix = f"it must be at most config.network.num_blocks={network.num_blocks}, since each stage needs a block"
         raise refusal("mesh.stage", mesh.stage, fix)

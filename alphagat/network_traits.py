@@ -10,7 +10,8 @@ class NetworkTraits:
     Attributes:
       implementation: `module:class` of the flax module.
       plays_any_size: the weights fit every board of the family, not only one size.
-      has_attention: it attends along the edges with `num_heads` heads, which must divide its width.
+      passes_messages: its `network.blocks` pass messages along the edges, in `num_heads` heads and `mixing_groups`
+        groups, which must divide its width.
       supports_model_parallel: the devices of the `model` axis can share its layers.
       supports_stages: its blocks can run as a pipeline along the `stage` axis.
       supports_auxiliary_heads: it can predict auxiliary targets.
@@ -18,18 +19,20 @@ class NetworkTraits:
 
     implementation: str
     plays_any_size: bool = False
-    has_attention: bool = False
+    passes_messages: bool = False
     supports_model_parallel: bool = False
     supports_stages: bool = False
     supports_auxiliary_heads: bool = False
 
+
+BLOCK_KINDS = "attention", "mixing", "mixing+attention"  # of `network.blocks`
 
 # By `network.name`. A new network needs its module and an entry here.
 NETWORK_TRAITS = {
     "gat": NetworkTraits(
         implementation="alphagat.networks.gat:GraphAttentionNetwork",
         plays_any_size=True,
-        has_attention=True,
+        passes_messages=True,
         supports_model_parallel=True,
         supports_stages=True,
         supports_auxiliary_heads=True,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from alphagat.agents.agent import Agent
 from alphagat.agents.build import make_configured_network
+from alphagat.config import NetworkConfig
 from alphagat.errors import UserError
 from alphagat.network_traits import NETWORK_TRAITS, networks_with
 from alphagat.networks.attention import attention_weights, split_heads
@@ -17,12 +18,21 @@ PROJECTION = "query_key_value"  # the layer of a block that projects to queries,
 
 
 def has_attention(agent: Agent) -> bool:
-    """Returns whether the agent's network attends along edges."""
-    return NETWORK_TRAITS[agent.config.network.name].has_attention
+    """Returns whether a block of the agent's network attends along edges."""
+    return bool(attention_blocks(agent.config.network))
+
+
+def attention_blocks(network: NetworkConfig) -> list[int]:
+    """Returns the numbers of the blocks that attend."""
+    if not NETWORK_TRAITS[network.name].passes_messages:
+        return []
+    kinds = (network.blocks[i % len(network.blocks)] for i in range(network.num_blocks))
+    return [number for number, kind in enumerate(kinds) if "attention" in kind]
 
 
 def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
-    """Returns `attend(states [B])`, which returns the float32 attention weights `[B, blocks, heads, E]` of all edges.
+    """Returns `attend(states [B])`, which returns the float32 attention weights `[B, blocks, heads, E]` of all edges,
+    for the blocks of `attention_blocks`.
 
     In each block and head, the weights of the edges into a node sum to 1 (`networks.attention`).
 
@@ -31,8 +41,11 @@ def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
     """
     network, topology = make_configured_network(agent.config, agent.game), agent.game.topology
     if not has_attention(agent):
-        kinds = networks_with("has_attention")
-        raise UserError(f"network {agent.config.network.name}: it has no attention to show; use one that is {kinds}")
+        kinds = networks_with("passes_messages")
+        raise UserError(
+            f"network {agent.config.network.name}: it has no attention to show; use one that is {kinds} and has "
+            "'attention' in config.network.blocks"
+        )
     assert isinstance(network, GraphAttentionNetwork)
 
     @jax.jit
@@ -43,7 +56,7 @@ def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
             network.apply(params, nodes, capture_intermediates=lambda layer, _: layer.name == PROJECTION),
         )
         blocks = []
-        for block in range(network.num_blocks):
+        for block in attention_blocks(agent.config.network):
             (projected,) = captured["intermediates"][f"block_{block}"][PROJECTION]["__call__"]
             query, key, _ = split_heads(projected, network.num_heads)
             bias = params["params"][f"block_{block}"]["relation_bias"]

@@ -11,14 +11,16 @@ from alphagat.networks.attention import ATTENTION_BACKENDS, split_heads
 from alphagat.networks.auxiliary_heads import AUXILIARY_HEADS
 from alphagat.networks.dense import Dense
 from alphagat.networks.heads import PolicyHead, ValueHead, scaled_init
+from alphagat.networks.mixing import MIXING_BACKENDS
 from alphagat.networks.values import Support
 
 
 class GraphAttentionNetwork(nn.Module):
     """Maps node features to prior logits and a value; no parameter depends on the size of the board.
 
-    Blocks are pre-norm residual (Xiong et al. 2020): attention along typed edges and a parallel global path, then an
-    MLP.
+    Blocks are pre-norm residual (Xiong et al. 2020): messages along typed edges and a parallel global path, then an
+    MLP. The messages of a block are attention, signed mixing, or both; `blocks` names the kinds in the order in which
+    they repeat.
 
     Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the view of the
     player to move: see `networks.values`). `with_auxiliary=True` also returns the predictions of the `auxiliary_heads`,
@@ -28,7 +30,9 @@ class GraphAttentionNetwork(nn.Module):
     topology: Topology
     width: int
     num_blocks: int
+    blocks: tuple[str, ...]
     num_heads: int
+    mixing_groups: int
     mlp_ratio: int
     backend: str
     value_support: Support | None = None
@@ -39,7 +43,7 @@ class GraphAttentionNetwork(nn.Module):
     def setup(self) -> None:
         self.features = Dense(self.width, dtype=self.dtype)
         self.kinds = Dense(self.width, use_bias=False, dtype=self.dtype)
-        self.block = [make_block(self, parent=self) for _ in range(self.num_blocks)]  # block_0, block_1, ...
+        self.block = [make_block(self, i, parent=self) for i in range(self.num_blocks)]  # block_0, block_1, ...
         self.norm = nn.RMSNorm(dtype=self.dtype)
         self.policy = PolicyHead(self.topology, self.dtype)
         self.value = ValueHead(self.num_heads, self.value_support, self.dtype)
@@ -67,15 +71,29 @@ class GraphAttentionNetwork(nn.Module):
         return self.policy(hidden), self.value(hidden)
 
 
-def make_block(network: GraphAttentionNetwork, parent: nn.Module | None = None) -> "GraphAttentionBlock":
-    """Returns one block of a network, standalone or as its child; all blocks have parameters of the same shapes."""
-    make = nn.remat(GraphAttentionBlock) if network.remat else GraphAttentionBlock
-    shape = network.num_heads, network.mlp_ratio, network.num_blocks
-    return make(network.topology, *shape, network.backend, network.dtype, parent=parent)
+def kind_of_block(network: GraphAttentionNetwork, number: int) -> str:
+    """Returns the messages of block `number`: "attention", "mixing" or "mixing+attention"."""
+    return network.blocks[number % len(network.blocks)]
 
 
-class GraphAttentionBlock(nn.Module):
-    """Adds attention, a global path and an MLP to each node.
+def make_block(network: GraphAttentionNetwork, number: int, parent: nn.Module | None = None) -> "MessageBlock":
+    """Returns one block of a network, standalone or as its child; blocks of a kind have parameters of equal shapes."""
+    make = nn.remat(MessageBlock) if network.remat else MessageBlock
+    return make(
+        network.topology,
+        kind_of_block(network, number),
+        network.num_heads,
+        network.mixing_groups,
+        network.mlp_ratio,
+        network.num_blocks,
+        network.backend,
+        network.dtype,
+        parent=parent,
+    )
+
+
+class MessageBlock(nn.Module):
+    """Adds messages along edges, a global path and an MLP to each node.
 
     The global path is a linear map of the mean over nodes. It connects nodes without an edge, at the same scale on
     every board. The initial weights of the residual branches shrink with the number of blocks (Radford et al. 2019,
@@ -83,7 +101,9 @@ class GraphAttentionBlock(nn.Module):
     """
 
     topology: Topology
+    kind: str
     num_heads: int
+    mixing_groups: int
     mlp_ratio: int
     num_blocks: int
     backend: str
@@ -92,20 +112,34 @@ class GraphAttentionBlock(nn.Module):
     @nn.compact
     def __call__(self, hidden: jax.Array) -> jax.Array:  # [B, V, D] -> [B, V, D]
         width = hidden.shape[-1]
-        num_relations = len(self.topology.vocabulary.relations)
-        relation_bias = self.param("relation_bias", nn.initializers.normal(1.0), (num_relations, self.num_heads))
-
-        normed = nn.RMSNorm(dtype=self.dtype, name="attention_norm")(hidden)
-        projected = self._dense(3 * width, "query_key_value", use_bias=False)(normed)
-        query, key, value = split_heads(projected, self.num_heads)
-        attended = ATTENTION_BACKENDS[self.backend](query, key, value, relation_bias, self.topology)
         branch_scale = (2 * self.num_blocks) ** -0.5
-        hidden += self._dense(width, "attention_out", scale=branch_scale)(attended.reshape(hidden.shape))
+        normed = nn.RMSNorm(dtype=self.dtype, name="attention_norm")(hidden)
+        for message in self.kind.split("+"):
+            received = getattr(self, f"_{message}")(normed)
+            hidden += self._dense(width, f"{message}_out", scale=branch_scale)(received)
         hidden += self._dense(width, "global", scale=branch_scale)(normed.mean(axis=1))[:, None]
 
         normed = nn.RMSNorm(dtype=self.dtype, name="mlp_norm")(hidden)
         expanded = nn.relu(self._dense(self.mlp_ratio * width, "mlp_in")(normed))
         return hidden + self._dense(width, "mlp_out", scale=branch_scale)(expanded)
+
+    def _attention(self, normed: jax.Array) -> jax.Array:
+        """Call it in a compact method only."""
+        num_relations = len(self.topology.vocabulary.relations)
+        relation_bias = self.param("relation_bias", nn.initializers.normal(1.0), (num_relations, self.num_heads))
+        projected = self._dense(3 * normed.shape[-1], "query_key_value", use_bias=False)(normed)
+        query, key, value = split_heads(projected, self.num_heads)
+        attended = ATTENTION_BACKENDS[self.backend](query, key, value, relation_bias, self.topology)
+        return attended.reshape(normed.shape)
+
+    def _mixing(self, normed: jax.Array) -> jax.Array:
+        """Call it in a compact method only."""
+        num_relations = len(self.topology.vocabulary.relations)
+        init = nn.initializers.normal(num_relations**-0.5)
+        relation_weights = self.param("relation_weights", init, (num_relations, self.mixing_groups))
+        values = self._dense(normed.shape[-1], "mixing_in", use_bias=False)(normed)
+        values = values.reshape(*values.shape[:-1], self.mixing_groups, -1)
+        return MIXING_BACKENDS[self.backend](values, relation_weights, self.topology).reshape(normed.shape)
 
     def _dense(self, features: int, name: str, use_bias: bool = True, scale: float = 1.0) -> nn.Dense:
         return Dense(features, use_bias=use_bias, kernel_init=scaled_init(scale), dtype=self.dtype, name=name)

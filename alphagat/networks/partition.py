@@ -11,6 +11,8 @@ import jax
 _MODEL_DIMENSIONS = {
     ("query_key_value", "kernel"): 1,
     ("attention_out", "kernel"): 0,
+    ("mixing_in", "kernel"): 1,
+    ("mixing_out", "kernel"): 0,
     ("mlp_in", "kernel"): 1,
     ("mlp_in", "bias"): 0,
     ("mlp_out", "kernel"): 0,
@@ -25,7 +27,7 @@ def model_dimension(path: tuple[Any, ...], leaf: Any) -> int | None:
       path: the `jax.tree_util` path of a parameter or of its optimizer state.
     """
     names = tuple(key.key for key in path[-2:] if isinstance(key, jax.tree_util.DictKey))
-    if names[-1:] == ("relation_bias",):
+    if names[-1:] in (("relation_bias",), ("relation_weights",)):
         return leaf.ndim - 1
     dimension = _MODEL_DIMENSIONS.get(names)  # pyright: ignore[reportArgumentType]
     return dimension if dimension is not None and dimension < leaf.ndim else None

@@ -13,7 +13,7 @@ import numpy as np
 from flax import struct
 from jax.sharding import PartitionSpec
 
-from alphagat.networks.gat import GraphAttentionNetwork, make_block
+from alphagat.networks.gat import GraphAttentionNetwork, kind_of_block, make_block
 from alphagat.networks.values import Support
 from alphagat.runtime.sharding import STAGE
 
@@ -24,7 +24,8 @@ class StagedParams(struct.PyTreeNode):
     """Parameters in the layout of the stages.
 
     Attributes:
-      blocks: parameters of S stages of up to K blocks, with leading axes `[S, K]`; unused slots are never read.
+      blocks: by kind of block, the parameters of S stages with up to K blocks of that kind, with leading axes
+        `[S, K]`; unused slots are never read.
       rest: parameters of the embedding and the heads, replicated.
     """
 
@@ -73,39 +74,67 @@ class PipelinedNetwork:
         if not _has_stages():
             return params
         parts = params["params"]
-        names = [f"block_{i}" for i in range(sum(self.blocks_per_stage))]
-        slots = np.arange(max(self.blocks_per_stage))
-        starts = np.cumsum((0, *self.blocks_per_stage[:-1]))
-        places = np.minimum(starts[:, None] + slots, len(names) - 1)  # [S, K]
+        names = [f"block_{i}" for i in range(self.network.num_blocks)]
+        blocks = {}
+        for kind, numbers in self._blocks_by_kind().items():
+            size = max(map(len, numbers))
+            some = next(each[0] for each in numbers if each)
+            slots = [(*each, *[some] * (size - len(each))) for each in numbers]  # [S, K]
 
-        def stack(*leaves: jax.Array) -> jax.Array:
-            stacked = jnp.stack([leaves[i] for i in places.ravel()])
-            by_stage = stacked.reshape(*places.shape, *leaves[0].shape)
-            free = (PartitionSpec.UNCONSTRAINED,) * (by_stage.ndim - 1)
-            return jax.lax.with_sharding_constraint(by_stage, PartitionSpec(STAGE, *free))
+            def stack(*leaves: jax.Array, size: int = size) -> jax.Array:
+                by_stage = jnp.stack(leaves).reshape(-1, size, *leaves[0].shape)
+                free = (PartitionSpec.UNCONSTRAINED,) * (by_stage.ndim - 1)
+                return jax.lax.with_sharding_constraint(by_stage, PartitionSpec(STAGE, *free))
 
-        blocks = jax.tree.map(stack, *(parts[name] for name in names))
+            blocks[kind] = jax.tree.map(stack, *(parts[names[number]] for each in slots for number in each))
         return StagedParams(blocks, {name: part for name, part in parts.items() if name not in names})
+
+    def _branches(self, blocks: Any, slot: int) -> tuple[list[Callable[[jax.Array], jax.Array]], list[int]]:
+        """Returns the functions that stages may apply as their block `slot`, the identity first, and the index of the
+        function of each stage.
+        """
+        places: dict[tuple[str, int] | None, Callable] = {None: lambda hidden: hidden}
+        chosen = []
+        for stage, count in enumerate(self.blocks_per_stage):
+            place = None
+            if slot < count:
+                number = sum(self.blocks_per_stage[:stage]) + slot
+                kind = kind_of_block(self.network, number)
+                place = kind, self._blocks_by_kind()[kind][stage].index(number)
+                params = {"params": jax.tree.map(lambda x, index=place[1]: x[0, index], blocks[kind])}
+                places[place] = functools.partial(make_block(self.network, number).apply, params)
+            chosen.append(list(places).index(place))
+        return list(places.values()), chosen
+
+    def _blocks_by_kind(self) -> dict[str, list[list[int]]]:
+        """Returns the numbers of the blocks of each kind, for each stage."""
+        ends = np.cumsum(self.blocks_per_stage)
+        stages = [range(end - count, end) for end, count in zip(ends, self.blocks_per_stage)]
+        kinds = dict.fromkeys(kind_of_block(self.network, number) for number in range(self.network.num_blocks))
+        return {
+            kind: [[int(n) for n in stage if kind_of_block(self.network, int(n)) == kind] for stage in stages]
+            for kind in kinds
+        }
 
     def _run_stage(self, blocks: Any, rest: Any, nodes: jax.Array) -> Any:
         """Computes one stage for every part of the batch; part m is in stage s at tick m + s."""
         num_stages, stage = len(self.blocks_per_stage), jax.lax.axis_index(STAGE)
         is_first, is_last = stage == 0, stage == num_stages - 1
-        num_blocks = jnp.asarray(self.blocks_per_stage)[stage]
         parts = nodes.reshape(count_parts(len(nodes), num_stages), -1, *nodes.shape[1:])
         embed = functools.partial(self.network.apply, {"params": rest}, method="embed")
         read_out = functools.partial(self.network.apply, {"params": rest}, method="read_out")
         hidden = jax.eval_shape(embed, parts[0])
         nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), (hidden, jax.eval_shape(read_out, hidden)))
 
+        slots = [self._branches(blocks, slot) for slot in range(max(self.blocks_per_stage))]
+
         def tick(received: jax.Array, time: jax.Array) -> tuple[jax.Array, Any]:
             is_busy = (time >= stage) & (time < stage + len(parts))
             part = parts[jnp.minimum(time, len(parts) - 1)]  # for the first stage, which has no delay
             hidden = jax.lax.cond(is_first & is_busy, lambda: embed(part), lambda: received)
-            for slot in range(max(self.blocks_per_stage)):
-                block = {"params": jax.tree.map(lambda x, slot=slot: x[0, slot], blocks)}
-                apply = functools.partial(make_block(self.network).apply, block)
-                hidden = jax.lax.cond(is_busy & (slot < num_blocks), apply, lambda hidden: hidden, hidden)
+            for branches, branch_of_stage in slots:
+                branch = jnp.where(is_busy, jnp.asarray(branch_of_stage)[stage], 0)
+                hidden = jax.lax.switch(branch, branches, hidden)
             output = jax.lax.cond(is_last & is_busy, lambda: read_out(hidden), lambda: nothing[1])
             to_next = [(s, s + 1) for s in range(num_stages - 1)]
             return jax.lax.ppermute(hidden, STAGE, to_next), output

@@ -96,7 +96,7 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
                 {"name": name, "colour": colour}
                 for name, colour in session.game.player_colours[: session.game.num_players]
             ],
-            "attention": [config.num_blocks, config.num_heads] if session.has_attention else None,
+            "attention": [len(attention_blocks(config)), config.num_heads] if session.has_attention else None,
             "record": file_ending(session.game) if session.game.num_players == 2 else None,
         }
 

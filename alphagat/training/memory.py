@@ -164,10 +164,13 @@ def _matches(setup: Setup, num_devices: int) -> Part:
 
 
 def network_sizes(game: Game, network: NetworkConfig) -> NetworkSizes:
-    """Returns the sizes of a network from those with one and two of its blocks, since all its blocks are equal."""
-    one, two = (_traced_sizes(game, _frozen(network, num_blocks=blocks)) for blocks in (1, 2))
-    more = network.num_blocks - 1
-    params, activations = (first + more * (second - first) for first, second in zip(one, two))
+    """Returns the sizes of a network from those with one and two periods of its blocks, since periods are equal."""
+    period = len(network.blocks)
+    more, rest = divmod(network.num_blocks, period)
+    if not more:
+        return NetworkSizes(*_traced_sizes(game, _frozen(network)))
+    one, two = (_traced_sizes(game, _frozen(network, num_blocks=rest + n * period)) for n in (1, 2))
+    params, activations = (first + (more - 1) * (second - first) for first, second in zip(one, two))
     return NetworkSizes(params, activations)
 
 

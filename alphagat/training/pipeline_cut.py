@@ -12,7 +12,7 @@ import optax
 from alphagat.config import Config
 from alphagat.games.base import Game
 from alphagat.networks import Network
-from alphagat.networks.gat import GraphAttentionNetwork, make_block
+from alphagat.networks.gat import GraphAttentionNetwork, kind_of_block, make_block
 from alphagat.networks.pipeline import PipelinedNetwork, count_parts, cut_blocks
 from alphagat.runtime.memory import memory_limit, memory_needed
 
@@ -36,12 +36,12 @@ def pipeline(config: Config, game: Game, network: Network) -> PipelinedNetwork:
     minimizes the memory of the largest stage.
     """
     assert isinstance(network, GraphAttentionNetwork)
-    first, block, last = measure_parts(config, game, network)
+    first, blocks, last = measure_parts(config, game, network)
     limit, num_blocks = memory_limit(config.mesh.memory_gb), network.num_blocks
 
     def of_stage(name: str, start: int, stop: int) -> float:
         ends = (start == 0) * getattr(first, name) + (stop == num_blocks) * getattr(last, name)
-        return (stop - start) * getattr(block, name) + ends
+        return sum(getattr(block, name) for block in blocks[start:stop]) + ends
 
     def flops_where_it_fits(start: int, stop: int) -> float:
         fits = not limit or of_stage("memory", start, stop) <= limit
@@ -53,9 +53,9 @@ def pipeline(config: Config, game: Game, network: Network) -> PipelinedNetwork:
     return PipelinedNetwork(network, counts)
 
 
-def measure_parts(config: Config, game: Game, network: GraphAttentionNetwork) -> tuple[Cost, Cost, Cost]:
-    """Returns the costs of the embedding, one block and the heads on one micro-batch of a group; all blocks cost the
-    same.
+def measure_parts(config: Config, game: Game, network: GraphAttentionNetwork) -> tuple[Cost, list[Cost], Cost]:
+    """Returns the costs of the embedding, each block and the heads on one micro-batch of a group; blocks of a kind cost
+    the same.
     """
     batch = config.learner.batch_size // config.selfplay.num_groups
     batch //= count_parts(batch, config.mesh.stage)
@@ -71,9 +71,16 @@ def measure_parts(config: Config, game: Game, network: GraphAttentionNetwork) ->
     parts = params["params"]
     hidden = jax.eval_shape(embed, params, nodes)
     rest = {name: part for name, part in parts.items() if not name.startswith("block_")}
+    kinds = [kind_of_block(network, number) for number in range(network.num_blocks)]
+    by_kind = {
+        kind: _measure(
+            make_block(network, kinds.index(kind)).apply, {"params": parts[f"block_{kinds.index(kind)}"]}, hidden
+        )
+        for kind in set(kinds)
+    }
     return (
         _measure(embed, {"params": {name: rest[name] for name in ("features", "kinds")}}, nodes),
-        _measure(make_block(network).apply, {"params": parts["block_0"]}, hidden),
+        [by_kind[kind] for kind in kinds],
         _measure(read_out, {"params": {name: rest[name] for name in ("norm", "policy", "value")}}, hidden),
     )
 

@@ -1,0 +1,79 @@
+"""Signed mixing of node features along typed edges: one function with two backends.
+
+Both take `values` `[B, V, S, d]` and `relation_weights` `[R, S]`, and return `[B, V, S, d]`. For receiver i and group s
+of features, with one weight of either sign per relation r(i, j) of an edge from j to i, and n_r(i) senders of relation
+r:
+
+    out_i^s = sum_j relation_weights[r, s] / n_r(i) * value_j^s,    r = r(i, j)
+
+The weights do not depend on the features, so there is no softmax, and a weight may subtract. It is the relational graph
+convolution of Schlichtkrull et al. 2018 (equations 2 and 3) with block-diagonal weights whose blocks are multiples of
+the identity. On a grid with a relation per step it is a depthwise convolution. The division by n_r(i) keeps the scale
+where a relation has more senders on larger boards.
+"""
+
+# The types that jraph declares are too wide for a type checker.
+# pyright: reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false
+
+import chex
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+
+from alphagat.graphs.topology import Topology
+from alphagat.networks.attention import batched_graph
+
+
+def dense_mixing(values: jax.Array, relation_weights: jax.Array, topology: Topology) -> jax.Array:
+    """Mixes by one matrix product per group over all pairs of nodes, without gather or scatter in either pass."""
+    _check_shapes(values, relation_weights, topology)
+    matrix = mixing_matrix(relation_weights, topology).astype(values.dtype)
+    return jnp.einsum("sij,bjsd->bisd", matrix, values)
+
+
+def mixing_matrix(relation_weights: jax.Array, topology: Topology) -> jax.Array:
+    """Returns the weights `[S, V, V]` by (receiver, sender), 0 without an edge.
+
+    It multiplies by a one-hot matrix, because the gradient of a lookup is a scatter-add.
+    """
+    num_nodes = topology.num_nodes
+    one_hot = jax.nn.one_hot(
+        topology.relation_matrix.reshape(-1), len(relation_weights), dtype=relation_weights.dtype
+    )  # [V * V, R]; -1 gives zeros
+    shares = np.zeros((num_nodes, num_nodes), np.float32)
+    shares[topology.receivers, topology.senders] = edge_shares(topology)
+    matrix = jnp.einsum("er,rs->se", one_hot, relation_weights).reshape(-1, num_nodes, num_nodes)
+    return matrix * shares.astype(matrix.dtype)[None]
+
+
+def jraph_mixing(values: jax.Array, relation_weights: jax.Array, topology: Topology) -> jax.Array:
+    """Mixes by segment sums over the edges of a `GraphsTuple`; the work grows with E instead of V squared."""
+    _check_shapes(values, relation_weights, topology)
+    batch_size, num_nodes = values.shape[:2]
+    graphs = batched_graph(topology, batch_size)
+    shares = np.tile(edge_shares(topology), batch_size)[:, None]
+
+    def message(relations, sent, received, _):
+        weights = relation_weights[relations] * shares.astype(relation_weights.dtype)
+        return sent * weights[..., None].astype(values.dtype)
+
+    mix = jraph.GraphNetwork(update_edge_fn=message, update_node_fn=lambda nodes, sent, received, globals_: received)
+    mixed = mix(graphs._replace(nodes=values.reshape(batch_size * num_nodes, *values.shape[2:])))
+    return mixed.nodes.reshape(values.shape)
+
+
+MIXING_BACKENDS = {"dense": dense_mixing, "jraph": jraph_mixing}
+
+
+def _check_shapes(values: jax.Array, relation_weights: jax.Array, topology: Topology) -> None:
+    """Checks shapes at trace time. Raises AssertionError unless they are those in the module's docstring."""
+    chex.assert_shape(values, (None, topology.num_nodes, None, None))
+    chex.assert_shape(relation_weights, (len(topology.vocabulary.relations), values.shape[2]))
+
+
+def edge_shares(topology: Topology) -> np.ndarray:
+    """Returns `[E]` float32: 1 / n_r(i) of each edge, for its relation r and receiver i."""
+    counts = np.zeros((len(topology.vocabulary.relations), topology.num_nodes), np.float32)
+    np.add.at(counts, (topology.relations, topology.receivers), 1)
+    return 1 / counts[topology.relations, topology.receivers]
