@@ -66,7 +66,7 @@ class NetworkConfig:
     num_blocks: int = setting(4, "number of blocks", at_least=1, at_most=512)
     blocks: tuple[str, ...] = setting(
         ("attention",),
-        "kinds of blocks, repeated in this order: attention along typed edges, signed mixing along them, or both; gat only",
+        "kinds of blocks, in the order in which they repeat; mixing is a signed sum along typed edges; gat only",
         choices=BLOCK_KINDS,
     )
     num_heads: int = setting(4, "attention heads per block; divides width; gat only", at_least=1, at_most=MAX_WIDTH)

@@ -38,6 +38,8 @@ REFUSED = [
     ("network.backend", "sparse", "dense, jraph"),
     ("network.width", 0, "at least 1"),
     ("network.num_heads", 5, "the nearest divisor is 4"),
+    ("network.blocks", (), "at least one kind of attention, mixing, mixing+attention"),
+    ("network.blocks", ("convolution",), "attention, mixing, mixing+attention"),
     ("search.algorithm", "alphabeta", "gumbel, puct"),
     ("search.num_simulations", 0, "at least 1"),
     ("search.num_simulations", "32", "type int"),
@@ -122,6 +124,17 @@ def test_refusal_names_field_value_and_fix(path: str, value: object, fix: str):
 )
 def test_accepts_values_at_the_limits(path: str, value: object):
     config_validation.validate(changed(path, value))
+
+
+def test_mixing_groups_divide_the_width_of_networks_that_mix():
+    config = changed("network.mixing_groups", 5)
+    config_validation.validate(config)
+    config.network.blocks = ("attention", "mixing")
+    with pytest.raises(UserError, match=r"mixing_groups=5: it must divide .*width=64; the nearest divisor is 4"):
+        config_validation.validate(config)
+    config.network.mixing_groups, config.mesh.model = 1, 2
+    with pytest.raises(UserError, match=r"mesh\.model=2: it must divide config\.network\.mixing_groups=1"):
+        config_validation.validate(config)
 
 
 def test_resnet_needs_no_divisible_width():

@@ -13,7 +13,7 @@ where a relation has more senders on larger boards.
 """
 
 # The types that jraph declares are too wide for a type checker.
-# pyright: reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false
+# pyright: reportAttributeAccessIssue=false
 
 import chex
 import jax

@@ -19,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from alphagat.agents.analysis import Analysis
+from alphagat.agents.attention import attention_blocks
 from alphagat.errors import ServiceError, UserError
 from alphagat.evaluation.game_files import GameRecord, file_ending, to_text
 from alphagat.serving import limits, messages
@@ -88,6 +89,7 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
         """Describes a board: its players, and the attention of its network."""
         session = roster.session(board)
         config = session.agent.config.network
+        blocks = attention_blocks(config)
         return {
             "board": board,
             "family": session.game.topology.vocabulary.family,
@@ -96,7 +98,7 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
                 {"name": name, "colour": colour}
                 for name, colour in session.game.player_colours[: session.game.num_players]
             ],
-            "attention": [len(attention_blocks(config)), config.num_heads] if session.has_attention else None,
+            "attention": [len(blocks), config.num_heads] if blocks else None,
             "record": file_ending(session.game) if session.game.num_players == 2 else None,
         }
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import alphagat
-from alphagat.agents.attention import has_attention, make_attention
+from alphagat.agents.attention import attention_blocks, has_attention, make_attention
 from alphagat.agents.build import make_configured_network
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
@@ -40,10 +40,25 @@ def test_the_weights_mix_the_values_of_each_block(agent):
         np.testing.assert_allclose(mixed, expected, atol=1e-4)
 
 
-def test_a_network_without_attention_is_refused(agent):
-    config = dataclasses.replace(agent.config, network=dataclasses.replace(agent.config.network, name="resnet"))
+@pytest.mark.parametrize("changes", [{"name": "resnet"}, {"blocks": ("mixing",)}])
+def test_a_network_without_attention_is_refused(agent, changes):
+    config = dataclasses.replace(agent.config, network=dataclasses.replace(agent.config.network, **changes))
     other = dataclasses.replace(agent, config=config)
     assert has_attention(agent)
     assert not has_attention(other)
-    with pytest.raises(UserError, match="network resnet: it has no attention"):
+    with pytest.raises(UserError, match=rf"network {config.network.name}: it has no attention"):
         make_attention(other)
+
+
+def test_only_some_blocks_attend(agent):
+    network = dataclasses.replace(agent.config.network, blocks=("mixing", "mixing+attention"), num_blocks=5)
+    assert attention_blocks(network) == [1, 3]
+    config = dataclasses.replace(agent.config, network=network)
+    nodes = np.zeros((1, agent.game.topology.num_nodes, agent.game.num_features), np.float32)
+    params = make_configured_network(config, agent.game).init(jax.random.key(0), nodes)
+    other = dataclasses.replace(agent, config=config, params=params)
+    weights = make_attention(other)(random_positions(agent.game, 2, 0, 5, seed=0))
+    assert weights.shape == (2, 2, network.num_heads, agent.game.topology.num_edges)
+    into = np.zeros((2, 2, network.num_heads, agent.game.topology.num_nodes))
+    np.add.at(into, (..., agent.game.topology.receivers), np.asarray(weights))
+    np.testing.assert_allclose(into, 1, atol=1e-5)

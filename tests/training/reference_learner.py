@@ -130,8 +130,8 @@ def _loss(params: Any, network: Network, batch: dict, value_weight: float, owner
 
 
 def _is_matrix(path: Any) -> bool:
-    """Kernels are matrices; biases, norm scales and relation biases are not."""
-    return path[-1].key == "kernel"
+    """Kernels and relation weights are matrices; biases, norm scales and relation biases are not."""
+    return path[-1].key in ("kernel", "relation_weights")
 
 
 def _norm(tree: Any) -> float:

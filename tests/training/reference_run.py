@@ -214,7 +214,9 @@ def _make_network(config: Config, rules: Rules) -> Any:
         backend=options.backend,
         width=options.width,
         num_blocks=options.num_blocks,
+        blocks=options.blocks,
         num_heads=options.num_heads,
+        mixing_groups=options.mixing_groups,
         mlp_ratio=options.mlp_ratio,
         ownership_head=options.ownership_head,
     )

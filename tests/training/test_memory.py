@@ -25,6 +25,12 @@ def othello() -> Config:
     return config
 
 
+def blocks_of_two_kinds() -> Config:
+    config = tiny_config()
+    config.network.blocks, config.network.num_blocks, config.network.width = ("mixing", "attention"), 5, 32
+    return config
+
+
 def resnet() -> Config:
     config = tiny_config()
     config.network.name, config.network.num_blocks, config.network.width = "resnet", 4, 32
@@ -32,7 +38,7 @@ def resnet() -> Config:
     return config
 
 
-@pytest.mark.parametrize("make", [tiny_config, othello, resnet])
+@pytest.mark.parametrize("make", [tiny_config, othello, blocks_of_two_kinds, resnet])
 def test_the_kept_parts_are_the_run_state(make):
     config = make()
     run = make_run(config, sharding.make_mesh(config.mesh.data))

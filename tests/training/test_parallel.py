@@ -29,7 +29,7 @@ WAYS: dict[str, Way] = {  # test_iteration covers data parallelism
 
 def setup_for(data: int, model: int, stage: int, fsdp: bool) -> Setup:
     config = tiny_config()
-    config.network.num_blocks = 3
+    config.network.num_blocks, config.network.blocks = 3, ("mixing+attention", "mixing")
     config.mesh.data, config.mesh.model, config.mesh.stage, config.mesh.fsdp = data, model, stage, fsdp
     config.learner.optimizer = "sgd"  # other optimizers divide by the gradient and amplify rounding errors
     return make_setups(config)[0]
@@ -87,15 +87,15 @@ def find_gradients(way: Way, state):
 
 @pytest.mark.usefixtures("slice_everything")
 def test_parameters_are_sharded():
-    """Heads and hidden units are split along `model`; parameters and momentum are sliced along `data`."""
+    """Heads, groups and hidden units are split along `model`; parameters and momentum are sliced along `data`."""
     for way, divisor in (((1, 2, 1, False), 2), ((4, 1, 1, True), 4), ((1, 1, 2, False), 2), ((2, 2, 2, True), 8)):
         run = run_of(setup_for(*way), sharding.make_mesh(*way[:3]))
         kernels = [
             leaf
             for path, leaf in jax.tree_util.tree_leaves_with_path(placed_shapes(run).train)
-            if "query_key_value" in jax.tree_util.keystr(path)
+            if any(name in jax.tree_util.keystr(path) for name in ("query_key_value", "mixing_in"))
         ]
-        assert len(kernels) == 2 * 3
+        assert len(kernels) == 2 * (2 + 3)
         for kernel in kernels:
             assert math.prod(kernel.sharding.shard_shape(kernel.shape)) == kernel.size // divisor
 

@@ -20,7 +20,7 @@ def test_matrix_products_dominate_the_cost_of_a_block():
     """Matrix products dominate a wide block: six operations, forward and backward, per weight and node."""
     config, game, _ = staged_config(2, 2)
     config.network.width = 64
-    first, block, last = measure_parts(config, game, make_configured_network(config, game))
+    first, (block, _), last = measure_parts(config, game, make_configured_network(config, game))
     batch = config.learner.batch_size // config.selfplay.num_groups  # 2 positions, in 2 parts
     weights = (3 + 1 + 2) * 64**2
     assert block.flops == pytest.approx(6 * weights * game.topology.num_nodes * batch / 2, rel=0.25)
@@ -40,8 +40,23 @@ def test_matrix_products_dominate_the_cost_of_a_block():
     ],
 )
 def test_the_cut_minimizes_the_slowest_stage_that_fits(monkeypatch, costs, memory_gb, cut):
-    monkeypatch.setattr(pipeline_cut, "measure_parts", lambda *_: costs)
+    first, block, last = costs
+    monkeypatch.setattr(pipeline_cut, "measure_parts", lambda *_: (first, [block] * 4, last))
     assert pipeline(*staged_config(4, 2, memory_gb)).blocks_per_stage == cut
+
+
+def test_the_cut_balances_blocks_of_different_kinds(monkeypatch):
+    costs = [Cost(flops, 0) for flops in (1, 1, 1, 3)]
+    monkeypatch.setattr(pipeline_cut, "measure_parts", lambda *_: (Cost(0, 0), costs, Cost(0, 0)))
+    assert pipeline(*staged_config(4, 2)).blocks_per_stage == (3, 1)
+
+
+def test_blocks_of_a_kind_cost_the_same():
+    config, game, _ = staged_config(3, 3)
+    config.network.width, config.network.blocks = 64, ("mixing", "attention")
+    _, blocks, _ = measure_parts(config, game, make_configured_network(config, game))
+    assert blocks[0] == blocks[2]
+    assert blocks[0].flops < blocks[1].flops
 
 
 def test_a_run_uses_the_cut():

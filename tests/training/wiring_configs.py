@@ -9,7 +9,7 @@ GUMBEL = {
     "seed": 11,
     "num_iterations": 7,
     "mesh": {"data": 2},
-    "network": {**SIZES, "ownership_head": True},
+    "network": {**SIZES, "blocks": ["mixing+attention"], "mixing_groups": 4, "ownership_head": True},
     "search": {
         "num_simulations": 6,
         "max_num_considered_actions": 3,
