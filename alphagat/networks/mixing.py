@@ -13,7 +13,7 @@ where a relation has more senders on larger boards.
 """
 
 # The types that jraph declares are too wide for a type checker.
-# pyright: reportAttributeAccessIssue=false
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 
 import chex
 import jax
