@@ -75,13 +75,13 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1024)
     options = parser.parse_args()
     warnings.filterwarnings("ignore", module="pgx")
-    columns = f"{'moves/s':>12}{'features':>10}{'games':>9}"
-    print(f"{'':15}{'AlphaGAT':>31}{'Pgx':>31}\n{'board':15}{columns}{columns}{'ratio':>8}")
+    columns = f"{'moves/s':>12}{'features':>10}{'games':>10}"
+    print(f"{'':15}{'AlphaGAT':>32}{'Pgx':>32}\n{'board':15}{columns}{columns}{'ratio':>8}")
     for name in options.boards:
         sides = compete(name, options.batch)
         rates = [side.calls * options.batch / side.seconds for side in sides]
         texts = [
-            f"{rate:12,.0f}{side.num_features:10,}{side.finished:9,}" for rate, side in zip(rates, sides, strict=True)
+            f"{rate:12,.0f}{side.num_features:10,}{side.finished:10,}" for rate, side in zip(rates, sides, strict=True)
         ]
         print(f"{name:15}{''.join(texts)}{rates[0] / rates[1]:8.2f}", flush=True)
 
