@@ -3,8 +3,8 @@
 Both implementations play whole random games, in batches: one call plays one uniformly random legal move in each game,
 and returns the next states, the network's features and the legal actions. A game that has ended starts again. The two
 implementations alternate, call by call, until each has finished as many games as a batch has and played for five
-seconds, so every phase of a game counts, its end and scoring too. The features differ: AlphaGAT's describe nodes, Pgx's are planes, with eight past
-positions in Go and chess; the table gives both sizes.
+seconds, so every phase of a game counts, its end and scoring too. The features differ: AlphaGAT's describe nodes, Pgx's
+are planes, with eight past positions in Go and chess; the table gives both sizes.
 """
 
 import argparse
