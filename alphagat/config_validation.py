@@ -54,10 +54,10 @@ def _check_boards(config: Config) -> None:
 
 
 def _check_network(network: NetworkConfig) -> None:
-    if not NETWORK_TRAITS[network.name].passes_messages:
-        return
     if not network.blocks:
         raise refusal("network.blocks", network.blocks, f"name at least one kind of {', '.join(BLOCK_KINDS)}")
+    if not NETWORK_TRAITS[network.name].passes_messages:
+        return
     for name in _divided_into(network):
         _check_divides(f"network.{name}", getattr(network, name), "network.width", network.width)
 

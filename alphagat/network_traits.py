@@ -27,6 +27,12 @@ class NetworkTraits:
 
 BLOCK_KINDS = "attention", "mixing", "mixing+attention"  # of `network.blocks`
 
+
+def kinds_of_blocks(blocks: tuple[str, ...], num_blocks: int) -> list[str]:
+    """Returns the kind of each block: those of `network.blocks`, repeated."""
+    return [blocks[number % len(blocks)] for number in range(num_blocks)]
+
+
 # By `network.name`. A new network needs its module and an entry here.
 NETWORK_TRAITS = {
     "gat": NetworkTraits(

@@ -75,15 +75,17 @@ def make_evaluation(config: Config) -> tuple[int, Callable[[], jax.Array]]:
     return sum(leaf.size for leaf in jax.tree.leaves(params)), functools.partial(jax.jit(evaluate), params, nodes)
 
 
-def median_seconds(evaluations: Sequence[Callable[[], jax.Array]]) -> list[float]:
+def median_seconds(
+    functions: Sequence[Callable[[], Any]], clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """Times all functions in alternation; the first round compiles."""
-    times: list[list[float]] = [[] for _ in evaluations]
+    times: list[list[float]] = [[] for _ in functions]
     for number in range(ROUNDS + 1):
-        for evaluate, seconds in zip(evaluations, times):
-            start = time.perf_counter()
-            jax.block_until_ready(evaluate())
+        for function, seconds in zip(functions, times):
+            start = clock()
+            jax.block_until_ready(function())
             if number:
-                seconds.append(time.perf_counter() - start)
+                seconds.append(clock() - start)
     return [statistics.median(each) for each in times]
 
 

@@ -79,6 +79,7 @@ class ReferenceLoop:
         self.params = self.network.init(jax.random.key(options.seed), nodes)
         self.opt_state = self.optimizer.init(self.params)
         self.search = self.make_search(options.simulations, explore=True)
+        self.match_search = self.make_search(options.match_simulations, explore=False)
         self._play, self._update = jax.jit(self.play), jax.jit(self.update)
 
     def make_search(self, num_simulations: int, explore: bool):
@@ -152,8 +153,7 @@ class ReferenceLoop:
 
     def measure(self, oracle: Oracle) -> dict[str, float]:
         """Returns the shares of `OracleTest`, with the search of the match."""
-        search = self.make_search(self.options.match_simulations, explore=False)
-        return OracleTest(oracle, self.evaluate, search).play(self.params, jax.random.key(0))
+        return OracleTest(oracle, self.evaluate, self.match_search).play(self.params, jax.random.key(0))
 
 
 def tune(options: argparse.Namespace, oracle: Oracle, console: Console) -> Settings:
@@ -222,7 +222,7 @@ def main() -> None:
     loop.train(options.minutes, console)
     for kind, oracle in oracles.items():
         console.print(f"reference, positions of {kind} games: {shares_text(loop.measure(oracle))}")
-    player = search_player("reference", loop.make_search(options.match_simulations, explore=False), loop.params)
+    player = search_player("reference", loop.match_search, loop.params)
     openings = distinct_openings(game, options.match_games // 2, options.seed)
     for folder in options.opponents:
         agent = load(folder)

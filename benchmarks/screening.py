@@ -5,7 +5,7 @@
 
 `label` plays games with the moves of a teacher, after uniformly random openings of up to half a game, and writes the
 teacher's policy and value of every position. The teacher is the shipped network of the board, without search, or, on
-boards without one, plain MCTS with 800 rollouts. Two runs of a board differ in nothing if --games and --seed agree.
+boards without one, plain MCTS with 800 rollouts. The labels depend only on the board, --games and --seed.
 
 `compare` trains students on these labels with LAMB, in the way of a run: batches of 256, a warm-up, a cosine decay and
 random symmetries. Each student takes as many updates as fit into --seconds of AlphaZero time: per update, 6 evaluations
@@ -14,8 +14,8 @@ thread. Slow networks thus take fewer updates.
 
 Rules, written before any run:
 
-1. Each network trains once with each of RATES, with seed 0. Its rate is the one with the lowest loss on held-out games.
-   If that is the lowest or highest rate, half or twice that rate is tried, too.
+1. Each network trains with seed 0 at a learning rate of 0.005, at half of it, and at twice it. Its rate is the one with
+   the lowest loss on held-out games. While that is the lowest or highest rate, half or twice that rate is tried, too.
 2. It then trains with seeds 1 to --seeds, which the table uses; seed 0 is not part of it.
 3. A change of the network is accepted if its mean held-out loss is lower than that of the base by more than two
    standard errors of the difference on most boards, and on none higher by as much. Accepted changes are confirmed in
@@ -43,35 +43,39 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from gat_against_resnet import FACTORS, median_seconds, widen
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from alphagat import load
+from alphagat.agents.build import make_configured_network
 from alphagat.agents.weight_files import shipped_names
+from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
 from alphagat.evaluation.mcts import make_mcts
 from alphagat.evaluation.openings import random_positions
 from alphagat.evaluation.oracles import Oracle, make_oracle
 from alphagat.games import make_game
 from alphagat.games.base import Game
+from alphagat.games.batches import chunks
 from alphagat.games.states import select
 from alphagat.learner.loss import Batch, alphazero_loss
 from alphagat.learner.optimizer import make_optimizer, make_schedule
-from alphagat.networks import Network, make_network
+from alphagat.networks import Network
+from alphagat.search.tree import mask_illegal
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 
 BOARDS = "connect_four", "hex:5", "hex:7", "othello:6", "breakthrough:6"
 ROLLOUTS = 800  # of a teacher without a network
 BATCH = 256
 EVALUATIONS_PER_UPDATE = 6  # 24 simulations per position, each trained on 4 times
-RATES = 0.005, 0.01, 0.0025
-ROUNDS = 15
+RATE = 0.005  # of LAMB in configs/connect_four.py, times the factors tried
 SOLVED = 1500
-CONSOLE = Console(soft_wrap=True)
+CONSOLE = Console(width=200)
 
-# by name; what is not named is that of configs/connect_four.py
-BASE = {"name": "gat", "backend": "dense", "width": 48, "num_blocks": 4, "num_heads": 4, "mlp_ratio": 2}
+# by name; the other fields are those of configs/connect_four.py
+BASE = {"width": 48}
 NETWORKS: dict[str, dict[str, Any]] = {
     "attention": {"blocks": ("attention",)},
     "mixing": {"blocks": ("mixing",), "mixing_groups": 16},
@@ -143,8 +147,7 @@ def make_teacher(game: Game) -> tuple[Callable[[Any, jax.Array, Any], tuple[jax.
 
         def ask(params: Any, key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:
             found = agent.evaluator(params, states)
-            legal = jnp.where(states.legal_action_mask, found.prior_logits, -1e9)
-            return jax.nn.softmax(legal), found.value
+            return jax.nn.softmax(mask_illegal(found.prior_logits, states)), found.value
 
         return ask, agent.params
     search = make_mcts(game, ROLLOUTS)
@@ -174,12 +177,13 @@ class Solved(NamedTuple):
 
 
 class Student:
-    """A network that learns from labels; `steps` and `rate` are set before `train`."""
+    """A network that learns from labels; set `steps` before `train`."""
 
     def __init__(self, name: str, game: Game):
         self.name, self.game = name, game
-        self.network: Network = make_network(game.topology, **(BASE | NETWORKS[name]))
-        self.steps, self.total = 0, 0
+        config = Config(boards=(game.name,), network=NetworkConfig(**(BASE | NETWORKS[name])))
+        self.network: Network = make_configured_network(config, game)
+        self.steps = 0
         nodes = jnp.zeros((BATCH, game.topology.num_nodes, game.num_features))
         self.evaluate = jax.jit(self.network.apply)
         self.gradient = jax.jit(jax.grad(self.loss, has_aux=True))
@@ -221,14 +225,13 @@ class Student:
 
     def measure(self, params: Any, labels: Labels, solved: Solved | None) -> dict[str, float]:
         """Returns the columns of the table, and `loss`, on labels and solved positions."""
-        found = [self.evaluate(params, labels.nodes[rows]) for rows in whole_chunks(len(labels.value))]
-        rows = np.concatenate(whole_chunks(len(labels.value)))
-        logits, values = (np.concatenate(column) for column in zip(*found))
-        logits, policy = np.where(labels.legal[rows], logits, -1e9), labels.policy[rows]
+        found = [self.evaluate(params, labels.nodes[padded]) for _, padded in chunks(len(labels.value), BATCH)]
+        logits, values = (np.concatenate(column)[: len(labels.value)] for column in zip(*found))
+        logits, policy = np.where(labels.legal, logits, -1e9), labels.policy
         log_prior = logits - logits.max(1, keepdims=True)
         log_prior -= np.log(np.exp(log_prior).sum(1, keepdims=True))
         divergence = (policy * (np.log(policy + 1e-12) - log_prior)).sum(1).mean()
-        error = ((values - labels.value[rows]) ** 2).mean()
+        error = ((values - labels.value) ** 2).mean()
         columns = {
             "loss": divergence + error,
             "divergence": divergence,
@@ -265,10 +268,6 @@ def batches(size: int, count: int, seed: int) -> Iterator[np.ndarray]:
         yield order[start : start + BATCH]
 
 
-def whole_chunks(size: int) -> list[np.ndarray]:
-    return list(np.arange(size // BATCH * BATCH).reshape(-1, BATCH))
-
-
 def batch_of(labels: Labels, rows: np.ndarray) -> Batch:
     ones = np.ones(len(rows), np.float32)
     return Batch(labels.nodes[rows], labels.legal[rows], labels.policy[rows], ones, labels.value[rows])
@@ -293,28 +292,20 @@ def find_seconds(file: Path, game: Game, students: list[Student], labels: Labels
 def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[float, float]]:
     """Returns the CPU seconds of an evaluation and of a gradient of one batch."""
     batch = jax.device_put(batch_of(labels, np.arange(BATCH)))
-    times: dict[str, tuple[list[float], list[float]]] = {student.name: ([], []) for student in students}
-    for number in range(ROUNDS + 1):  # the first one compiles
-        for student in students:
-            programs = (
-                functools.partial(student.evaluate, student.params, batch.nodes),
-                functools.partial(student.gradient, student.params, batch),
-            )
-            for program, seconds in zip(programs, times[student.name]):
-                start = time.process_time()
-                jax.block_until_ready(program())
-                if number:
-                    seconds.append(time.process_time() - start)
-    return {name: (float(np.median(one)), float(np.median(other))) for name, (one, other) in times.items()}
+    evaluations = [functools.partial(student.evaluate, student.params, batch.nodes) for student in students]
+    gradients = [functools.partial(student.gradient, student.params, batch) for student in students]
+    seconds = median_seconds([*evaluations, *gradients], time.process_time)
+    pairs = zip(seconds[: len(students)], seconds[len(students) :])
+    return {student.name: pair for student, pair in zip(students, pairs)}
 
 
 def compare(options: argparse.Namespace) -> None:
     game = make_game(options.board)
-    train, held_out = read_labels(label_file(options))
+    train, held_out = read_labels(file_of(options, ".npz"))
     solved = solved_positions(game)
     students = [Student(name, game) for name in options.networks]
-    results = Results(options.workdir / f"{options.board.replace(':', '_')}.jsonl")
-    seconds = find_seconds(options.workdir / f"{options.board.replace(':', '_')}.json", game, students, train)
+    results = Results(file_of(options, ".jsonl"))
+    seconds = find_seconds(file_of(options, ".json"), game, students, train)
 
     def score(student: Student, rate: float, seed: int) -> dict[str, float]:
         key = {"network": student.name, "steps": student.steps, "rate": rate, "seed": seed}
@@ -326,19 +317,18 @@ def compare(options: argparse.Namespace) -> None:
         student.steps = round(options.seconds / (EVALUATIONS_PER_UPDATE * evaluation + gradient))
         rate = best_rate(lambda rate, student=student: score(student, rate, 0)["loss"])
         rows[student.name] = rate, [score(student, rate, seed) for seed in range(1, options.seeds + 1)]
-        show({student.name: rows[student.name]}, students, seconds)
-    show(rows, students, seconds)
+        show(rows, students, seconds)
 
 
 def best_rate(loss: Callable[[float], float]) -> float:
     """Returns the rate with the lowest loss, which is not at the edge of those tried."""
-    losses = {rate: loss(rate) for rate in RATES}
+    factors = list(FACTORS)
     while True:
-        best = min(losses, key=losses.__getitem__)
-        if min(losses) < best < max(losses):
-            return best
-        beyond = best / 2 if best == min(losses) else best * 2
-        losses[beyond] = loss(beyond)
+        best = min(factors, key=lambda factor: loss(factor * RATE))
+        wider = widen(factors, best)
+        if wider == factors:
+            return best * RATE
+        factors = wider
 
 
 class Results:
@@ -377,8 +367,8 @@ def show(rows: dict[str, Any], students: list[Student], seconds: dict[str, tuple
     CONSOLE.print(table)
 
 
-def label_file(options: argparse.Namespace) -> Path:
-    return options.workdir / f"{options.board.replace(':', '_')}.npz"
+def file_of(options: argparse.Namespace, ending: str) -> Path:
+    return options.workdir / f"{options.board.replace(':', '_')}{ending}"
 
 
 def main() -> None:
@@ -393,7 +383,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="per network (default: %(default)s)")
     options = parser.parse_args()
     if options.part == "label":
-        label(options.board, options.games, options.seed, label_file(options))
+        label(options.board, options.games, options.seed, file_of(options, ".npz"))
     else:
         compare(options)
 

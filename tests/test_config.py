@@ -137,6 +137,13 @@ def test_mixing_groups_divide_the_width_of_networks_that_mix():
         config_validation.validate(config)
 
 
+def test_no_network_has_an_empty_cycle_of_blocks():
+    config = changed("network.blocks", ())
+    config.network.name = "resnet"
+    with pytest.raises(UserError, match=r"network\.blocks=\(\): name at least one kind"):
+        config_validation.validate(config)
+
+
 def test_resnet_needs_no_divisible_width():
     config = changed("network.num_heads", 5)
     config.network.name = "resnet"

@@ -10,7 +10,7 @@ from alphagat.agents.agent import Agent
 from alphagat.agents.build import make_configured_network
 from alphagat.config import NetworkConfig
 from alphagat.errors import UserError
-from alphagat.network_traits import NETWORK_TRAITS, networks_with
+from alphagat.network_traits import NETWORK_TRAITS, kinds_of_blocks, networks_with
 from alphagat.networks.attention import attention_weights, split_heads
 from alphagat.networks.gat import GraphAttentionNetwork
 
@@ -26,7 +26,7 @@ def attention_blocks(network: NetworkConfig) -> list[int]:
     """Returns the numbers of the blocks that attend."""
     if not NETWORK_TRAITS[network.name].passes_messages:
         return []
-    kinds = (network.blocks[i % len(network.blocks)] for i in range(network.num_blocks))
+    kinds = kinds_of_blocks(network.blocks, network.num_blocks)
     return [number for number, kind in enumerate(kinds) if "attention" in kind]
 
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
+from alphagat.network_traits import kinds_of_blocks
 from alphagat.networks.attention import ATTENTION_BACKENDS, split_heads
 from alphagat.networks.auxiliary_heads import AUXILIARY_HEADS
 from alphagat.networks.dense import Dense
@@ -40,10 +41,14 @@ class GraphAttentionNetwork(nn.Module):
     remat: bool = False
     auxiliary_heads: tuple[str, ...] = ()
 
+    @property
+    def kinds_of_blocks(self) -> list[str]:
+        return kinds_of_blocks(self.blocks, self.num_blocks)
+
     def setup(self) -> None:
         self.features = Dense(self.width, dtype=self.dtype)
         self.kinds = Dense(self.width, use_bias=False, dtype=self.dtype)
-        self.block = [make_block(self, i, parent=self) for i in range(self.num_blocks)]  # block_0, block_1, ...
+        self.block = [make_block(self, kind, parent=self) for kind in self.kinds_of_blocks]  # block_0, block_1, ...
         self.norm = nn.RMSNorm(dtype=self.dtype)
         self.policy = PolicyHead(self.topology, self.dtype)
         self.value = ValueHead(self.num_heads, self.value_support, self.dtype)
@@ -71,17 +76,12 @@ class GraphAttentionNetwork(nn.Module):
         return self.policy(hidden), self.value(hidden)
 
 
-def kind_of_block(network: GraphAttentionNetwork, number: int) -> str:
-    """Returns the messages of block `number`: "attention", "mixing" or "mixing+attention"."""
-    return network.blocks[number % len(network.blocks)]
-
-
-def make_block(network: GraphAttentionNetwork, number: int, parent: nn.Module | None = None) -> "MessageBlock":
-    """Returns one block of a network, standalone or as its child; blocks of a kind have parameters of equal shapes."""
+def make_block(network: GraphAttentionNetwork, kind: str, parent: nn.Module | None = None) -> "MessageBlock":
+    """Returns a block of one of `BLOCK_KINDS`, standalone or as a child; blocks of a kind have equal shapes."""
     make = nn.remat(MessageBlock) if network.remat else MessageBlock
     return make(
         network.topology,
-        kind_of_block(network, number),
+        kind,
         network.num_heads,
         network.mixing_groups,
         network.mlp_ratio,
@@ -114,16 +114,17 @@ class MessageBlock(nn.Module):
         width = hidden.shape[-1]
         branch_scale = (2 * self.num_blocks) ** -0.5
         normed = nn.RMSNorm(dtype=self.dtype, name="attention_norm")(hidden)
-        for message in self.kind.split("+"):
-            received = getattr(self, f"_{message}")(normed)
-            hidden += self._dense(width, f"{message}_out", scale=branch_scale)(received)
+        if "mixing" in self.kind:
+            hidden += self._dense(width, "mixing_out", scale=branch_scale)(self._mix(normed))
+        if "attention" in self.kind:
+            hidden += self._dense(width, "attention_out", scale=branch_scale)(self._attend(normed))
         hidden += self._dense(width, "global", scale=branch_scale)(normed.mean(axis=1))[:, None]
 
         normed = nn.RMSNorm(dtype=self.dtype, name="mlp_norm")(hidden)
         expanded = nn.relu(self._dense(self.mlp_ratio * width, "mlp_in")(normed))
         return hidden + self._dense(width, "mlp_out", scale=branch_scale)(expanded)
 
-    def _attention(self, normed: jax.Array) -> jax.Array:
+    def _attend(self, normed: jax.Array) -> jax.Array:
         """Call it in a compact method only."""
         num_relations = len(self.topology.vocabulary.relations)
         relation_bias = self.param("relation_bias", nn.initializers.normal(1.0), (num_relations, self.num_heads))
@@ -132,7 +133,7 @@ class MessageBlock(nn.Module):
         attended = ATTENTION_BACKENDS[self.backend](query, key, value, relation_bias, self.topology)
         return attended.reshape(normed.shape)
 
-    def _mixing(self, normed: jax.Array) -> jax.Array:
+    def _mix(self, normed: jax.Array) -> jax.Array:
         """Call it in a compact method only."""
         num_relations = len(self.topology.vocabulary.relations)
         init = nn.initializers.normal(num_relations**-0.5)

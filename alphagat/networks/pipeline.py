@@ -4,16 +4,16 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 from jax.sharding import PartitionSpec
 
-from alphagat.networks.gat import GraphAttentionNetwork, kind_of_block, make_block
+from alphagat.networks.gat import GraphAttentionNetwork, make_block
 from alphagat.networks.values import Support
 from alphagat.runtime.sharding import STAGE
 
@@ -31,6 +31,14 @@ class StagedParams(struct.PyTreeNode):
 
     blocks: Any
     rest: Any
+
+
+class _Place(NamedTuple):
+    """A block in its stage; `index` counts the blocks of its kind before it there."""
+
+    name: str
+    kind: str
+    index: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,47 +82,39 @@ class PipelinedNetwork:
         if not _has_stages():
             return params
         parts = params["params"]
-        names = [f"block_{i}" for i in range(self.network.num_blocks)]
-        blocks = {}
-        for kind, numbers in self._blocks_by_kind().items():
-            size = max(map(len, numbers))
-            some = next(each[0] for each in numbers if each)
-            slots = [(*each, *[some] * (size - len(each))) for each in numbers]  # [S, K]
-
-            def stack(*leaves: jax.Array, size: int = size) -> jax.Array:
-                by_stage = jnp.stack(leaves).reshape(-1, size, *leaves[0].shape)
-                free = (PartitionSpec.UNCONSTRAINED,) * (by_stage.ndim - 1)
-                return jax.lax.with_sharding_constraint(by_stage, PartitionSpec(STAGE, *free))
-
-            blocks[kind] = jax.tree.map(stack, *(parts[names[number]] for each in slots for number in each))
+        stages, blocks = self._stages(), {}
+        for kind in dict.fromkeys(self.network.kinds_of_blocks):
+            of_kind = [[place for place in stage if place.kind == kind] for stage in stages]
+            size = max(map(len, of_kind))
+            unused = next(place for stage in of_kind for place in stage)
+            slots = [place for stage in of_kind for place in (*stage, *[unused] * (size - len(stage)))]  # [S * K]
+            stack = functools.partial(_stack, num_stages=len(stages))
+            blocks[kind] = jax.tree.map(stack, *(parts[place.name] for place in slots))
+        names = {place.name for stage in stages for place in stage}
         return StagedParams(blocks, {name: part for name, part in parts.items() if name not in names})
 
-    def _branches(self, blocks: Any, slot: int) -> tuple[list[Callable[[jax.Array], jax.Array]], list[int]]:
-        """Returns the functions that stages may apply as their block `slot`, the identity first, and the index of the
-        function of each stage.
-        """
-        places: dict[tuple[str, int] | None, Callable] = {None: lambda hidden: hidden}
-        chosen = []
-        for stage, count in enumerate(self.blocks_per_stage):
-            place = None
-            if slot < count:
-                number = sum(self.blocks_per_stage[:stage]) + slot
-                kind = kind_of_block(self.network, number)
-                place = kind, self._blocks_by_kind()[kind][stage].index(number)
-                params = {"params": jax.tree.map(lambda x, index=place[1]: x[0, index], blocks[kind])}
-                places[place] = functools.partial(make_block(self.network, number).apply, params)
-            chosen.append(list(places).index(place))
-        return list(places.values()), chosen
+    def _stages(self) -> list[list[_Place]]:
+        """Returns the blocks of each stage, in order."""
+        kinds = enumerate(self.network.kinds_of_blocks)
+        stages = []
+        for count in self.blocks_per_stage:
+            some = list(itertools.islice(kinds, count))
+            before = [kind for _, kind in some]
+            stages.append([_Place(f"block_{n}", kind, before[:i].count(kind)) for i, (n, kind) in enumerate(some)])
+        return stages
 
-    def _blocks_by_kind(self) -> dict[str, list[list[int]]]:
-        """Returns the numbers of the blocks of each kind, for each stage."""
-        ends = np.cumsum(self.blocks_per_stage)
-        stages = [range(end - count, end) for end, count in zip(ends, self.blocks_per_stage)]
-        kinds = dict.fromkeys(kind_of_block(self.network, number) for number in range(self.network.num_blocks))
-        return {
-            kind: [[int(n) for n in stage if kind_of_block(self.network, int(n)) == kind] for stage in stages]
-            for kind in kinds
-        }
+    def _branches(self, blocks: Any, places: Sequence[_Place | None]) -> tuple[list[Callable], list[int]]:
+        """Returns functions `[B, V, D]` -> `[B, V, D]`, the identity first, and the index of each stage's function.
+
+        Args:
+          places: the block of each stage; None for the identity.
+        """
+        keys = [place and (place.kind, place.index) for place in places]
+        branches: dict[tuple[str, int] | None, Callable] = {None: lambda hidden: hidden}
+        for key in filter(None, keys):
+            params = {"params": jax.tree.map(lambda x, index=key[1]: x[0, index], blocks[key[0]])}
+            branches[key] = functools.partial(make_block(self.network, key[0]).apply, params)
+        return list(branches.values()), [list(branches).index(key) for key in keys]
 
     def _run_stage(self, blocks: Any, rest: Any, nodes: jax.Array) -> Any:
         """Computes one stage for every part of the batch; part m is in stage s at tick m + s."""
@@ -125,8 +125,7 @@ class PipelinedNetwork:
         read_out = functools.partial(self.network.apply, {"params": rest}, method="read_out")
         hidden = jax.eval_shape(embed, parts[0])
         nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), (hidden, jax.eval_shape(read_out, hidden)))
-
-        slots = [self._branches(blocks, slot) for slot in range(max(self.blocks_per_stage))]
+        slots = [self._branches(blocks, places) for places in itertools.zip_longest(*self._stages())]
 
         def tick(received: jax.Array, time: jax.Array) -> tuple[jax.Array, Any]:
             is_busy = (time >= stage) & (time < stage + len(parts))
@@ -143,6 +142,13 @@ class PipelinedNetwork:
         # Outputs are zeros except on the last stage, whose first ticks are zeros too.
         outputs = jax.tree.map(lambda x: x[num_stages - 1 :].reshape(-1, *x.shape[2:]), outputs)
         return jax.lax.psum(outputs, STAGE)
+
+
+def _stack(*leaves: jax.Array, num_stages: int) -> jax.Array:
+    """Stacks the leaves of S * K blocks to `[S, K, ...]`, with a stage on each of its devices."""
+    by_stage = jnp.stack(leaves).reshape(num_stages, -1, *leaves[0].shape)
+    free = (PartitionSpec.UNCONSTRAINED,) * (by_stage.ndim - 1)
+    return jax.lax.with_sharding_constraint(by_stage, PartitionSpec(STAGE, *free))
 
 
 def place_blocks(network: Any, params: Any) -> Any:

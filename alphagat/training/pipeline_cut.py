@@ -12,7 +12,7 @@ import optax
 from alphagat.config import Config
 from alphagat.games.base import Game
 from alphagat.networks import Network
-from alphagat.networks.gat import GraphAttentionNetwork, kind_of_block, make_block
+from alphagat.networks.gat import GraphAttentionNetwork, make_block
 from alphagat.networks.pipeline import PipelinedNetwork, count_parts, cut_blocks
 from alphagat.runtime.memory import memory_limit, memory_needed
 
@@ -71,11 +71,9 @@ def measure_parts(config: Config, game: Game, network: GraphAttentionNetwork) ->
     parts = params["params"]
     hidden = jax.eval_shape(embed, params, nodes)
     rest = {name: part for name, part in parts.items() if not name.startswith("block_")}
-    kinds = [kind_of_block(network, number) for number in range(network.num_blocks)]
+    kinds = network.kinds_of_blocks
     by_kind = {
-        kind: _measure(
-            make_block(network, kinds.index(kind)).apply, {"params": parts[f"block_{kinds.index(kind)}"]}, hidden
-        )
+        kind: _measure(make_block(network, kind).apply, {"params": parts[f"block_{kinds.index(kind)}"]}, hidden)
         for kind in set(kinds)
     }
     return (
