@@ -37,7 +37,7 @@ from alphagat import commands, load
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
-from alphagat.evaluation.statistics import wilson_interval
+from alphagat.evaluation.statistics import mean_interval
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
@@ -242,7 +242,7 @@ def report(results: Results, title: str, test: Test) -> Table:
         if name == next(iter(results)):
             score = f"{BASE}, against the next seed: {score}" if score else BASE
         else:
-            low, high = wilson_interval(statistics.mean(each["score"] for each in found), test.games * len(found))
+            low, high = mean_interval([each["score"] for each in found]) if len(found) > 1 else (0.0, 1.0)
             score = f"{score} [{low:.3f}, {high:.3f}]"
         table.add_row(name, f"{minutes:.1f}", f"{frames / 1000:.0f} k", *cells, score)
     return table

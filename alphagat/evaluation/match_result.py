@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from alphagat.evaluation.engines.base import FORFEITS
-from alphagat.evaluation.statistics import elo_difference, wilson_interval
+from alphagat.evaluation.statistics import elo_difference, paired_interval
 
 FORFEIT_DTYPE = f"<U{max(map(len, FORFEITS))}"
 
@@ -62,8 +62,8 @@ class MatchResult:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95% interval of the score."""
-        return wilson_interval(self.score, self.num_games)
+        """The 95% interval of the score, over pairs of games."""
+        return paired_interval(self.pair_scores / 2)
 
     @property
     def elo(self) -> float:

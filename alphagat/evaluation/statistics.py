@@ -3,12 +3,13 @@
 import math
 
 import numpy as np
+from scipy.special import stdtrit
 
 MAX_ELO = 1200.0
 
 
-def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[float, float]:
-    """Returns the Wilson score interval (Wilson 1927) of a share of `num_games` games; 95% with the default `z`.
+def wilson_interval(score: float, num_games: float, z: float = 1.959964) -> tuple[float, float]:
+    """Returns the Wilson score interval (Wilson 1927) of a share of `num_games` independent games; 95% by default.
 
     A draw counts as half a win in `score`. Draws lower the variance, so the interval is conservative.
     """
@@ -20,10 +21,28 @@ def wilson_interval(score: float, num_games: int, z: float = 1.959964) -> tuple[
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def mean_interval(values: np.ndarray, z: float = 1.959964) -> tuple[float, float]:
-    """Returns the normal confidence interval of the mean of at least two values; 95% with the default `z`."""
+def paired_interval(pair_scores: np.ndarray) -> tuple[float, float]:
+    """Returns the 95% interval of the mean of `[N]` pair scores in [0, 1], each the mean of two games of one opening.
+
+    The games of a pair are not independent: a good opening for one side is won twice, once by each player. The interval
+    is Wilson's for the number of independent games whose mean has the variance found between the pairs (Korn and
+    Graubard 1998). One pair of independent games is added to the variance, so that it is never 0.
+    """
+    num_pairs = len(pair_scores)
+    if num_pairs == 0:
+        return 0.0, 1.0
+    score = float(np.mean(pair_scores))
+    independent = score * (1 - score)  # variance of a game, if there are no draws
+    if independent == 0:
+        return wilson_interval(score, 2 * num_pairs)
+    variance = (float(np.square(pair_scores - score).sum()) + independent / 2) / num_pairs
+    return wilson_interval(score, num_pairs * independent / variance)
+
+
+def mean_interval(values: np.ndarray) -> tuple[float, float]:
+    """Returns Student's 95% interval of the mean of at least two values."""
     values = np.asarray(values, np.float64)
-    half = z * float(values.std(ddof=1)) / math.sqrt(len(values))
+    half = float(stdtrit(len(values) - 1, 0.975)) * float(values.std(ddof=1)) / math.sqrt(len(values))
     return float(values.mean()) - half, float(values.mean()) + half
 
 

@@ -69,7 +69,7 @@ def test_interval_contains_mean():
     found = scores(16, 0)
     low, high = found.interval
     assert low < found.mean < high
-    half = 1.959964 * found.scores.std(ddof=1) / 4
+    half = 2.131450 * found.scores.std(ddof=1) / 4  # Student's quantile of 15 degrees of freedom
     assert (low, high) == pytest.approx((found.mean - half, found.mean + half), rel=1e-5)
 
 
