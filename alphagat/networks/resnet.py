@@ -27,6 +27,7 @@ class ResidualNetwork(nn.Module):
     value_support: Support | None = None
     dtype: jnp.dtype = jnp.dtype("float32")
     remat: bool = False
+    pooled_share: float = 0.0  # of the channels between the convolutions of every second block
 
     @nn.compact
     def __call__(self, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -41,13 +42,20 @@ class ResidualNetwork(nn.Module):
             hidden += nn.Dense(self.width, dtype=self.dtype, name="outside")(outside)[:, None, None]
         make_block = nn.remat(ResidualBlock) if self.remat else ResidualBlock
         for i in range(self.num_blocks):
-            hidden = make_block(self.dtype, name=f"block_{i}")(hidden)
+            num_pooled = round(self.pooled_share * self.width) if i % 2 else 0
+            hidden = make_block(self.dtype, num_pooled, name=f"block_{i}")(hidden)
         hidden = nn.relu(nn.LayerNorm(dtype=self.dtype, name="norm")(hidden))
         value = nn.Dense(1, use_bias=False, dtype=self.dtype, name="value_conv")(hidden)
         value = nn.relu(board_norm(self.dtype, "value_norm")(value)).reshape(batch_size, -1)
         value = nn.relu(nn.Dense(self.width, dtype=self.dtype, name="value_hidden")(value))
         prior_logits = GridPolicyHead(self.topology, self.dtype, name="policy")(hidden)
         return prior_logits, value_output(value, self.value_support)
+
+
+class PooledResidualNetwork(ResidualNetwork):
+    """The same network with global pooling in every second block, as in KataGo (Wu 2019, section 3.3)."""
+
+    pooled_share: float = 1 / 3
 
 
 class GridPolicyHead(nn.Module):
@@ -88,17 +96,29 @@ def board_norm(dtype: jnp.dtype, name: str) -> nn.LayerNorm:
 
 
 class ResidualBlock(nn.Module):
-    """Adds two convolutions to its input, each after a norm and a ReLU (He et al. 2016, figure 4e)."""
+    """Adds two convolutions to its input, each after a norm and a ReLU (He et al. 2016, figure 4e).
+
+    With `num_pooled`, this many channels of the first convolution only give their mean and maximum over the board to
+    the others, by a linear map.
+    """
 
     dtype: jnp.dtype
+    num_pooled: int = 0
 
     @nn.compact
     def __call__(self, hidden: jax.Array) -> jax.Array:  # [B, rows, columns, D] -> [B, rows, columns, D]
-        branch = hidden
-        for i in range(2):
-            branch = nn.relu(nn.LayerNorm(dtype=self.dtype, name=f"norm_{i}")(branch))
-            branch = Convolution(hidden.shape[-1], self.dtype, name=f"conv_{i}")(branch)
-        return hidden + branch
+        width = hidden.shape[-1]
+        branch = Convolution(width, self.dtype, name="conv_0")(self._activate(hidden, "norm_0"))
+        if self.num_pooled:
+            branch, pooled = branch[..., self.num_pooled :], self._activate(branch[..., : self.num_pooled], "pool_norm")
+            # The gradient of jnp.max is NaN where XLA recomputes the values and finds none equal to their maximum.
+            most = nn.max_pool(pooled, pooled.shape[1:3])[:, 0, 0]
+            summary = jnp.concatenate([pooled.mean(axis=(1, 2)), most], axis=-1)
+            branch += nn.Dense(width - self.num_pooled, dtype=self.dtype, name="pool")(summary)[:, None, None]
+        return hidden + Convolution(width, self.dtype, name="conv_1")(self._activate(branch, "norm_1"))
+
+    def _activate(self, cells: jax.Array, name: str) -> jax.Array:
+        return nn.relu(nn.LayerNorm(dtype=self.dtype, name=name)(cells))
 
 
 class Convolution(nn.Module):

@@ -11,14 +11,14 @@ import pytest
 from alphagat.games import make_game
 from alphagat.games.batches import compile_init
 from alphagat.networks import make_network
-from alphagat.networks.resnet import Convolution
+from alphagat.networks.resnet import Convolution, ResidualBlock
 
 
 @functools.cache
-def make(name: str):
+def make(name: str, network: str = "resnet", num_blocks: int = 1):
     game = make_game(name)
     network = make_network(
-        game.topology, name="resnet", backend="dense", width=8, num_blocks=1, num_heads=1, mlp_ratio=1
+        game.topology, name=network, backend="dense", width=8, num_blocks=num_blocks, num_heads=1, mlp_ratio=1
     )
     states = compile_init(game)(jax.random.split(jax.random.key(0), 3))
     nodes = jax.jit(jax.vmap(game.observe))(states).nodes
@@ -32,9 +32,15 @@ def make(name: str):
     return game, network, states, nodes, params
 
 
-@pytest.mark.parametrize("name", ["connect_four", "hex:3", "breakthrough:5"])
-def test_shapes_and_gradients(name: str):
-    game, network, _, nodes, params = make(name)
+@pytest.mark.parametrize(
+    ("name", "network", "num_blocks"),
+    [
+        *((name, "resnet", 1) for name in ("connect_four", "hex:3", "breakthrough:5")),
+        ("connect_four", "resnet_pool", 2),
+    ],
+)
+def test_shapes_and_gradients(name: str, network: str, num_blocks: int):
+    game, network, _, nodes, params = make(name, network, num_blocks)
     noisy = nodes + jax.random.normal(jax.random.key(2), nodes.shape)
 
     def loss(params, nodes):
@@ -60,6 +66,39 @@ def test_no_head_is_dead(name: str):
     logits, value = jax.jit(network.apply)({"params": weights}, noisy)
     assert (jnp.ptp(logits, axis=0) > 1e-4).any()
     assert jnp.ptp(value) > 1e-4
+
+
+def test_global_pooling_equals_its_definition():
+    """The block with pooling in float64 numpy, given its parameters."""
+    block = ResidualBlock(jnp.dtype("float32"), num_pooled=3)
+    cells = np.random.default_rng(0).normal(size=(2, 4, 6, 7)).astype(np.float32)
+    shapes = jax.eval_shape(block.init, jax.random.key(0), cells)
+    generator = np.random.default_rng(1)
+    params = jax.tree.map(lambda leaf: generator.normal(0.5, 0.5, leaf.shape), shapes)["params"]
+
+    def activate(cells, norm):
+        centred = cells - cells.mean(-1, keepdims=True)
+        normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-6)
+        return np.maximum(normed * norm["scale"] + norm["bias"], 0)
+
+    def convolve(cells, kernel):
+        padded = np.pad(cells, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        shifts = ((down, right) for down in range(3) for right in range(3))
+        return sum(padded[:, d : d + 4, r : r + 6] @ kernel[d, r] for d, r in shifts)
+
+    branch = convolve(activate(cells.astype(np.float64), params["norm_0"]), params["conv_0"]["kernel"])
+    pooled, branch = activate(branch[..., :3], params["pool_norm"]), branch[..., 3:]
+    summary = np.concatenate([pooled.mean(axis=(1, 2)), pooled.max(axis=(1, 2))], axis=-1)
+    branch = branch + (summary @ params["pool"]["kernel"] + params["pool"]["bias"])[:, None, None]
+    expected = cells + convolve(activate(branch, params["norm_1"]), params["conv_1"]["kernel"])
+    np.testing.assert_allclose(block.apply({"params": params}, cells), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_every_second_block_pools_a_third_of_the_channels():
+    *_, params = make("connect_four", "resnet_pool", 2)
+    shapes = {name: "pool" in params["params"][name] for name in ("block_0", "block_1")}
+    assert shapes == {"block_0": False, "block_1": True}
+    assert params["params"]["block_1"]["pool"]["kernel"].shape == (2 * 3, 8 - 3)
 
 
 def test_hex_borders_identify_the_player_to_move():
