@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import optax
+import optax.contrib
 
 
 def _lamb(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
@@ -32,7 +33,31 @@ def _sgd(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransfo
     return optax.chain(optax.add_decayed_weights(weight_decay, is_matrix), optax.sgd(schedule, momentum=0.9))
 
 
-OPTIMIZERS = {"lamb": _lamb, "lars": _lars, "adamw": _adamw, "sgd": _sgd}
+def _muon(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
+    """Builds Muon (Jordan et al. 2024) for weight matrices, and Adam at the same rate for the other parameters.
+
+    The updates of matrices have a root mean square of 0.2 times the rate, as those of Adam (Liu et al. 2025, Muon is
+    scalable for LLM training, section 2.2).
+    """
+
+    def dimensions(params: Any) -> Any:
+        return jax.tree.map(_muon_dimensions, is_matrix(params), params)
+
+    return optax.contrib.muon(
+        schedule,
+        weight_decay=weight_decay,
+        weight_decay_mask=is_matrix,
+        muon_weight_dimension_numbers=dimensions,
+        consistent_rms=0.2,
+    )
+
+
+def _muon_dimensions(is_matrix: bool, leaf: jax.Array) -> optax.contrib.MuonDimensionNumbers | None:
+    """Returns the axes of the inputs and of the outputs of a kernel `[..., inputs, outputs]`; None for Adam."""
+    return optax.contrib.MuonDimensionNumbers(tuple(range(leaf.ndim - 1)), leaf.ndim - 1) if is_matrix else None
+
+
+OPTIMIZERS = {"muon": _muon, "lamb": _lamb, "lars": _lars, "adamw": _adamw, "sgd": _sgd}
 
 
 def make_schedule(

@@ -60,6 +60,24 @@ def test_lamb_equals_its_definition(name):
     np.testing.assert_allclose(run("lamb", 4)[name], slow_lamb(name, 4), rtol=1e-5)
 
 
+def test_muon_makes_the_updates_of_matrices_orthogonal():
+    """Jordan et al. 2024: after five Newton-Schulz iterations, singular values are near 1."""
+    left, _, right = np.linalg.svd(gradients(0)["kernel"], full_matrices=False)
+    change = (run("muon", 1, decay=0.0)["kernel"] - PARAMS["kernel"]) / (-RATE * 0.2 * np.sqrt(3))
+    np.testing.assert_allclose(change, left @ right, atol=0.2)
+    np.testing.assert_allclose(np.linalg.svd(change)[1], 1, atol=0.35)
+
+
+@pytest.mark.parametrize("name", ["bias", "relation_bias"])
+def test_muon_updates_other_parameters_like_adam(name):
+    optimizer, params = optax.nadam(RATE), on_device(PARAMS[name])
+    state = optimizer.init(params)
+    for step in range(4):
+        updates, state = optimizer.update(on_device(gradients(step)[name]), state, params)
+        params = optax.apply_updates(params, updates)
+    np.testing.assert_allclose(run("muon", 4)[name], params, rtol=1e-5)
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_only_matrices_decay(optimizer):
     with_decay, without = run(optimizer, 2), run(optimizer, 2, decay=0.0)
@@ -70,11 +88,12 @@ def test_only_matrices_decay(optimizer):
 @pytest.mark.parametrize("network", ["gat", "resnet"])
 def test_is_matrix_on_the_networks(network):
     game = make_game("tic_tac_toe")
-    fields = NetworkConfig(name=network, width=4, num_blocks=1, num_heads=2)
+    fields = NetworkConfig(name=network, width=8, num_blocks=1, num_heads=2)
     module = make_network(game.topology, **{name: getattr(fields, name) for name in fields.__dataclass_fields__})
     shapes = jax.eval_shape(module.init, jax.random.key(0), jnp.zeros((1, 9, game.num_features)))
     for path, matrix in jax.tree_util.tree_leaves_with_path(is_matrix(shapes)):
-        assert matrix == ("kernel" in jax.tree_util.keystr(path))
+        name = jax.tree_util.keystr(path)
+        assert matrix == ("kernel" in name or "relation_weights" in name)
 
 
 @pytest.mark.parametrize("clip_norm", [0.01, 1e3])
@@ -109,7 +128,8 @@ def test_a_schedule_shorter_than_its_warmup(warmup_steps, total_steps):
 def test_every_optimizer_fits_a_line(name):
     inputs = jax.random.normal(jax.random.key(0), (64, 3))
     outputs = inputs @ jnp.array([[1.0], [-2.0], [0.5]]) + 0.3
-    schedule = make_schedule(learning_rate=0.05, warmup_steps=5, total_steps=200, final_learning_rate_fraction=0.05)
+    rate = 0.2 if name == "muon" else 0.05  # its updates have a fifth of the rate per entry
+    schedule = make_schedule(learning_rate=rate, warmup_steps=5, total_steps=200, final_learning_rate_fraction=0.05)
     optimizer = make_optimizer(name=name, schedule=schedule, weight_decay=1e-5, clip_norm=1.0)
 
     def loss(params):
