@@ -1,20 +1,20 @@
 """Compares networks at equal seconds of play and training, on fixed labelled positions, without self-play.
 
     python benchmarks/screening.py label --board connect_four
-    python benchmarks/screening.py compare --board connect_four --networks attention mixing resnet --seeds 3
+    python benchmarks/screening.py compare --board connect_four --networks last attention resnet --seeds 3
 
 `label` plays games with the moves of a teacher, after uniformly random openings of up to half a game, and writes the
 teacher's policy and value of every position. The teacher is the shipped network of the board, without search, or, on
 boards without one, plain MCTS with 800 rollouts. The labels depend only on the board, --games and --seed.
 
-`compare` trains students on these labels with LAMB, in the way of a run: batches of 256, a warm-up, a cosine decay and
-random symmetries. Each student takes as many updates as fit into --seconds of AlphaZero time: per update, 6 evaluations
+`compare` trains students on these labels in the way of a run: batches of 256, a warm-up, a cosine decay and random
+symmetries. Each student takes as many updates as fit into --seconds of AlphaZero time: per update, 6 evaluations
 of a batch and 1 gradient. Both times are medians of rounds in which the networks alternate, in CPU seconds of one
 thread. Slow networks thus take fewer updates.
 
 Rules, written before any run:
 
-1. Each network trains with seed 0 at a learning rate of 0.005, at half of it, and at twice it. Its rate is the one with
+1. Each network trains with seed 0 at a learning rate of 0.01, at half of it, and at twice it. Its rate is the one with
    the lowest loss on held-out games. While that is the lowest or highest rate, half or twice that rate is tried, too.
 2. It then trains with seeds 1 to --seeds, which the table uses; seed 0 is not part of it.
 3. A change of the network is accepted if its mean held-out loss is lower than that of the base by more than two
@@ -61,7 +61,7 @@ from alphagat.games.base import Game
 from alphagat.games.batches import chunks
 from alphagat.games.states import select
 from alphagat.learner.loss import Batch, alphazero_loss
-from alphagat.learner.optimizer import make_optimizer, make_schedule
+from alphagat.learner.optimizer import OPTIMIZERS, make_optimizer, make_schedule
 from alphagat.networks import Network
 from alphagat.search.tree import mask_illegal
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
@@ -70,7 +70,7 @@ BOARDS = "connect_four", "hex:5", "hex:7", "othello:6", "breakthrough:6"
 ROLLOUTS = 800  # of a teacher without a network
 BATCH = 256
 EVALUATIONS_PER_UPDATE = 6  # 24 simulations per position, each trained on 4 times
-RATE = 0.005  # of LAMB in configs/connect_four.py, times the factors tried
+RATE = 0.01  # times the factors tried
 SOLVED = 1500
 CONSOLE = Console(width=200)
 
@@ -88,6 +88,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "first1": {"blocks": ("mixing+attention", "mixing", "mixing", "mixing"), "mixing_groups": 16, "num_heads": 1},
     "both1": {"blocks": ("mixing+attention",), "mixing_groups": 16, "num_heads": 1},
     "resnet": {"name": "resnet", "width": 36},
+    "resnet_pool": {"name": "resnet_pool", "width": 36},
 }
 
 
@@ -193,7 +194,7 @@ class Student:
     def loss(self, params: Any, batch: Batch) -> tuple[jax.Array, dict]:
         return alphazero_loss(params, self.network, batch, value_weight=1.0)
 
-    def train(self, labels: Labels, rate: float, seed: int) -> Any:
+    def train(self, labels: Labels, optimizer_name: str, rate: float, seed: int) -> Any:
         """Returns the parameters after `steps` updates."""
         schedule = make_schedule(
             learning_rate=rate,
@@ -201,7 +202,7 @@ class Student:
             total_steps=self.steps,
             final_learning_rate_fraction=0.1,
         )
-        optimizer = make_optimizer(name="lamb", schedule=schedule, weight_decay=1e-4, clip_norm=1.0)
+        optimizer = make_optimizer(name=optimizer_name, schedule=schedule, weight_decay=1e-4, clip_norm=1.0)
         nodes = jnp.zeros((1, self.game.topology.num_nodes, self.game.num_features))
         params = self.network.init(jax.random.key(seed), nodes)
         state = optimizer.init(params)
@@ -308,8 +309,9 @@ def compare(options: argparse.Namespace) -> None:
     seconds = find_seconds(file_of(options, ".json"), game, students, train)
 
     def score(student: Student, rate: float, seed: int) -> dict[str, float]:
-        key = {"network": student.name, "steps": student.steps, "rate": rate, "seed": seed}
-        return results.get(key, lambda: student.measure(student.train(train, rate, seed), held_out, solved))
+        optimizer = options.optimizer
+        key = {"network": student.name, "steps": student.steps, "optimizer": optimizer, "rate": rate, "seed": seed}
+        return results.get(key, lambda: student.measure(student.train(train, optimizer, rate, seed), held_out, solved))
 
     rows = {}
     for student in students:
@@ -378,7 +380,8 @@ def main() -> None:
     parser.add_argument("--workdir", type=Path, default=Path("runs/screening"), help="(default: %(default)s)")
     parser.add_argument("--games", type=int, default=3000, help="games to label (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the games (default: %(default)s)")
-    parser.add_argument("--networks", nargs="+", default=["attention", "mixing", "resnet"], choices=list(NETWORKS))
+    parser.add_argument("--networks", nargs="+", default=["last", "attention", "resnet"], choices=list(NETWORKS))
+    parser.add_argument("--optimizer", default="muon", choices=OPTIMIZERS, help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=240, help="of AlphaZero time (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="per network (default: %(default)s)")
     options = parser.parse_args()
