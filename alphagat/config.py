@@ -65,8 +65,9 @@ class NetworkConfig:
     width: int = setting(64, "features per node (gat) or channels (resnet)", at_least=1, at_most=MAX_WIDTH)
     num_blocks: int = setting(4, "number of blocks", at_least=1, at_most=512)
     blocks: tuple[str, ...] = setting(
-        ("attention",),
-        "kinds of blocks, in the order in which they repeat; mixing is a signed sum along typed edges; gat only",
+        ("mixing", "mixing", "mixing", "mixing+attention"),
+        "kinds of blocks, repeated so that the last block has the last kind; mixing is a signed sum along typed edges; "
+        "gat only",
         choices=BLOCK_KINDS,
     )
     num_heads: int = setting(4, "attention heads per block; divides width; gat only", at_least=1, at_most=MAX_WIDTH)
@@ -110,8 +111,11 @@ class SearchConfig:
         at_least=0,
         at_most=1,
     )
-    rescale_values: bool = setting(
-        True, "rescale the Q-values of each node to [0, 1], which speeds up learning from weak values; gumbel only"
+    min_value_range: float = setting(
+        1.0,
+        "the Q-values of a node are divided by their range, or by this if the range is smaller; gumbel only",
+        at_least=0,
+        at_most=MAX_FACTOR,
     )
     dirichlet_alpha: float = setting(
         0.3, "concentration of the Dirichlet noise at the root; puct only", above=0, at_most=MAX_FACTOR
@@ -121,12 +125,16 @@ class SearchConfig:
     )
     temperature: float = setting(
         1.0,
-        "sampling temperature during the first temperature_plies plies, 0 afterwards; puct only",
+        "sampling temperature while the game is explored, 0 afterwards; puct only",
         at_least=0,
         at_most=1_000,
     )
-    temperature_plies: int = setting(
-        15, "plies of a game that are sampled with temperature; puct only", at_least=0, at_most=MAX_PLIES
+    exploration_plies: int = setting(
+        30,
+        "plies of a game of self-play, random openings included, whose moves explore, by Gumbel noise (gumbel) or by "
+        "sampling with temperature (puct); 0: all",
+        at_least=0,
+        at_most=MAX_PLIES,
     )
 
 
@@ -150,9 +158,17 @@ class SelfplayConfig:
     opening_plies: int = setting(
         0, "each game starts with 0 to this many uniformly random moves", at_least=0, at_most=MAX_PLIES
     )
+    first_simulations: int = setting(
+        0,
+        "simulations per move at the start of the run, doubled in equal parts of it up to search.num_simulations; 0: "
+        "search.num_simulations throughout",
+        at_least=0,
+        at_most=MAX_SIMULATIONS,
+    )
     full_search_fraction: float = setting(
         1.0,
-        "fraction of plies searched in full; the others use fast_simulations and train only the value",
+        "fraction of an iteration's plies searched in full, at least one; the others use fast_simulations, without "
+        "exploration, and are not trained on",
         above=0,
         at_most=1,
     )
@@ -233,8 +249,8 @@ class LearnerConfig:
         at_least=0,
         at_most=MAX_BATCH,
     )
-    optimizer: str = setting("lamb", "optimizer", choices=("lamb", "lars", "adamw", "sgd"))
-    learning_rate: float = setting(5e-3, "peak learning rate", above=0, at_most=1_000)
+    optimizer: str = setting("muon", "optimizer", choices=("muon", "lamb", "lars", "adamw", "sgd"))
+    learning_rate: float = setting(0.02, "peak learning rate", above=0, at_most=1_000)
     warmup_steps: int = setting(50, "updates of linear warm-up, before a cosine decay", at_least=0, at_most=10**9)
     final_learning_rate_fraction: float = setting(
         0.05, "final learning rate divided by the peak", at_least=0, at_most=1

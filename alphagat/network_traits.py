@@ -29,8 +29,8 @@ BLOCK_KINDS = "attention", "mixing", "mixing+attention"  # of `network.blocks`
 
 
 def kinds_of_blocks(blocks: tuple[str, ...], num_blocks: int) -> list[str]:
-    """Returns the kind of each block: those of `network.blocks`, repeated."""
-    return [blocks[number % len(blocks)] for number in range(num_blocks)]
+    """Returns the kind of each block: those of `network.blocks`, repeated, so that the last block has the last kind."""
+    return [blocks[(number - num_blocks) % len(blocks)] for number in range(num_blocks)]
 
 
 # By `network.name`. A new network needs its module and an entry here.
@@ -44,6 +44,7 @@ NETWORK_TRAITS = {
         supports_auxiliary_heads=True,
     ),
     "resnet": NetworkTraits(implementation="alphagat.networks.resnet:ResidualNetwork"),
+    "resnet_pool": NetworkTraits(implementation="alphagat.networks.resnet:PooledResidualNetwork"),
 }
 
 

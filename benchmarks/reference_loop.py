@@ -40,7 +40,7 @@ from alphagat.runtime import sharding
 from alphagat.search import make_network_evaluator, make_search
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 
-SEARCH = {"algorithm": "gumbel", "max_num_considered_actions": 16, "rescale_values": True}
+SEARCH = {"algorithm": "gumbel", "max_num_considered_actions": 16, "min_value_range": 0.0}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,7 @@ def get_config() -> Config:
     config = Config(boards=("connect_four",), num_iterations=220)
     config.network.num_blocks = 6
     config.network.precision = "bfloat16"
+    config.network.blocks = ("attention",)  # as in the shipped network
     config.search.num_simulations = 48
     config.search.discount = 0.95
     config.selfplay.num_games = 4096
@@ -23,6 +24,7 @@ def get_config() -> Config:
     config.replay.capacity = 1 << 20
     config.replay.min_size = 1 << 16
     config.learner.batch_size = 2048
+    config.learner.optimizer = "lamb"
     config.learner.learning_rate = 6e-3
     config.learner.warmup_steps = 300
     config.learner.ema_decay = 0.995

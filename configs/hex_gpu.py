@@ -14,6 +14,7 @@ def get_config() -> Config:
     config.final_board_weights = (1.0, 2.0, 6.0, 3.0)
     config.network.num_blocks = 6
     config.network.precision = "bfloat16"
+    config.network.blocks = ("attention",)  # as in the shipped network
     config.selfplay.num_games = 4096
     config.selfplay.plies_per_iteration = 8
     config.selfplay.opening_plies = 4
@@ -21,6 +22,7 @@ def get_config() -> Config:
     config.replay.capacity = 1 << 19
     config.replay.min_size = 1 << 16
     config.learner.batch_size = 2048
+    config.learner.optimizer = "lamb"
     config.learner.learning_rate = 6e-3
     config.learner.warmup_steps = 300
     config.learner.ema_decay = 0.995

@@ -5,8 +5,8 @@ python -m alphagat.evaluate --workdir runs/hex_sizes --board hex:9 --opponent mc
 
 Early iterations mostly train on 5x5, where games are short and cheap, late ones on 7x7.
 
-After 123 k frames, seed 0, it won 95 of 100 games of Hex 9x9, an unseen size, with 64 simulations against MCTS with
-1,000 rollouts. The untrained network won none:
+With attention in every block and LAMB, after 123 k frames, seed 0, it won 95 of 100 games of Hex 9x9, an unseen size,
+with 64 simulations against MCTS with 1,000 rollouts. The untrained network won none:
 
     python benchmarks/transfer.py --workdir runs/hex_sizes --board hex:9 --opponents mcts:1000 --games 100
 """

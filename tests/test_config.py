@@ -43,7 +43,9 @@ REFUSED = [
     ("search.algorithm", "alphabeta", "gumbel, puct"),
     ("search.num_simulations", 0, "at least 1"),
     ("search.num_simulations", "32", "type int"),
-    ("search.rescale_values", 1, "type bool"),
+    ("mesh.fsdp", 1, "type bool"),
+    ("selfplay.first_simulations", 33, "at most config.search.num_simulations=32"),
+    ("search.min_value_range", -0.5, "at least 0"),
     ("search.value_scale", 0.0, "above 0"),
     ("evaluation.value_scale", 0.0, "above 0"),
     ("search.discount", 1.5, "at least 0 and at most 1"),
@@ -61,7 +63,7 @@ REFUSED = [
     ("pretrain.holdout", 1.0, "at least 0 and below 1"),
     ("learner.batch_size", 508, "the nearest are 504 and 512"),
     ("learner.replay_ratio", 0.0, "above 0"),
-    ("learner.optimizer", "adam", "lamb, lars, adamw, sgd"),
+    ("learner.optimizer", "adam", "muon, lamb, lars, adamw, sgd"),
     ("learner.ema_decay", 1.0, "below 1"),
     ("learner.final_learning_rate_fraction", 1.5, "at most 1"),
     ("learner.learning_rate", float("nan"), "finite"),
@@ -128,6 +130,7 @@ def test_accepts_values_at_the_limits(path: str, value: object):
 
 def test_mixing_groups_divide_the_width_of_networks_that_mix():
     config = changed("network.mixing_groups", 5)
+    config.network.blocks = ("attention",)
     config_validation.validate(config)
     config.network.blocks = ("attention", "mixing")
     with pytest.raises(UserError, match=r"mixing_groups=5: it must divide .*width=64; the nearest divisor is 4"):

@@ -86,7 +86,7 @@ MISTAKES = {
     "stray word": ([*BASE, "now"], "now is not a flag"),
     "float for int": ([*BASE, "--config.search.num_simulations=3.5"], "num_simulations=3.5"),
     "word for float": ([*BASE, "--config.learner.learning_rate=fast"], "learning_rate=fast"),
-    "word for bool": ([*BASE, "--config.search.rescale_values=perhaps"], "rescale_values=perhaps"),
+    "word for bool": ([*BASE, "--config.mesh.fsdp=perhaps"], "fsdp=perhaps"),
     "number for tuple": ([*BASE, "--config.evaluation.opponents=3"], "tuple of str"),
     "no value": ([*BASE, "--config.seed"], "--config.seed has no value"),
     "refused value": ([*BASE, "--config.search.num_simulations=0"], "config.search.num_simulations=0: it must be at"),
@@ -116,8 +116,8 @@ def test_config_reaches_train(path: str, calls):
         (["--config.search.num_simulations=5"], "search.num_simulations", 5),
         (["--config.search.num_simulations", "5"], "search.num_simulations", 5),
         (["--config.learner.learning_rate=1"], "learner.learning_rate", 1.0),
-        (["--config.search.rescale_values"], "search.rescale_values", True),
-        (["--config.search.rescale_values=false"], "search.rescale_values", False),
+        (["--config.mesh.fsdp"], "mesh.fsdp", True),
+        (["--config.mesh.fsdp=false"], "mesh.fsdp", False),
         (["--config.boards=hex:4"], "boards", ("hex:4",)),
         (["--config.boards=hex:4,hex:5"], "boards", ("hex:4", "hex:5")),
         (["--config.board_weights=0.5"], "board_weights", (0.5,)),
@@ -142,7 +142,7 @@ def test_damaged_config_files_and_flags_raise_only_user_errors(tmp_path: Path, r
     good.write_text(GOOD)
     flags = (
         *("--config.search.num_simulations=5", "--config.boards=hex:4,hex:5", "--config.learner.learning_rate=1e-3"),
-        *("--config.evaluation.opponents=('random','mcts:5')", "--config.search.rescale_values"),
+        *("--config.evaluation.opponents=('random','mcts:5')", "--config.mesh.fsdp"),
     )
     text = GOOD + "\n\nVALUE = [(1, 2.5), {'a': None}]\n"
     for code, flag in zip(mutants([text.encode()], 300 * rounds), text_mutants(flags, 300 * rounds)):

@@ -20,8 +20,8 @@ class GraphAttentionNetwork(nn.Module):
     """Maps node features to prior logits and a value; no parameter depends on the size of the board.
 
     Blocks are pre-norm residual (Xiong et al. 2020): messages along typed edges and a parallel global path, then an
-    MLP. The messages of a block are attention, signed mixing, or both; `blocks` names the kinds in the order in which
-    they repeat.
+    MLP. The messages of a block are attention, signed mixing, or both; `blocks` names the kinds, which repeat so that
+    the last block has the last kind.
 
     Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the view of the
     player to move: see `networks.values`). `with_auxiliary=True` also returns the predictions of the `auxiliary_heads`,

@@ -52,7 +52,7 @@ def jraph_mixing(values: jax.Array, relation_weights: jax.Array, topology: Topol
     _check_shapes(values, relation_weights, topology)
     batch_size, num_nodes = values.shape[:2]
     graphs = batched_graph(topology, batch_size)
-    shares = np.tile(edge_shares(topology), batch_size)[:, None]
+    shares = jnp.tile(edge_shares(topology), batch_size)[:, None]
 
     def message(relations, sent, received, _):
         weights = relation_weights[relations] * shares.astype(relation_weights.dtype)

@@ -1,7 +1,7 @@
 """Gumbel and PUCT search over batches of states."""
 
 # The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
-# pyright: reportArgumentType=false
+# pyright: reportArgumentType=false, reportIndexIssue=false
 
 import functools
 from collections.abc import Callable
@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from alphagat.bounds import MAX_PLIES
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.search.evaluator import Evaluator
@@ -27,6 +28,8 @@ from alphagat.search.tree import (
     policy_value,
 )
 
+MAXVISIT_INIT = 50.0  # mctx's default: Q-values weigh in proportion to it plus the visits of the most visited action
+
 Search = Callable[[Any, jax.Array, Any, jax.Array], SearchOutput]  # (params, key, states [B], plies [B])
 
 
@@ -37,18 +40,16 @@ def make_gumbel_search(
     num_simulations: int,
     max_num_considered_actions: int,
     value_scale: float,
-    rescale_values: bool,
-    gumbel_scale: float,
+    min_value_range: float,
+    exploration_plies: int,
     discount: float,
 ) -> Search:
     """Returns Gumbel AlphaZero's search: sequential halving at the root, completed Q-values (Danihelka et al. 2022,
     sections 3-5).
 
-    `gumbel_scale` is 1 in self-play and 0 in evaluation, where the search is deterministic.
+    In the first `exploration_plies` plies of a game it adds Gumbel noise to the logits; afterwards it is deterministic.
     """
-    qtransform = functools.partial(
-        mctx.qtransform_completed_by_mix_value, value_scale=value_scale, rescale_values=rescale_values
-    )
+    qtransform = functools.partial(scaled_q_values, value_scale=value_scale, min_value_range=min_value_range)
     if isinstance(game, StochasticGame):
         if discount != 1:
             raise UserError(f"config.search.discount={discount}: board {game.name} has chance moves; set it to 1.0")
@@ -58,12 +59,11 @@ def make_gumbel_search(
             num_simulations=num_simulations,
             max_num_considered_actions=max_num_considered_actions,
             qtransform=qtransform,
-            gumbel_scale=gumbel_scale,
+            exploration_plies=exploration_plies,
         )
     recurrent_fn = make_recurrent_fn(game, evaluate, discount)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
-        del plies
         before = make_root(evaluate, params, states)
         output = mctx.gumbel_muzero_policy(
             params,
@@ -74,7 +74,7 @@ def make_gumbel_search(
             invalid_actions=invalid_actions(states),
             qtransform=qtransform,
             max_num_considered_actions=max_num_considered_actions,
-            gumbel_scale=gumbel_scale,
+            gumbel_scale=jnp.where(plies < exploration_plies, 1.0, 0.0)[:, None],
         )
         value = policy_value(output.search_tree, output.action_weights)
         root = describe_root(output.search_tree, game.num_actions)
@@ -82,6 +82,22 @@ def make_gumbel_search(
         return SearchOutput(output.action, output.action_weights, value, root, surprise)
 
     return search
+
+
+def scaled_q_values(tree: mctx.Tree, node: jax.Array, *, value_scale: float, min_value_range: float) -> jax.Array:
+    """Returns the completed Q-values `[A]` of a node in units of logits (Danihelka et al. 2022, section 3.4; appendix D
+    for actions without a visit).
+
+    Divides them by their range over the actions, but by `min_value_range` at least: a small range is mostly error, and
+    stretching it would give errors the weight of won and lost games.
+    """
+    q_values = mctx.qtransform_completed_by_mix_value(
+        tree, node, value_scale=1.0, maxvisit_init=MAXVISIT_INIT, rescale_values=False
+    )
+    q_values -= q_values.min()  # a large offset would cost precision
+    visit_scale = MAXVISIT_INIT + tree.children_visits[node].max()
+    value_range = jnp.maximum(q_values.max() / visit_scale, max(min_value_range, 1e-8))
+    return value_scale / value_range * q_values
 
 
 def make_puct_search(
@@ -92,12 +108,12 @@ def make_puct_search(
     dirichlet_alpha: float,
     dirichlet_fraction: float,
     temperature: float,
-    temperature_plies: int,
+    exploration_plies: int,
     discount: float,
 ) -> Search:
     """Returns AlphaZero's search: PUCT with root noise (Silver et al. 2018, methods, "Search").
 
-    In the first `temperature_plies` plies of a game the move is sampled from visits ** (1 / temperature); afterwards it
+    In the first `exploration_plies` plies of a game the move is sampled from visits ** (1 / temperature); afterwards it
     is the most visited one. The policy target is the visit shares at any temperature.
 
     Raises:
@@ -120,7 +136,7 @@ def make_puct_search(
             dirichlet_alpha=dirichlet_alpha,
             dirichlet_fraction=dirichlet_fraction,
         )
-        move = draw_move(move_key, output.action_weights, jnp.where(plies < temperature_plies, temperature, 0.0))
+        move = draw_move(move_key, output.action_weights, jnp.where(plies < exploration_plies, temperature, 0.0))
         root = describe_root(output.search_tree, game.num_actions)
         surprise = policy_surprise(output.action_weights, before.prior_logits)
         return SearchOutput(move, output.action_weights, output.search_tree.summary().value, root, surprise)
@@ -150,21 +166,22 @@ def make_search(
     explore: bool,
     max_num_considered_actions: int = 16,
     value_scale: float = 0.1,
-    rescale_values: bool = True,
+    min_value_range: float = 1.0,
     dirichlet_alpha: float = 0.3,
     dirichlet_fraction: float = 0.25,
     temperature: float = 1.0,
-    temperature_plies: int = 15,
+    exploration_plies: int = 30,
     discount: float = 1.0,
 ) -> Search:
     """Returns the `gumbel` or `puct` search; without `explore` it adds no noise and plays its best move.
 
-    Values are multiplied by `discount` per move. When it is traced, the search raises UserError if its trees do not fit
-    into memory.
+    It explores in the first `exploration_plies` plies of a game, or in all if that is 0. Values are multiplied by
+    `discount` per move. When it is traced, the search raises UserError if its trees do not fit into memory.
 
     Raises:
       UserError: the game has chance moves, and `algorithm` is PUCT or `discount` is not 1.
     """
+    explored = (exploration_plies or MAX_PLIES) if explore else 0
     if algorithm == "gumbel":
         search = make_gumbel_search(
             game,
@@ -172,8 +189,8 @@ def make_search(
             num_simulations=num_simulations,
             max_num_considered_actions=min(max_num_considered_actions, game.num_actions),  # mctx makes a row of each
             value_scale=value_scale,
-            rescale_values=rescale_values,
-            gumbel_scale=1.0 if explore else 0.0,
+            min_value_range=min_value_range,
+            exploration_plies=explored,
             discount=discount,
         )
     else:
@@ -184,7 +201,7 @@ def make_search(
             dirichlet_alpha=dirichlet_alpha,
             dirichlet_fraction=dirichlet_fraction if explore else 0.0,
             temperature=temperature,
-            temperature_plies=temperature_plies if explore else 0,
+            exploration_plies=explored,
             discount=discount,
         )
 

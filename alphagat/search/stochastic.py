@@ -93,7 +93,7 @@ def make_stochastic_search(
     num_simulations: int,
     max_num_considered_actions: int,
     qtransform: Any,
-    gumbel_scale: float,
+    exploration_plies: int,
 ):
     """Returns the search of the module's docstring; about half of its simulations reach a new afterstate."""
     recurrent_fn = make_recurrent_fn(game, evaluate)
@@ -111,12 +111,12 @@ def make_stochastic_search(
         return jnp.where(tree.embeddings.awaits_chance[node], draw, choice)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
-        del plies
         gumbel_key, search_key = jax.random.split(key)
         evaluation = evaluate_states(evaluate, params, states)
         batch_size = evaluation.value.shape[0]
         logits = mask_illegal(evaluation.prior_logits, states)
-        gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape)
+        noise = jax.random.gumbel(gumbel_key, logits.shape)
+        gumbel = jnp.where((plies < exploration_plies)[:, None], noise, 0.0)
         no_outcome = jnp.full((batch_size, num_outcomes), _IMPOSSIBLE)
         tree = mctx.search(
             params,

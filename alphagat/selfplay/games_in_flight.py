@@ -88,6 +88,7 @@ def start_games(
         state=opened.state,
         action=jnp.zeros(num_games, jnp.int32),
         policy_target=jnp.zeros((num_games, game.num_actions)),
+        is_full=jnp.zeros(num_games, bool),
         policy_weight=jnp.zeros(num_games),
         search_value=jnp.zeros(num_games),
         reward=jnp.zeros(num_games),
@@ -101,9 +102,9 @@ def start_games(
     return GamesInFlight(opened.state, opened.plies, waiting)
 
 
-def draw_full_searches(key: jax.Array, num_plies: int, full_fraction: float) -> jax.Array:
-    """Draws the plies at which every game gets the full search: `[num_plies]` bool, each True with that probability."""
-    return jax.random.bernoulli(key, full_fraction, (num_plies,))
+def draw_full_searches(key: jax.Array, num_plies: int, num_full: int) -> jax.Array:
+    """Draws the plies at which every game gets the full search: `[num_plies]` bool, `num_full` of them True."""
+    return jax.random.permutation(key, num_plies) < num_full
 
 
 def weigh_by_surprise(weights: jax.Array, surprise: jax.Array, fraction: float) -> jax.Array:
@@ -125,7 +126,6 @@ def make_play(
     max_plies: int,
     opening_plies: int,
     fast_search: Search | None = None,
-    full_fraction: float = 1.0,
     surprise_fraction: float = 0.0,
     discount: float = 1.0,
     auxiliary: Iterable[AuxiliaryTarget] = (),
@@ -137,9 +137,8 @@ def make_play(
     ends; a game that reaches `max_plies` is truncated with `Game.truncation_rewards`.
 
     Args:
-      fast_search: the search of plies where `is_full` (`[num_plies]` bool, by `draw_full_searches`) is False. Those
-        plies train only the value: playout cap randomization (Wu 2019, section 3.1). One draw applies to all games, so
-        each ply runs one search.
+      fast_search: the search of plies where `is_full` (`[num_plies]` bool, by `draw_full_searches`) is False: playout
+        cap randomization (Wu 2019, section 3.1). One draw applies to all games, so each ply runs one search.
       surprise_fraction: the share of the policy loss weights that `weigh_by_surprise` redistributes.
       discount: the discount of values per move, as in the search.
       auxiliary: the targets for which each ply stores a record.
@@ -148,18 +147,17 @@ def make_play(
     auxiliary = tuple(auxiliary)
 
     def run_search(is_full: jax.Array | None, *arguments) -> tuple[SearchOutput, jax.Array]:
-        """Returns the search result and its weight in the policy loss, 1 on average over the plies."""
+        """Returns the search result, and whether the search was full."""
         if fast_search is None or is_full is None:
-            return search(*arguments), jnp.float32(1)
-        weight = jnp.where(is_full, 1 / full_fraction, 0.0)
-        return jax.lax.cond(is_full, search, fast_search, *arguments), weight
+            return search(*arguments), jnp.bool_(True)
+        return jax.lax.cond(is_full, search, fast_search, *arguments), is_full
 
     def play_ply(params: Any, carry, inputs):
         key, is_full = inputs
         state, plies = carry
         num_games = plies.shape[0]
         search_key, step_key, open_key = jax.random.split(key, 3)
-        searched, policy_weight = run_search(is_full, params, search_key, state, plies)
+        searched, was_full = run_search(is_full, params, search_key, state, plies)
         after = jax.vmap(game.step)(state, searched.action, jax.random.split(step_key, num_games))
         paid = jax.vmap(functools.partial(transition, per_move=discount))(state, after)
 
@@ -171,7 +169,8 @@ def make_play(
             state=state,
             action=searched.action.astype(jnp.int32),
             policy_target=searched.policy_target,
-            policy_weight=jnp.full(num_games, policy_weight),
+            is_full=jnp.full(num_games, was_full),
+            policy_weight=jnp.full(num_games, was_full, jnp.float32),
             search_value=searched.value,
             reward=paid.reward + jnp.where(truncated, cap_reward, 0.0),
             discount=jnp.where(truncated, 0.0, paid.discount),

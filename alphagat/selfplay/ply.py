@@ -13,7 +13,8 @@ class Ply(struct.PyTreeNode):
       state: the position.
       action: `[]` int32, the move.
       policy_target: `[A]` float32.
-      policy_weight: `[]` float32, weight of this ply in the policy loss; 1 on average, 0 after a fast search.
+      is_full: `[]` bool, searched in full; other plies are not trained on.
+      policy_weight: `[]` float32, weight of this ply in the policy loss; 1 on average over the full searches, else 0.
       search_value: `[]` float32, the root value from the view of the player to move.
       reward: `[]` float32, from the view of the player who moved.
       discount: `[]` float32, of the next position's value; 0 where the game terminated or was truncated.
@@ -26,6 +27,7 @@ class Ply(struct.PyTreeNode):
     state: Any
     action: jax.Array
     policy_target: jax.Array
+    is_full: jax.Array
     policy_weight: jax.Array
     search_value: jax.Array
     reward: jax.Array

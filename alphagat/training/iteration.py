@@ -1,7 +1,7 @@
 """One iteration on one board: self-play, replay and updates in one compiled program over all devices."""
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +15,7 @@ from alphagat.learner.update import TrainState, make_update, mean_gradients
 from alphagat.networks.pipeline import place_blocks
 from alphagat.replay import Replay, add, sample
 from alphagat.runtime import sharding
+from alphagat.search import Search
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
 from alphagat.selfplay.games_in_flight import GamesInFlight, draw_full_searches, make_play
 from alphagat.selfplay.ply import Ply
@@ -72,8 +73,8 @@ def draw_keys(
     """
     key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
     group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(groups)
-    full_fraction = setup.config.selfplay.full_search_fraction
-    is_full = draw_full_searches(jax.random.fold_in(key, NO_GROUP), setup.plan.plies_per_iteration, full_fraction)
+    plan = setup.plan
+    is_full = draw_full_searches(jax.random.fold_in(key, NO_GROUP), plan.plies_per_iteration, plan.full_plies)
     return group_keys, is_full
 
 
@@ -120,45 +121,62 @@ def play_iteration(
     plan, selfplay = setup.plan, setup.config.selfplay
     auxiliary = auxiliary_targets(setup.config)
     params = place_blocks(setup.network, params)  # once, not at each evaluation
-    make_selfplay_search = functools.partial(
-        make_configured_search, setup.game, setup.evaluate, setup.config, explore=True
-    )
+    make_selfplay_search = functools.partial(make_configured_search, setup.game, setup.evaluate, setup.config)
+    fast_search = make_selfplay_search(explore=False, num_simulations=selfplay.fast_simulations)
+    searches = [make_selfplay_search(explore=True, num_simulations=number) for number in plan.simulations]
+    part = plan.part_of(iteration)
     play = make_play(
         setup.game,
-        make_selfplay_search(),
+        switch(part, searches),
         num_plies=plan.plies_per_iteration,
         max_plies=plan.max_plies,
         opening_plies=selfplay.opening_plies,
-        fast_search=make_selfplay_search(num_simulations=selfplay.fast_simulations)
-        if selfplay.full_search_fraction < 1
-        else None,
-        full_fraction=selfplay.full_search_fraction,
+        fast_search=fast_search if plan.full_plies < plan.plies_per_iteration else None,
         surprise_fraction=selfplay.surprise_fraction,
         discount=setup.config.search.discount,
         auxiliary=auxiliary,
     )
     # All groups share one draw: a choice per group would run both searches.
     games, history = jax.vmap(play, in_axes=(None, 0, 0, None))(params, keys, games, is_full)
-    samples = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda, auxiliary))(
+    final = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda, auxiliary))(
         history
     )
     played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
     slot = iteration % plan.group_games
-    values, others = jax.tree.map(
-        lambda x: x[0].reshape(plan.plies_per_iteration, plan.group_games, *x.shape[2:])[:, slot],
-        (samples.value_target, samples.auxiliary),
-    )
-    audit = Audit(jax.tree.map(lambda x: x[0, :, slot], history), values, others, iteration)
-    sums = jax.lax.psum(selfplay_sums(played), sharding.DATA)
+    seen, values, others = jax.tree.map(lambda x: x[0, :, slot], (history, final.value_target, final.auxiliary))
+    audit = Audit(seen, values, others, iteration)
+    simulations = jnp.where(played.is_full, jnp.asarray(plan.simulations)[part], selfplay.fast_simulations)
+    sums = selfplay_sums(played) | {"simulations": simulations.sum(dtype=jnp.float32)}
+    sums = jax.lax.psum(sums, sharding.DATA)
+    samples = jax.vmap(lambda samples, plies: trained_samples(samples, plies.is_full, plan.full_plies))(final, history)
     return games, samples, sums, jax.tree.map(lambda x: x[None], audit)
 
 
+def switch(number: jax.Array, searches: Sequence[Search]) -> Search:
+    """Returns the search that runs `searches[number]`, all in one program."""
+    if len(searches) == 1:
+        return searches[0]
+    return functools.partial(jax.lax.switch, number, searches)
+
+
 def final_samples(history: Ply, num_plies: int, value_lambda: float, auxiliary: Iterable[AuxiliaryTarget]) -> Sample:
-    """Returns the samples of the oldest `num_plies` plies, `[num_plies * N]` before each shape."""
+    """Returns the samples of the oldest `num_plies` plies, `[num_plies, N]` before each shape."""
     targets = value_targets(history, value_lambda)
     others = {target.name: target.targets(history) for target in auxiliary}
     samples = Sample(history.state, history.policy_target, history.policy_weight, targets, others)
-    return jax.tree.map(lambda x: x[:num_plies].reshape(-1, *x.shape[2:]), samples)
+    return jax.tree.map(lambda x: x[:num_plies], samples)
+
+
+def trained_samples(samples: Sample, is_full: jax.Array, full_plies: int) -> Sample:
+    """Returns the samples `[T, N]` of the plies of an iteration that were searched in full, `[full_plies * N]`.
+
+    `is_full` is `[P + T, N]`, and the same for all games.
+    """
+    num_plies = len(samples.value_target)
+    if full_plies < num_plies:
+        (plies,) = jnp.nonzero(is_full[:num_plies, 0], size=full_plies)
+        samples = jax.tree.map(lambda x: x[plies], samples)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), samples)
 
 
 def selfplay_sums(played: Ply) -> Metrics:

@@ -1,6 +1,7 @@
 """Derives the sizes of a run from its config."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ class Plan:
       num_groups: groups of games; each has its own keys and replay ring, and resides on one device.
       group_games: games in flight per group.
       plies_per_iteration: moves per game and iteration.
+      full_plies: those of them that are searched in full and become samples.
       max_plies: length at which a game is truncated.
       num_waiting: plies per game that wait for their targets.
       group_capacity: samples in a group's ring.
@@ -28,12 +30,14 @@ class Plan:
       updates_per_iteration: updates per iteration once the replay holds its minimum.
       first_update_iteration: iterations of the board before the first with updates.
       total_updates: updates of the whole run on this board.
-      simulations_per_ply: mean simulations of the search in self-play.
+      simulations: simulations of a full search in self-play, in equal parts of the iterations.
+      num_iterations: iterations of this board.
     """
 
     num_groups: int
     group_games: int
     plies_per_iteration: int
+    full_plies: int
     max_plies: int
     num_waiting: int
     group_capacity: int
@@ -41,19 +45,20 @@ class Plan:
     updates_per_iteration: int
     first_update_iteration: int
     total_updates: int
-    simulations_per_ply: float
+    simulations: tuple[int, ...]
+    num_iterations: int
 
     @property
     def num_games(self) -> int:
         return self.num_groups * self.group_games
 
     @property
-    def plies_per_group(self) -> int:
-        return self.group_games * self.plies_per_iteration
-
-    @property
     def frames_per_iteration(self) -> int:
         return self.num_games * self.plies_per_iteration
+
+    def part_of(self, iteration: Any) -> Any:
+        """Returns the index in `simulations` of an iteration of this board, counted from 0."""
+        return iteration * len(self.simulations) // self.num_iterations
 
     def groups_of(self, board: int) -> np.ndarray:
         """Returns the indices, `[G]` int32, of a board's groups in the whole run, which keys are folded from."""
@@ -75,13 +80,14 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
             f"{max_plies} plies; set it below that"
         )
     group_games = max(selfplay.num_games // selfplay.num_groups, 1)
-    frames = selfplay.num_groups * group_games * selfplay.plies_per_iteration
-    updates = max(round(learner.replay_ratio * frames / learner.batch_size), 1)
+    full_plies = max(round(selfplay.full_search_fraction * selfplay.plies_per_iteration), 1)
+    samples = selfplay.num_groups * group_games * full_plies  # per iteration
+    updates = max(round(learner.replay_ratio * samples / learner.batch_size), 1)
     num_waiting, first_update = 0, 0
     if not config.pretrain.games:
         num_waiting = _num_waiting(config, game, max_plies)
         # The first samples are final in iteration `num_waiting / plies_per_iteration`, counted from 0.
-        fill_iterations = -(-config.replay.min_size // frames)
+        fill_iterations = -(-config.replay.min_size // samples)
         first_update = num_waiting // selfplay.plies_per_iteration + fill_iterations - 1
     if first_update >= num_iterations:
         share = "" if num_iterations == config.num_iterations else f" gives {game.name} {num_iterations} iterations and"
@@ -101,14 +107,16 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
         num_groups=selfplay.num_groups,
         group_games=group_games,
         plies_per_iteration=selfplay.plies_per_iteration,
+        full_plies=full_plies,
         max_plies=max_plies,
         num_waiting=num_waiting,
-        group_capacity=-(-config.replay.capacity // frames) * group_games * selfplay.plies_per_iteration,
+        group_capacity=-(-config.replay.capacity // samples) * group_games * full_plies,
         group_batch_size=learner.batch_size // selfplay.num_groups,
         updates_per_iteration=updates,
         first_update_iteration=first_update,
         total_updates=total_updates,
-        simulations_per_ply=_mean_simulations(config),
+        simulations=_simulations(config),
+        num_iterations=num_iterations,
     )
 
 
@@ -123,6 +131,10 @@ def _num_waiting(config: Config, game: Game, max_plies: int) -> int:
     return num_waiting_plies(selfplay.horizon or max_plies, selfplay.plies_per_iteration)
 
 
-def _mean_simulations(config: Config) -> float:
-    full = config.selfplay.full_search_fraction
-    return full * config.search.num_simulations + (1 - full) * config.selfplay.fast_simulations
+def _simulations(config: Config) -> tuple[int, ...]:
+    """Returns the simulations of each part of a run: doubling from the first number to the last."""
+    last = config.search.num_simulations
+    parts = [config.selfplay.first_simulations or last]
+    while parts[-1] < last:
+        parts.append(min(2 * parts[-1], last))
+    return tuple(parts)

@@ -159,7 +159,7 @@ class Reporter:
             "selfplay/truncated": sums["truncated"] * per_game,
             "selfplay/target_entropy": sums["target_entropy"] / plies,
             "selfplay/games_per_s": games / seconds,
-            "selfplay/simulations_per_s": plies * self._plan.simulations_per_ply / seconds,
+            "selfplay/simulations_per_s": sums["simulations"] / seconds,
         }
 
 

@@ -52,13 +52,13 @@ def test_a_network_without_attention_is_refused(agent, changes):
 
 def test_only_some_blocks_attend(agent):
     network = dataclasses.replace(agent.config.network, blocks=("mixing", "mixing+attention"), num_blocks=5)
-    assert attention_blocks(network) == [1, 3]
+    assert attention_blocks(network) == [0, 2, 4]
     config = dataclasses.replace(agent.config, network=network)
     nodes = np.zeros((1, agent.game.topology.num_nodes, agent.game.num_features), np.float32)
     params = make_configured_network(config, agent.game).init(jax.random.key(0), nodes)
     other = dataclasses.replace(agent, config=config, params=params)
     weights = make_attention(other)(random_positions(agent.game, 2, 0, 5, seed=0))
-    assert weights.shape == (2, 2, network.num_heads, agent.game.topology.num_edges)
-    into = np.zeros((2, 2, network.num_heads, agent.game.topology.num_nodes))
+    assert weights.shape == (2, 3, network.num_heads, agent.game.topology.num_edges)
+    into = np.zeros((2, 3, network.num_heads, agent.game.topology.num_nodes))
     np.add.at(into, (..., agent.game.topology.receivers), np.asarray(weights))
     np.testing.assert_allclose(into, 1, atol=1e-5)

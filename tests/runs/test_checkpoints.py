@@ -243,7 +243,7 @@ def test_nonfinite_parameters_are_not_saved(content, tmp_path, bad: float):
 
 def test_another_networks_checkpoint_is_refused(saved):
     config = tiny_config()
-    config.network.width = 12
+    config.network.width = 16
     (other,) = make_setups(config)
     with Checkpoints(saved[8], read_only=True) as checkpoints:
         with pytest.raises(UserError, match="cannot be read"):

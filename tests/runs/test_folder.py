@@ -46,7 +46,7 @@ def test_resume_keeps_earlier_starts_and_updates_changeable_fields(tmp_path: Pat
         ("network", "width", 32, "config.network.width=32, but the run in {} has 16"),
         ("search", "num_simulations", 64, "config.search.num_simulations=64, but the run in {} has 32"),
         ("selfplay", "num_groups", 16, "config.selfplay.num_groups=16, but the run in {} has 8"),
-        ("learner", "learning_rate", 0.1, "config.learner.learning_rate=0.1, but the run in {} has 0.005"),
+        ("learner", "learning_rate", 0.1, "config.learner.learning_rate=0.1, but the run in {} has 0.02"),
     ],
 )
 def test_another_run_is_refused_and_unchanged(tmp_path: Path, config: Config, section, name, value, message):

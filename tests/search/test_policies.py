@@ -22,7 +22,7 @@ from tests.search.evaluators import (
 KEY = jax.random.key(0)
 GAME = make_game("tic_tac_toe")
 FEW, MANY = 4, 96
-POSITIONS, TEMPERATURE_PLIES = 1000, 5
+POSITIONS, EXPLORATION_PLIES = 1000, 5
 TACTICS = {  # position -> the moves that keep its value
     "xo. ... ...": (3, 4, 6),  # x threatens, and then twice
     "xx. .o. ...": (2,),  # o blocks
@@ -90,7 +90,7 @@ def _puct():
             num_simulations=24,
             explore=True,
             temperature=temperature,
-            temperature_plies=TEMPERATURE_PLIES,
+            exploration_plies=EXPLORATION_PLIES,
         )(key, states, plies)
     )
 
@@ -204,10 +204,15 @@ def test_illegal_actions_are_never_searched(algorithm, explored):
     assert ((~inside).sum(axis=-1)[nodes] > 0).any()
 
 
-def test_gumbel_target_is_the_softmax_of_logits_and_completed_values(explored):
-    """Danihelka et al. 2022, equation 11 and appendix D, in numpy, from the visits and values of the root."""
-    states, outputs = explored
-    output, tree = outputs["gumbel"]
+@pytest.mark.parametrize("min_value_range", [0.0, 0.8, 5.0])
+def test_gumbel_target_is_the_softmax_of_logits_and_completed_values(min_value_range):
+    """Danihelka et al. 2022, equation 11 and appendix D, in numpy, from the visits and values of the root. The
+    range of values exceeds 0.8 in some positions, and 5 in none.
+    """
+    states, plies = some_positions(GAME, POSITIONS)
+    options = {"num_simulations": 24, "explore": True, "min_value_range": min_value_range}
+    search = make_tree_search(GAME, make_table_evaluator(GAME), algorithm="gumbel", **options)
+    output, tree = jax.tree.map(np.asarray, search(KEY, states, plies))
     legal = np.asarray(states.legal_action_mask)
     visits = tree.children_visits[:, 0].astype(np.float64)
     values = (tree.children_rewards + tree.children_discounts * tree.children_values)[:, 0].astype(np.float64)
@@ -220,7 +225,9 @@ def test_gumbel_target_is_the_softmax_of_logits_and_completed_values(explored):
     mixed = (np.asarray(evaluation.value, np.float64) + total * of_visited) / (1 + total)
     completed = np.where(visited, values, mixed[:, None])
     spread = completed.max(axis=1, keepdims=True) - completed.min(axis=1, keepdims=True)
-    rescaled = (completed - completed.min(axis=1, keepdims=True)) / np.maximum(spread, 1e-8)
+    assert np.any(spread < 0.8)
+    assert np.any((spread > 0.8) & (spread < 5))
+    rescaled = (completed - completed.min(axis=1, keepdims=True)) / np.maximum(spread, max(min_value_range, 1e-8))
     improved = logits + (50 + visits.max(axis=1, keepdims=True)) * 0.1 * rescaled
     expected = np.exp(improved - improved.max(axis=1, keepdims=True))
     expected /= expected.sum(axis=1, keepdims=True)
@@ -261,14 +268,29 @@ def test_noise_requires_exploration(algorithm, explore, monkeypatch):
     with pytest.raises(HasAskedError):
         search(None, KEY, states, plies)
     if algorithm == "gumbel":
-        assert asked["gumbel_scale"] == float(explore)
+        assert (asked["gumbel_scale"] == float(explore)).all()
     else:
         assert asked["dirichlet_fraction"] == (0.25 if explore else 0)
 
 
+def test_noise_ends_with_the_exploration():
+    """Afterwards the search ignores its key, and before it does not."""
+    states, plies = some_positions(GAME, POSITIONS)
+    options = {"algorithm": "gumbel", "num_simulations": FEW, "exploration_plies": EXPLORATION_PLIES}
+    search = jax.jit(make_search(GAME, uniform_evaluator, explore=True, **options))
+    quiet = jax.jit(make_search(GAME, uniform_evaluator, explore=False, **options))
+    found, other = (np.asarray(search(None, key, states, plies).action) for key in jax.random.split(KEY))
+    explores = plies < EXPLORATION_PLIES
+    assert (found[~explores] == other[~explores]).all()
+    assert (found[~explores] == np.asarray(quiet(None, KEY, states, plies).action)[~explores]).all()
+    assert (found != other)[explores].mean() > 0.2
+    everywhere = jax.jit(make_search(GAME, uniform_evaluator, explore=True, **options | {"exploration_plies": 0}))
+    assert (everywhere(None, KEY, states, plies).action == everywhere(None, KEY, states, 0 * plies).action).all()
+
+
 def test_temperature_applies_only_to_first_plies():
     _, plies = some_positions(GAME, POSITIONS)
-    first = plies < TEMPERATURE_PLIES
+    first = plies < EXPLORATION_PLIES
     for temperature in (0.5, 1.0, 30.0):
         output, tree = jax.tree.map(np.asarray, explore_puct(temperature))
         visits = tree.children_visits[:, 0].astype(np.float64)

@@ -23,6 +23,7 @@ def random_history(seed):
         state=None,
         action=None,
         policy_target=None,
+        is_full=None,
         policy_weight=None,
         search_value=generator.uniform(-1, 1, shape).astype(np.float32),
         reward=generator.uniform(-1, 1, shape).astype(np.float32),

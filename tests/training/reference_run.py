@@ -33,6 +33,8 @@ class Sizes(NamedTuple):
     Attributes:
       group_games: games in a group.
       frames: positions per iteration, in all groups.
+      samples: positions per iteration that are trained on, in all groups.
+      full_plies: plies per iteration that are searched in full.
       updates: per iteration, once the replay holds its minimum.
       wait: iterations that a position waits for its targets.
       held: iterations whose positions the replay holds.
@@ -40,6 +42,8 @@ class Sizes(NamedTuple):
 
     group_games: int
     frames: int
+    samples: int
+    full_plies: int
     updates: int
     wait: int
     held: int
@@ -50,15 +54,29 @@ def derive_sizes(config: Config, longest: int) -> Sizes:
     selfplay, learner = config.selfplay, config.learner
     group_games = selfplay.num_games // selfplay.num_groups
     frames = selfplay.num_groups * group_games * selfplay.plies_per_iteration
+    full_plies = max(round(selfplay.full_search_fraction * selfplay.plies_per_iteration), 1)
+    samples = selfplay.num_groups * group_games * full_plies
     horizon = selfplay.horizon or min(selfplay.max_plies or longest, longest)
     return Sizes(
         group_games,
         frames,
-        updates=max(round(learner.replay_ratio * frames / learner.batch_size), 1),
+        samples,
+        full_plies,
+        updates=max(round(learner.replay_ratio * samples / learner.batch_size), 1),
         # Together with the plies of one iteration, those that wait cover the horizon.
         wait=math.ceil((horizon - 1) / selfplay.plies_per_iteration),
-        held=math.ceil(config.replay.capacity / frames),
+        held=math.ceil(config.replay.capacity / samples),
     )
+
+
+def _simulations(config: Config) -> list[int]:
+    """Returns the simulations of a full search in each part of the run."""
+    number, most = config.selfplay.first_simulations or config.search.num_simulations, config.search.num_simulations
+    parts = []
+    while number < most:
+        parts.append(number)
+        number *= 2
+    return [*parts, most]
 
 
 class ReferenceRun:
@@ -77,10 +95,10 @@ class ReferenceRun:
         """Starts a run, from `params` if they are given."""
         selfplay, self._config, self._rules = config.selfplay, config, Rules(make_game(config.boards[0]))
         self._network = _make_network(config, self._rules)
-        self._full, self._fast = (
-            self.make_search(num_simulations, config.search.value_scale, explore=True)
-            for num_simulations in (config.search.num_simulations, selfplay.fast_simulations)
-        )
+        self._full = [
+            self.make_search(number, config.search.value_scale, explore=True) for number in _simulations(config)
+        ]
+        self._fast = self.make_search(selfplay.fast_simulations, config.evaluation.value_scale, explore=False)
         params_key, games_key, self._key = jax.random.split(jax.random.key(config.seed), 3)
         if params is None:
             params = jax.jit(self._network.init)(params_key, self._rules.observe(self._rules.first)[None])
@@ -94,7 +112,7 @@ class ReferenceRun:
                 jax.random.fold_in(games_key, number),
                 num_games=sizes.group_games,
                 num_waiting=sizes.wait * selfplay.plies_per_iteration,
-                capacity=sizes.held * sizes.group_games * selfplay.plies_per_iteration,
+                capacity=sizes.held * sizes.group_games * sizes.full_plies,
             )
             for number in range(selfplay.num_groups)
         ]
@@ -112,11 +130,11 @@ class ReferenceRun:
             explore=explore,
             max_num_considered_actions=options.max_num_considered_actions,
             value_scale=value_scale,
-            rescale_values=options.rescale_values,
+            min_value_range=options.min_value_range,
             dirichlet_alpha=options.dirichlet_alpha,
             dirichlet_fraction=options.dirichlet_fraction,
             temperature=options.temperature,
-            temperature_plies=options.temperature_plies,
+            exploration_plies=options.exploration_plies,
             discount=options.discount,
         )
         return jax.jit(search)
@@ -125,13 +143,15 @@ class ReferenceRun:
         """Plays and learns once; returns the metrics."""
         selfplay, key, played = self._config.selfplay, jax.random.fold_in(self._key, self.iteration), []
         full_key = jax.random.fold_in(key, NO_GROUP)
-        shape = (selfplay.plies_per_iteration,)
-        is_full = np.asarray(jax.random.bernoulli(full_key, selfplay.full_search_fraction, shape))
+        order = jax.random.permutation(full_key, selfplay.plies_per_iteration)
+        is_full = np.asarray(order < self._sizes.full_plies)
+        part = self.iteration * len(self._full) // self._config.num_iterations
+        full = self._full[part]
         update_keys = []
         for number, group in enumerate(self.groups):
             play_key, update_key = jax.random.split(jax.random.fold_in(key, number))
             update_keys.append(update_key)
-            rows = group.play(self.learner.acting, play_key, self._full, self._fast, is_full)
+            rows = group.play(self.learner.acting, play_key, full, self._fast, is_full)
             played += [ply for row in rows for ply in row]
             samples = group.release(selfplay.plies_per_iteration)
             if self.iteration >= self._sizes.wait:
@@ -140,7 +160,7 @@ class ReferenceRun:
         if sum(group.size for group in self.groups) >= self._config.replay.min_size:
             updates = [self.learner.update(self._draw(update_keys, number)) for number in range(self._sizes.updates)]
         self.iteration += 1
-        return self._describe(played) | self._describe_updates(updates)
+        return self._describe(played, _simulations(self._config)[part]) | self._describe_updates(updates)
 
     def evaluate(self) -> None:
         self.previous, self.evaluated = self.learner.acting, self.iteration
@@ -171,7 +191,9 @@ class ReferenceRun:
 
     def _is_enough(self, iterations: int) -> bool:
         """Returns whether the replay holds its minimum after a number of iterations."""
-        return min(iterations - self._sizes.wait, self._sizes.held) * self._sizes.frames >= self._config.replay.min_size
+        return (
+            min(iterations - self._sizes.wait, self._sizes.held) * self._sizes.samples >= self._config.replay.min_size
+        )
 
     def _draw(self, keys: list[jax.Array], number: int) -> list[tuple]:
         """Draws the batch of update `number`: equally many samples of each group, each with a symmetry."""
@@ -185,9 +207,9 @@ class ReferenceRun:
         self.drawn.append(rows)
         return batch
 
-    def _describe(self, played: list) -> dict[str, float]:
+    def _describe(self, played: list, simulations: int) -> dict[str, float]:
         ended = [ply for ply in played if ply.ended]
-        fraction, games = self._config.selfplay.full_search_fraction, len(ended)
+        fraction, games = self._sizes.full_plies / self._config.selfplay.plies_per_iteration, len(ended)
         fast = (1 - fraction) * self._config.selfplay.fast_simulations
         entropies = [-sum(p * math.log(p) for p in ply.policy_target.tolist() if p) for ply in played]
         return {
@@ -196,7 +218,7 @@ class ReferenceRun:
             "selfplay/draws": _mean([ply.reward == 0 for ply in ended]),
             "selfplay/truncated": _mean([ply.truncated for ply in ended]),
             "selfplay/target_entropy": _mean(entropies),
-            "simulations": len(played) * (fraction * self._config.search.num_simulations + fast),
+            "simulations": len(played) * (fraction * simulations + fast),
             "games": games,
         }
 

@@ -87,10 +87,11 @@ class Group:
         return played
 
     def release(self, num_plies: int) -> list[Sample]:
-        """Removes the oldest plies from those that wait; returns their samples, ordered by ply, then by game."""
+        """Removes the oldest plies from those that wait; returns the samples of the full searches by ply, then game."""
         samples = [
             self._sample([row[number] for row in self.waiting], ply)
             for ply in range(num_plies)
+            if self.waiting[ply][0].is_full
             for number in range(len(self.games))
         ]
         self.waiting = self.waiting[num_plies:]
@@ -117,12 +118,12 @@ class Group:
         ended = bool(after.terminated) or truncated
         rewards = rules.game.truncation_rewards(after) if truncated else after.rewards
         sign = 1 if after.current_player == mover else -1
-        fraction = selfplay.full_search_fraction
         ply = Ply(
             state=before.state,
             action=np.int32(found.action[number]),
             policy_target=found.policy_target[number],
-            policy_weight=np.float32(is_full / fraction),
+            is_full=np.bool_(is_full),
+            policy_weight=np.float32(is_full),
             search_value=found.value[number],
             reward=np.float32(rewards[mover]),
             discount=np.float32(0 if ended else sign * self._config.search.discount),
@@ -181,6 +182,7 @@ class Group:
             state=state,
             action=np.int32(0),
             policy_target=np.zeros(self._rules.num_actions, np.float32),
+            is_full=np.bool_(False),
             policy_weight=zero,
             search_value=zero,
             reward=zero,

@@ -299,7 +299,7 @@ def changed(config: Config, path: str, value: object) -> Config:
     ("path", "value", "message"),
     [
         ("boards", ("hex:3",), r"config.boards=\('hex:3',\), but the run in"),
-        ("network.width", 10, "config.network.width=10, but the run in"),
+        ("network.width", 16, "config.network.width=16, but the run in"),
         ("network.name", "resnet", "config.network.name='resnet', but the run in"),
         ("mesh.data", 9, r"config.mesh.data=9: |config.selfplay.num_groups=8: it must be a multiple"),
         ("boards", ("hexx:3",), "board hexx:3: there is no such game"),

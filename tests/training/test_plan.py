@@ -63,8 +63,38 @@ def test_the_ply_cap_is_at_most_the_bound_of_the_game():
 
 def test_the_replay_capacity_is_a_whole_number_of_iterations():
     plan = plan_of(selfplay__num_games=128, selfplay__plies_per_iteration=16, replay__capacity=5000)
-    assert plan.group_capacity % plan.plies_per_group == 0
     assert plan.group_capacity * plan.num_groups == 3 * 2048
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [(0, 32, (32,)), (32, 32, (32,)), (8, 32, (8, 16, 32)), (5, 24, (5, 10, 20, 24)), (1, 2, (1, 2))],
+)
+def test_simulations_double_in_equal_parts(first: int, last: int, expected: tuple[int, ...]):
+    plan = plan_of(selfplay__first_simulations=first, search__num_simulations=last)
+    assert plan.simulations == expected
+    numbers = [expected[plan.part_of(iteration)] for iteration in range(100)]
+    assert numbers == sorted(numbers)
+    counts = [numbers.count(number) for number in expected]
+    assert sum(counts) == 100
+    assert max(counts) - min(counts) <= 1
+
+
+@pytest.mark.parametrize(("fraction", "full"), [(1.0, 16), (0.25, 4), (0.3, 5), (0.01, 1)])
+def test_only_full_searches_become_samples(fraction: float, full: int):
+    plan = plan_of(
+        selfplay__full_search_fraction=fraction,
+        selfplay__num_games=128,
+        selfplay__plies_per_iteration=16,
+        replay__capacity=40 * 128 * full,
+        replay__min_size=2 * 128 * full,
+        learner__batch_size=128,
+        learner__replay_ratio=2.0,
+    )
+    assert plan.full_plies == full
+    assert plan.group_capacity * plan.num_groups == 40 * 128 * full
+    assert plan.updates_per_iteration == 2 * full
+    assert plan.first_update_iteration == 32 // 16 + 1
 
 
 @pytest.mark.parametrize(("ratio", "updates"), [(4.0, 16), (0.25, 1), (0.01, 1), (1.1, 4)])

@@ -1,0 +1,35 @@
+"""Reads stored configs, including those of earlier versions."""
+
+from typing import Any
+
+from alphagat import config_validation
+from alphagat.config import Config
+
+# What earlier versions did, for fields that they lacked and whose defaults are different.
+ADDED: dict[str, dict[str, Any]] = {
+    "network": {"blocks": ["attention"]},
+    "search": {"min_value_range": 0.0, "exploration_plies": 0},
+}
+
+
+def read(values: Any) -> Config:
+    """Returns the config that a run or a weights file stored with `config_fields.to_dict`.
+
+    Raises:
+      UserError: it is not a valid config.
+    """
+    return config_validation.from_dict(_updated(values) if isinstance(values, dict) else values)
+
+
+def _updated(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the values in the form of this version."""
+    stored = {name: values.get(name, {}) for name in ADDED}
+    updated = {name: ADDED[name] | each if isinstance(each, dict) else each for name, each in stored.items()}
+    search = updated["search"]
+    if isinstance(search, dict):
+        if not search.pop("rescale_values", True):
+            search["min_value_range"] = 1.0  # those runs did not divide Q-values
+        warm_plies = search.pop("temperature_plies", None)
+        if search.get("algorithm") == "puct" and warm_plies is not None:
+            search |= {"exploration_plies": warm_plies} if warm_plies else {"temperature": 0.0}
+    return values | updated
