@@ -298,7 +298,10 @@ class EvaluationConfig:
         32, "simulations per move of the evaluated player", at_least=1, at_most=MAX_SIMULATIONS
     )
     value_scale: float = setting(
-        1.0, "search.value_scale in matches, where players do not explore; gumbel only", above=0, at_most=MAX_FACTOR
+        1.0,
+        "search.value_scale in matches and fast searches, which do not explore; gumbel only",
+        above=0,
+        at_most=MAX_FACTOR,
     )
     oracle_positions: int = setting(
         0, "random positions on which the player is compared with perfect play; 0: none", at_least=0, at_most=MAX_GAMES

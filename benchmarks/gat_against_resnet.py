@@ -13,9 +13,8 @@
 3. Each network trains for `--minutes` with each seed, seeds in the outer loop. Only training time counts, so faster
    networks play more games. `--at_once 2` trains two at a time, each on half of the cores.
 4. Each ResNet plays the GAT of its seed in `--games` games with `--simulations`, from distinct openings, each with both
-   colours. The GAT is ahead on this board if the ResNet scores below one half with every seed, and the upper end of its
-   95 % interval over all games is below one half. It is behind if the opposite holds. On solved boards, the report
-   includes shares of best moves.
+   colours. The GAT is ahead on this board if the upper end of the ResNet's 95 % interval over the seeds is below one
+   half. It is behind if the opposite holds. On solved boards, the report includes shares of best moves.
 5. The result is published in either case, with every seed.
 
 Finished runs are not repeated: the command resumes where it was stopped.

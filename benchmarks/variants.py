@@ -10,8 +10,7 @@ next seed; the distance of this score from one half measures the effect of the s
 
 Finished runs are not repeated: the command resumes where it was stopped. `--variant NAME FIELD=VALUE ...` adds a
 variant; `--all boards=othello:6 "board_weights=()" "final_board_weights=()"` sets fields of all variants. The interval
-of a score is over all games of all seeds, with the scores by seed alongside. It describes these players, not others
-trained in the same way.
+of a score is Student's over the seeds, whose scores stand alongside; a single seed has none, shown as 0 to 1.
 """
 
 import argparse

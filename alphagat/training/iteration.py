@@ -131,7 +131,7 @@ def play_iteration(
         num_plies=plan.plies_per_iteration,
         max_plies=plan.max_plies,
         opening_plies=selfplay.opening_plies,
-        fast_search=fast_search if plan.full_plies < plan.plies_per_iteration else None,
+        fast_search=fast_search if plan.has_fast_plies else None,
         surprise_fraction=selfplay.surprise_fraction,
         discount=setup.config.search.discount,
         auxiliary=auxiliary,

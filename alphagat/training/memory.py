@@ -134,7 +134,7 @@ def _selfplay(setup: Setup, num_devices: int) -> list[Part]:
     """Returns the arrays of the search and of the moves of an iteration."""
     config, plan, games = setup.config, setup.plan, setup.plan.num_games / num_devices
     simulations = config.search.num_simulations
-    if config.selfplay.full_search_fraction < 1:
+    if plan.has_fast_plies:
         simulations = max(simulations, config.selfplay.fast_simulations)
     fields = {"search.num_simulations": simulations, "selfplay.num_games": plan.num_games}
     moves = {"selfplay.plies_per_iteration": plan.plies_per_iteration, "selfplay.num_games": plan.num_games}

@@ -49,6 +49,10 @@ class Plan:
     num_iterations: int
 
     @property
+    def has_fast_plies(self) -> bool:
+        return self.full_plies < self.plies_per_iteration
+
+    @property
     def num_games(self) -> int:
         return self.num_groups * self.group_games
 
