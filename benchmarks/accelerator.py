@@ -145,7 +145,7 @@ def speed(options: argparse.Namespace, console: Console) -> None:
         config.learner.batch_size = config.replay.min_size = options.batch_size
         config_validation.validate(config)
         (setup,) = make_setups(config)
-        (evaluation,) = median_seconds([make_evaluation(config)[1]])
+        (evaluation,) = median_seconds([make_evaluation(config)])
         evaluation /= EVALUATIONS
         playing, whole = time_iterations(setup)
         frames, updates = setup.plan.frames_per_iteration, setup.plan.updates_per_iteration

@@ -2,10 +2,10 @@
 
     python benchmarks/gat_against_resnet.py --config configs/connect_four.py --workdir runs/gat_against_resnet
 
-1. The GAT is that of the config. It plays two ResNets with the same number of blocks (or one, if they coincide): one
-   has the width that matches the GAT's number of parameters; the other has the multiple of 16 that best matches the
-   GAT's time for a self-play batch on one device. Rules, search, self-play, replay, losses, optimizer and schedule are
-   the same.
+1. The GAT is that of the config. It plays two ResNets with the same number of blocks, a plain one and one with global
+   pooling (Wu 2019, section 3.3). The width of each is the multiple of 16 that best matches the GAT's number of
+   parameters; on a CPU, widths in between cost as much as the next multiple. Rules, search, self-play, replay, losses,
+   optimizer and schedule are the same.
 2. Tuning is the same for each network. The candidate learning rates are that of the config, half of it, and twice it.
    Each candidate trains for `--tuning_minutes` with `--tuning_seed`, which no result uses. The rate that scores best
    against the GAT at the config's rate wins. While a network's best rate is its lowest or highest, half or twice that
@@ -22,7 +22,6 @@ Finished runs are not repeated: the command resumes where it was stopped.
 
 import argparse
 import functools
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -34,30 +33,34 @@ from rich.console import Console
 from variants import Effort, Test, Variant, compare, end_trainings_as_well
 
 from alphagat import commands
-from alphagat.agents.build import make_configured_network, make_params
+from alphagat.agents.build import make_configured_network, make_params, param_shapes
 from alphagat.config import Config
 from alphagat.games import make_game
-from alphagat.runs.atomic_files import write_atomically
 from alphagat.runtime import sharding
 
-WIDTHS = range(16, 193, 4)
-FAST_WIDTHS = WIDTHS[::4]  # multiples of 16; on a CPU, widths in between cost as much as the next multiple
+RIVALS = "resnet", "resnet_pool"  # network.name
+WIDTHS = range(16, 193, 16)
 FACTORS = 1.0, 0.5, 2.0  # multiples of the config's learning rate; 1 comes first
 LIMITS = 1 / 16, 16.0  # of the factors
 ROUNDS = 7
 EVALUATIONS = 4  # consecutive, inside one program, as in a search
 
 
-def resnet_flags(width: int) -> list[str]:
-    return ["network.name=resnet", f"network.width={width}"]
+def rival_flags(name: str, width: int) -> list[str]:
+    return [f"network.name={name}", f"network.width={width}"]
 
 
 def configure(path: str, flags: Sequence[str]) -> Config:
     return commands.load_config(path, [f"--config.{flag}" for flag in flags])
 
 
-def make_evaluation(config: Config) -> tuple[int, Callable[[], jax.Array]]:
-    """Returns the number of parameters of a network, and a function that evaluates a self-play batch several times."""
+def num_params(config: Config) -> int:
+    game = make_game(config.boards[0])
+    return sum(leaf.size for leaf in jax.tree.leaves(param_shapes(game, make_configured_network(config, game))))
+
+
+def make_evaluation(config: Config) -> Callable[[], jax.Array]:
+    """Returns a function that evaluates a self-play batch several times."""
     game = make_game(config.boards[0])
     network = make_configured_network(config, game)
     params = make_params(game, network, jax.random.key(0))
@@ -71,7 +74,7 @@ def make_evaluation(config: Config) -> tuple[int, Callable[[], jax.Array]]:
 
         return jax.lax.scan(once, nodes, length=EVALUATIONS)[0]
 
-    return sum(leaf.size for leaf in jax.tree.leaves(params)), functools.partial(jax.jit(evaluate), params, nodes)
+    return functools.partial(jax.jit(evaluate), params, nodes)
 
 
 def median_seconds(
@@ -88,20 +91,20 @@ def median_seconds(
     return [statistics.median(each) for each in times]
 
 
-def match_widths(path: str, console: Console) -> dict[str, int]:
-    """Returns the widths of the ResNets with the GAT's number of parameters, and with its time."""
-    resnets = {width: make_evaluation(configure(path, resnet_flags(width))) for width in WIDTHS}
-    count, evaluate = make_evaluation(configure(path, []))
-    same_size = min(WIDTHS, key=lambda width: abs(resnets[width][0] - count))
-    timed = sorted({same_size, *FAST_WIDTHS})
-    *times, goal = median_seconds([*(resnets[width][1] for width in timed), evaluate])
-    seconds = dict(zip(timed, times))
-    same_time = min(FAST_WIDTHS, key=lambda width: abs(seconds[width] - goal))
-    widths = {"the same size": same_size, "the same time": same_time}
-    for name, width in widths.items():
-        ratio = f"{resnets[width][0] / count:.2f} times the parameters, {seconds[width] / goal:.2f} times the time"
-        console.print(f"resnet_{width}, for {name}: {ratio} of the GAT")
-    return widths
+def find_rivals(path: str, console: Console) -> dict[str, list[str]]:
+    """Returns the flags of each rival, with the width that matches the GAT's number of parameters."""
+    gat, rivals = configure(path, []), {}
+    times = [make_evaluation(gat)]
+    for name in RIVALS:
+        sizes = {width: num_params(configure(path, rival_flags(name, width))) for width in WIDTHS}
+        width = min(WIDTHS, key=lambda width, sizes=sizes: abs(sizes[width] - num_params(gat)))
+        rivals[f"{name}_{width}"] = rival_flags(name, width)
+        times.append(make_evaluation(configure(path, rival_flags(name, width))))
+        console.print(f"{name}_{width}: {sizes[width] / num_params(gat):.2f} times the parameters of the GAT")
+    base, *seconds = median_seconds(times)
+    for name, each in zip(rivals, seconds):
+        console.print(f"{name}: {each / base:.2f} times the GAT's time for an evaluation")
+    return rivals
 
 
 def tune(networks: Sequence[str], scores_of: Callable) -> dict[str, float]:
@@ -143,12 +146,7 @@ def main() -> None:
     end_trainings_as_well()
     console, test = Console(width=200), Test(options.games, options.simulations)
     options.workdir.mkdir(parents=True, exist_ok=True)
-    # A restart would measure different times, but must use the same networks.
-    kept = options.workdir / f"widths_{Path(options.config).stem}.json"
-    if not kept.exists():
-        write_atomically(kept, json.dumps(match_widths(options.config, console)))
-    widths = json.loads(kept.read_text()).values()
-    networks = {"gat": []} | {f"resnet_{width}": resnet_flags(width) for width in widths}  # may coincide
+    networks = {"gat": []} | find_rivals(options.config, console)
     rate = configure(options.config, []).learner.learning_rate
 
     def variant(network: str, factor: float, name: str, folder: Path) -> Variant:

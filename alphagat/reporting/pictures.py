@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from alphagat.agents.agent import Agent
-from alphagat.agents.attention import has_attention, make_attention
+from alphagat.agents.attention import attention_blocks, has_attention, make_attention
 from alphagat.games.base import Game
 from alphagat.reporting.overlays import attention_shapes
 from alphagat.reporting.samples import NUM_SIMULATIONS, Moment, SampleGame, play_samples
@@ -83,7 +83,7 @@ def _draw_attention(agent: Agent, moment: Moment) -> str:
     topology, board = agent.game.topology, agent.game.render_svg(moment.state).removesuffix("</svg>")
     own = topology.senders == topology.receivers
     figures = []
-    for block, each in enumerate(weights):
+    for block, each in zip(attention_blocks(agent.config.network), weights):
         shapes = attention_shapes(agent.game, moment.state, each, MAX_EDGES)
         caption = f"<span>block {block + 1}</span><b>{100 * each[own].mean():.0f} % on itself</b>"
         picture = f'{board}<g class="looks">{"".join(shapes)}</g></svg>'

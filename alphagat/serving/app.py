@@ -98,7 +98,7 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
                 {"name": name, "colour": colour}
                 for name, colour in session.game.player_colours[: session.game.num_players]
             ],
-            "attention": [len(blocks), config.num_heads] if blocks else None,
+            "attention": {"blocks": blocks, "heads": config.num_heads} if blocks else None,
             "record": file_ending(session.game) if session.game.num_players == 2 else None,
         }
 

@@ -177,7 +177,7 @@ async function open(name, saved = {}) {
   analyses.clear();
   server.board = opened;
   Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor: moves.length, values: [] });
-  Object.assign(view, { block: opened.attention ? opened.attention[0] - 1 : 0, head: -1 });
+  Object.assign(view, { block: opened.attention ? opened.attention.blocks.length - 1 : 0, head: -1 });
   if (moves.length) settings.sides = ["person", "person"]; // the network does not move in a loaded game
   $("boards").value = name;
   $("goal").textContent = opened.goal;

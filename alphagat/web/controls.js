@@ -21,10 +21,11 @@ export function showControls({ update, annotate }) {
   segments($("strengths"), strengths, settings.simulations, choose("simulations", update));
   const sources = [["policy", "With search"], ["prior", "Network alone"]];
   segments($("source"), sources, settings.source, choose("source", annotate));
-  const [blocks, heads] = attention ?? [0, 0];
-  const numbers = (count) => Array.from({ length: count }, (_, number) => [number, String(number + 1)]);
-  segments($("blocks"), numbers(blocks), view.block, (value) => { view.block = value; annotate(); });
-  segments($("heads"), [[-1, "All"], ...numbers(heads)], view.head, (value) => { view.head = value; annotate(); });
+  const { blocks, heads } = attention ?? { blocks: [], heads: 0 };
+  const blockChoices = blocks.map((block, index) => [index, String(block + 1)]);
+  const headChoices = Array.from({ length: heads }, (_, head) => [head, String(head + 1)]);
+  segments($("blocks"), blockChoices, view.block, (value) => { view.block = value; annotate(); });
+  segments($("heads"), [[-1, "All"], ...headChoices], view.head, (value) => { view.head = value; annotate(); });
   $("show-attention").disabled = !attention;
   $("record").hidden = !record;
   $("record").textContent = (record ?? "").slice(1).toUpperCase();

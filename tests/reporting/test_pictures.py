@@ -42,6 +42,12 @@ def test_wedges_point_from_receiver_to_sender(monkeypatch):
             np.testing.assert_allclose((one + other) / 2, places[topology.receivers[edge], :2], atol=0.11)
 
 
+def test_pictures_name_the_blocks_that_attend(tmp_path):
+    agent = load(save_untrained(tmp_path, "hex:2"))  # one block mixes, the next one attends
+    (figure,) = ET.fromstring(pictures._draw_attention(agent, moment_of(agent.game)))
+    assert next(figure.iter("span")).text == "block 2"
+
+
 def test_no_picture_without_attention_or_places(tmp_path, monkeypatch):
     resnet = load(save_untrained(tmp_path, "hex:2", name="resnet"))
     assert pictures._draw_attention(resnet, moment_of(resnet.game)) == ""

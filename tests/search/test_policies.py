@@ -1,4 +1,5 @@
 import functools
+import inspect
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import rel_entr
 
+from alphagat.config import SearchConfig
 from alphagat.errors import UserError
 from alphagat.evaluation.solvers import reachable_positions
 from alphagat.games import make_game
@@ -320,3 +322,11 @@ def test_surprise_is_divergence_from_noiseless_prior(algorithm):
     expected = rel_entr(np.asarray(found.policy_target, np.float64), prior / prior.sum(-1, keepdims=True)).sum(-1)
     np.testing.assert_allclose(found.surprise, expected, atol=1e-5)
     assert expected.max() > 0.1
+
+
+def test_the_defaults_of_a_search_are_those_of_a_config():
+    config = SearchConfig()
+    parameters = inspect.signature(make_search).parameters
+    defaults = {name: each.default for name, each in parameters.items() if each.default is not inspect.Parameter.empty}
+    assert defaults
+    assert defaults == {name: getattr(config, name) for name in defaults}

@@ -55,5 +55,5 @@ def test_programs_evaluate_batches(folder):
     analysis = roster.prepare(Program("hex:3", 0))(batch)
     assert analysis.prior.shape == (2, 9)
     attention = roster.prepare(Program("hex:3", None))(batch)
-    assert attention.shape == (2, 2, 2, roster.session("hex:3").game.topology.num_edges)
+    assert attention.shape == (2, 1, 2, roster.session("hex:3").game.topology.num_edges)
     assert roster.prepare(Program("hex:3", 0)) is roster.prepare(Program("hex:3", 0))

@@ -58,7 +58,7 @@ def test_info_lists_boards_and_strengths(client):
     assert (info["default"], info["strengths"], info["simulations"]) == ("hex:3", [0, 4, 16, 64, 256], SIMULATIONS)
     assert {"hex:3", "hex:11"} <= set(info["boards"])
     board = client.get("/api/boards/hex:4").json()
-    assert (board["family"], board["attention"], board["record"]) == ("hex", [2, 2], ".sgf")
+    assert (board["family"], board["attention"], board["record"]) == ("hex", {"blocks": [1], "heads": 2}, ".sgf")
     assert [player["name"] for player in board["players"]] == ["orange", "blue"]
 
 

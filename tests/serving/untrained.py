@@ -15,7 +15,7 @@ def save_untrained(folder: Path, *boards: str, name: str = "gat") -> str:
     config = Config(boards=boards)
     config.network.name = name
     config.network.width, config.network.num_blocks, config.network.num_heads, config.network.mlp_ratio = 8, 2, 2, 1
-    config.network.blocks = ("attention",)
+    config.network.blocks = ("mixing", "attention")
     game = make_game(boards[0])
     params = make_params(game, make_configured_network(config, game), jax.random.key(0))
     file = folder / f"{boards[0].replace(':', '-')}-{name}.safetensors"
