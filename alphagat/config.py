@@ -19,7 +19,7 @@ class MeshConfig:
 
     data: int = setting(
         0,
-        "devices along the data axis; 0: every accelerator, or 8 CPU devices if there is none",
+        "devices along the data axis; 0: every accelerator, or a CPU device per core, up to 8, if there is none",
         at_least=0,
         at_most=MAX_DEVICES,
     )

@@ -40,9 +40,10 @@ def examine(argv: Sequence[str]) -> None:
 
     from alphagat.runtime import sharding
     from alphagat.training import diagnosis
+    from alphagat.training.setup import num_cpu_devices
 
     console = Console(highlight=False)
-    sharding.configure_cpu_devices(config.mesh.num_devices if config else 0)
+    sharding.configure_cpu_devices(num_cpu_devices(config.mesh) if config else 0)
     rows = [*diagnosis.versions(), *diagnosis.devices()]
     for name, text in rows:
         console.print(f"{name:18} {text}", soft_wrap=True)

@@ -19,7 +19,7 @@ from alphagat import commands
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, run_iteration
-from alphagat.training.setup import Run, make_configured_mesh, make_setups
+from alphagat.training.setup import Run, make_configured_mesh, make_setups, num_cpu_devices
 from alphagat.training.state import init_state
 
 
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each kind (default: %(default)s)")
     options = parser.parse_args()
     config = commands.load_config(options.config, [])
-    sharding.configure_cpu_devices(config.mesh.num_devices)
+    sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
     (setup,), mesh = make_setups(config), make_configured_mesh(config)
     state, program = init_state(Run(setup.config, mesh, (setup,))), make_iteration(setup, mesh)
     for _ in range(setup.plan.first_update_iteration + 1):  # until an iteration contains its updates

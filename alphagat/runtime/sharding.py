@@ -6,6 +6,7 @@ partitioner, which follows the sharding of the parameters, and over `stage` by b
 """
 
 import contextlib
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from alphagat.errors import UserError
 from alphagat.runtime import distributed
 
 DATA, STAGE, MODEL = "data", "stage", "model"
-DEFAULT_CPU_DEVICES = 8  # on two cores, search and updates are faster on eight CPU devices than on one
+DEFAULT_CPU_DEVICES = 8  # searches are faster on eight CPU devices than on one, even on one core
 
 REPLICATED = PartitionSpec()
 SHARDED = PartitionSpec(DATA)  # the leading axis, one slice per device
@@ -33,6 +34,15 @@ def configure_cpu_devices(num_devices: int) -> None:
     with contextlib.suppress(RuntimeError):
         here = (num_devices or DEFAULT_CPU_DEVICES) // distributed.num_processes()
         jax.config.update("jax_num_cpu_devices", max(here, 1))
+
+
+def devices_per_core() -> int:
+    """Returns the largest power of two, up to the default, that leaves each CPU device a core of this process.
+
+    A power of two divides the usual numbers of groups.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(1 << (cores.bit_length() - 1), DEFAULT_CPU_DEVICES)
 
 
 def make_mesh(data: int = 0, model: int = 1, stage: int = 1) -> Mesh:

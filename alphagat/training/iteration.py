@@ -137,7 +137,7 @@ def play_iteration(
         auxiliary=auxiliary,
     )
     # All groups share one draw: a choice per group would run both searches.
-    games, history = jax.vmap(play, in_axes=(None, 0, 0, None))(params, keys, games, is_full)
+    games, history = over_groups(lambda group: play(params, *group, is_full), (keys, games))
     final = jax.vmap(lambda plies: final_samples(plies, plan.plies_per_iteration, selfplay.value_lambda, auxiliary))(
         history
     )
@@ -150,6 +150,14 @@ def play_iteration(
     sums = jax.lax.psum(sums, sharding.DATA)
     samples = jax.vmap(lambda samples, plies: trained_samples(samples, plies.is_full, plan.full_plies))(final, history)
     return games, samples, sums, jax.tree.map(lambda x: x[None], audit)
+
+
+def over_groups(function: Callable[[Any], Any], groups: Any) -> Any:
+    """Applies a function to the groups `[G, ...]` of a device: at once, or on a CPU in turn, because the search trees
+    of one group fit into the cache.
+    """
+    mapped = jax.lax.map if jax.default_backend() == "cpu" else lambda function, groups: jax.vmap(function)(groups)
+    return mapped(function, groups)
 
 
 def switch(number: jax.Array, searches: Sequence[Search]) -> Search:

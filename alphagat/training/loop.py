@@ -29,7 +29,7 @@ from alphagat.training.pretraining.holdout import Holdout, MatchesAndHoldout
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
 from alphagat.training.reporter import Diverged, Reporter, hours_so_far, open_sinks
 from alphagat.training.resume import Start, find_start, with_another_key
-from alphagat.training.setup import Run, make_configured_mesh, make_run
+from alphagat.training.setup import Run, make_configured_mesh, make_run, num_cpu_devices
 from alphagat.training.state import RunState
 
 MAX_ROLLBACKS = 3  # from the same checkpoint
@@ -63,7 +63,7 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
     config_validation.validate(config)
     profiler = Profiler(Path(workdir), parse_span(profile) if profile else None)
     with preemption.listening(), profiler.listening():
-        sharding.configure_cpu_devices(config.mesh.num_devices)
+        sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
         run = make_run(config, make_configured_mesh(config))
         check_memory(run)
         folder = check_run_folder(workdir, config)

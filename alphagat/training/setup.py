@@ -8,13 +8,13 @@ import optax
 from jax.sharding import Mesh
 
 from alphagat.agents.build import check_one_family, make_configured_network
-from alphagat.config import Config
+from alphagat.config import Config, MeshConfig
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.learner.optimizer import make_optimizer, make_schedule
 from alphagat.networks import Network
-from alphagat.runtime import sharding
+from alphagat.runtime import distributed, sharding
 from alphagat.search import Evaluator, make_network_evaluator
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
 from alphagat.training.board_schedule import board_schedule
@@ -133,6 +133,19 @@ def scales_loss(config: Config) -> bool:
 def boards_by_iteration(config: Config) -> list[int]:
     """Returns the index of the board that each iteration trains on."""
     return board_schedule(config.num_iterations, len(config.boards), config.board_weights, config.final_board_weights)
+
+
+def num_cpu_devices(mesh: MeshConfig) -> int:
+    """Returns the number of CPU devices of a run without accelerators; 0: the default of `configure_cpu_devices`.
+
+    `mesh.data=0` gives one device per core. On more devices than cores each update is slower, because every device
+    repeats the optimizer. On several machines, and with other axes, which are there to be tried out, it gives the
+    default.
+    """
+    if mesh.num_devices:
+        return mesh.num_devices
+    is_plain = distributed.num_processes() == 1 and mesh.model * mesh.stage == 1 and not mesh.actors
+    return sharding.devices_per_core() if is_plain else 0
 
 
 def make_configured_mesh(config: Config) -> Mesh:
