@@ -15,5 +15,6 @@ def get_config() -> Config:
     config.selfplay.plies_per_iteration = 8
     config.selfplay.max_plies = 56
     config.replay.capacity = 131_072
+    config.learner.num_micro_batches = 8  # parts of a batch that fit into the cache of a core
     config.evaluation.every = 50
     return config
