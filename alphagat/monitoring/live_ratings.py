@@ -9,7 +9,8 @@ from alphagat.evaluation.ratings import PairResult, linked, rate
 from alphagat.monitoring import rating_curve
 from alphagat.monitoring.rating_curve import Rated, player_name, rated_players
 from alphagat.opponents import PREVIOUS
-from alphagat.runs.metrics import ELO, NUM_GAMES, RESULTS, WIN_RATE, Line, Result, read_metrics, set_aside
+from alphagat.runs.atomic_files import move_if_wrong_type
+from alphagat.runs.metrics import ELO, NUM_GAMES, RESULTS, WIN_RATE, Line, Result, read_metrics
 
 NUM_RESAMPLES = 400
 
@@ -27,7 +28,7 @@ class LiveRatings:
         `notes` says if something else was in the place of the curve, and where it is now.
         """
         self._folder, self._boards = folder, config.boards
-        self.notes = set_aside(folder / rating_curve.CURVE_FILE, unless=Path.is_file)
+        self.notes = move_if_wrong_type(folder / rating_curve.CURVE_FILE, Path.is_file)
         self._lines: list[Line] = [line for line in read_metrics(folder) if RESULTS in line]
 
     def add(self, line: Line) -> list[Result]:

@@ -1,6 +1,8 @@
-"""Atomic file writes: a reader, or a crash, sees either the old or the new contents in full."""
+"""Files that are written in full or not at all, and files in the way, which are moved and never overwritten."""
 
+import itertools
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from alphagat.errors import UserError
@@ -33,3 +35,17 @@ def check_new(file: Path, *endings: str) -> None:
         raise UserError(f"{file}: end the name with {' or '.join(endings)}")
     if not file.parent.is_dir():
         raise UserError(f"{file}: there is no folder {file.parent}; make it first")
+
+
+def move_if_wrong_type(path: Path, has_right_type: Callable[[Path], bool]) -> list[str]:
+    """Renames an existing path of the wrong type, and returns a note of that."""
+    if has_right_type(path) or not os.path.lexists(path):
+        return []
+    to = path.rename(free_name(path))
+    return [f"{path} was of the wrong type, and was moved to {to.name}"]
+
+
+def free_name(path: Path) -> Path:
+    """Returns a path beside `path` that does not exist: `NAME.damaged`, `NAME.damaged.1`, ..."""
+    suffixes = itertools.chain(["damaged"], (f"damaged.{number}" for number in itertools.count(1)))
+    return next(to for suffix in suffixes if not os.path.lexists(to := path.with_name(f"{path.name}.{suffix}")))

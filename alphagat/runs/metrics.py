@@ -1,6 +1,5 @@
 """The metrics of a run, in `metrics.jsonl` (one JSON object per iteration) and for TensorBoard."""
 
-import itertools
 import json
 import math
 import os
@@ -8,13 +7,13 @@ import re
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from alphagat import bounded_json
 from alphagat.errors import UserError
-from alphagat.runs.atomic_files import write_atomically
+from alphagat.runs.atomic_files import free_name, move_if_wrong_type, write_atomically
 from alphagat.runs.events import Events
 
 METRICS_FILE = "metrics.jsonl"
@@ -68,8 +67,8 @@ class MetricsWriter:
         self._several_boards = several_boards
         self._file = folder / METRICS_FILE
         self.notes = [
-            *set_aside(self._file, unless=Path.is_file),
-            *set_aside(folder / TENSORBOARD_FOLDER, unless=Path.is_dir),
+            *move_if_wrong_type(self._file, Path.is_file),
+            *move_if_wrong_type(folder / TENSORBOARD_FOLDER, Path.is_dir),
             *truncate_after(self._file, restored_iteration),
         ]
         self._stream = self._file.open("a")
@@ -206,20 +205,6 @@ def truncate_after(file: Path, iteration: int) -> list[str]:
     if whole != texts:
         write_atomically(file, b"".join(whole).decode())
     return notes
-
-
-def set_aside(path: Path, unless: Callable[[Path], bool]) -> list[str]:
-    """Renames an existing path of the wrong type, and returns a note of that."""
-    if unless(path) or not os.path.lexists(path):
-        return []
-    to = path.rename(free_name(path))
-    return [f"{path} was of the wrong type, and was moved to {to.name}"]
-
-
-def free_name(path: Path) -> Path:
-    """Returns a path beside `path` that does not exist: `NAME.damaged`, `NAME.damaged.1`, ..."""
-    suffixes = itertools.chain(["damaged"], (f"damaged.{number}" for number in itertools.count(1)))
-    return next(to for suffix in suffixes if not os.path.lexists(to := path.with_name(f"{path.name}.{suffix}")))
 
 
 def _texts(file: Path) -> list[bytes]:
