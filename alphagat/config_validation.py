@@ -110,7 +110,7 @@ def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:
 def _check_sizes(config: Config) -> None:
     """Checks that the numbers of games, devices and positions are consistent."""
     mesh, selfplay, replay, batch_size = config.mesh, config.selfplay, config.replay, config.learner.batch_size
-    first, most = config.selfplay.first_simulations, config.search.num_simulations
+    first, most = selfplay.first_simulations, config.search.num_simulations
     if first > most:
         raise refusal("selfplay.first_simulations", first, f"it must be at most config.search.num_simulations={most}")
     if selfplay.num_games < selfplay.num_groups:

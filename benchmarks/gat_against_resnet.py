@@ -36,6 +36,7 @@ from alphagat import commands
 from alphagat.agents.build import make_configured_network, make_params, param_shapes
 from alphagat.config import Config
 from alphagat.games import make_game
+from alphagat.networks import Network
 from alphagat.runtime import sharding
 
 RIVALS = "resnet", "resnet_pool"  # network.name
@@ -66,13 +67,18 @@ def make_evaluation(config: Config) -> Callable[[], jax.Array]:
     params = make_params(game, network, jax.random.key(0))
     shape = config.selfplay.num_games, game.topology.num_nodes, game.num_features
     nodes = jax.random.uniform(jax.random.key(1), shape)  # not zeros, on which a GPU is faster than on real inputs
+    return repeat_evaluation(network, params, nodes, EVALUATIONS)
+
+
+def repeat_evaluation(network: Network, params: Any, nodes: jax.Array, times: int) -> Callable[[], jax.Array]:
+    """Returns a program that evaluates `[B, V, F]` nodes in a loop; each pass depends on the one before."""
 
     def evaluate(params: Any, nodes: jax.Array) -> jax.Array:
         def once(nodes: jax.Array, _: None) -> tuple[jax.Array, None]:
             logits, value = network.apply(params, nodes)
             return nodes + 0 * (logits.mean() + value.mean()), None
 
-        return jax.lax.scan(once, nodes, length=EVALUATIONS)[0]
+        return jax.lax.scan(once, nodes, length=times)[0]
 
     return functools.partial(jax.jit(evaluate), params, nodes)
 
@@ -93,17 +99,17 @@ def median_seconds(
 
 def find_rivals(path: str, console: Console) -> dict[str, list[str]]:
     """Returns the flags of each rival, with the width that matches the GAT's number of parameters."""
-    gat, rivals = configure(path, []), {}
-    times = [make_evaluation(gat)]
+    gat = configure(path, [])
+    count, configs, rivals = num_params(gat), [gat], {}
     for name in RIVALS:
-        sizes = {width: num_params(configure(path, rival_flags(name, width))) for width in WIDTHS}
-        width = min(WIDTHS, key=lambda width, sizes=sizes: abs(sizes[width] - num_params(gat)))
+        by_width = {width: configure(path, rival_flags(name, width)) for width in WIDTHS}
+        width = min(WIDTHS, key=lambda width, by_width=by_width: abs(num_params(by_width[width]) - count))
         rivals[f"{name}_{width}"] = rival_flags(name, width)
-        times.append(make_evaluation(configure(path, rival_flags(name, width))))
-        console.print(f"{name}_{width}: {sizes[width] / num_params(gat):.2f} times the parameters of the GAT")
-    base, *seconds = median_seconds(times)
-    for name, each in zip(rivals, seconds):
-        console.print(f"{name}: {each / base:.2f} times the GAT's time for an evaluation")
+        configs.append(by_width[width])
+    base, *seconds = median_seconds([make_evaluation(config) for config in configs])
+    for name, config, each in zip(rivals, configs[1:], seconds):
+        ratio = f"{num_params(config) / count:.2f} times the parameters, {each / base:.2f} times the time of the GAT"
+        console.print(f"{name}: {ratio}")
     return rivals
 
 

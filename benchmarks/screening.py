@@ -43,7 +43,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from gat_against_resnet import FACTORS, median_seconds, widen
+from gat_against_resnet import FACTORS, median_seconds, repeat_evaluation, widen
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -297,13 +297,6 @@ def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[fl
     """
     batch = jax.device_put(batch_of(labels, np.arange(BATCH)))
 
-    def evaluations(student: Student) -> Callable[[], Any]:
-        def once(nodes: jax.Array, _: None) -> tuple[jax.Array, None]:
-            logits, value = student.evaluate(student.params, nodes)
-            return nodes + 0 * (logits.mean() + value.mean()), None
-
-        return functools.partial(jax.jit(lambda nodes: jax.lax.scan(once, nodes, length=REPEATS)[0]), batch.nodes)
-
     def gradients(student: Student) -> Callable[[], Any]:
         def once(params: Any, _: None) -> tuple[Any, None]:
             gradient, _ = student.gradient(params, batch)
@@ -311,7 +304,8 @@ def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[fl
 
         return functools.partial(jax.jit(lambda params: jax.lax.scan(once, params, length=REPEATS)[0]), student.params)
 
-    programs = [make(student) for make in (evaluations, gradients) for student in students]
+    programs = [repeat_evaluation(student.network, student.params, batch.nodes, REPEATS) for student in students]
+    programs += map(gradients, students)
     seconds = [each / REPEATS for each in median_seconds(programs, time.process_time)]
     pairs = zip(seconds[: len(students)], seconds[len(students) :])
     return {student.name: pair for student, pair in zip(students, pairs)}

@@ -36,8 +36,8 @@ def configure_cpu_devices(num_devices: int) -> None:
         jax.config.update("jax_num_cpu_devices", max(here, 1))
 
 
-def devices_per_core() -> int:
-    """Returns the largest power of two, up to the default, that leaves each CPU device a core of this process.
+def one_device_per_core() -> int:
+    """Returns the number of CPU devices that leaves each a core of this process: a power of two, up to the default.
 
     A power of two divides the usual numbers of groups.
     """

@@ -156,8 +156,9 @@ def over_groups(function: Callable[[Any], Any], groups: Any) -> Any:
     """Applies a function to the groups `[G, ...]` of a device: at once, or on a CPU in turn, because the search trees
     of one group fit into the cache.
     """
-    mapped = jax.lax.map if jax.default_backend() == "cpu" else lambda function, groups: jax.vmap(function)(groups)
-    return mapped(function, groups)
+    if jax.default_backend() == "cpu":
+        return jax.lax.map(function, groups)
+    return jax.vmap(function)(groups)
 
 
 def switch(number: jax.Array, searches: Sequence[Search]) -> Search:

@@ -145,7 +145,7 @@ def num_cpu_devices(mesh: MeshConfig) -> int:
     if mesh.num_devices:
         return mesh.num_devices
     is_plain = distributed.num_processes() == 1 and mesh.model * mesh.stage == 1 and not mesh.actors
-    return sharding.devices_per_core() if is_plain else 0
+    return sharding.one_device_per_core() if is_plain else 0
 
 
 def make_configured_mesh(config: Config) -> Mesh:
