@@ -70,7 +70,10 @@ class NetworkConfig:
         "gat only",
         choices=BLOCK_KINDS,
     )
-    num_heads: int = setting(4, "attention heads per block; divides width; gat only", at_least=1, at_most=MAX_WIDTH)
+    num_heads: int = setting(1, "attention heads per block; divides width; gat only", at_least=1, at_most=MAX_WIDTH)
+    key_size: int = setting(
+        16, "size of a query and of a key, per attention head; gat only", at_least=1, at_most=MAX_WIDTH
+    )
     mixing_groups: int = setting(
         8,
         "groups of features that mix with the same weights; divides width; gat only",
@@ -78,6 +81,9 @@ class NetworkConfig:
         at_most=MAX_WIDTH,
     )
     mlp_ratio: int = setting(2, "hidden width of a block's MLP divided by width; gat only", at_least=1, at_most=64)
+    value_pools: int = setting(
+        4, "weighted means over the nodes from which the value is read; gat only", at_least=1, at_most=MAX_WIDTH
+    )
     ownership_head: bool = setting(
         False, "also predict the final owner of each node, in games that define one (Go, Othello); gat only"
     )

@@ -64,7 +64,8 @@ def _check_network(network: NetworkConfig) -> None:
 
 def _divided_into(network: NetworkConfig) -> tuple[str, ...]:
     """Returns the fields into which the width of a network's messages is divided."""
-    return ("num_heads", "mixing_groups") if any("mixing" in kind for kind in network.blocks) else ("num_heads",)
+    fields = {"attention": "num_heads", "mixing": "mixing_groups"}
+    return tuple(field for message, field in fields.items() if any(message in kind for kind in network.blocks))
 
 
 def _check_divides(path: str, value: int, whole_path: str, whole: int) -> None:

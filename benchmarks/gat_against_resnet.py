@@ -83,17 +83,15 @@ def repeat_evaluation(network: Network, params: Any, nodes: jax.Array, times: in
     return functools.partial(jax.jit(evaluate), params, nodes)
 
 
-def median_seconds(
-    functions: Sequence[Callable[[], Any]], clock: Callable[[], float] = time.perf_counter
-) -> list[float]:
+def median_seconds(functions: Sequence[Callable[[], Any]]) -> list[float]:
     """Times all functions in alternation; the first round compiles."""
     times: list[list[float]] = [[] for _ in functions]
     for number in range(ROUNDS + 1):
         for function, seconds in zip(functions, times):
-            start = clock()
+            start = time.perf_counter()
             jax.block_until_ready(function())
             if number:
-                seconds.append(clock() - start)
+                seconds.append(time.perf_counter() - start)
     return [statistics.median(each) for each in times]
 
 

@@ -47,6 +47,7 @@ WAYS = {
 def make_config(options: argparse.Namespace, changes: dict) -> Config:
     config = Config(boards=(options.board,), num_iterations=1000)
     config.network.width, config.network.num_blocks = options.width, options.blocks
+    config.network.num_heads = 4  # a multiple of the model axis
     config.search.num_simulations, config.selfplay.horizon = 2, 8
     config.learner.batch_size = config.replay.min_size = options.batch
     config.replay.capacity, config.mesh.data = 8 * options.batch, 1

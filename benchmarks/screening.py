@@ -9,8 +9,9 @@ boards without one, plain MCTS with 800 rollouts. The labels depend only on the 
 
 `compare` trains students on these labels in the way of a run: batches of 256, a warm-up, a cosine decay and random
 symmetries. Each student takes as many updates as fit into --seconds of AlphaZero time: per update, 6 evaluations
-of a batch and 1 gradient. Both times are medians of rounds in which the networks alternate, in CPU seconds of one
-thread. Slow networks thus take fewer updates.
+of a batch and 1 gradient. Both times are medians of rounds in which the networks alternate, on one core. The batch
+passes in parts of 64, as in the CPU configs. Slow networks thus take fewer updates. A command keeps to one core, so two
+can run side by side.
 
 Rules, written before any run:
 
@@ -32,12 +33,9 @@ import functools
 import json
 import math
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
 
 import jax
 import jax.numpy as jnp
@@ -69,6 +67,7 @@ from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_sy
 BOARDS = "connect_four", "hex:5", "hex:7", "othello:6", "breakthrough:6"
 ROLLOUTS = 800  # of a teacher without a network
 BATCH = 256
+TIMED_BATCH = 64  # a part of a batch
 EVALUATIONS_PER_UPDATE = 6  # 24 simulations per position, each trained on 4 times
 RATE = 0.01  # times the factors tried
 SOLVED = 1500
@@ -79,9 +78,11 @@ CONSOLE = Console(width=200)
 BASE = {"width": 48}
 NETWORKS: dict[str, dict[str, Any]] = {
     "default": {},
-    "one_head": {"num_heads": 1},
+    "key_48": {"key_size": 48},
+    "four_heads": {"num_heads": 4, "key_size": 12},
     "groups_16": {"mixing_groups": 16},
-    "attention": {"blocks": ("attention",)},
+    "mlp_1": {"mlp_ratio": 1},
+    "attention": {"blocks": ("attention",), "num_heads": 4, "key_size": 12},
     "mixing": {"blocks": ("mixing",)},
     "turns": {"blocks": ("mixing", "attention")},
     "first": {"blocks": ("mixing+attention", "mixing", "mixing", "mixing")},
@@ -184,7 +185,7 @@ class Student:
         config = Config(boards=(game.name,), network=NetworkConfig(**(BASE | NETWORKS[name])))
         self.network: Network = make_configured_network(config, game)
         self.steps = 0
-        nodes = jnp.zeros((BATCH, game.topology.num_nodes, game.num_features))
+        nodes = jnp.zeros((1, game.topology.num_nodes, game.num_features))
         self.evaluate = jax.jit(self.network.apply)
         self.gradient = jax.jit(jax.grad(self.loss, has_aux=True))
         self.params = self.network.init(jax.random.key(0), nodes)
@@ -290,12 +291,12 @@ def find_seconds(file: Path, game: Game, students: list[Student], labels: Labels
 
 
 def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[float, float]]:
-    """Returns the CPU seconds of an evaluation and of a gradient of one batch.
+    """Returns the seconds of an evaluation and of a gradient of one batch, computed in parts of TIMED_BATCH.
 
     Each runs in a loop inside one program, as in self-play and training: a program that runs once also pays for fresh
     memory.
     """
-    batch = jax.device_put(batch_of(labels, np.arange(BATCH)))
+    batch, parts = jax.device_put(batch_of(labels, np.arange(TIMED_BATCH))), BATCH // TIMED_BATCH
 
     def gradients(student: Student) -> Callable[[], Any]:
         def once(params: Any, _: None) -> tuple[Any, None]:
@@ -306,7 +307,7 @@ def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[fl
 
     programs = [repeat_evaluation(student.network, student.params, batch.nodes, REPEATS) for student in students]
     programs += map(gradients, students)
-    seconds = [each / REPEATS for each in median_seconds(programs, time.process_time)]
+    seconds = [each * parts / REPEATS for each in median_seconds(programs)]
     pairs = zip(seconds[: len(students)], seconds[len(students) :])
     return {student.name: pair for student, pair in zip(students, pairs)}
 
@@ -392,10 +393,13 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=3000, help="games to label (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the games (default: %(default)s)")
     parser.add_argument("--networks", nargs="+", default=["default", "attention", "resnet"], choices=list(NETWORKS))
+    parser.add_argument("--core", type=int, default=0, help="the CPU core to use (default: %(default)s)")
     parser.add_argument("--optimizer", default="muon", choices=OPTIMIZERS, help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=240, help="of AlphaZero time (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="per network (default: %(default)s)")
     options = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):  # Linux
+        os.sched_setaffinity(0, {options.core})
     if options.part == "label":
         label(options.board, options.games, options.seed, file_of(options, ".npz"))
     else:

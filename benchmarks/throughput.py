@@ -36,7 +36,13 @@ from alphagat.training.state import init_state, over_board
 UPDATES = 4  # consecutive, inside one program, as in an iteration
 NETWORKS = {
     "GAT dense": {"name": "gat", "backend": "dense"},
-    "GAT dense, all blocks attend": {"name": "gat", "backend": "dense", "blocks": ("attention",)},
+    "GAT dense, all blocks attend": {
+        "name": "gat",
+        "backend": "dense",
+        "blocks": ("attention",),
+        "num_heads": 4,
+        "key_size": 12,
+    },
     "GAT jraph": {"name": "gat", "backend": "jraph"},
     "ResNet": {"name": "resnet"},
 }

@@ -14,7 +14,7 @@ def get_config() -> Config:
     config = Config(boards=("connect_four",), num_iterations=220)
     config.network.num_blocks = 6
     config.network.precision = "bfloat16"
-    config.network.blocks = ("attention",)  # as in the shipped network
+    config.network.blocks, config.network.num_heads = ("attention",), 4  # as in the shipped network
     config.search.num_simulations = 48
     config.search.discount = 0.95
     config.selfplay.num_games = 4096

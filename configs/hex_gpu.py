@@ -14,7 +14,7 @@ def get_config() -> Config:
     config.final_board_weights = (1.0, 2.0, 6.0, 3.0)
     config.network.num_blocks = 6
     config.network.precision = "bfloat16"
-    config.network.blocks = ("attention",)  # as in the shipped network
+    config.network.blocks, config.network.num_heads = ("attention",), 4  # as in the shipped network
     config.selfplay.num_games = 4096
     config.selfplay.plies_per_iteration = 8
     config.selfplay.opening_plies = 4

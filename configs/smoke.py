@@ -12,7 +12,6 @@ def get_config() -> Config:
     config = Config(boards=("hex:5",), num_iterations=6)
     config.network.width = 16
     config.network.num_blocks = 2
-    config.network.num_heads = 2
     config.search.num_simulations = 8
     config.selfplay.num_games = 32
     config.selfplay.plies_per_iteration = 12

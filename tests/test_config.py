@@ -135,8 +135,19 @@ def test_mixing_groups_divide_the_width_of_networks_that_mix():
     config.network.blocks = ("attention", "mixing")
     with pytest.raises(UserError, match=r"mixing_groups=5: it must divide .*width=64; the nearest divisor is 4"):
         config_validation.validate(config)
-    config.network.mixing_groups, config.mesh.model = 1, 2
+    config.network.num_heads, config.network.mixing_groups, config.mesh.model = 2, 1, 2
     with pytest.raises(UserError, match=r"mesh\.model=2: it must divide config\.network\.mixing_groups=1"):
+        config_validation.validate(config)
+
+
+def test_heads_divide_the_width_of_networks_that_attend():
+    config = changed("network.num_heads", 5)
+    config.network.blocks = ("mixing",)
+    config_validation.validate(config)
+    config.network.num_heads, config.mesh.model = 1, 2
+    config_validation.validate(config)
+    config.network.blocks = ("mixing", "mixing+attention")
+    with pytest.raises(UserError, match=r"mesh\.model=2: it must divide config\.network\.num_heads=1"):
         config_validation.validate(config)
 
 

@@ -377,7 +377,7 @@ def test_outputs_do_not_depend_on_the_number_of_equal_nodes():
         bias = jnp.zeros((len(topology.vocabulary.relations), 2))
         attended = np.asarray(dense_attention(query, key, value, bias, topology))
         np.testing.assert_allclose(attended, value, rtol=1e-5)
-        head = ValueHead(num_heads=2)
+        head = ValueHead(num_pools=2)
         nodes = jnp.broadcast_to(jnp.linspace(-1, 1, 8)[None, None], (1, num_nodes, 8))
         results.append(np.asarray(head.apply(head.init(KEY, nodes), nodes)))
     np.testing.assert_allclose(results[0], results[1], rtol=1e-5)

@@ -21,6 +21,8 @@ def test_a_config_of_this_version_is_read_as_it_was(values):
 def test_fields_that_a_version_lacked_keep_its_behaviour(values):
     config = stored_configs.read(values)
     assert config.network.blocks == ("attention",)
+    assert (config.network.num_heads, config.network.value_pools) == (4, 4)
+    assert config.network.key_size == config.network.width // 4
     assert config.search.min_value_range == 0
 
 
@@ -48,7 +50,13 @@ def test_only_puct_stopped_exploring(values, expected):
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [([], "section"), ({"search": 3}, r"config\.search=3"), ({"search": {"rescale": 1}}, "not a field")],
+    [
+        ([], "section"),
+        ({"search": 3}, r"config\.search=3"),
+        ({"search": {"rescale": 1}}, "not a field"),
+        ({"network": {"num_heads": 0}}, "at least 1"),
+        ({"network": {"width": "8"}}, "type int"),
+    ],
 )
 def test_refuses_what_is_no_config(values, message):
     with pytest.raises(UserError, match=message):

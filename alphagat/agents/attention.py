@@ -58,7 +58,7 @@ def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
         blocks = []
         for block in attention_blocks(agent.config.network):
             (projected,) = captured["intermediates"][f"block_{block}"][PROJECTION]["__call__"]
-            query, key, _ = split_heads(projected, network.num_heads)
+            query, key, _ = split_heads(projected, network.num_heads, network.key_size)
             bias = params["params"][f"block_{block}"]["relation_bias"]
             weights = attention_weights(query, key, bias, topology)
             blocks.append(weights[..., topology.receivers, topology.senders])

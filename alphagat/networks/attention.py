@@ -1,9 +1,10 @@
 """Multi-head attention along the edges of a graph: one function with two backends.
 
-Both take `query`, `key`, `value` `[B, V, H, d]` and `relation_bias` `[R, H]`, and return `[B, V, H, d]`. For receiver
-i, head h, and each sender j with an edge to i of relation r(i, j), with the softmax in float32 at any precision:
+Both take `query` and `key` `[B, V, H, k]`, `value` `[B, V, H, d]` and `relation_bias` `[R, H]`, and return
+`[B, V, H, d]`. For receiver i, head h, and each sender j with an edge to i of relation r(i, j), with the softmax in
+float32 at any precision:
 
-    weight_ij = softmax_j(query_i . key_j / sqrt(d) + relation_bias[r(i, j), h]),    out_i = sum_j weight_ij value_j
+    weight_ij = softmax_j(query_i . key_j / sqrt(k) + relation_bias[r(i, j), h]),    out_i = sum_j weight_ij value_j
 
 The logit depends jointly on receiver and sender: the attention is dynamic (Brody et al. 2022, "How attentive are graph
 attention networks?", section 3), in the query-key form of Vaswani et al. 2017, equation 1, with a typed bias per edge
@@ -23,13 +24,14 @@ from alphagat.graphs.topology import Topology
 _MASKED = -1e30  # finite, so that softmax has no inf - inf; every node has an edge to itself
 
 
-def split_heads(projected: jax.Array, num_heads: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Splits `[B, V, 3 * D]` into query, key and value `[B, V, H, d]`.
+def split_heads(projected: jax.Array, num_heads: int, key_size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Splits `[B, V, H * (2 * k + d)]` into query and key `[B, V, H, k]` and value `[B, V, H, d]`.
 
     The columns of a head are adjacent, so that devices can share the heads. The gradient of a split is one
     concatenation; that of three slices is the sum of three padded arrays, ten times as slow on a CPU.
     """
-    query, key, value = jnp.split(projected.reshape(*projected.shape[:-1], num_heads, -1), 3, axis=-1)
+    by_head = projected.reshape(*projected.shape[:-1], num_heads, -1)
+    query, key, value = jnp.split(by_head, (key_size, 2 * key_size), axis=-1)
     return query, key, value
 
 
@@ -65,7 +67,8 @@ def _check_shapes(
     query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
 ) -> None:
     """Checks shapes at trace time. Raises AssertionError unless they are those in the module's docstring."""
-    chex.assert_equal_shape([query, key, value])
+    chex.assert_equal_shape([query, key])
+    chex.assert_equal_shape_prefix([query, value], 3)
     chex.assert_shape(query, (None, topology.num_nodes, None, None))
     chex.assert_shape(relation_bias, (len(topology.vocabulary.relations), query.shape[2]))
 

@@ -20,8 +20,8 @@ class GraphAttentionNetwork(nn.Module):
     """Maps node features to prior logits and a value; no parameter depends on the size of the board.
 
     Blocks are pre-norm residual (Xiong et al. 2020): messages along typed edges and a parallel global path, then an
-    MLP. The messages of a block are attention, signed mixing, or both; `blocks` names the kinds, which repeat so that
-    the last block has the last kind.
+    MLP. A message is a weighted sum of the senders' values. Its weights come from attention, from signed mixing, or are
+    the sum of both; `blocks` names the kinds, which repeat so that the last block has the last kind.
 
     Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the view of the
     player to move: see `networks.values`). `with_auxiliary=True` also returns the predictions of the `auxiliary_heads`,
@@ -33,8 +33,10 @@ class GraphAttentionNetwork(nn.Module):
     num_blocks: int
     blocks: tuple[str, ...]
     num_heads: int
+    key_size: int
     mixing_groups: int
     mlp_ratio: int
+    value_pools: int
     backend: str
     value_support: Support | None = None
     dtype: jnp.dtype = jnp.dtype("float32")
@@ -51,7 +53,7 @@ class GraphAttentionNetwork(nn.Module):
         self.block = [make_block(self, kind, parent=self) for kind in self.kinds_of_blocks]  # block_0, block_1, ...
         self.norm = nn.RMSNorm(dtype=self.dtype)
         self.policy = PolicyHead(self.topology, self.dtype)
-        self.value = ValueHead(self.num_heads, self.value_support, self.dtype)
+        self.value = ValueHead(self.value_pools, self.value_support, self.dtype)
         for name in self.auxiliary_heads:
             setattr(self, name, AUXILIARY_HEADS[name](self.dtype))  # an attribute names its parameters
 
@@ -83,6 +85,7 @@ def make_block(network: GraphAttentionNetwork, kind: str, parent: nn.Module | No
         network.topology,
         kind,
         network.num_heads,
+        network.key_size,
         network.mixing_groups,
         network.mlp_ratio,
         network.num_blocks,
@@ -103,6 +106,7 @@ class MessageBlock(nn.Module):
     topology: Topology
     kind: str
     num_heads: int
+    key_size: int
     mixing_groups: int
     mlp_ratio: int
     num_blocks: int
@@ -114,10 +118,12 @@ class MessageBlock(nn.Module):
         width = hidden.shape[-1]
         branch_scale = (2 * self.num_blocks) ** -0.5
         normed = nn.RMSNorm(dtype=self.dtype, name="attention_norm")(hidden)
-        if "mixing" in self.kind:
-            hidden += self._dense(width, "mixing_out", scale=branch_scale)(self._mix(normed))
-        if "attention" in self.kind:
-            hidden += self._dense(width, "attention_out", scale=branch_scale)(self._attend(normed))
+        if self.kind == "mixing":
+            values = self._dense(width, "mixing_in", use_bias=False)(normed)
+            message, out = self._mix(values), "mixing_out"
+        else:
+            message, out = self._attend(normed), "attention_out"
+        hidden += self._dense(width, out, scale=branch_scale)(message)
         hidden += self._dense(width, "global", scale=branch_scale)(normed.mean(axis=1))[:, None]
 
         normed = nn.RMSNorm(dtype=self.dtype, name="mlp_norm")(hidden)
@@ -125,22 +131,23 @@ class MessageBlock(nn.Module):
         return hidden + self._dense(width, "mlp_out", scale=branch_scale)(expanded)
 
     def _attend(self, normed: jax.Array) -> jax.Array:
-        """Call it in a compact method only."""
+        """Returns messages by attention, plus those that mix the same values. Call it in a compact method only."""
         num_relations = len(self.topology.vocabulary.relations)
         relation_bias = self.param("relation_bias", nn.initializers.normal(1.0), (num_relations, self.num_heads))
-        projected = self._dense(3 * normed.shape[-1], "query_key_value", use_bias=False)(normed)
-        query, key, value = split_heads(projected, self.num_heads)
+        features = 2 * self.num_heads * self.key_size + normed.shape[-1]
+        projected = self._dense(features, "query_key_value", use_bias=False)(normed)
+        query, key, value = split_heads(projected, self.num_heads, self.key_size)
         attended = ATTENTION_BACKENDS[self.backend](query, key, value, relation_bias, self.topology)
-        return attended.reshape(normed.shape)
+        attended = attended.reshape(normed.shape)
+        return attended + self._mix(value.reshape(normed.shape)) if "mixing" in self.kind else attended
 
-    def _mix(self, normed: jax.Array) -> jax.Array:
-        """Call it in a compact method only."""
+    def _mix(self, values: jax.Array) -> jax.Array:
+        """Returns `[B, V, D]` for values of this shape. Call it in a compact method only."""
         num_relations = len(self.topology.vocabulary.relations)
         init = nn.initializers.normal(num_relations**-0.5)
         relation_weights = self.param("relation_weights", init, (num_relations, self.mixing_groups))
-        values = self._dense(normed.shape[-1], "mixing_in", use_bias=False)(normed)
-        values = values.reshape(*values.shape[:-1], self.mixing_groups, -1)
-        return MIXING_BACKENDS[self.backend](values, relation_weights, self.topology).reshape(normed.shape)
+        groups = values.reshape(*values.shape[:-1], self.mixing_groups, -1)
+        return MIXING_BACKENDS[self.backend](groups, relation_weights, self.topology).reshape(values.shape)
 
     def _dense(self, features: int, name: str, use_bias: bool = True, scale: float = 1.0) -> nn.Dense:
         return Dense(features, use_bias=use_bias, kernel_init=scaled_init(scale), dtype=self.dtype, name=name)

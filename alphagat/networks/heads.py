@@ -52,7 +52,7 @@ class PolicyHead(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """Pools the nodes by one learned softmax per head, so that the result does not scale with the size of the board.
+    """Pools the nodes by one learned softmax per pool, so that the result does not scale with the size of the board.
 
     The initial softmax is sharp. A plain mean over the nodes hardly differs between positions, and LAMB, whose steps
     are proportional to the weights, takes hundreds of updates to amplify the difference.
@@ -61,7 +61,7 @@ class ValueHead(nn.Module):
     from the view of the player to move.
     """
 
-    num_heads: int
+    num_pools: int
     support: Support | None = None
     dtype: jnp.dtype = jnp.dtype("float32")
 
@@ -69,10 +69,10 @@ class ValueHead(nn.Module):
     def __call__(self, nodes: jax.Array) -> jax.Array:
         batch_size, _, width = nodes.shape
         # No bias: it would cancel in the softmax over nodes.
-        score = Dense(self.num_heads, use_bias=False, kernel_init=scaled_init(4.0), dtype=self.dtype, name="pooling")
-        scores = score(nodes)  # [B, V, H]
+        score = Dense(self.num_pools, use_bias=False, kernel_init=scaled_init(4.0), dtype=self.dtype, name="pooling")
+        scores = score(nodes)  # [B, V, P]
         weights = jax.nn.softmax(at_least_float32(scores), axis=1).astype(self.dtype)
-        pooled = jnp.matmul(jnp.swapaxes(weights, 1, 2), nodes).reshape(batch_size, self.num_heads * width)
+        pooled = jnp.matmul(jnp.swapaxes(weights, 1, 2), nodes).reshape(batch_size, self.num_pools * width)
         hidden = nn.silu(Dense(width, dtype=self.dtype, name="hidden")(pooled))
         return value_output(hidden, self.support)
 

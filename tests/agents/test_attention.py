@@ -32,7 +32,7 @@ def test_the_weights_mix_the_values_of_each_block(agent):
         inside = captured["intermediates"][f"block_{block}"]
         params = jax.device_get(agent.params["params"][f"block_{block}"]["attention_out"])
         (projected,), (mixed,) = (inside[name]["__call__"] for name in ("query_key_value", "attention_out"))
-        value = np.asarray(projected).reshape(*nodes.shape[:2], config.num_heads, 3, -1)[..., 2, :]  # per head
+        value = np.asarray(projected).reshape(*nodes.shape[:2], config.num_heads, -1)[..., 2 * config.key_size :]
         expected = np.zeros(value.shape, np.float32)
         for edge, (sender, receiver) in enumerate(zip(topology.senders, topology.receivers)):
             expected[:, receiver] += weights[:, block, :, edge, None] * value[:, sender]

@@ -91,7 +91,7 @@ def test_gradients_equal_finite_differences():
 def test_ownership_adds_its_mean_square_and_trains_the_trunk(ownership_weight):
     game = make_game("othello:4")
     options = {"backend": "dense", "width": 8, "num_blocks": 1, "num_heads": 2, "mlp_ratio": 1}
-    options |= {"blocks": ("attention",), "mixing_groups": 1}
+    options |= {"blocks": ("attention",), "key_size": 4, "mixing_groups": 1, "value_pools": 2}
     network = make_network(game.topology, name="gat", ownership_head=True, **options)
     generator = np.random.default_rng(0)
     nodes = generator.normal(size=(5, 17, game.num_features)).astype(np.float32)

@@ -35,7 +35,7 @@ def test_the_gradient_of_a_kernel_contracts_one_axis():
 
 def test_the_gradient_of_the_split_into_heads_is_one_concatenation():
     def total(projected: jax.Array) -> jax.Array:
-        query, key, value = split_heads(projected, 2)
+        query, key, value = split_heads(projected, 2, 1)
         return (query * key * value).sum()
 
     names = [step.primitive.name for step in jax.make_jaxpr(jax.grad(total))(INPUTS[..., :6]).eqns]

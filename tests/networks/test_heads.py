@@ -32,7 +32,7 @@ def test_a_logit_depends_only_on_the_pair_of_its_action():
 
 def test_value_pooling_is_a_weighted_mean():
     """Repeating every node does not change it, and a single outlier among many nodes does."""
-    head = ValueHead(num_heads=2)
+    head = ValueHead(num_pools=2)
     nodes = jax.random.normal(jax.random.key(0), (2, 5, 8))
     apply, params = jax.jit(head.apply), head.init(jax.random.key(1), nodes)
     few, repeated = apply(params, nodes), apply(params, jnp.tile(nodes, (1, 40, 1)))
@@ -85,6 +85,6 @@ def test_take_distinct_equals_indexing_and_its_gradient():
 
 
 def test_a_support_gives_one_logit_per_return():
-    head = ValueHead(num_heads=2, support=(0.0, 1.0, 2.0))
+    head = ValueHead(num_pools=2, support=(0.0, 1.0, 2.0))
     nodes = jax.random.normal(jax.random.key(0), (2, 5, 8))
     assert head.apply(head.init(jax.random.key(1), nodes), nodes).shape == (2, 3)

@@ -26,8 +26,10 @@ def gat(num_blocks: int, *, remat: bool = False, precision: str = "float32"):
         num_blocks=num_blocks,
         blocks=("mixing", "attention"),
         num_heads=2,
+        key_size=3,
         mixing_groups=4,
         mlp_ratio=2,
+        value_pools=3,
         remat=remat,
         precision=precision,
     )

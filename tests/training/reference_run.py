@@ -238,8 +238,10 @@ def _make_network(config: Config, rules: Rules) -> Any:
         num_blocks=options.num_blocks,
         blocks=options.blocks,
         num_heads=options.num_heads,
+        key_size=options.key_size,
         mixing_groups=options.mixing_groups,
         mlp_ratio=options.mlp_ratio,
+        value_pools=options.value_pools,
         ownership_head=options.ownership_head,
     )
 

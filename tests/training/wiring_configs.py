@@ -1,6 +1,6 @@
 """Two configs that together set every field that a short run can use off its default."""
 
-SIZES = {"width": 8, "num_blocks": 1, "num_heads": 2, "mlp_ratio": 1}
+SIZES = {"width": 8, "num_blocks": 1, "num_heads": 2, "key_size": 3, "mlp_ratio": 1, "value_pools": 3}
 
 # Games of Othello 4x4 last about 12 plies, so some end by the rules and others are truncated. Samples wait for two
 # iterations, the replay holds three, and updates begin in the fourth.
