@@ -3,7 +3,7 @@
     python benchmarks/gat_against_resnet.py --config configs/connect_four.py --workdir runs/gat_against_resnet
 
 1. The GAT is that of the config. It plays two ResNets with the same number of blocks, a plain one and one with global
-   pooling (Wu 2019, section 3.3). The width of each is the multiple of 16 that best matches the GAT's number of
+   pooling (Wu 2019, section 3.3), or those of `--rivals`. The width of each is the multiple of 16 that best matches the GAT's number of
    parameters; on a CPU, widths in between cost as much as the next multiple. Rules, search, self-play, replay, losses,
    optimizer and schedule are the same.
 2. Tuning is the same for each network. The candidate learning rates are that of the config, half of it, and twice it.
@@ -95,11 +95,11 @@ def median_seconds(functions: Sequence[Callable[[], Any]]) -> list[float]:
     return [statistics.median(each) for each in times]
 
 
-def find_rivals(path: str, console: Console) -> dict[str, list[str]]:
+def find_rivals(path: str, names: Sequence[str], console: Console) -> dict[str, list[str]]:
     """Returns the flags of each rival, with the width that matches the GAT's number of parameters."""
     gat = configure(path, [])
     count, configs, rivals = num_params(gat), [gat], {}
-    for name in RIVALS:
+    for name in names:
         by_width = {width: configure(path, rival_flags(name, width)) for width in WIDTHS}
         width = min(WIDTHS, key=lambda width, by_width=by_width: abs(num_params(by_width[width]) - count))
         rivals[f"{name}_{width}"] = rival_flags(name, width)
@@ -145,12 +145,13 @@ def main() -> None:
     parser.add_argument("--tuning_seed", type=int, default=100, help="default: %(default)s")
     parser.add_argument("--games", type=int, default=400, help="games per seed (default: %(default)s)")
     parser.add_argument("--simulations", type=int, default=64, help="simulations per move (default: %(default)s)")
+    parser.add_argument("--rivals", nargs="+", choices=RIVALS, default=RIVALS, help="(default: both)")
     options = parser.parse_args()
     sharding.configure_cpu_devices(0)
     end_trainings_as_well()
     console, test = Console(width=200), Test(options.games, options.simulations)
     options.workdir.mkdir(parents=True, exist_ok=True)
-    networks = {"gat": []} | find_rivals(options.config, console)
+    networks = {"gat": []} | find_rivals(options.config, options.rivals, console)
     rate = configure(options.config, []).learner.learning_rate
 
     def variant(network: str, factor: float, name: str, folder: Path) -> Variant:

@@ -9,14 +9,14 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(boards=("hex:5",), num_iterations=75)
+    config = Config(boards=("hex:5",), num_iterations=120)
     config.network.width = 48
     config.search.num_simulations = 16
     config.selfplay.plies_per_iteration = 8
     config.selfplay.opening_plies = 4
     config.learner.num_micro_batches = 4  # parts of a batch that fit into the cache of a core
     config.learner.batch_size = 256
-    config.evaluation.every = 75
+    config.evaluation.every = 120
     config.evaluation.num_simulations = 128
     config.evaluation.opponents = ("random", "mcts:100", "mcts:1000")
     return config
