@@ -3,9 +3,9 @@
     python benchmarks/gat_against_resnet.py --config configs/connect_four.py --workdir runs/gat_against_resnet
 
 1. The GAT is that of the config. It plays two ResNets with the same number of blocks, a plain one and one with global
-   pooling (Wu 2019, section 3.3), or those of `--rivals`. The width of each is the multiple of 16 that best matches the GAT's number of
-   parameters; on a CPU, widths in between cost as much as the next multiple. Rules, search, self-play, replay, losses,
-   optimizer and schedule are the same.
+   pooling (Wu 2019, section 3.3), or those of `--rivals`. The width of each is the multiple of 16 that best matches the
+   GAT's number of parameters; on a CPU, widths in between cost as much as the next multiple. Rules, search, self-play,
+   replay, losses, optimizer and schedule are the same.
 2. Tuning is the same for each network. The candidate learning rates are that of the config, half of it, and twice it.
    Each candidate trains for `--tuning_minutes` with `--tuning_seed`, which no result uses. The rate that scores best
    against the GAT at the config's rate wins. While a network's best rate is its lowest or highest, half or twice that
