@@ -140,6 +140,7 @@ def main() -> None:
     parser.add_argument("--workdir", type=Path, default=Path("runs/gat_against_resnet"), help="default: %(default)s")
     parser.add_argument("--minutes", type=float, default=10, help="training time per run (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--first_seed", type=int, default=0, help="the others follow (default: %(default)s)")
     parser.add_argument("--at_once", type=int, default=1, help="concurrent training runs (default: %(default)s)")
     parser.add_argument("--tuning_minutes", type=float, default=4, help="per candidate (default: %(default)s)")
     parser.add_argument("--tuning_seed", type=int, default=100, help="default: %(default)s")
@@ -170,7 +171,8 @@ def main() -> None:
     best = tune(list(networks), scores_of)
     console.print("learning rates:", {network: rate * factor for network, factor in best.items()})
     final = [variant(network, factor, network, options.workdir / network) for network, factor in best.items()]
-    compare(final, range(options.seeds), Effort(options.minutes, options.at_once), test, console)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    compare(final, seeds, Effort(options.minutes, options.at_once), test, console)
 
 
 if __name__ == "__main__":
