@@ -25,6 +25,8 @@ class NetworkTraits:
     supports_auxiliary_heads: bool = False
 
 
+FUSED = "fused"  # a `network.backend`: the dense computation as one GPU kernel
+BACKENDS = "dense", "jraph", FUSED  # of `network.backend`
 BLOCK_KINDS = "attention", "mixing", "mixing+attention"  # of `network.blocks`
 
 

@@ -9,30 +9,41 @@ split it over two calls.
 """
 
 import argparse
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gat_against_resnet import EVALUATIONS, make_evaluation, median_seconds
+from gat_against_resnet import EVALUATIONS, make_evaluation, matching_width, median_seconds, num_params
 from rich.console import Console
 from rich.table import Table
 from throughput import NETWORKS
 
 from alphagat import config_validation
-from alphagat.agents.build import make_params
+from alphagat.agents.build import make_params, make_portable_network
 from alphagat.config import Config
+from alphagat.errors import UserError
 from alphagat.evaluation.rollout import uniform_actions, word
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.learner.loss import Batch, alphazero_loss
+from alphagat.networks import Network
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, program_arguments, run_iteration
 from alphagat.training.setup import Run, Setup, make_setups
 from alphagat.training.state import init_state
 
-NETWORKS = NETWORKS | {"GAT dense, bfloat16": {"precision": "bfloat16"}}
+HALF, FUSED = {"precision": "bfloat16"}, {"backend": "fused"}
+NETWORKS = NETWORKS | {"GAT dense, bfloat16": HALF, "GAT fused": FUSED, "GAT fused, bfloat16": HALF | FUSED}
+SPEED_NETWORKS = {
+    "GAT, float32": {},
+    "GAT, bfloat16": HALF,
+    "GAT fused, float32": FUSED,
+    "GAT fused, bfloat16": HALF | FUSED,
+    "ResNet, bfloat16": HALF | {"name": "resnet"},  # of about as many parameters
+}
 NUM_POSITIONS, NUM_GAMES, NUM_PLIES = 256, 512, 80
 
 
@@ -44,10 +55,13 @@ def make_config(board: str, width: int, network: dict[str, Any]) -> Config:
     return config
 
 
-def on_both(function: Callable, *arguments: Any) -> tuple[Any, Any]:
-    """Returns the results of a function on the accelerator and on the CPU."""
+def on_both(functions: tuple[Callable, Callable], *arguments: Any) -> tuple[Any, Any]:
+    """Returns the result of the first function on the accelerator, and of the second on the CPU."""
     devices = jax.devices()[0], jax.local_devices(backend="cpu")[0]
-    found, expected = (jax.device_get(jax.jit(function)(*jax.device_put(arguments, device))) for device in devices)
+    found, expected = (
+        jax.device_get(jax.jit(function)(*jax.device_put(arguments, device)))
+        for function, device in zip(functions, devices)
+    )
     return found, expected
 
 
@@ -73,12 +87,14 @@ def compare_network(config: Config) -> list[float]:
     """Returns the distances of logits, values and gradients."""
     (setup,) = make_setups(config)
 
-    def compute(params: Any, batch: Batch) -> tuple:
-        gradient = jax.grad(lambda params: alphazero_loss(params, setup.network, batch, 1.0)[0])(params)
-        return *setup.network.apply(params, batch.nodes), gradient
+    def compute(network: Network, params: Any, batch: Batch) -> tuple:
+        gradient = jax.grad(lambda params: alphazero_loss(params, network, batch, 1.0)[0])(params)
+        return *network.apply(params, batch.nodes), gradient
 
     params = jax.device_get(make_params(setup.game, setup.network, jax.random.key(0)))
-    found, expected = on_both(compute, params, jax.device_get(random_batch(setup.game)))
+    networks = setup.network, make_portable_network(config, setup.game)
+    computations = functools.partial(compute, networks[0]), functools.partial(compute, networks[1])
+    found, expected = on_both(computations, params, jax.device_get(random_batch(setup.game)))
     return [distance(ours, theirs) for ours, theirs in zip(found, expected)]
 
 
@@ -97,7 +113,7 @@ def play_the_same(game: Game) -> bool:
         first = jax.vmap(game.init)(jax.random.split(key, NUM_GAMES))
         return jax.lax.scan(step, first, jnp.arange(NUM_PLIES, dtype=jnp.uint32))[1]
 
-    found, expected = on_both(play, jax.random.key(2))
+    found, expected = on_both((play, play), jax.random.key(2))
     return all(np.array_equal(ours, theirs) for ours, theirs in zip(*map(jax.tree.leaves, (found, expected))))
 
 
@@ -124,8 +140,12 @@ def agreement(options: argparse.Namespace, console: Console) -> None:
     for board in options.boards:
         for name, network in NETWORKS.items():
             for precision in ("default", "highest") if "precision" not in network else ("default",):
-                with jax.default_matmul_precision(precision):
-                    distances = compare_network(make_config(board, options.width, network))
+                try:
+                    with jax.default_matmul_precision(precision):
+                        distances = compare_network(make_config(board, options.width, network))
+                except UserError as error:
+                    console.print(f"{board}, {name}: {error}")
+                    continue
                 table.add_row(board, name, precision, *(f"{each:.0e}" for each in distances))
     console.print(table)
     for board in options.rules:
@@ -137,20 +157,27 @@ def speed(options: argparse.Namespace, console: Console) -> None:
     title = f"{options.boards[0]}, {options.games} games, {options.simulations} simulations, batch {options.batch_size}"
     columns = "network", "evaluation", "evaluations/s", "self-play, frames/s", "update", "whole, frames/s"
     table = Table(*columns, title=title)
-    for precision in ("float32", "bfloat16"):
-        network = {"precision": precision, "num_blocks": options.num_blocks}
-        config = make_config(options.boards[0], options.width, network)
+    for name, network in SPEED_NETWORKS.items():
+        config = make_config(options.boards[0], options.width, network | {"num_blocks": options.num_blocks})
+        if config.network.name != Config().network.name:
+            config.network.width = matching_width(
+                num_params(make_config(options.boards[0], options.width, {"num_blocks": options.num_blocks})), config
+            )
         config.search.num_simulations, config.selfplay.num_games = options.simulations, options.games
         config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40  # updates begin after ten iterations
         config.learner.batch_size = config.replay.min_size = options.batch_size
         config_validation.validate(config)
-        (setup,) = make_setups(config)
+        try:
+            (setup,) = make_setups(config)
+        except UserError as error:
+            console.print(f"{name}: {error}")
+            continue
         (evaluation,) = median_seconds([make_evaluation(config)])
         evaluation /= EVALUATIONS
         playing, whole = time_iterations(setup)
         frames, updates = setup.plan.frames_per_iteration, setup.plan.updates_per_iteration
         table.add_row(
-            f"GAT {options.width} x {options.num_blocks}, {precision}",
+            f"{name}, {config.network.width} x {options.num_blocks}",
             f"{1e3 * evaluation:.2f} ms",
             f"{options.games / evaluation:,.0f}",
             f"{frames / playing:,.0f}",

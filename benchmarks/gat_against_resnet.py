@@ -21,6 +21,7 @@ Finished runs are not repeated: the command resumes where it was stopped.
 """
 
 import argparse
+import dataclasses
 import functools
 import statistics
 import time
@@ -58,6 +59,16 @@ def configure(path: str, flags: Sequence[str]) -> Config:
 def num_params(config: Config) -> int:
     game = make_game(config.boards[0])
     return sum(leaf.size for leaf in jax.tree.leaves(param_shapes(game, make_configured_network(config, game))))
+
+
+def matching_width(count: int, config: Config) -> int:
+    """Returns the width with which the network of `config` has about `count` parameters."""
+
+    def error(width: int) -> int:
+        network = dataclasses.replace(config.network, width=width)
+        return abs(num_params(dataclasses.replace(config, network=network)) - count)
+
+    return min(WIDTHS, key=error)
 
 
 def make_evaluation(config: Config) -> Callable[[], jax.Array]:
@@ -100,10 +111,10 @@ def find_rivals(path: str, names: Sequence[str], console: Console) -> dict[str, 
     gat = configure(path, [])
     count, configs, rivals = num_params(gat), [gat], {}
     for name in names:
-        by_width = {width: configure(path, rival_flags(name, width)) for width in WIDTHS}
-        width = min(WIDTHS, key=lambda width, by_width=by_width: abs(num_params(by_width[width]) - count))
-        rivals[f"{name}_{width}"] = rival_flags(name, width)
-        configs.append(by_width[width])
+        config = configure(path, rival_flags(name, WIDTHS[0]))
+        config.network.width = matching_width(count, config)
+        rivals[f"{name}_{config.network.width}"] = rival_flags(name, config.network.width)
+        configs.append(config)
     base, *seconds = median_seconds([make_evaluation(config) for config in configs])
     for name, config, each in zip(rivals, configs[1:], seconds):
         ratio = f"{num_params(config) / count:.2f} times the parameters, {each / base:.2f} times the time of the GAT"

@@ -151,6 +151,21 @@ def test_heads_divide_the_width_of_networks_that_attend():
         config_validation.validate(config)
 
 
+def test_fused_blocks_need_a_network_on_one_device():
+    for axis in ("model", "stage"):
+        config = changed("network.backend", "fused")
+        config_validation.validate(config)
+        config.network.num_heads = 2
+        setattr(config.mesh, axis, 2)
+        with pytest.raises(
+            UserError, match=rf"mesh\.{axis}=2: config\.network\.backend='fused' needs a network on one"
+        ):
+            config_validation.validate(config)
+        config.network.name = "resnet"  # which has no such backend, and is refused for another reason
+        with pytest.raises(UserError, match=r"needs config\.network\.name='gat'"):
+            config_validation.validate(config)
+
+
 def test_no_network_has_an_empty_cycle_of_blocks():
     config = changed("network.blocks", ())
     config.network.name = "resnet"

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from alphagat.agents.agent import Agent
-from alphagat.agents.build import make_configured_network
+from alphagat.agents.build import make_portable_network
 from alphagat.config import NetworkConfig
 from alphagat.errors import UserError
 from alphagat.network_traits import NETWORK_TRAITS, kinds_of_blocks, networks_with
@@ -39,7 +39,7 @@ def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
     Raises:
       UserError: the network has no attention.
     """
-    network, topology = make_configured_network(agent.config, agent.game), agent.game.topology
+    network, topology = make_portable_network(agent.config, agent.game), agent.game.topology
     if not has_attention(agent):
         kinds = networks_with("passes_messages")
         raise UserError(

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games.base import Game
-from alphagat.network_traits import NETWORK_TRAITS, networks_with
+from alphagat.network_traits import FUSED, NETWORK_TRAITS, networks_with
 from alphagat.networks import Network, make_network
 from alphagat.search import Evaluator, Search, make_search
 
@@ -38,6 +38,14 @@ def check_one_family(config: Config, games: Sequence[Game]) -> None:
 def make_configured_network(config: Config, game: Game) -> Network:
     """Builds the network of `config` for one board."""
     return make_network(game.topology, value_support=game.value_support, **dataclasses.asdict(config.network))
+
+
+def make_portable_network(config: Config, game: Game) -> Network:
+    """Builds the network of `config` for one board from XLA's operations alone, which run on every device."""
+    if config.network.backend != FUSED:
+        return make_configured_network(config, game)
+    network = dataclasses.replace(config.network, backend="dense")
+    return make_configured_network(dataclasses.replace(config, network=network), game)
 
 
 def make_params(game: Game, network: Network, key: jax.Array) -> Any:

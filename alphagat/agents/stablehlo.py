@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import export
 
 from alphagat.agents.agent import Agent
-from alphagat.agents.build import make_configured_network
+from alphagat.agents.build import make_portable_network
 from alphagat.networks.values import expected_value
 from alphagat.runs.atomic_files import check_new
 
@@ -30,7 +30,7 @@ def write(file: Path, agent: Agent, batch_size: int | None = None) -> None:
     """
     check_new(file, ENDING)
     game = agent.game
-    network = make_configured_network(agent.config, game)
+    network = make_portable_network(agent.config, game)
 
     def evaluate(nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
         prior_logits, output = cast(tuple[Any, Any], network.apply(agent.params, nodes))

@@ -14,13 +14,14 @@ import jax
 import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
-from alphagat.network_traits import NETWORK_TRAITS
+from alphagat.network_traits import FUSED, NETWORK_TRAITS
 from alphagat.networks.auxiliary_heads import AUXILIARY_HEADS
+from alphagat.networks.fused.network import fuse
 from alphagat.networks.values import Support
 
 
 class Network(Protocol):
-    """What the search and the learner need of a network; flax modules and `PipelinedNetwork` provide it."""
+    """What the search and the learner need of a network: a flax module, a `FusedNetwork` or a `PipelinedNetwork`."""
 
     @property
     def value_support(self) -> Support | None:
@@ -44,7 +45,8 @@ def make_network(
     value_support: Support | None = None,
     **options: Any,
 ) -> Network:
-    """Returns the network called `name` in `network_traits.NETWORK_TRAITS`.
+    """Returns the network called `name` in `network_traits.NETWORK_TRAITS`; with `backend=fused`, the dense one where
+    the kernel cannot run.
 
     Args:
       precision: the dtype of the blocks: float32, bfloat16 or float16. Parameters, softmaxes and the outputs of the
@@ -57,4 +59,8 @@ def make_network(
     network_class = pkgutil.resolve_name(NETWORK_TRAITS[name].implementation)
     accepted = {field.name for field in dataclasses.fields(network_class)}
     chosen = {option: value for option, value in options.items() if option in accepted}
-    return network_class(topology, value_support=value_support, **chosen)
+    is_fused = chosen.get("backend") == FUSED
+    if is_fused:
+        chosen["backend"] = "dense"
+    network = network_class(topology, value_support=value_support, **chosen)
+    return fuse(network) if is_fused else network

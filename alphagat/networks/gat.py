@@ -61,21 +61,20 @@ class GraphAttentionNetwork(nn.Module):
         hidden = self.embed(nodes)
         for block in self.block:
             hidden = block(hidden)
-        outputs = self.read_out(hidden)
-        if not with_auxiliary and not self.is_initializing():
-            return outputs
-        normed = self.norm(hidden)
-        return *outputs, {name: getattr(self, name)(normed) for name in self.auxiliary_heads}
+        return self.read_out(hidden, with_auxiliary)
 
     def embed(self, nodes: jax.Array) -> jax.Array:
         """Returns the input of the first block: `[B, V, F]` -> `[B, V, D]`."""
         kinds = jax.nn.one_hot(self.topology.node_kinds, len(self.topology.vocabulary.node_kinds))
         return self.features(nodes) + self.kinds(kinds)[None]
 
-    def read_out(self, hidden: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns prior logits and value output for the output `[B, V, D]` of the last block."""
+    def read_out(self, hidden: jax.Array, with_auxiliary: bool = False) -> tuple[Any, ...]:
+        """Returns the outputs of the network for the output `[B, V, D]` of the last block."""
         hidden = self.norm(hidden)
-        return self.policy(hidden), self.value(hidden)
+        outputs = self.policy(hidden), self.value(hidden)
+        if not with_auxiliary and not self.is_initializing():
+            return outputs
+        return *outputs, {name: getattr(self, name)(hidden) for name in self.auxiliary_heads}
 
 
 def make_block(network: GraphAttentionNetwork, kind: str, parent: nn.Module | None = None) -> "MessageBlock":

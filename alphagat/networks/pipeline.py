@@ -151,11 +151,6 @@ def _stack(*leaves: jax.Array, num_stages: int) -> jax.Array:
     return jax.lax.with_sharding_constraint(by_stage, PartitionSpec(STAGE, *free))
 
 
-def place_blocks(network: Any, params: Any) -> Any:
-    """Moves the parameters of each block to its stage; returns those of a network without stages unchanged."""
-    return network.place(params) if isinstance(network, PipelinedNetwork) else params
-
-
 def _has_stages() -> bool:
     return STAGE in jax.sharding.get_abstract_mesh().axis_names
 

@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from alphagat.agents.build import make_configured_search
 from alphagat.learner.loss import AuxiliaryLoss, Batch
 from alphagat.learner.update import TrainState, make_update, mean_gradients
-from alphagat.networks.pipeline import place_blocks
+from alphagat.networks.placement import place_params
 from alphagat.replay import Replay, add, sample
 from alphagat.runtime import sharding
 from alphagat.search import Search
@@ -120,7 +120,7 @@ def play_iteration(
     """
     plan, selfplay = setup.plan, setup.config.selfplay
     auxiliary = auxiliary_targets(setup.config)
-    params = place_blocks(setup.network, params)  # once, not at each evaluation
+    params = place_params(setup.network, params)  # once, not at each evaluation
     make_selfplay_search = functools.partial(make_configured_search, setup.game, setup.evaluate, setup.config)
     fast_search = make_selfplay_search(explore=False, num_simulations=selfplay.fast_simulations)
     searches = [make_selfplay_search(explore=True, num_simulations=number) for number in plan.simulations]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from commands import RUN, train
 from inputs import INPUTS
-from runs import RUNS
+from run_folders import RUNS
 from server import SERVER
 
 

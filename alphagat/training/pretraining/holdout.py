@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from alphagat.monitoring.metric_text import describe_results
-from alphagat.networks.pipeline import place_blocks
+from alphagat.networks.placement import place_params
 from alphagat.runs.metrics import HOLDOUT, Result
 from alphagat.runtime import sharding
 from alphagat.search.tree import mask_illegal
@@ -74,7 +74,7 @@ def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dic
     """
 
     def examine(params: Any, positions: Positions) -> dict[str, jax.Array]:
-        params = place_blocks(setup.network, params)
+        params = place_params(setup.network, params)
         found = setup.evaluate(params, positions.state)
         legal = positions.state.legal_action_mask
         logits = mask_illegal(found.prior_logits, positions.state)

@@ -1,0 +1,128 @@
+"""The forward kernel: all blocks of one position."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+
+from alphagat.networks.fused.weights import BlockWeights, FusedBlocks, pad
+
+EPSILON = 1e-6  # of `nn.RMSNorm`
+NUM_WARPS = {16: 1, 32: 2, 64: 4, 128: 8}  # by padded nodes
+
+
+def run_forward(
+    blocks: FusedBlocks, packed: list[BlockWeights], hidden: jax.Array, keep_inputs: bool
+) -> tuple[jax.Array, ...]:
+    """Returns the output `[B, V, D]` and, if `keep_inputs`, the padded inputs of all blocks, `[L, B, P, D]`."""
+    batch, num_nodes, width = hidden.shape
+    hidden = pad(hidden, 2)
+    shapes = [jax.ShapeDtypeStruct(hidden.shape, hidden.dtype)]
+    if keep_inputs:
+        shapes.append(jax.ShapeDtypeStruct((blocks.network.num_blocks, *hidden.shape), hidden.dtype))
+    output, *inputs = pl.pallas_call(
+        functools.partial(_kernel, blocks),
+        grid=(batch,),
+        in_specs=[per_position(hidden), jax.tree.map(whole, packed)],
+        out_specs=[per_position(shape, axis) for axis, shape in enumerate(shapes)],
+        out_shape=shapes,
+        interpret=blocks.interpret,
+        compiler_params=compiler_params(NUM_WARPS[hidden.shape[1]]),
+        name="fused_forward",
+    )(hidden, packed)
+    return output[:, :num_nodes, :width], *inputs
+
+
+def per_position(array: Any, axis: int = 0) -> pl.BlockSpec:
+    """Gives each program of the grid the row of its position, along `axis`."""
+    shape = (*array.shape[:axis], 1, *array.shape[axis + 1 :])
+    return pl.BlockSpec(shape, lambda position: tuple(position if a == axis else 0 for a in range(len(shape))))
+
+
+def whole(array: Any) -> pl.BlockSpec:
+    """Gives each program of the grid all of an array."""
+    return pl.BlockSpec(array.shape, lambda _: (0,) * len(array.shape))
+
+
+def compiler_params(num_warps: int) -> Any:
+    return triton.CompilerParams(num_warps=num_warps, num_stages=1)
+
+
+def dot(blocks: FusedBlocks, one: jax.Array, other: jax.Array) -> jax.Array:
+    """Multiplies matrices in the precision of the network, with float32 sums."""
+    one, other = (x.astype(blocks.network.dtype) for x in (one, other))
+    if blocks.interpret:  # XLA's CPU backend lacks products of bfloat16 with float32 sums; these are equal
+        one, other = (x.astype(jnp.float32) for x in (one, other))
+    return jnp.dot(one, other, preferred_element_type=jnp.float32)
+
+
+def inverse_rms(blocks: FusedBlocks, hidden: jax.Array) -> jax.Array:
+    """Returns `[P, 1]`, the factor of the RMS norm of `[P, D]`; the padding is 0."""
+    mean_square = jnp.square(hidden).sum(-1, keepdims=True) / blocks.network.width
+    return jax.lax.rsqrt(mean_square + EPSILON)
+
+
+def mean_over_nodes(blocks: FusedBlocks, array: jax.Array) -> jax.Array:
+    """Returns `[1, D]`, the mean over the nodes of `[P, D]`, without the padding."""
+    num_nodes = blocks.network.topology.num_nodes
+    return jnp.where(is_node(blocks, array), array, 0).sum(0, keepdims=True) / num_nodes
+
+
+def is_node(blocks: FusedBlocks, array: jax.Array) -> jax.Array:
+    """Returns `[P, 1]` bool, False for the padding."""
+    return jax.lax.broadcasted_iota(jnp.int32, (len(array), 1), 0) < blocks.network.topology.num_nodes
+
+
+def attention(logits: jax.Array) -> jax.Array:
+    """Returns the softmax of logits in units of log(2), along the last axis."""
+    powers = jnp.exp2(logits - logits.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def _kernel(blocks: FusedBlocks, input_ref: Any, packed: list[BlockWeights], output_ref: Any, *kept_ref: Any) -> None:
+    """Computes all blocks of one position, `[1, P, D]`; `kept_ref` is empty or has the inputs of the blocks."""
+    hidden, first = input_ref[0].astype(jnp.float32), 0
+    for weights in packed:
+
+        def one(number: jax.Array, hidden: jax.Array, weights: BlockWeights = weights, first: int = first) -> jax.Array:
+            for ref in kept_ref:
+                ref[first + number, 0] = hidden.astype(ref.dtype)
+            return _block(blocks, weights, number, hidden)
+
+        count = weights.norms.shape[0]
+        hidden = jax.lax.fori_loop(0, count, one, hidden)
+        first += count
+    output_ref[0] = hidden.astype(output_ref.dtype)
+
+
+def _block(blocks: FusedBlocks, weights: BlockWeights, number: jax.Array, hidden: jax.Array) -> jax.Array:
+    """Returns the output `[P, D]` float32 of one block of a run."""
+    times = functools.partial(dot, blocks)
+
+    def attend(head: jax.Array, total: jax.Array) -> jax.Array:
+        query, key, value = (times(normed, part[number, head]) for part in (weights.query, weights.key, weights.value))
+        logits = times(query, key.T) + weights.bias[number, head]
+        powers = jnp.exp2(logits - logits.max(-1, keepdims=True))
+        attended = times(powers, value) / powers.sum(-1, keepdims=True)
+        return total + times(attended, weights.out[number, head])
+
+    def mix(group: jax.Array, total: jax.Array) -> jax.Array:
+        mixed = times(weights.matrix[number, group], times(normed, weights.group_value[number, group]))
+        return total + times(mixed, weights.group_out[number, group])
+
+    def expand(part: jax.Array, total: jax.Array) -> jax.Array:
+        expanded = times(normed, weights.expand[number, part]) + weights.hidden_biases[number, part][None]
+        return total + times(jnp.maximum(expanded, 0), weights.contract[number, part])
+
+    normed = hidden * inverse_rms(blocks, hidden) * weights.norms[number, 0][None]
+    hidden += mean_over_nodes(blocks, times(normed, weights.mean_out[number])) + weights.biases[number, 0][None]
+    if weights.bias is not None:
+        hidden = jax.lax.fori_loop(0, weights.bias.shape[1], attend, hidden)
+    if weights.matrix is not None:
+        hidden = jax.lax.fori_loop(0, weights.matrix.shape[1], mix, hidden)
+    normed = hidden * inverse_rms(blocks, hidden) * weights.norms[number, 1][None]
+    hidden += weights.biases[number, 1][None]
+    return jax.lax.fori_loop(0, weights.expand.shape[1], expand, hidden)

@@ -1,0 +1,190 @@
+"""The fused blocks equal the dense ones, interpreted on a CPU; their kernel lowers for an NVIDIA GPU."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec
+
+from alphagat.agents.build import make_configured_network
+from alphagat.config import Config, NetworkConfig
+from alphagat.errors import UserError
+from alphagat.games import make_game
+from alphagat.networks import make_network
+from alphagat.networks.fused.network import FusedNetwork, find_obstacle
+from alphagat.networks.fused.weights import find_misfit
+from alphagat.networks.gat import GraphAttentionNetwork
+from alphagat.networks.placement import place_params
+from alphagat.runtime import sharding
+from alphagat.search import make_network_evaluator, make_search
+from alphagat.training.setup import make_setups
+
+BATCH = 3
+# Board, width, blocks, heads: sizes that are no powers of two, every kind of block, and runs of equal blocks.
+CASES = {
+    "connect_four": (24, ("mixing", "mixing", "mixing+attention"), 1),
+    "hex:3": (32, ("attention",), 4),
+    "othello:4": (16, ("mixing",), 1),
+    "breakthrough:5": (20, ("mixing+attention", "attention"), 2),
+    "go:5": (40, ("mixing+attention", "mixing"), 2),
+}
+
+
+def make_dense(board: str, precision: str = "float32") -> GraphAttentionNetwork:
+    width, blocks, num_heads = CASES[board]
+    network = make_network(
+        make_game(board).topology,
+        name="gat",
+        backend="dense",
+        width=width,
+        num_blocks=3,
+        blocks=blocks,
+        num_heads=num_heads,
+        key_size=5,
+        mixing_groups=4,
+        mlp_ratio=3,
+        value_pools=2,
+        precision=precision,
+        remat=False,
+    )
+    assert isinstance(network, GraphAttentionNetwork)
+    return network
+
+
+@functools.cache
+def draw_inputs(board: str) -> tuple[Any, np.ndarray]:
+    """Returns parameters, biases included, and features, all drawn at random."""
+    game, generator = make_game(board), np.random.default_rng(0)
+    nodes = generator.normal(size=(BATCH, game.topology.num_nodes, game.num_features)).astype(np.float32)
+    shapes = jax.eval_shape(make_dense(board).init, jax.random.key(0), nodes)
+
+    def draw(leaf: jax.ShapeDtypeStruct) -> np.ndarray:
+        return generator.normal(0, leaf.shape[0] ** -0.5, leaf.shape).astype(np.float32)
+
+    return jax.tree.map(draw, shapes), nodes
+
+
+@functools.cache
+def outputs_and_gradients(board: str, precision: str, is_fused: bool) -> Any:
+    """Returns the outputs, and the gradients of parameters and features of a loss that weighs each output apart."""
+    dense = make_dense(board, precision)
+    network: Any = FusedNetwork(dense, interpret=True) if is_fused else dense
+
+    def loss(params: Any, nodes: jax.Array) -> tuple[jax.Array, Any]:
+        logits, value = network.apply(params, nodes)
+        weights = jnp.arange(1.0, 1 + logits.size).reshape(logits.shape) / logits.size
+        return (jnp.sin(logits) * weights).sum() + jnp.square(value).sum(), (logits, value)
+
+    return jax.device_get(jax.jit(jax.grad(loss, argnums=(0, 1), has_aux=True))(*draw_inputs(board)))
+
+
+def distance(found: Any, expected: Any) -> float:
+    """Returns the largest difference of any leaf, relative to the largest number in that leaf."""
+    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
+    return max(float(np.abs(one - other).max() / np.abs(other).max()) for one, other in pairs)
+
+
+@pytest.mark.parametrize("board", CASES)
+def test_fused_blocks_equal_the_dense_ones(board: str):
+    """In outputs and in gradients of every parameter and feature."""
+    fused, dense = (outputs_and_gradients(board, "float32", is_fused) for is_fused in (True, False))
+    assert distance(fused, dense) < 1e-5
+
+
+@pytest.mark.parametrize("board", CASES)
+def test_fused_blocks_in_half_precision_are_no_further_from_float32(board: str):
+    """Compares with the distance of the dense network in half precision, in outputs and in gradients."""
+    exact = outputs_and_gradients(board, "float32", False)
+    fused, dense = (outputs_and_gradients(board, "bfloat16", is_fused) for is_fused in (True, False))
+    for found, same, expected in zip(fused, dense, exact, strict=True):
+        assert distance(found, expected) <= 1.5 * distance(same, expected)
+
+
+def test_placed_params_of_a_fused_network_give_equal_outputs_under_jit_and_vmap():
+    network, (params, nodes) = FusedNetwork(make_dense("connect_four"), interpret=True), draw_inputs("connect_four")
+    expected = outputs_and_gradients("connect_four", "float32", False)[1]
+
+    def evaluate(params: Any, nodes: jax.Array) -> Any:
+        placed = place_params(network, params)
+        return jax.vmap(lambda nodes: network.apply(placed, nodes[None]))(nodes)
+
+    for one, other in zip(jax.jit(evaluate)(params, nodes), expected):
+        np.testing.assert_allclose(one[:, 0], other, atol=1e-5)
+
+
+def test_fused_gradients_average_over_devices():
+    """Under shard_map and inside a scan, as in training."""
+    network, mesh = FusedNetwork(make_dense("hex:3"), interpret=True), sharding.make_mesh(2)
+    params, nodes = draw_inputs("hex:3")
+    nodes = np.concatenate([nodes, nodes[:1]])
+
+    def loss(network: Any, params: Any, nodes: jax.Array) -> jax.Array:
+        logits, value = network.apply(params, nodes)
+        return jnp.square(logits).mean() + value.mean()
+
+    def steps(params: Any, nodes: jax.Array) -> Any:
+        def step(params: Any, _: None) -> tuple[Any, None]:
+            gradient = jax.grad(lambda params: loss(network, params, nodes))(params)
+            gradient = jax.lax.pmean(gradient, sharding.DATA)
+            return jax.tree.map(lambda leaf, change: leaf - 0.01 * change, params, gradient), None
+
+        return jax.lax.scan(step, params, length=2)[0]
+
+    replicated = PartitionSpec()
+    found = jax.jit(sharding.over_data(steps, mesh, (replicated, sharding.SHARDED), replicated))(params, nodes)
+    expected = params
+    for _ in range(2):
+        gradient = jax.jit(jax.grad(functools.partial(loss, network.network)))(expected, nodes)
+        expected = jax.tree.map(lambda leaf, change: leaf - 0.01 * change, expected, gradient)
+    assert distance(jax.device_get(found), jax.device_get(expected)) < 1e-5
+
+
+def test_fused_network_searches_like_the_dense_one():
+    game = make_game("hex:3")
+    dense, (params, _) = make_dense("hex:3"), draw_inputs("hex:3")
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), BATCH))
+    plies = jnp.zeros(BATCH, jnp.int32)
+
+    def search_with(network: Any) -> jax.Array:
+        evaluate = make_network_evaluator(game, network)
+        search = make_search(game, evaluate, algorithm="gumbel", num_simulations=4, explore=False)
+        return jax.jit(lambda: search(place_params(network, params), jax.random.key(1), states, plies).policy_target)()
+
+    np.testing.assert_allclose(search_with(FusedNetwork(dense, interpret=True)), search_with(dense), atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_fused_kernel_lowers_for_a_gpu(precision: str):
+    """For outputs and gradients, without a GPU; the program has one Triton kernel per call, and no scatter."""
+    network = FusedNetwork(make_dense("connect_four", precision))
+
+    def loss(params: Any, nodes: jax.Array) -> jax.Array:
+        return network.apply(params, nodes)[0].sum()
+
+    lowered = jax.jit(jax.grad(loss)).trace(*draw_inputs("connect_four")).lower(lowering_platforms=("cuda",))
+    text = lowered.as_text()
+    assert text.count('"fused_forward"') == 1
+    assert text.count('"fused_backward"') == 3
+    assert "stablehlo.scatter" not in text
+
+
+def test_a_misfit_of_the_fused_kernel_is_named():
+    topology = make_game("connect_four").topology
+    assert find_misfit(topology, 64, "bfloat16") is None
+    assert find_misfit(make_game("hex:9").topology, 64, "float32") is None
+    assert find_misfit(topology, 64, "float16") == "it computes in float32 or bfloat16, not in float16"
+    assert "49 nodes of width 192 do not fit" in str(find_misfit(topology, 192, "float32"))
+    assert "do not fit" in str(find_misfit(make_game("go:19").topology, 16, "float32"))
+
+
+def test_without_a_gpu_a_fused_run_is_refused_and_a_fused_player_is_dense():
+    config = Config(boards=("hex:3",), network=NetworkConfig(backend="fused"))
+    network = make_configured_network(config, make_game("hex:3"))
+    assert isinstance(network, GraphAttentionNetwork)
+    assert network.backend == "dense"
+    assert find_obstacle(network) == "it needs an NVIDIA GPU, and there is none"
+    with pytest.raises(UserError, match=r"config.network.backend='fused' on board hex:3: it needs an NVIDIA GPU"):
+        make_setups(config)
