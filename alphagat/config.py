@@ -331,7 +331,7 @@ class CheckpointConfig:
     keep: int = setting(3, "number of latest checkpoints to keep", at_least=1, at_most=MAX_ITERATIONS)
     keep_every: int = setting(
         0,
-        "also keep every checkpoint whose iteration is a multiple of this; 0: none",
+        "also save, and always keep, a checkpoint every this many iterations; 0: none",
         at_least=0,
         at_most=MAX_ITERATIONS,
     )

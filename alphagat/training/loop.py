@@ -185,7 +185,8 @@ class _Steps:
                 state, results = self._evaluate(state, iteration)
                 report.add_results(results)
             is_preempted = _is_preempted(iteration)
-            if is_preempted or iteration == 1 or is_due(iteration, config.checkpoint.every, last):
+            periods = config.checkpoint.every, config.checkpoint.keep_every
+            if is_preempted or iteration == 1 or any(is_due(iteration, every, last) for every in periods):
                 report.flush()
                 self._checkpoints.save(state, iteration)
             if iteration == 1:

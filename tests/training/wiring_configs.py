@@ -52,7 +52,7 @@ GUMBEL = {
         "value_scale": 0.6,
         "opponents": ["previous", "random"],
     },
-    "checkpoint": {"every": 2, "keep": 1, "keep_every": 4},
+    "checkpoint": {"every": 2, "keep": 1, "keep_every": 3},
 }
 # PUCT, a horizon and an optimizer exclude fields above.
 PUCT = {
