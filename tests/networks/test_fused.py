@@ -94,7 +94,7 @@ def test_fused_blocks_equal_the_dense_ones(board: str):
     assert distance(fused, dense) < 1e-5
 
 
-@pytest.mark.parametrize("board", CASES)
+@pytest.mark.parametrize("board", ["connect_four", "hex:3"])
 def test_fused_blocks_in_half_precision_are_no_further_from_float32(board: str):
     """Compares with the distance of the dense network in half precision, in outputs and in gradients."""
     exact = outputs_and_gradients(board, "float32", False)
