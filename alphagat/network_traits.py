@@ -25,8 +25,9 @@ class NetworkTraits:
     supports_auxiliary_heads: bool = False
 
 
-FUSED = "fused"  # a `network.backend`: the dense computation as one GPU kernel
-BACKENDS = "dense", "jraph", FUSED  # of `network.backend`
+DENSE, FUSED, AUTO = "dense", "fused", "auto"
+BACKENDS = DENSE, "jraph", FUSED, AUTO  # of `network.backend`
+MAY_FUSE = FUSED, AUTO
 BLOCK_KINDS = "attention", "mixing", "mixing+attention"  # of `network.blocks`
 
 

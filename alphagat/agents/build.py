@@ -10,8 +10,10 @@ import jax.numpy as jnp
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games.base import Game
-from alphagat.network_traits import FUSED, NETWORK_TRAITS, networks_with
+from alphagat.network_traits import DENSE, MAY_FUSE, NETWORK_TRAITS, networks_with
 from alphagat.networks import Network, make_network
+from alphagat.networks.fused.network import find_obstacle
+from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.search import Evaluator, Search, make_search
 
 
@@ -42,10 +44,19 @@ def make_configured_network(config: Config, game: Game) -> Network:
 
 def make_portable_network(config: Config, game: Game) -> Network:
     """Builds the network of `config` for one board from XLA's operations alone, which run on every device."""
-    if config.network.backend != FUSED:
+    if config.network.backend not in MAY_FUSE:
         return make_configured_network(config, game)
-    network = dataclasses.replace(config.network, backend="dense")
+    network = dataclasses.replace(config.network, backend=DENSE)
     return make_configured_network(dataclasses.replace(config, network=network), game)
+
+
+def fusing_obstacle(config: Config, game: Game) -> str | None:
+    """Returns why the blocks cannot run as one kernel; None if they can, or if the config asks for no kernel."""
+    if config.network.backend not in MAY_FUSE or not NETWORK_TRAITS[config.network.name].passes_messages:
+        return None
+    network = make_portable_network(config, game)
+    assert isinstance(network, GraphAttentionNetwork)
+    return find_obstacle(network)
 
 
 def make_params(game: Game, network: Network, key: jax.Array) -> Any:

@@ -5,10 +5,12 @@ from typing import Any
 
 import jax
 
+from alphagat.agents.build import fusing_obstacle
 from alphagat.config import Config
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.monitoring.display import make_display
+from alphagat.networks.fused.network import FusedNetwork
 from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.runs.folder import CHECKPOINT_FOLDER
 from alphagat.training.pretraining.dataset import Recorded
@@ -30,6 +32,10 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
             f"{setup.game.name}: memory over all devices: {_megabytes(board.replay)} of replay, "
             f"{_megabytes(board.games.waiting)} of positions without targets ({setup.plan.num_waiting} plies per game)"
         )
+        if obstacle := fusing_obstacle(config, setup.game):
+            lines.append(f"{setup.game.name}: blocks as XLA's operations, not as one kernel: {obstacle}")
+        if isinstance(setup.network, FusedNetwork):
+            lines.append(f"{setup.game.name}: blocks as one GPU kernel, which agrees with XLA's operations")
         if isinstance(setup.network, PipelinedNetwork):
             counts = " + ".join(str(count) for count in setup.network.blocks_per_stage)
             lines.append(

@@ -2,22 +2,19 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
 
 import jax
 import optax
 from jax.sharding import Mesh
 
-from alphagat.agents.build import check_one_family, make_configured_network, make_portable_network
+from alphagat.agents.build import check_one_family, fusing_obstacle, make_configured_network
 from alphagat.config import Config, MeshConfig
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.learner.optimizer import make_optimizer, make_schedule
-from alphagat.network_traits import FUSED, NETWORK_TRAITS
+from alphagat.network_traits import AUTO, DENSE, FUSED
 from alphagat.networks import Network
-from alphagat.networks.fused.network import find_obstacle
-from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.runtime import distributed, sharding
 from alphagat.search import Evaluator, make_network_evaluator
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
@@ -113,8 +110,9 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
     optimizer = make_optimizer(
         name=learner.optimizer, schedule=schedule, weight_decay=learner.weight_decay, clip_norm=learner.clip_norm
     )
+    for game in games:
+        check_fused(config, game)
     networks = [make_configured_network(config, game) for game in games]
-    check_fused(config, games)
     if config.mesh.stage > 1:
         networks = [pipeline(config, game, network) for game, network in zip(games, networks)]
     return tuple(
@@ -123,19 +121,16 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
     )
 
 
-def check_fused(config: Config, games: Sequence[Game]) -> None:
-    """Checks that the blocks run as one kernel if the config asks for it.
+def check_fused(config: Config, game: Game) -> None:
+    """Checks that the blocks run as one kernel if the config insists on it.
 
     Raises:
-      UserError: this machine, a board or the network prevents it.
+      UserError: this machine, the board or the network prevents it.
     """
-    if config.network.backend != FUSED or not NETWORK_TRAITS[config.network.name].passes_messages:
-        return
-    for game in games:
-        network = make_portable_network(config, game)
-        assert isinstance(network, GraphAttentionNetwork)
-        if obstacle := find_obstacle(network):
-            raise UserError(f"config.network.backend={FUSED!r} on board {game.name}: {obstacle}; set it to 'dense'")
+    obstacle = fusing_obstacle(config, game)
+    if obstacle and config.network.backend == FUSED:
+        fix = f"set it to {AUTO!r} or {DENSE!r}"
+        raise UserError(f"config.network.backend={FUSED!r} on board {game.name}: {obstacle}; {fix}")
 
 
 def auxiliary_targets(config: Config) -> dict[AuxiliaryTarget, float]:

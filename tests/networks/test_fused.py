@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
-from alphagat.agents.build import make_configured_network
+from alphagat.agents.build import fusing_obstacle, make_configured_network
 from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.networks import make_network
-from alphagat.networks.fused.network import FusedNetwork, find_obstacle
+from alphagat.networks.fused.network import FusedNetwork, find_disagreement, find_obstacle
 from alphagat.networks.fused.weights import find_misfit
 from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.networks.placement import place_params
@@ -180,6 +180,16 @@ def test_a_misfit_of_the_fused_kernel_is_named():
     assert "do not fit" in str(find_misfit(make_game("go:19").topology, 16, "float32"))
 
 
+def test_a_fused_kernel_with_wrong_results_is_noticed(monkeypatch: pytest.MonkeyPatch):
+    dense = make_dense("hex:3")
+    assert find_disagreement(FusedNetwork(dense, interpret=True)) is None
+    find_disagreement.cache_clear()
+    monkeypatch.setattr("alphagat.networks.fused.weights.LOG2_E", 2.0)
+    assert "its results differ" in str(find_disagreement(FusedNetwork(dense, interpret=True)))
+    find_disagreement.cache_clear()
+    assert "its kernels do not compile" in str(find_disagreement(FusedNetwork(dense)))
+
+
 def test_without_a_gpu_a_fused_run_is_refused_and_a_fused_player_is_dense():
     config = Config(boards=("hex:3",), network=NetworkConfig(backend="fused"))
     network = make_configured_network(config, make_game("hex:3"))
@@ -188,3 +198,7 @@ def test_without_a_gpu_a_fused_run_is_refused_and_a_fused_player_is_dense():
     assert find_obstacle(network) == "it needs an NVIDIA GPU, and there is none"
     with pytest.raises(UserError, match=r"config.network.backend='fused' on board hex:3: it needs an NVIDIA GPU"):
         make_setups(config)
+    config.network.backend = "auto"
+    (setup,) = make_setups(config)
+    assert setup.network == network
+    assert fusing_obstacle(config, setup.game) == "it needs an NVIDIA GPU, and there is none"

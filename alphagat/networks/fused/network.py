@@ -5,6 +5,8 @@ import functools
 from typing import Any
 
 import jax
+import jax.flatten_util
+import jax.numpy as jnp
 from flax import struct
 
 from alphagat.networks.fused.backward import run_backward
@@ -12,6 +14,8 @@ from alphagat.networks.fused.forward import run_forward
 from alphagat.networks.fused.weights import BlockWeights, FusedBlocks, find_misfit, pack, pad
 from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.networks.values import Support
+
+TOLERANCE = 0.05  # relative, for outputs and gradients in bfloat16
 
 
 class PackedParams(struct.PyTreeNode):
@@ -102,7 +106,33 @@ def find_obstacle(network: GraphAttentionNetwork) -> str | None:
     """Returns why this machine cannot fuse the blocks of a network, or None if it can."""
     if jax.default_backend() != "gpu":
         return "it needs an NVIDIA GPU, and there is none"
-    return find_misfit(network.topology, network.width, network.dtype.name)
+    misfit = find_misfit(network.topology, network.width, network.dtype.name)
+    return misfit or find_disagreement(FusedNetwork(network))
+
+
+@functools.cache
+def find_disagreement(fused: FusedNetwork) -> str | None:
+    """Returns how the outputs or gradients of the kernels differ from those of XLA's operations, for random parameters
+    and features; None if they agree up to rounding.
+    """
+    shape = 2, fused.network.topology.num_nodes, 8
+    nodes = jax.random.normal(jax.random.key(0), shape)
+    params = jax.jit(fused.network.init)(jax.random.key(1), nodes)
+
+    def loss(params: Any, network: Any) -> jax.Array:
+        logits, value = network.apply(params, nodes)
+        return jnp.square(logits).mean() + jnp.square(value).mean()
+
+    def compute(network: Any) -> jax.Array:
+        found = jax.jit(jax.value_and_grad(functools.partial(loss, network=network)))(params)
+        return jax.flatten_util.ravel_pytree(found)[0]
+
+    expected = compute(fused.network)
+    try:
+        difference = float(jnp.linalg.norm(compute(fused) - expected) / jnp.linalg.norm(expected))
+    except Exception as error:  # of the compiler, whose versions raise different ones
+        return f"its kernels do not compile: {str(error).splitlines()[0][:100]}"
+    return None if difference < TOLERANCE else f"its results differ from those of XLA's operations by {difference:.0%}"
 
 
 def _split(params: Any) -> tuple[Any, Any]:
