@@ -103,6 +103,15 @@ def test_fused_blocks_in_half_precision_are_no_further_from_float32(board: str):
         assert distance(found, expected) <= 1.5 * distance(same, expected)
 
 
+def test_a_program_of_the_fused_kernel_computes_several_positions():
+    """Two programs of two positions each; a batch that two do not divide takes one at a time."""
+    params, nodes = draw_inputs("connect_four")
+    network = FusedNetwork(make_dense("connect_four"), interpret=True, positions=2)
+    for batch in (nodes, np.concatenate([nodes[1:], nodes[:2]])):
+        for found, expected in zip(network.apply(params, batch), network.network.apply(params, batch)):
+            np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_placed_params_of_a_fused_network_give_equal_outputs_under_jit_and_vmap():
     network, (params, nodes) = FusedNetwork(make_dense("connect_four"), interpret=True), draw_inputs("connect_four")
     expected = outputs_and_gradients("connect_four", "float32", False)[1]

@@ -18,7 +18,7 @@ from alphagat.networks.fused.forward import (
     inverse_rms,
     is_node,
     mean_over_nodes,
-    per_position,
+    per_program,
     whole,
 )
 from alphagat.networks.fused.weights import LOG2_E, BlockWeights, FusedBlocks, cast, pack_block
@@ -43,8 +43,8 @@ def run_backward(
     found = pl.pallas_call(
         functools.partial(_kernel, blocks, list(shapes)),
         grid=(len(hidden),),
-        in_specs=[per_position(hidden), per_position(gradient), jax.tree.map(whole, weights)],
-        out_specs=[per_position(shape) for shape in shapes.values()],
+        in_specs=[per_program(hidden, 1), per_program(gradient, 1), jax.tree.map(whole, weights)],
+        out_specs=[per_program(shape, 1) for shape in shapes.values()],
         out_shape=list(shapes.values()),
         interpret=blocks.interpret,
         compiler_params=compiler_params(NUM_WARPS[hidden.shape[1]]),

@@ -1,4 +1,4 @@
-"""The forward kernel: all blocks of one position."""
+"""The forward kernel: all blocks of one or several positions."""
 
 import functools
 from typing import Any
@@ -13,6 +13,8 @@ from alphagat.networks.fused.weights import BlockWeights, FusedBlocks, pad
 EPSILON = 1e-6  # of `nn.RMSNorm`
 NUM_WARPS = {16: 1, 32: 2, 64: 4, 128: 8}  # by padded nodes
 
+Hidden = tuple[jax.Array, ...]  # [P, D] float32, by position
+
 
 def run_forward(
     blocks: FusedBlocks, packed: list[BlockWeights], hidden: jax.Array, keep_inputs: bool
@@ -20,14 +22,15 @@ def run_forward(
     """Returns the output `[B, V, D]` and, if `keep_inputs`, the padded inputs of all blocks, `[L, B, P, D]`."""
     batch, num_nodes, width = hidden.shape
     hidden = pad(hidden, 2)
+    positions = 1 if batch % blocks.positions else blocks.positions
     shapes = [jax.ShapeDtypeStruct(hidden.shape, hidden.dtype)]
     if keep_inputs:
         shapes.append(jax.ShapeDtypeStruct((blocks.network.num_blocks, *hidden.shape), hidden.dtype))
     output, *inputs = pl.pallas_call(
         functools.partial(_kernel, blocks),
-        grid=(batch,),
-        in_specs=[per_position(hidden), jax.tree.map(whole, packed)],
-        out_specs=[per_position(shape, axis) for axis, shape in enumerate(shapes)],
+        grid=(batch // positions,),
+        in_specs=[per_program(hidden, positions), jax.tree.map(whole, packed)],
+        out_specs=[per_program(shape, positions, axis) for axis, shape in enumerate(shapes)],
         out_shape=shapes,
         interpret=blocks.interpret,
         compiler_params=compiler_params(NUM_WARPS[hidden.shape[1]]),
@@ -36,10 +39,10 @@ def run_forward(
     return output[:, :num_nodes, :width], *inputs
 
 
-def per_position(array: Any, axis: int = 0) -> pl.BlockSpec:
-    """Gives each program of the grid the row of its position, along `axis`."""
-    shape = (*array.shape[:axis], 1, *array.shape[axis + 1 :])
-    return pl.BlockSpec(shape, lambda position: tuple(position if a == axis else 0 for a in range(len(shape))))
+def per_program(array: Any, positions: int, axis: int = 0) -> pl.BlockSpec:
+    """Gives each program of the grid its positions, along `axis`."""
+    shape = (*array.shape[:axis], positions, *array.shape[axis + 1 :])
+    return pl.BlockSpec(shape, lambda program: tuple(program if a == axis else 0 for a in range(len(shape))))
 
 
 def whole(array: Any) -> pl.BlockSpec:
@@ -83,46 +86,57 @@ def attention(logits: jax.Array) -> jax.Array:
 
 
 def _kernel(blocks: FusedBlocks, input_ref: Any, packed: list[BlockWeights], output_ref: Any, *kept_ref: Any) -> None:
-    """Computes all blocks of one position, `[1, P, D]`; `kept_ref` is empty or has the inputs of the blocks."""
-    hidden, first = input_ref[0].astype(jnp.float32), 0
+    """Computes all blocks of G positions, `[G, P, D]`; `kept_ref` is empty or has the inputs of the blocks."""
+    positions, first = range(len(input_ref)), 0
+    hidden = tuple(input_ref[position].astype(jnp.float32) for position in positions)
     for weights in packed:
 
-        def one(number: jax.Array, hidden: jax.Array, weights: BlockWeights = weights, first: int = first) -> jax.Array:
+        def one(number: jax.Array, hidden: Hidden, weights: BlockWeights = weights, first: int = first) -> Hidden:
             for ref in kept_ref:
-                ref[first + number, 0] = hidden.astype(ref.dtype)
+                for position in positions:
+                    ref[first + number, position] = hidden[position].astype(ref.dtype)
             return _block(blocks, weights, number, hidden)
 
         count = weights.norms.shape[0]
         hidden = jax.lax.fori_loop(0, count, one, hidden)
         first += count
-    output_ref[0] = hidden.astype(output_ref.dtype)
+    for position in positions:
+        output_ref[position] = hidden[position].astype(output_ref.dtype)
 
 
-def _block(blocks: FusedBlocks, weights: BlockWeights, number: jax.Array, hidden: jax.Array) -> jax.Array:
-    """Returns the output `[P, D]` float32 of one block of a run."""
+def _block(blocks: FusedBlocks, weights: BlockWeights, number: jax.Array, hidden: Hidden) -> Hidden:
+    """Returns the outputs of one block of a run. All positions use a weight as soon as it is loaded."""
     times = functools.partial(dot, blocks)
 
-    def attend(head: jax.Array, total: jax.Array) -> jax.Array:
-        query, key, value = (times(normed, part[number, head]) for part in (weights.query, weights.key, weights.value))
-        logits = times(query, key.T) + weights.bias[number, head]
-        powers = jnp.exp2(logits - logits.max(-1, keepdims=True))
-        attended = times(powers, value) / powers.sum(-1, keepdims=True)
-        return total + times(attended, weights.out[number, head])
+    def norm(hidden: Hidden, scale: jax.Array) -> Hidden:
+        return tuple(x * inverse_rms(blocks, x) * scale[None] for x in hidden)
 
-    def mix(group: jax.Array, total: jax.Array) -> jax.Array:
-        mixed = times(weights.matrix[number, group], times(normed, weights.group_value[number, group]))
-        return total + times(mixed, weights.group_out[number, group])
+    def attend(head: jax.Array, totals: Hidden) -> Hidden:
+        query, key, value, out, bias = (part[number, head] for part in weights[:5])
 
-    def expand(part: jax.Array, total: jax.Array) -> jax.Array:
-        expanded = times(normed, weights.expand[number, part]) + weights.hidden_biases[number, part][None]
-        return total + times(jnp.maximum(expanded, 0), weights.contract[number, part])
+        def attended(normed: jax.Array) -> jax.Array:
+            logits = times(times(normed, query), times(normed, key).T) + bias
+            powers = jnp.exp2(logits - logits.max(-1, keepdims=True))
+            return times(powers, times(normed, value)) / powers.sum(-1, keepdims=True)
 
-    normed = hidden * inverse_rms(blocks, hidden) * weights.norms[number, 0][None]
-    hidden += mean_over_nodes(blocks, times(normed, weights.mean_out[number])) + weights.biases[number, 0][None]
+        return tuple(total + times(attended(x), out) for total, x in zip(totals, normed))
+
+    def mix(group: jax.Array, totals: Hidden) -> Hidden:
+        value, out, matrix = (part[number, group] for part in weights[5:8])
+        return tuple(total + times(times(matrix, times(x, value)), out) for total, x in zip(totals, normed))
+
+    def expand(part: jax.Array, totals: Hidden) -> Hidden:
+        first, second, bias = (x[number, part] for x in (weights.expand, weights.contract, weights.hidden_biases))
+        active = (jnp.maximum(times(x, first) + bias[None], 0) for x in normed)
+        return tuple(total + times(x, second) for total, x in zip(totals, active))
+
+    normed = norm(hidden, weights.norms[number, 0])
+    mean_out, bias = weights.mean_out[number], weights.biases[number, 0][None]
+    hidden = tuple(total + mean_over_nodes(blocks, times(x, mean_out)) + bias for total, x in zip(hidden, normed))
     if weights.bias is not None:
         hidden = jax.lax.fori_loop(0, weights.bias.shape[1], attend, hidden)
     if weights.matrix is not None:
         hidden = jax.lax.fori_loop(0, weights.matrix.shape[1], mix, hidden)
-    normed = hidden * inverse_rms(blocks, hidden) * weights.norms[number, 1][None]
-    hidden += weights.biases[number, 1][None]
+    normed = norm(hidden, weights.norms[number, 1])
+    hidden = tuple(x + weights.biases[number, 1][None] for x in hidden)
     return jax.lax.fori_loop(0, weights.expand.shape[1], expand, hidden)

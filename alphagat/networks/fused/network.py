@@ -35,11 +35,12 @@ class FusedNetwork:
     """Computes `network` with its blocks fused; embedding and heads stay with XLA.
 
     Attributes:
-      interpret: runs the kernel as XLA's operations, for tests on a CPU.
+      interpret, positions: as in `FusedBlocks`.
     """
 
     network: GraphAttentionNetwork
     interpret: bool = False
+    positions: int = 1  # with two, the compiler for an H100 spills registers
 
     @property
     def value_support(self) -> Support | None:
@@ -65,7 +66,7 @@ class FusedNetwork:
 
     @functools.cached_property
     def _fused(self) -> FusedBlocks:
-        return FusedBlocks(self.network, self.interpret)
+        return FusedBlocks(self.network, self.interpret, self.positions)
 
 
 def run_packed(blocks: FusedBlocks, packed: list[BlockWeights], hidden: jax.Array) -> jax.Array:

@@ -66,10 +66,13 @@ class FusedBlocks:
 
     Attributes:
       interpret: runs the kernels as XLA's operations, for tests on a CPU.
+      positions: per program of the forward kernel, if it divides the batch. They share registers, and each weight is
+        loaded once for all.
     """
 
     network: GraphAttentionNetwork
     interpret: bool
+    positions: int
 
     @property
     def runs(self) -> list[tuple[str, int]]:
