@@ -40,7 +40,7 @@ class FusedNetwork:
 
     network: GraphAttentionNetwork
     interpret: bool = False
-    positions: int = 1  # with two, the compiler for an H100 spills registers
+    positions: int = 1  # two would spill registers on an H100 (`benchmarks/kernel_registers.py`)
 
     @property
     def value_support(self) -> Support | None:
