@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
 from alphagat.networks.fused.forward import (
-    attention,
     compiler_params,
     dot,
     inverse_rms,
@@ -194,7 +193,9 @@ def _attention(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Returns the attention `[P, P]` of a head, its queries and its keys, `[P, k]`."""
     query, key = (dot(blocks, normed, part[head]) for part in (weights.query, weights.key))
-    return attention(dot(blocks, query, key.T) + weights.bias[head]), query, key
+    logits = dot(blocks, query, key.T) + weights.bias[head]
+    powers = jnp.exp2(logits - logits.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True), query, key
 
 
 def _norm_backward(blocks: FusedBlocks, hidden: jax.Array, inverse: jax.Array, of_scaled: jax.Array) -> jax.Array:

@@ -79,12 +79,6 @@ def is_node(blocks: FusedBlocks, array: jax.Array) -> jax.Array:
     return jax.lax.broadcasted_iota(jnp.int32, (len(array), 1), 0) < blocks.network.topology.num_nodes
 
 
-def attention(logits: jax.Array) -> jax.Array:
-    """Returns the softmax of logits in units of log(2), along the last axis."""
-    powers = jnp.exp2(logits - logits.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
-
-
 def _kernel(blocks: FusedBlocks, input_ref: Any, packed: list[BlockWeights], output_ref: Any, *kept_ref: Any) -> None:
     """Computes all blocks of G positions, `[G, P, D]`; `kept_ref` is empty or has the inputs of the blocks."""
     positions, first = range(len(input_ref)), 0
@@ -112,7 +106,9 @@ def _block(blocks: FusedBlocks, weights: BlockWeights, number: jax.Array, hidden
         return tuple(x * inverse_rms(blocks, x) * scale[None] for x in hidden)
 
     def attend(head: jax.Array, totals: Hidden) -> Hidden:
-        query, key, value, out, bias = (part[number, head] for part in weights[:5])
+        query, key, value, out, bias = (
+            part[number, head] for part in (weights.query, weights.key, weights.value, weights.out, weights.bias)
+        )
 
         def attended(normed: jax.Array) -> jax.Array:
             logits = times(times(normed, query), times(normed, key).T) + bias
@@ -122,7 +118,7 @@ def _block(blocks: FusedBlocks, weights: BlockWeights, number: jax.Array, hidden
         return tuple(total + times(attended(x), out) for total, x in zip(totals, normed))
 
     def mix(group: jax.Array, totals: Hidden) -> Hidden:
-        value, out, matrix = (part[number, group] for part in weights[5:8])
+        value, out, matrix = (part[number, group] for part in (weights.group_value, weights.group_out, weights.matrix))
         return tuple(total + times(times(matrix, times(x, value)), out) for total, x in zip(totals, normed))
 
     def expand(part: jax.Array, totals: Hidden) -> Hidden:

@@ -132,7 +132,8 @@ def find_disagreement(fused: FusedNetwork) -> str | None:
     try:
         difference = float(jnp.linalg.norm(compute(fused) - expected) / jnp.linalg.norm(expected))
     except Exception as error:  # of the compiler, whose versions raise different ones
-        return f"its kernels do not compile: {str(error).splitlines()[0][:100]}"
+        first_line, *_ = str(error).splitlines() or [type(error).__name__]
+        return f"its kernels do not compile: {first_line[:100]}"
     return None if difference < TOLERANCE else f"its results differ from those of XLA's operations by {difference:.0%}"
 
 
