@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 
 from alphagat.networks.fused.weights import BlockWeights, FusedBlocks, pad
 
@@ -51,6 +50,8 @@ def whole(array: Any) -> pl.BlockSpec:
 
 
 def compiler_params(num_warps: int) -> Any:
+    from jax.experimental.pallas import triton  # here, because later versions of JAX deprecate it
+
     return triton.CompilerParams(num_warps=num_warps, num_stages=1)
 
 
