@@ -157,12 +157,12 @@ def speed(options: argparse.Namespace, console: Console) -> None:
     title = f"{options.boards[0]}, {options.games} games, {options.simulations} simulations, batch {options.batch_size}"
     columns = "network", "evaluation", "evaluations/s", "self-play, frames/s", "update", "whole, frames/s"
     table = Table(*columns, title=title)
+    blocks = {"num_blocks": options.num_blocks}
+    base = make_config(options.boards[0], options.width, blocks)
     for name, network in SPEED_NETWORKS.items():
-        config = make_config(options.boards[0], options.width, network | {"num_blocks": options.num_blocks})
-        if config.network.name != Config().network.name:
-            config.network.width = matching_width(
-                num_params(make_config(options.boards[0], options.width, {"num_blocks": options.num_blocks})), config
-            )
+        config = make_config(options.boards[0], options.width, blocks | network)
+        if config.network.name != base.network.name:
+            config.network.width = matching_width(num_params(base), config)
         config.search.num_simulations, config.selfplay.num_games = options.simulations, options.games
         config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40  # updates begin after ten iterations
         config.learner.batch_size = config.replay.min_size = options.batch_size

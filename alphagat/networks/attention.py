@@ -21,7 +21,7 @@ import jraph
 
 from alphagat.graphs.topology import Topology
 
-_MASKED = -1e30  # finite, so that softmax has no inf - inf; every node has an edge to itself
+MASKED = -1e30  # finite, so that softmax has no inf - inf; every node has an edge to itself
 
 
 def split_heads(projected: jax.Array, num_heads: int, key_size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -36,14 +36,14 @@ def split_heads(projected: jax.Array, num_heads: int, key_size: int) -> tuple[ja
 
 
 def edge_bias(relation_bias: jax.Array, topology: Topology) -> jax.Array:
-    """Returns `[H, V, V]` by (receiver, sender): the learned bias, or `_MASKED` without an edge.
+    """Returns `[H, V, V]` by (receiver, sender): the learned bias, or `MASKED` without an edge.
 
     It multiplies by a one-hot matrix, because the gradient of a lookup is a scatter-add.
     """
     relations = topology.relation_matrix.reshape(-1)
     one_hot = jax.nn.one_hot(relations, relation_bias.shape[0], dtype=relation_bias.dtype)  # [V * V, R]; -1 gives zeros
     bias = jnp.einsum("er,rh->he", one_hot, relation_bias)
-    bias = jnp.where((relations >= 0)[None], bias, _MASKED)
+    bias = jnp.where((relations >= 0)[None], bias, MASKED)
     return bias.reshape(-1, topology.num_nodes, topology.num_nodes)
 
 

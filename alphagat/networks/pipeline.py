@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from flax import struct
 from jax.sharding import PartitionSpec
 
-from alphagat.networks.gat import GraphAttentionNetwork, make_block
-from alphagat.networks.values import Support
+from alphagat.networks.gat import make_block
+from alphagat.networks.placement import PlacedNetwork
 from alphagat.runtime.sharding import STAGE
 
 _PARTS_PER_STAGE = 4  # at most; with M parts and S stages, a device idles for (S - 1) / (M + S - 1) of the ticks
@@ -42,7 +42,7 @@ class _Place(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class PipelinedNetwork:
+class PipelinedNetwork(PlacedNetwork):
     """Computes `network` in stages along the mesh axis `stage`, or directly if the mesh lacks this axis.
 
     The first stage also computes the embedding, the last one the heads.
@@ -51,18 +51,9 @@ class PipelinedNetwork:
       blocks_per_stage: S counts of at least 1, whose sum is `network.num_blocks`.
     """
 
-    network: GraphAttentionNetwork
     blocks_per_stage: tuple[int, ...]
 
-    @property
-    def value_support(self) -> Support | None:
-        return self.network.value_support
-
-    def init(self, key: jax.Array, nodes: jax.Array) -> Any:
-        return self.network.init(key, nodes)
-
     def apply(self, params: Any, nodes: jax.Array, **options: Any) -> Any:
-        """Returns `network.apply(params, nodes)`; `params` may also be the result of `place`."""
         if not _has_stages():
             return self.network.apply(params, nodes, **options)
         assert not options, "config validation allows no auxiliary head with stages"
@@ -78,7 +69,7 @@ class PipelinedNetwork:
         return run(staged.blocks, staged.rest, nodes)
 
     def place(self, params: Any) -> Any:
-        """Moves the parameters of each block to its stage once, for many calls of `apply`."""
+        """Moves the parameters of each block to its stage."""
         if not _has_stages():
             return params
         parts = params["params"]

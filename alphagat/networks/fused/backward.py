@@ -14,6 +14,7 @@ from jax.experimental import pallas as pl
 from alphagat.networks.fused.forward import (
     compiler_params,
     dot,
+    factors,
     inverse_rms,
     is_node,
     mean_over_nodes,
@@ -49,9 +50,9 @@ def run_backward(
         compiler_params=compiler_params(NUM_WARPS[hidden.shape[1]]),
         name="fused_backward",
     )(hidden, gradient, weights)
-    factors = dict(zip(shapes, found))
-    (of_params,) = unpack(_of_weights(blocks, weights, factors, gradient))
-    return of_params, factors["of_input"]
+    written = dict(zip(shapes, found))
+    (of_params,) = unpack(_of_weights(blocks, weights, written, gradient))
+    return of_params, written["of_input"]
 
 
 def _shapes(blocks: FusedBlocks, weights: BlockWeights, hidden: jax.Array) -> dict[str, jax.ShapeDtypeStruct]:
@@ -78,33 +79,31 @@ def _shapes(blocks: FusedBlocks, weights: BlockWeights, hidden: jax.Array) -> di
 
 
 def _of_weights(
-    blocks: FusedBlocks, weights: BlockWeights, factors: dict[str, jax.Array], gradient: jax.Array
+    blocks: FusedBlocks, weights: BlockWeights, written: dict[str, jax.Array], gradient: jax.Array
 ) -> BlockWeights:
     """Returns the gradient of the weights in float32, by sums over positions and nodes."""
 
     def product(equation: str, one: jax.Array, other: jax.Array) -> jax.Array:
-        if blocks.interpret:  # as in `dot`
-            one, other = (x.astype(jnp.float32) for x in (one, other))
-        return jnp.einsum(equation, one, other, preferred_element_type=jnp.float32)
+        return jnp.einsum(equation, *factors(blocks, one, other), preferred_element_type=jnp.float32)
 
-    normed, of_message, vectors = factors["normed"], factors["of_message"], factors["vectors"]
+    normed, of_message, vectors = written["normed"], written["of_message"], written["vectors"]
     found = {
         "mean_out": product("bd,be->de", vectors[:, MEAN], vectors[:, AFTER_MESSAGE]),
-        "expand": product("bpd,brpe->rde", factors["mlp_normed"], factors["of_expanded"]),
-        "contract": product("brpe,bpd->red", factors["active"], gradient),
+        "expand": product("bpd,brpe->rde", written["mlp_normed"], written["of_expanded"]),
+        "contract": product("brpe,bpd->red", written["active"], gradient),
         "norms": vectors[:, jnp.array([NORM, MLP_NORM])].sum(0),
         "biases": vectors[:, jnp.array([AFTER_MESSAGE, OUTPUT])].sum(0),
-        "hidden_biases": factors["of_hidden_biases"].sum(0),
+        "hidden_biases": written["of_hidden_biases"].sum(0),
     }
     if weights.bias is not None:
         for name in ("query", "key", "value"):
-            found[name] = product("bpd,bhpk->hdk", normed, factors[f"of_{name}"])
-        found["out"] = product("bhpk,bpd->hkd", factors["attended"], of_message)
-        found["bias"] = factors["of_logits"].astype(jnp.float32).sum(0)
+            found[name] = product("bpd,bhpk->hdk", normed, written[f"of_{name}"])
+        found["out"] = product("bhpk,bpd->hkd", written["attended"], of_message)
+        found["bias"] = written["of_logits"].astype(jnp.float32).sum(0)
     if weights.matrix is not None:
-        found["group_value"] = product("bpd,bspg->sdg", normed, factors["of_group_values"])
-        found["group_out"] = product("bspg,bpd->sgd", factors["mixed"], of_message)
-        found["matrix"] = product("bsig,bsjg->sij", factors["of_mixed"], factors["group_values"])
+        found["group_value"] = product("bpd,bspg->sdg", normed, written["of_group_values"])
+        found["group_out"] = product("bspg,bpd->sgd", written["mixed"], of_message)
+        found["matrix"] = product("bsig,bsjg->sij", written["of_mixed"], written["group_values"])
     return BlockWeights(**(dict.fromkeys(BlockWeights._fields) | found))
 
 

@@ -57,10 +57,15 @@ def compiler_params(num_warps: int) -> Any:
 
 def dot(blocks: FusedBlocks, one: jax.Array, other: jax.Array) -> jax.Array:
     """Multiplies matrices in the precision of the network, with float32 sums."""
-    one, other = (x.astype(blocks.network.dtype) for x in (one, other))
-    if blocks.interpret:  # XLA's CPU backend lacks products of bfloat16 with float32 sums; these are equal
-        one, other = (x.astype(jnp.float32) for x in (one, other))
+    one, other = factors(blocks, *(x.astype(blocks.network.dtype) for x in (one, other)))
     return jnp.dot(one, other, preferred_element_type=jnp.float32)
+
+
+def factors(blocks: FusedBlocks, *arrays: jax.Array) -> tuple[jax.Array, ...]:
+    """Returns the factors of a product with float32 sums; in float32 if interpreted, which gives the same product,
+    because XLA's CPU backend lacks such products of bfloat16.
+    """
+    return tuple(x.astype(jnp.float32) for x in arrays) if blocks.interpret else arrays
 
 
 def inverse_rms(blocks: FusedBlocks, hidden: jax.Array) -> jax.Array:

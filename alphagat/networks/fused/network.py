@@ -13,7 +13,7 @@ from alphagat.networks.fused.backward import run_backward
 from alphagat.networks.fused.forward import run_forward
 from alphagat.networks.fused.weights import BlockWeights, FusedBlocks, find_misfit, pack, pad
 from alphagat.networks.gat import GraphAttentionNetwork
-from alphagat.networks.values import Support
+from alphagat.networks.placement import PlacedNetwork
 
 TOLERANCE = 0.05  # relative, for outputs and gradients in bfloat16
 
@@ -31,26 +31,17 @@ class PackedParams(struct.PyTreeNode):
 
 
 @dataclasses.dataclass(frozen=True)
-class FusedNetwork:
+class FusedNetwork(PlacedNetwork):
     """Computes `network` with its blocks fused; embedding and heads stay with XLA.
 
     Attributes:
       interpret, positions: as in `FusedBlocks`.
     """
 
-    network: GraphAttentionNetwork
     interpret: bool = False
     positions: int = 1  # two would spill registers on an H100 (`benchmarks/kernel_registers.py`)
 
-    @property
-    def value_support(self) -> Support | None:
-        return self.network.value_support
-
-    def init(self, key: jax.Array, nodes: jax.Array) -> Any:
-        return self.network.init(key, nodes)
-
     def apply(self, params: Any, nodes: jax.Array, **options: Any) -> Any:
-        """Returns `network.apply(params, nodes)`; `params` may also be the result of `place`, without gradients."""
         if isinstance(params, PackedParams):
             blocks, rest, run = params.blocks, params.rest, run_packed
         else:
@@ -60,7 +51,7 @@ class FusedNetwork:
         return self.network.apply({"params": rest}, hidden, method="read_out", **options)
 
     def place(self, params: Any) -> PackedParams:
-        """Packs the weights once, for many calls of `apply`."""
+        """Packs the weights of the blocks."""
         blocks, rest = _split(params)
         return PackedParams(pack(self._fused, blocks), rest)
 

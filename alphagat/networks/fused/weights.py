@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from alphagat.graphs.topology import Topology
-from alphagat.networks.attention import edge_bias, split_heads
+from alphagat.networks.attention import MASKED, edge_bias, split_heads
 from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.networks.mixing import mixing_matrix
 
@@ -18,7 +18,6 @@ MAX_NODES = 128
 MAX_ACTIVATIONS = 8_192  # padded nodes times padded width: 32 registers per thread of 8 warps
 DTYPES = "float32", "bfloat16"
 LOG2_E = math.log2(math.e)
-MASKED = -1e30  # finite, so that the softmax of a padded row is finite
 
 
 class BlockWeights(NamedTuple):
