@@ -6,6 +6,8 @@ import jax
 import optax
 import optax.contrib
 
+MUON_RMS = 0.2
+
 
 def _lamb(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
     """Builds LAMB (You et al. 2020, algorithm 2) with a trust ratio for weight matrices only.
@@ -34,10 +36,10 @@ def _sgd(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransfo
 
 
 def _muon(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
-    """Builds Muon (Jordan et al. 2024) for weight matrices, and Adam at the same rate for the other parameters.
+    """Builds Muon (Jordan et al. 2024) for weight matrices, and Adam for the other parameters.
 
-    The updates of matrices have a root mean square of 0.2 times the rate, as those of Adam (Liu et al. 2025, Muon is
-    scalable for LLM training, section 2.2).
+    All updates have a root mean square of about `MUON_RMS` times the rate, that of typical updates of Adam (Liu et al.
+    2025, Muon is scalable for LLM training, section 2.2).
     """
 
     def dimensions(params: Any) -> Any:
@@ -48,7 +50,8 @@ def _muon(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransf
         weight_decay=weight_decay,
         weight_decay_mask=is_matrix,
         muon_weight_dimension_numbers=dimensions,
-        consistent_rms=0.2,
+        consistent_rms=MUON_RMS,
+        adam_learning_rate=lambda step: MUON_RMS * schedule(step),
     )
 
 
