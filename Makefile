@@ -33,7 +33,7 @@ $(STAMP): requirements.lock pyproject.toml
 setup: $(STAMP)  ## install everything into .venv
 
 train: $(STAMP)  ## train CONFIG into WORKDIR, or resume it
-	$(BIN)/python -m alphagat.main --config $(CONFIG) --workdir $(WORKDIR) $(ARGS)
+	$(BIN)/alphagat train --config $(CONFIG) --workdir $(WORKDIR) $(ARGS)
 
 test: check  ## check, then run every test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(ARGS)

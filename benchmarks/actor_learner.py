@@ -12,7 +12,7 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from alphagat import commands
+from alphagat import config_files
 from alphagat.runtime import sharding
 from alphagat.training.actor_learner import PARAMS_AGE, ActorLearnerIterations
 from alphagat.training.iteration import make_iteration, run_iteration
@@ -66,7 +66,7 @@ def main() -> None:
 
     def configured(actors: int):
         flags = [f"--config.mesh.data={options.devices}", f"--config.mesh.actors={actors}"]
-        return commands.load_config(options.config, [*flags, "--config.num_iterations=10000"])
+        return config_files.load_config(options.config, [*flags, "--config.num_iterations=10000"])
 
     half = options.devices // 2
     ways = {

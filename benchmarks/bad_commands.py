@@ -19,13 +19,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
-from unittest import mock
 
 from rich.console import Console
 from rich.table import Table
 
-from alphagat import commands, config_fields
+from alphagat import config_fields
 from alphagat.bounds import Number
+from alphagat.cli import COMMANDS
 from alphagat.config import Config
 
 ROOT = Path(__file__).parents[1]
@@ -34,20 +34,23 @@ TRAINING = ["--config", "configs/smoke", "--workdir", "FOLDER/run"]
 # A line of each command without the mistakes below. FOLDER is an empty folder, so some of them lack a run.
 BASES: dict[str, list[str]] = {
     "analyze": ["--board", "hex:5"],
+    "completion": ["bash"],
+    "configs": ["smoke"],
     "doctor": ["--config", "configs/smoke"],
     "evaluate": ["--workdir", "FOLDER/none"],
     "export": ["--workdir", "FOLDER/none", "--out", "FOLDER/x.safetensors"],
     "gtp": ["--board", "hex:5"],
     "launch": ["--processes", "2", *TRAINING],
-    "main": TRAINING,
+    "train": TRAINING,
     "match": ["random", "random", "--board", "hex:3", "--games", "2"],
     "pretrain": [*TRAINING, "--games", "FOLDER"],
     "rate": ["--workdir", "FOLDER/none"],
     "report": ["--workdir", "FOLDER/none"],
-    "serve": ["--board", "hex:5", "--port", "0"],
+    "play": ["--board", "hex:5", "--port", "0"],
     "uci": ["FOLDER/none"],
 }
-WITH_CONFIG = ("main", "pretrain", "launch", "doctor")
+MAY_BE_SHORT = ("configs", "doctor", "play", "launch", "match", "pretrain", "train")  # without all of their arguments
+WITH_CONFIG = ("train", "pretrain", "launch", "doctor")
 CONTRADICTIONS: dict[str, list[list[str]]] = {
     "analyze": [["FOLDER/a", "--workdir", "FOLDER/b"]],
     "doctor": [["--config.mesh.model=3"], ["--config.network.width=10", "--config.network.num_heads=3"]],
@@ -55,7 +58,7 @@ CONTRADICTIONS: dict[str, list[list[str]]] = {
     "export": [["--board", "hex:5"], ["--batch", "4"], ["--out", "FOLDER/x.txt"], ["--card", "FOLDER/none/x.md"]],
     "gtp": [["FOLDER/a", "--workdir", "FOLDER/b"]],
     "launch": [["--nodes", "2"], ["--node_rank", "0"], ["--config.search.num_simulations=0"]],
-    "main": [
+    "train": [
         ["--nodes", "2"],
         ["--nodes", "2", "--node_rank", "2", "--coordinator", "localhost:1234"],
         ["--nodes", "2", "--node_rank", "0", "--coordinator", "localhost"],
@@ -80,7 +83,7 @@ CONTRADICTIONS: dict[str, list[list[str]]] = {
     "pretrain": [["--holdout", "1"], ["--config.mesh.actors=2"], ["--games", "FOLDER/nothing.sgf"]],
     "rate": [["--games", "7"], ["--iterations", "1,"], ["--iterations", "a"]],
     "report": [["--out", "x.txt"], ["--out", "FOLDER/none/x.html"]],
-    "serve": [["--host", "nowhere.invalid"], ["--workdir", "FOLDER/none"]],
+    "play": [["--host", "nowhere.invalid"], ["--workdir", "FOLDER/none"]],
     "uci": [["--workdir", "FOLDER/b"]],
 }
 BOARDS = ["", "x", "hex", "hex:0", "hex:1000000", "hex:99999999999999999999", "hex:-5", "hex:5:5", "go:20", "chess:8"]
@@ -107,17 +110,10 @@ class Line(NamedTuple):
     words: list[str]
 
 
-def command_names() -> list[str]:
-    package = ROOT / "alphagat"
-    return [file.stem for file in sorted(package.glob("*.py")) if '__name__ == "__main__"' in file.read_text()]
-
-
 def actions_of(command: str) -> list[argparse.Action]:
     """Returns the flags of a command that take a value."""
-    found: list[argparse.ArgumentParser] = []
-    with mock.patch.object(commands.ArgumentParser, "print_help", lambda parser: found.append(parser)):
-        importlib.import_module(f"alphagat.{command}").run(["--help"])
-    return [each for each in found[0]._actions if each.nargs != 0 and each.option_strings]
+    parser = importlib.import_module(f"alphagat.cli.{command}").make_parser()
+    return [each for each in parser._actions if each.nargs != 0 and each.option_strings]
 
 
 def bad_number(random: random.Random, most: float) -> str:
@@ -132,7 +128,7 @@ def most_of(limits) -> float:
 
 def bad_lines(seed: int) -> Iterator[Line]:
     """Yields wrong lines without end; equal seeds give equal lines."""
-    chance, names = random.Random(seed), command_names()
+    chance, names = random.Random(seed), list(COMMANDS)
     actions = {name: actions_of(name) for name in names}
     fields = list(config_fields.fields(Config()))
     for command in names:
@@ -141,10 +137,11 @@ def bad_lines(seed: int) -> Iterator[Line]:
     while True:
         for command in names:
             base, flags = BASES[command], actions[command]
-            flag = chance.choice(flags).option_strings[0]
             yield Line("unknown flag", command, [*base, chance.choice(("--bogus", "-z", "--bogus=3", "--5"))])
-            yield Line("misspelled flag", command, [*base, f"{flag[:-1]}=3"])
-            yield Line("no value", command, [*base, flag])
+            if flags:
+                flag = chance.choice(flags).option_strings[0]
+                yield Line("misspelled flag", command, [*base, f"{flag[:-1]}=3"])
+                yield Line("no value", command, [*base, flag])
             numbers = [each for each in flags if isinstance(each, Number)]
             if numbers:
                 number = chance.choice(numbers)
@@ -163,7 +160,7 @@ def bad_lines(seed: int) -> Iterator[Line]:
             if command in WITH_CONFIG:
                 yield from _bad_config(chance, command, fields)
             kept = [word for index, word in enumerate(base) if index // 2 != chance.randrange(max(len(base) // 2, 1))]
-            if command not in ("doctor", "serve", "launch", "match", "pretrain"):  # their flags may be left out
+            if command not in MAY_BE_SHORT:
                 yield Line("missing flag", command, kept[:-2])
 
 
@@ -177,7 +174,7 @@ def _bad_config(chance: random.Random, command: str, fields: list[config_fields.
     yield Line("unknown field", command, [*base, f"--config.{field.path}s=3"])
     path = chance.choice(("nowhere", "configs", "configs/none.py", "FOLDER", "README.md", "x" * 300))
     yield Line("config file", command, [*base, f"--config={path}"])
-    if command == "main":
+    if command == "train":
         yield Line("board", command, [*base, f"--config.boards={chance.choice(BOARDS)}"])
 
 
@@ -208,7 +205,7 @@ def run(line: Line, folder: Path) -> Ending:
     start = time.perf_counter()
     try:
         ended = subprocess.run(
-            [sys.executable, "-m", f"alphagat.{line.command}", *words],
+            [sys.executable, "-m", "alphagat", line.command, *words],
             cwd=ROOT,
             env=os.environ | {"JAX_PLATFORMS": "cpu"},
             stdin=subprocess.DEVNULL,

@@ -15,7 +15,7 @@ import jax
 from rich.console import Console
 from rich.progress import track
 
-from alphagat import commands
+from alphagat import config_files
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, run_iteration
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--config", default="configs/connect_four.py", help="config to run (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each kind (default: %(default)s)")
     options = parser.parse_args()
-    config = commands.load_config(options.config, [])
+    config = config_files.load_config(options.config, [])
     sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
     (setup,), mesh = make_setups(config), make_configured_mesh(config)
     state, program = init_state(Run(setup.config, mesh, (setup,))), make_iteration(setup, mesh)

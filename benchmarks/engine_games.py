@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--uci_games", type=int, default=200)
     parser.add_argument("--boards", nargs="+", default=GTP_BOARDS)
     parser.add_argument("--simulations", type=int, default=2)
-    parser.add_argument("--opponent", help="as in alphagat.match, e.g. uci:stockfish (default: random moves)")
+    parser.add_argument("--opponent", help="as in alphagat match, e.g. uci:stockfish (default: random moves)")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     total: collections.Counter = collections.Counter()
@@ -103,7 +103,7 @@ def main() -> None:
                 f"--board {name} --simulations {options.simulations} --max_simulations {max(64, options.simulations)}"
             )
             module = "uci" if name == "chess" else "gtp"
-            command = f"{sys.executable} -m alphagat.{module} {source_for(game, Path(folder))} {flags}"
+            command = f"{sys.executable} -m alphagat {module} {source_for(game, Path(folder))} {flags}"
             if name == "chess":
                 engine: Engine = UciEngine(game, command, nodes=options.simulations, grace=START_SECONDS)
             else:

@@ -74,7 +74,7 @@ def gtp(random_: random.Random, number: int) -> Fuzz:
             return f"{len(answered)} answers to {len(expected)} commands"
         return "" if said.endswith(b"=%d AlphaGAT\n\n" % number) else "the last answer is wrong"
 
-    words = ["alphagat.gtp", "--board", "hex:5", "--simulations", "1", "--max_simulations", "4"]
+    words = ["alphagat", "gtp", "--board", "hex:5", "--simulations", "1", "--max_simulations", "4"]
     return Fuzz(words, [*lines, b"%d name" % number], mistake_in)
 
 
@@ -89,7 +89,7 @@ def uci(random_: random.Random, number: int, network: Path) -> Fuzz:
                 return f"{answered} times {answer.decode()} to {asked} times {command.decode()}"
         return "" if said.endswith(b"uciok\n") else "the last answer is wrong"
 
-    return Fuzz(["alphagat.uci", str(network), "--max_simulations", "4"], [*lines, b"uci"], mistake_in)
+    return Fuzz(["alphagat", "uci", str(network), "--max_simulations", "4"], [*lines, b"uci"], mistake_in)
 
 
 def analyze(random_: random.Random, number: int) -> Fuzz:
@@ -101,7 +101,7 @@ def analyze(random_: random.Random, number: int) -> Fuzz:
             return f"{len(answers)} answers to {number + 1} queries"
         return "" if "rootInfo" in next(each for each in answers if each.get("id") == "end") else "the last is wrong"
 
-    words = ["alphagat.analyze", "--board", "hex:5", "--max_simulations", "4"]
+    words = ["alphagat", "analyze", "--board", "hex:5", "--max_simulations", "4"]
     return Fuzz(words, [*lines, b'{"id": "end", "maxVisits": 0}'], mistake_in)
 
 

@@ -33,7 +33,7 @@ import jax
 from rich.console import Console
 from variants import Effort, Test, Variant, compare, end_trainings_as_well
 
-from alphagat import commands
+from alphagat import config_files
 from alphagat.agents.build import make_configured_network, make_params, param_shapes
 from alphagat.config import Config
 from alphagat.games import make_game
@@ -53,7 +53,7 @@ def rival_flags(name: str, width: int) -> list[str]:
 
 
 def configure(path: str, flags: Sequence[str]) -> Config:
-    return commands.load_config(path, [f"--config.{flag}" for flag in flags])
+    return config_files.load_config(path, [f"--config.{flag}" for flag in flags])
 
 
 def num_params(config: Config) -> int:

@@ -36,7 +36,7 @@ FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=6", "--config
 
 
 def command(config: str, workdir: Path) -> list[str]:
-    return [sys.executable, "-m", "alphagat.main", "--config", config, "--workdir", str(workdir), *FLAGS]
+    return [sys.executable, "-m", "alphagat", "train", "--config", config, "--workdir", str(workdir), *FLAGS]
 
 
 def environment(cache: Path) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
     python benchmarks/large_batches.py --games runs/connect_four --workdir runs/large_batches
 
-Trains on the replay buffer of a run, or on recorded games (`alphagat.pretrain`), with each optimizer, batch size and
+Trains on the replay buffer of a run, or on recorded games (`alphagat pretrain`), with each optimizer, batch size and
 learning rate. All see the same number of examples, with a warm-up over a tenth of the updates followed by a cosine
 schedule, and are measured on positions of held-out games. The learning rates are `--factors` times the rate for a batch
 of 1,024, scaled by the square root of the batch size over 1,024 (You et al. 2020, "Large batch optimization for deep
@@ -50,7 +50,7 @@ def train(options: argparse.Namespace, optimizer: str, batch_size: int, rate: fl
         "checkpoint.every": options.examples // largest,
         "seed": options.seed,
     }
-    command = [sys.executable, "-m", "alphagat.pretrain", "--config", options.config, "--workdir", str(folder)]
+    command = [sys.executable, "-m", "alphagat", "pretrain", "--config", options.config, "--workdir", str(folder)]
     games = [word for name in options.games for word in ("--games", name)]
     flags = [f"--config.{name}={value}" for name, value in fields.items()]
     run_training([*command, *games, *flags])

@@ -68,7 +68,7 @@ def row(name: str, times: list[list[float]], alone: list[list[float]], moves: in
 def server(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
     """Starts the server with the shipped networks, and yields its address."""
     flags = ["--board", options.board, "--simulations", str(options.simulations), "--port", "0"]
-    command = [sys.executable, "-m", "alphagat.serve", *flags]
+    command = [sys.executable, "-m", "alphagat", "play", *flags]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None

@@ -3,7 +3,7 @@
     python benchmarks/survive.py damage --times 1000    # any file or folder of a run
     python benchmarks/survive.py starts --times 20      # two processes in one run folder
     python benchmarks/survive.py sigterm --times 20     # of one process, and of two
-    python benchmarks/survive.py deaths --times 6       # SIGKILL of one of two processes under alphagat.launch
+    python benchmarks/survive.py deaths --times 6       # SIGKILL of one of two processes under alphagat launch
 
 `damage` changes, cuts, deletes or replaces one file or folder of a run, and resumes the run to the end. The command
 must end with one line and leave the folder as it was, or reach the state of the undamaged run, bit for bit. Lines of
@@ -42,7 +42,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from alphagat import main as main_command
+from alphagat.cli import train as main_command
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import read_metrics
@@ -55,8 +55,8 @@ ROOT = Path(__file__).parents[1]
 CONSOLE = Console()
 
 
-def command(module: str, workdir: Path, *flags: str) -> list[str]:
-    return [sys.executable, "-m", module, "--config", "configs/smoke.py", "--workdir", str(workdir), *flags]
+def command(name: str, workdir: Path, *flags: str) -> list[str]:
+    return [sys.executable, "-m", "alphagat", name, "--config", "configs/smoke.py", "--workdir", str(workdir), *flags]
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -194,7 +194,7 @@ def starts(times: int, moments: random.Random, folder: Path) -> bool:
     good = 0
     for number in range(times):
         workdir, seconds = folder / f"starts_{number}", moments.uniform(0, 20)
-        words = command("alphagat.main", workdir, *SMALL, "--config.num_iterations=300")
+        words = command("train", workdir, *SMALL, "--config.num_iterations=300")
         pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         first = subprocess.Popen(words, cwd=ROOT, env=environment(folder / "compiled"), **pipes)
         time.sleep(seconds)
@@ -215,7 +215,7 @@ def start_processes(number: int, workdir: Path, cache: Path, port: int) -> list[
     processes = []
     for rank in range(number):
         where = ["--nodes", str(number), "--node_rank", str(rank), "--coordinator", f"127.0.0.1:{port}"]
-        words = command("alphagat.main", workdir, *flags, *(where if number > 1 else []))
+        words = command("train", workdir, *flags, *(where if number > 1 else []))
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         processes.append(subprocess.Popen(words, cwd=ROOT, env=environment(cache), **silent))
     return processes
@@ -272,7 +272,7 @@ def deaths(times: int, moments: random.Random, folder: Path) -> bool:
     """Kills processes of one run repeatedly, and waits for new metrics each time."""
     workdir, seconds = folder / "deaths", []
     flags = ("--config.num_iterations=100000", "--config.checkpoint.every=5", "--config.evaluation.every=0")
-    words = command("alphagat.launch", workdir, "--processes", "2", *flags)
+    words = command("launch", workdir, "--processes", "2", *flags)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(words, cwd=ROOT, env=environment(folder / "compiled"), **quiet) as launcher:
         wait_for_iteration(workdir, 6)

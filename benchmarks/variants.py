@@ -32,7 +32,7 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from alphagat import commands, load
+from alphagat import config_files, load
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
@@ -73,7 +73,17 @@ class Variant:
     def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
         """Trains or resumes one run in a separate process on these cores; none: on all."""
         flags = [*self.flags_for(iterations), f"--config.seed={seed}"]
-        command = [sys.executable, "-m", "alphagat.main", "--config", self.config, "--workdir", str(workdir), *flags]
+        command = [
+            sys.executable,
+            "-m",
+            "alphagat",
+            "train",
+            "--config",
+            self.config,
+            "--workdir",
+            str(workdir),
+            *flags,
+        ]
         run_training(command, cores)
 
     def flags_for(self, iterations: int) -> list[str]:
@@ -82,7 +92,7 @@ class Variant:
 
     def make_pilot(self, at_once: int, turn: int) -> Callable[[set[int]], None]:
         """Returns the pilot run, which measures the time of an iteration with updates."""
-        setup = make_setups(commands.load_config(self.config, self.flags_for(10**6)))[0]
+        setup = make_setups(config_files.load_config(self.config, self.flags_for(10**6)))[0]
         iterations = setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS
         run = self.pilot(at_once, turn)
         if len(read_metrics(run)) >= iterations:

@@ -16,7 +16,7 @@ set -u
 config=${1:?name a config file} workdir=${2:?name a run folder on a disk that all nodes share}
 shift 2
 
-srun --kill-on-bad-exit=1 python -m alphagat.main --config "$config" --workdir "$workdir" "$@"
+srun --kill-on-bad-exit=1 alphagat train --config "$config" --workdir "$workdir" "$@"
 status=$?
 if [ "$status" -eq 75 ]; then
     scontrol requeue "$SLURM_JOB_ID"

@@ -1,6 +1,6 @@
 """2048 in ten minutes on two cores.
 
-python -m alphagat.main --config configs/2048.py --workdir runs/2048
+alphagat train 2048
 
 With attention in every block and LAMB, seed 0 scored 7,503 on average (95 % interval 6,956 to 8,049) over 200 games,
 7.5 times the score of random play. Training took 9 min 42 s on two cores that also ran tests; the 200 games took

@@ -1,6 +1,6 @@
 """Chess for a GPU, optionally from the weights of Gardner chess.
 
-python -m alphagat.main --config configs/chess.py --workdir runs/chess --init_from runs/gardner_chess
+alphagat train chess --init_from runs/gardner_chess
 """
 
 from alphagat.config import Config

@@ -1,6 +1,6 @@
 """Connect Four in half an hour on two cores.
 
-    python -m alphagat.main --config configs/connect_four.py --workdir runs/connect_four
+    alphagat train connect_four
 
 Games start after 0 to 24 random moves. Without them, self-play narrows to a few openings and the network learns little
 about other positions.
@@ -12,7 +12,7 @@ in 94.8 % (drawn positions excluded). With 256 simulations, it wins from the emp
 49 two-ply openings, each with both colours, it won 16 of 98 games against perfect play, drew 20 and lost 62.
 
     python benchmarks/oracle.py --workdir runs/connect_four
-    python -m alphagat.match runs/connect_four solver --opening_plies 2 --simulations 256 --games_at_once 98
+    alphagat match runs/connect_four solver --opening_plies 2 --simulations 256 --games_at_once 98
 
 Reasons for the settings: in runs of four minutes, openings of up to 12 random plies gave 80.9 % of the best moves
 without search, openings of up to 24 plies 89.5 %. A discount of 0.9, which leaves a win in 20 plies a value of 0.12,

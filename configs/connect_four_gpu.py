@@ -1,6 +1,6 @@
 """Connect Four in eleven minutes on one H100.
 
-python -m alphagat.main --config configs/connect_four_gpu.py --workdir runs/connect_four_gpu
+alphagat train connect_four_gpu
 
 Its player comes with the package. Compared with `configs/connect_four.py`, games start after fewer random moves (0 to
 16), and a move costs 5 % of the value instead of 10 %, because the larger number of games also covers the first moves.

@@ -1,6 +1,6 @@
 """Gardner chess (5x5). Its weights can initialize a chess run (`--init_from`).
 
-python -m alphagat.main --config configs/gardner_chess.py --workdir runs/gardner_chess
+alphagat train gardner_chess
 """
 
 from alphagat.config import Config

@@ -1,6 +1,6 @@
 """Go 9x9 for a GPU; `--config.boards=go:5` fits a laptop.
 
-python -m alphagat.main --config configs/go.py --workdir runs/go
+alphagat train go
 """
 
 from alphagat.config import Config

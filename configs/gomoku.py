@@ -1,6 +1,6 @@
 """Free-style gomoku on 9x9: five or more in a line win.
 
-python -m alphagat.main --config configs/gomoku.py --workdir runs/gomoku
+alphagat train gomoku
 """
 
 from alphagat.config import Config

@@ -1,6 +1,6 @@
 """One network for Hex of any size, trained on 4x4, 5x5 and 7x7 on two CPU cores.
 
-python -m alphagat.main --config configs/hex.py --workdir runs/hex
+alphagat train hex
 
 A third of the games on each board start after one random move, so that the network learns which first moves win.
 """

@@ -1,7 +1,7 @@
 """One network for Hex 5x5 and 7x7, to be evaluated on unseen sizes.
 
-python -m alphagat.main --config configs/hex_sizes.py --workdir runs/hex_sizes
-python -m alphagat.evaluate --workdir runs/hex_sizes --board hex:9 --opponent mcts:100
+alphagat train hex_sizes
+alphagat evaluate runs/hex_sizes --board hex:9 --opponent mcts:100
 
 Early iterations mostly train on 5x5, where games are short and cheap, late ones on 7x7.
 

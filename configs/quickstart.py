@@ -1,6 +1,6 @@
 """Hex 5x5 in a few minutes on two cores.
 
-python -m alphagat.main --config configs/quickstart.py --workdir runs/quickstart
+alphagat train quickstart
 
 Games start after 0 to 4 random moves, as the matches also start from such openings.
 """

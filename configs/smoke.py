@@ -1,6 +1,6 @@
 """Hex 5x5 in under one minute on two cores: a smoke test of the whole loop, also used by tests and scripts.
 
-    python -m alphagat.main --config configs/smoke.py --workdir runs/smoke
+    alphagat train smoke
 
 It learns a little and is not meant to play well.
 """

@@ -1,6 +1,6 @@
 """Tic-tac-toe in a minute on two cores: a player that never loses.
 
-    python -m alphagat.main --config configs/tic_tac_toe.py --workdir runs/tic_tac_toe
+    alphagat train tic_tac_toe
 
 Games start after 0 to 6 random moves, so that self-play also visits positions that good play avoids. With seed 0 and 32
 simulations it plays no losing move in any of the 3,888 reachable positions that are not lost:

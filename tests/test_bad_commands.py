@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from alphagat.cli import COMMANDS
+
 BENCHMARK = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "bad_commands.py"))
 # The other kinds need games, runs or networks, and take seconds.
 FAST = ("unknown flag", "misspelled flag", "no value", "number", "field", "choice", "unknown field", "config file")
@@ -17,7 +19,7 @@ LINES = list(itertools.islice((line for line in BENCHMARK["bad_lines"](seed=1) i
 def test_a_wrong_line_gives_one_line_and_status_2(line, tmp_path: Path, monkeypatch, capsys: pytest.CaptureFixture):
     monkeypatch.chdir(Path(__file__).parents[1])
     words = [word.replace("FOLDER", str(tmp_path)) for word in line.words]
-    assert importlib.import_module(f"alphagat.{line.command}").run(words) == 2
+    assert importlib.import_module(f"alphagat.cli.{line.command}").run(words) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1
@@ -25,4 +27,4 @@ def test_a_wrong_line_gives_one_line_and_status_2(line, tmp_path: Path, monkeypa
 
 
 def test_the_lines_are_of_all_commands():
-    assert {line.command for line in LINES} == set(BENCHMARK["command_names"]()) == set(BENCHMARK["BASES"])
+    assert {line.command for line in LINES} == set(COMMANDS) == set(BENCHMARK["BASES"])

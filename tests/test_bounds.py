@@ -3,15 +3,13 @@
 import argparse
 import importlib
 import math
-import runpy
-from pathlib import Path
 
 import pytest
 
 from alphagat.bounds import Limits, Number, Numbers, read_number
+from alphagat.cli import COMMANDS
 from alphagat.errors import UserError
 
-REFERENCE = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "hooks" / "reference.py"))
 # Flags that hold no number, or one that another test checks: --profile (tests/training/test_profiling.py), --holdout
 # (a field of the config) and --coordinator (tests/runtime/test_distributed.py).
 TEXTS = {
@@ -29,17 +27,15 @@ TEXTS = {
         "opponent",
         "out",
     ),
-    *("precision", "source", "workdir", "xla"),
+    *("name", "named_config", "precision", "shell", "source", "workdir", "xla"),
     *("coordinator", "holdout", "profile", "pretrain games"),
 }
 
 
 def flags() -> list[tuple[str, argparse.Action]]:
     """Returns every flag that takes a value, with the name of its command."""
-    named = [
-        (name, action) for name in REFERENCE["command_names"]() for action in REFERENCE["parser_of"](name)._actions
-    ]
-    return [(name, action) for name, action in named if action.nargs != 0]
+    parsers = {name: importlib.import_module(f"alphagat.cli.{name}").make_parser() for name in COMMANDS}
+    return [(name, action) for name, parser in parsers.items() for action in parser._actions if action.nargs != 0]
 
 
 FLAGS = flags()
@@ -67,7 +63,7 @@ def beyond(action: Number) -> list[str]:
 
 @pytest.mark.parametrize(("name", "action"), NUMBERS, ids=[f"{name} {action.dest}" for name, action in NUMBERS])
 def test_a_number_beyond_its_bounds_gives_one_line(name: str, action: Number, capsys: pytest.CaptureFixture):
-    run = importlib.import_module(f"alphagat.{name}").run
+    run = importlib.import_module(f"alphagat.cli.{name}").run
     for value in beyond(action):
         assert run([f"{action.option_strings[0]}={value}"]) == 2
         (line,) = capsys.readouterr().err.splitlines()

@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from alphagat import commands, config_validation
+from alphagat import config_files, config_validation
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import make_opponent
 from alphagat.runs.metrics import read_metrics
@@ -25,7 +25,7 @@ def test_configs_exist():
 
 @pytest.mark.parametrize("name", FILES)
 def test_config_builds_a_run(name: str):
-    config = commands.load_config(str(FOLDER / name))
+    config = config_files.load_config(str(FOLDER / name))
     config_validation.validate(config)
     run = Run(config, sharding.make_mesh(1), make_setups(config))
     leaves = jax.tree.leaves(state_shapes(run))
@@ -44,12 +44,12 @@ def test_config_builds_a_run(name: str):
 def test_config_starts_with_its_command(name: str):
     text = (FOLDER / name).read_text()
     assert text.startswith('"""')
-    assert f"python -m alphagat.main --config configs/{name} --workdir runs/{name.removesuffix('.py')}" in text
+    assert f"alphagat train {name.removesuffix('.py')}" in text
 
 
 def test_smoke_trains(tmp_path):
     """Runs the config without matches, whose programs take most of the time; other tests cover them."""
-    config = commands.load_config(str(FOLDER / "smoke.py"), ["--config.evaluation.every=0"])
+    config = config_files.load_config(str(FOLDER / "smoke.py"), ["--config.evaluation.every=0"])
     train(config, tmp_path / "smoke")
     lines = read_metrics(tmp_path / "smoke")
     assert [line["iteration"] for line in lines] == list(range(1, config.num_iterations + 1))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tensorboardX import record_writer
 
-from alphagat import commands
+from alphagat.cli import commands
 from alphagat.errors import DiskError, disk_failure
 from alphagat.runs.metrics import MetricsWriter
 

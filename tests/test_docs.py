@@ -6,7 +6,6 @@ import html.parser
 import importlib
 import os
 import re
-import runpy
 import shlex
 import subprocess
 import sys
@@ -15,17 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from alphagat import commands, config_fields, config_validation
+from alphagat import config_fields, config_files, config_validation
+from alphagat.cli import COMMANDS, training_arguments
 from alphagat.config import Config
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "alphagat"
-COMMANDS = sorted(file.stem for file in PACKAGE.glob("*.py") if "__main__" in file.read_text())
-MODULES = sorted(file for file in PACKAGE.rglob("*.py") if file.parent != PACKAGE or file.stem not in COMMANDS)
+MODULES = sorted(f for f in PACKAGE.rglob("*.py") if f.parent.name != "cli" or f.stem not in COMMANDS)
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *PACKAGE.glob("weights/*.md")])
-TAKING_FIELDS = ("main", "pretrain", "launch", "doctor")
+TAKING_FIELDS = ("train", "pretrain", "launch", "doctor")
 PLACEHOLDERS = (None, "FILE")
-PARSER_OF = runpy.run_path(str(ROOT / "docs" / "hooks" / "reference.py"))["parser_of"]
 LOADING = {"src", "srcset", "poster", "data"}  # attributes; for <link>, also `href`
 BROKEN = {
     "[a page](nowhere.md)": "'nowhere.md', but the target is not found",
@@ -125,17 +123,17 @@ def test_sections_of_docstrings_are_read(site):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_are_listed_with_their_flags(site, name):
-    listed = f'<a href="{name}.html"><code>python -m alphagat.{name}</code></a>'
+    listed = f'<a href="{name}.html"><code>alphagat {name}</code></a>'
     assert listed in (site / "reference" / "commands" / "index.html").read_text()
     page = (site / "reference" / "commands" / f"{name}.html").read_text()
-    flags = re.findall(r'add_argument\(\s*"(--\w+)"', (PACKAGE / f"{name}.py").read_text())
+    flags = re.findall(r'add_argument\(\s*"(--\w+)"', (PACKAGE / "cli" / f"{name}.py").read_text())
     assert [flag for flag in flags if f"<code>{flag}" not in page] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_exits_with_0(name, capsys):
-    assert importlib.import_module(f"alphagat.{name}").run(["--help"]) == 0
-    assert f"python -m alphagat.{name}" in capsys.readouterr().out
+    assert importlib.import_module(f"alphagat.cli.{name}").run(["--help"]) == 0
+    assert f"usage: alphagat {name} " in capsys.readouterr().out
 
 
 def test_fields_of_the_config_are_listed_with_help_and_limits(site):
@@ -165,8 +163,8 @@ def told() -> Iterator[tuple[str, str]]:
     """Yields every command line in the texts, with its file."""
     for file in TEXTS:
         text = file.read_text().replace("\\\n", " ")
-        lines = re.findall(r"^ *(?:.*\| )?((?:python|make) .*)$", text, re.MULTILINE)
-        for line in {*lines, *re.findall(r"`((?:python|make) [^`]+)`", text)}:
+        lines = re.findall(r"^ *(?:.*\| )?((?:python|make|alphagat) .*)$", text, re.MULTILINE)
+        for line in {*lines, *re.findall(r"`((?:python|make|alphagat) [^`]+)`", text)}:
             yield str(file.relative_to(ROOT)), " ".join(line.split())
 
 
@@ -178,19 +176,26 @@ def test_commands_in_the_texts_are_valid(file, line):
     elif words[0].startswith("benchmarks/"):
         source = (ROOT / words[0]).read_text()
         assert [word for word in words if word.startswith("--") and f'"{word}"' not in source] == []
-    elif words[1].startswith("alphagat."):
-        _check(words[1].removeprefix("alphagat."), words[2:])
+    elif program == "alphagat":
+        _check(words[0], words[1:])
+    elif words[1:] and words[1].startswith("alphagat."):
+        assert words[1] == "alphagat.main"
+        _check("train", words[2:])
 
 
 def _check(name: str, words: list[str]) -> None:
+    if name == "--help":
+        return
     assert name in COMMANDS
     if not words or "--help" in words:
         return
-    options, rest = PARSER_OF(name).parse_known_args(words)  # which refuses values of other types
+    parser = importlib.import_module(f"alphagat.cli.{name}").make_parser()
+    if name not in TAKING_FIELDS:
+        parser.parse_args(words)
+        return
     if name == "launch":
-        options, rest = PARSER_OF("main").parse_known_args(rest)
-    if rest:
-        assert name in TAKING_FIELDS
-        config_validation.validate(commands.load_config(str(ROOT / options.config), rest))
-    elif name in TAKING_FIELDS and options.config not in PLACEHOLDERS:
-        config_validation.validate(commands.load_config(str(ROOT / options.config)))
+        words, parser = parser.parse_known_args(words)[1], training_arguments.make_parser("train")
+    options, rest = training_arguments.parse(parser, words)
+    config = training_arguments.named_config(options)
+    if config not in PLACEHOLDERS:
+        config_validation.validate(config_files.load_config(config, rest))

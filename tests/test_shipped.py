@@ -4,8 +4,9 @@ import jax
 import pytest
 
 import alphagat
-from alphagat import config_fields, match
+from alphagat import config_fields
 from alphagat.agents import weight_files
+from alphagat.cli import match
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import random_player
@@ -25,7 +26,7 @@ def test_a_card_states_its_origin(name):
     assert card.startswith("---\nlicense: apache-2.0\nlibrary_name: alphagat\n")
     assert f"- {agent.game.topology.vocabulary.family}\n---\n" in card
     assert f'alphagat.load("{name}")' in card
-    assert "python -m alphagat.main --config configs/" in card
+    assert "alphagat train " in card
     assert f"iteration {agent.iteration}" in card
     num_parameters = sum(leaf.size for leaf in jax.tree.leaves(agent.params))
     assert f"{num_parameters:,} parameters" in card

@@ -69,7 +69,7 @@ def load(
     """Loads a trained player.
 
     Args:
-      source: a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of `python -m alphagat.export`, the
+      source: a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of `alphagat export`, the
         name of a shipped network, such as `hex` (`weight_files.shipped_names`), or "shipped" with a board.
       iteration: the checkpoint of a run; None: the latest.
       board: any board of the family of the run's boards; None: the run's first.

@@ -57,7 +57,7 @@ def read_header(file: Path) -> tuple[Config, int]:
         raise UserError(f"{file} does not exist; use a run folder, or one of {', '.join(shipped_names())}") from None
     except KeyError as error:
         raise UserError(
-            f"{file} is not an AlphaGAT network: its metadata lacks {error}; use a file of alphagat.export"
+            f"{file} is not an AlphaGAT network: its metadata lacks {error}; use a file of alphagat export"
         ) from error
     except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"{file} cannot be read: {error}") from error

@@ -1,1 +1,1 @@
-"""Contests: players by name, and the matches of `alphagat.match`, `alphagat.evaluate` and `alphagat.rate`."""
+"""Contests: players by name, and the matches of `alphagat match`, `alphagat evaluate` and `alphagat rate`."""

@@ -1,4 +1,4 @@
-"""Plays two players against each other, for `alphagat.match` and `alphagat.evaluate`."""
+"""Plays two players against each other, for `alphagat match` and `alphagat evaluate`."""
 
 import argparse
 import contextlib
@@ -37,7 +37,7 @@ class Contest(NamedTuple):
 
 
 def play(options: argparse.Namespace) -> None:
-    """Plays the match that the options of `alphagat.match` describe.
+    """Plays the match that the options of `alphagat match` describe.
 
     Progress goes to standard error, the result to standard output.
 
@@ -68,7 +68,7 @@ def play(options: argparse.Namespace) -> None:
 
 
 def evaluate(options: argparse.Namespace) -> str:
-    """Plays the match that the options of `alphagat.evaluate` describe, and returns its result in one line.
+    """Plays the match that the options of `alphagat evaluate` describe, and returns its result in one line.
 
     Raises:
       UserError: the run, the checkpoint or the opponent is not available; nothing was played.

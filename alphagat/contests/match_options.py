@@ -1,4 +1,4 @@
-"""Checks the options of `python -m alphagat.match`."""
+"""Checks the options of `alphagat match`."""
 
 import argparse
 import dataclasses

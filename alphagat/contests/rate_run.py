@@ -1,4 +1,4 @@
-"""Rates the checkpoints of a run, for `alphagat.rate`: matches between them and against anchors."""
+"""Rates the checkpoints of a run, for `alphagat rate`: matches between them and against anchors."""
 
 import dataclasses
 import itertools
@@ -79,7 +79,7 @@ def rate_run(
     """
     game = make_game(settings.board)
     if game.num_players != 2:
-        raise UserError(f"board {game.name}: ratings need a game for two players; see python -m alphagat.evaluate")
+        raise UserError(f"board {game.name}: ratings need a game for two players; see alphagat evaluate")
     read_config(folder)  # raises for a folder without a run
     steps = choose_steps(folder, iterations or ())
     opponents = [make_opponent(game, name) for name in dict.fromkeys(anchors)]

@@ -132,10 +132,10 @@ def describe_environment() -> dict[str, Any]:
 
 def _check_same_run(folder: Path, before: Config, now: Config) -> None:
     if bool(before.pretrain.games) != bool(now.pretrain.games):
-        command = "pretrain" if before.pretrain.games else "main"
+        command = "pretrain" if before.pretrain.games else "train"
         kind = "trains on recorded games" if before.pretrain.games else "trains by self-play"
         raise UserError(
-            f"--workdir {folder}: this run {kind}; resume it with python -m alphagat.{command}, or start a new run "
+            f"--workdir {folder}: this run {kind}; resume it with alphagat {command}, or start a new run "
             "in another folder from its weights (config.init_from)"
         )
     if bool(before.mesh.actors) != bool(now.mesh.actors):

@@ -17,7 +17,7 @@ TRANSFER_S = 20.0  # for a request to arrive, and for the client to take its ans
 ANSWER_S = 120.0  # for an answer, including compilation on the first request for a board
 KEEP_ALIVE_S = 5  # between two requests on a connection
 
-# Flags of `alphagat.serve`, by name. Above them, the command ends with status 2.
+# Flags of `alphagat play`, by name. Above them, the command ends with status 2.
 FLAGS = {
     "port": Limits(at_least=0, at_most=65_535),
     "simulations": Limits(at_least=0, at_most=4_096),  # per position

@@ -1,6 +1,5 @@
-"""Builds and runs the server of `python -m alphagat.serve`."""
+"""Builds and runs the server of `alphagat play`."""
 
-import importlib
 import socket
 import sys
 from typing import Any
@@ -9,6 +8,7 @@ import jax
 
 from alphagat.errors import UserError
 from alphagat.games.states import first_state
+from alphagat.serving import app, http_server
 from alphagat.serving.hosts import AllowedHosts, is_loopback
 from alphagat.serving.roster import Program, Roster
 from alphagat.serving.service import BatchService
@@ -18,13 +18,9 @@ def run_server(options: Any) -> None:
     """Serves until interrupted.
 
     Raises:
-      UserError: FastAPI or uvicorn is not installed, the port is in use, or a network or flag is invalid.
+      UserError: the port is in use, or a network or flag is invalid.
       ServiceError: the evaluation thread has failed.
     """
-    try:
-        app, http_server = (importlib.import_module(f"alphagat.serving.{name}") for name in ("app", "http_server"))
-    except ImportError as error:
-        raise UserError(f"serving needs {error.name}, which is not installed: pip install 'alphagat[serve]'") from error
     roster = Roster(options.workdir, options.board)
     with (
         listen(options.host, options.port) as listener,

@@ -42,7 +42,7 @@ class UciServer:
         """
         game = thinker.agent.game
         if game.name != "chess":
-            raise UserError(f"board {game.name}: UCI is for chess only; see python -m alphagat.gtp")
+            raise UserError(f"board {game.name}: UCI is for chess only; see alphagat gtp")
         self._thinker, self._version = thinker, version
         self._simulations = simulations or thinker.agent.config.evaluation.num_simulations
         self._shows_wdl = False

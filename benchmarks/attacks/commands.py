@@ -48,7 +48,9 @@ def answer_of(words: list[str], data: bytes | None = None, **variables: str) -> 
 
 
 def train(folder: Path, flags: list[str], **variables: str) -> Answer:
-    return answer_of(["alphagat.main", "--config", "configs/smoke.py", "--workdir", str(folder), *flags], **variables)
+    return answer_of(
+        ["alphagat", "train", "--config", "configs/smoke.py", "--workdir", str(folder), *flags], **variables
+    )
 
 
 Attack = Callable[[Path], Answer]  # attacks a copy of a run

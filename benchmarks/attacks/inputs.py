@@ -13,20 +13,22 @@ from safetensors.numpy import save_file
 
 
 def gtp_with_invalid_bytes(folder: Path) -> Answer:
-    words = ["alphagat.gtp", "--board", "hex:5"]
+    words = ["alphagat", "gtp", "--board", "hex:5"]
     return answer_of(words, b"1 name\n2 \xff\n3 quit\n", PYTHONIOENCODING="utf-8")
 
 
 def gtp_in_the_c_locale(folder: Path) -> Answer:
-    return answer_of(["alphagat.gtp", "--board", "hex:5"], b"1 \xc3\xbc\n2 \xff\n3 quit\n", LC_ALL="C", PYTHONUTF8="0")
+    return answer_of(
+        ["alphagat", "gtp", "--board", "hex:5"], b"1 \xc3\xbc\n2 \xff\n3 quit\n", LC_ALL="C", PYTHONUTF8="0"
+    )
 
 
 def json_with_invalid_bytes(folder: Path) -> Answer:
-    return answer_of(["alphagat.analyze", "--board", "hex:5"], b'{"id": "\xff"}\n', PYTHONIOENCODING="utf-8")
+    return answer_of(["alphagat", "analyze", "--board", "hex:5"], b'{"id": "\xff"}\n', PYTHONIOENCODING="utf-8")
 
 
 def closed_output(folder: Path) -> Answer:
-    command = f"{sys.executable} -m alphagat.gtp --board hex:5 | true"
+    command = f"{sys.executable} -m alphagat gtp --board hex:5 | true"
     run = subprocess.run(command, shell=True, cwd=ROOT, input=b"name\n" * 1000, stderr=subprocess.PIPE, timeout=SECONDS)
     return Answer(run.returncode, run.stderr.decode() or "nothing")
 
@@ -38,7 +40,9 @@ def weights_with_nan(folder: Path) -> Answer:
     name = min(arrays)
     arrays[name] = np.full_like(arrays[name], np.nan)
     save_file(arrays, folder / "nan.safetensors", metadata)
-    return answer_of(["alphagat.match", str(folder / "nan.safetensors"), "random", "--board", "hex:3", "--games", "2"])
+    return answer_of(
+        ["alphagat", "match", str(folder / "nan.safetensors"), "random", "--board", "hex:3", "--games", "2"]
+    )
 
 
 def uci_with_a_superscript(folder: Path) -> Answer:
@@ -52,16 +56,16 @@ def uci_with_a_superscript(folder: Path) -> Answer:
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu"}, check=True)
     lines = "setoption name Simulations value ²\nisready\nquit\n".encode()
-    return answer_of(["alphagat.uci", str(file), "--max_simulations", "8"], lines, PYTHONIOENCODING="utf-8")
+    return answer_of(["alphagat", "uci", str(file), "--max_simulations", "8"], lines, PYTHONIOENCODING="utf-8")
 
 
 def deep_query(folder: Path) -> Answer:
-    return answer_of(["alphagat.analyze", "--board", "hex:5"], b"[" * 200_000 + b"\n")
+    return answer_of(["alphagat", "analyze", "--board", "hex:5"], b"[" * 200_000 + b"\n")
 
 
 def deep_metadata(folder: Path) -> Answer:
     save_file({"x": np.zeros(1)}, folder / "x.safetensors", {"config": "[" * 200_000, "iteration": "0"})
-    return answer_of(["alphagat.match", str(folder / "x.safetensors"), "random", "--board", "hex:3", "--games", "2"])
+    return answer_of(["alphagat", "match", str(folder / "x.safetensors"), "random", "--board", "hex:3", "--games", "2"])
 
 
 def variable_of_a_launcher(folder: Path) -> Answer:
@@ -74,7 +78,7 @@ def config_that(lines: str) -> Callable[[Path], Answer]:
     def attack(folder: Path) -> Answer:
         file = folder / "attack.py"
         file.write_text(lines)
-        return answer_of(["alphagat.main", "--config", str(file), "--workdir", str(folder / "new")])
+        return answer_of(["alphagat", "train", "--config", str(file), "--workdir", str(folder / "new")])
 
     return attack
 
@@ -82,7 +86,7 @@ def config_that(lines: str) -> Callable[[Path], Answer]:
 def pretrain(folder: Path, name: str, data: bytes) -> Answer:
     (folder / name).write_bytes(data)
     board = "chess" if name.endswith(".pgn") else "hex:5"
-    words = ["alphagat.pretrain", "--config", "configs/smoke.py", "--workdir", str(folder / "new"), *RUN]
+    words = ["alphagat", "pretrain", "--config", "configs/smoke.py", "--workdir", str(folder / "new"), *RUN]
     return answer_of([*words, "--games", str(folder / name), f"--config.boards={board}"])
 
 
@@ -133,13 +137,13 @@ INPUTS: dict[str, Attack] = {
     "10 bounds: opening_plies=1000": with_field("selfplay.opening_plies=1000"),
     "10 bounds: opening_plies, 20 digits": with_field(f"selfplay.opening_plies={DIGITS}"),
     "10 bounds: num_simulations, 20 digits": with_field(f"search.num_simulations={DIGITS}"),
-    "10 bounds: mcts, 20 digits": with_words("alphagat.match", "random", f"mcts:{DIGITS}", "--board", "hex:5"),
-    "10 bounds: --simulations, 20 digits": with_words("alphagat.gtp", "--board", "hex:5", "--simulations", DIGITS),
+    "10 bounds: mcts, 20 digits": with_words("alphagat", "match", "random", f"mcts:{DIGITS}", "--board", "hex:5"),
+    "10 bounds: --simulations, 20 digits": with_words("alphagat", "gtp", "--board", "hex:5", "--simulations", DIGITS),
     "10 bounds: --max_simulations, 20 digits": with_words(
-        "alphagat.gtp", "--board", "hex:5", "--max_simulations", DIGITS
+        "alphagat", "gtp", "--board", "hex:5", "--max_simulations", DIGITS
     ),
-    "10 bounds: --leaves, 20 digits": with_words("alphagat.gtp", "--board", "hex:5", "--leaves", DIGITS),
-    "10 bounds: --max_wait_ms inf": with_words("alphagat.serve", "--port", "0", "--max_wait_ms", "inf"),
+    "10 bounds: --leaves, 20 digits": with_words("alphagat", "gtp", "--board", "hex:5", "--leaves", DIGITS),
+    "10 bounds: --max_wait_ms inf": with_words("alphagat", "play", "--port", "0", "--max_wait_ms", "inf"),
     "11 JSON: nested 200,000 deep, weights": deep_metadata,
     "11 JSON: nested 200,000 deep, query": deep_query,
     "11 variable: no number of processes": variable_of_a_launcher,

@@ -15,7 +15,17 @@ from commands import MORE, ROOT, RUN, Answer, Attack, train
 def second_start(folder: Path) -> Answer:
     """Starts the run again while it trains."""
     flags = [*RUN[1:], "--config.num_iterations=2000"]
-    command = [sys.executable, "-m", "alphagat.main", "--config", "configs/smoke.py", "--workdir", str(folder), *flags]
+    command = [
+        sys.executable,
+        "-m",
+        "alphagat",
+        "train",
+        "--config",
+        "configs/smoke.py",
+        "--workdir",
+        str(folder),
+        *flags,
+    ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:
         while not (folder / "lock").exists():
             time.sleep(0.05)
@@ -128,7 +138,7 @@ def workdir_below_a_file(folder: Path) -> Answer:
 
 def early_sigterm(folder: Path) -> Answer:
     """Ends a new run while it compiles."""
-    command = [sys.executable, "-m", "alphagat.main", "--config", "configs/smoke.py"]
+    command = [sys.executable, "-m", "alphagat", "train", "--config", "configs/smoke.py"]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     process = subprocess.Popen([*command, "--workdir", str(folder.with_name("new")), *RUN], cwd=ROOT, **pipes)
     while not (folder.with_name("new") / "lock").exists():

@@ -10,16 +10,16 @@ from commands import ROOT, Answer, Attack, answer_of
 
 
 def endless_wait(folder: Path) -> Answer:
-    return answer_of(["alphagat.serve", "--port", "0", "--max_wait_ms", "inf"])
+    return answer_of(["alphagat", "play", "--port", "0", "--max_wait_ms", "inf"])
 
 
 def empty_host(folder: Path) -> Answer:
-    return answer_of(["alphagat.serve", "--port", "0", "--host", ""])
+    return answer_of(["alphagat", "play", "--port", "0", "--host", ""])
 
 
 def served(question: bytes, crowd: int = 0) -> Answer:
     """Serves, opens `crowd` connections that stay silent, and returns the HTTP status and body of the answer."""
-    command = [sys.executable, "-m", "alphagat.serve", "--port", "0", "--board", "hex:3", "--simulations", "0"]
+    command = [sys.executable, "-m", "alphagat", "play", "--port", "0", "--board", "hex:3", "--simulations", "0"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server, ExitStack() as clients:
         clients.callback(server.terminate)
         assert server.stdout is not None

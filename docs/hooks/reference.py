@@ -12,20 +12,21 @@ from unittest import mock
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from alphagat import commands, config_fields
+from alphagat import config_fields, config_files
+from alphagat.cli import COMMANDS
 from alphagat.config import Config
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "alphagat"
 FOLDER = "reference/"
-COMMANDS, FIELDS = f"{FOLDER}commands/index.md", f"{FOLDER}config.md"
+COMMAND_LIST, FIELDS = f"{FOLDER}commands/index.md", f"{FOLDER}config.md"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Adds the pages of the reference to the navigation."""
     (reference,) = [entry["Reference"] for entry in config.nav or () if "Reference" in entry]
     reference += [
-        {"Commands": [COMMANDS, *(_command_page(name) for name in command_names())]},
+        {"Commands": [COMMAND_LIST, *(_command_page(name) for name in COMMANDS)]},
         {"Config": FIELDS},
         {"Python": [_package_page(name) for name in modules_by_package()]},
     ]
@@ -34,9 +35,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages."""
-    parsers = {name: parser_of(name) for name in command_names()}
+    parsers = {name: parser_of(name) for name in COMMANDS}
     pages = {_command_page(name): command_text(parser) for name, parser in parsers.items()}
-    pages |= {COMMANDS: commands_text(parsers), FIELDS: config_text()}
+    pages |= {COMMAND_LIST: commands_text(parsers), FIELDS: config_text()}
     pages |= {
         _package_page(package): package_text(package, modules) for package, modules in modules_by_package().items()
     }
@@ -45,17 +46,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def command_names() -> list[str]:
-    """Names the modules that `python -m` runs."""
-    return [file.stem for file in sorted(PACKAGE.glob("*.py")) if '__name__ == "__main__"' in file.read_text()]
-
-
 def parser_of(name: str) -> argparse.ArgumentParser:
-    """Returns the parser that answers the command's --help."""
-    found: list[argparse.ArgumentParser] = []
-    with mock.patch.object(commands.ArgumentParser, "print_help", lambda parser: found.append(parser)):
-        importlib.import_module(f"alphagat.{name}").run(["--help"])
-    return found[0]
+    """Returns the parser of a command."""
+    return importlib.import_module(f"alphagat.cli.{name}").make_parser()
 
 
 def modules_by_package() -> dict[str, list[str]]:
@@ -63,7 +56,7 @@ def modules_by_package() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        if file.parent == PACKAGE and file.stem in command_names():
+        if file.parent == PACKAGE / "cli" and file.stem in COMMANDS:
             continue
         if ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))):
             package = name if file.name == "__init__.py" else name.rpartition(".")[0]
@@ -80,14 +73,14 @@ def commands_text(parsers: dict[str, argparse.ArgumentParser]) -> str:
 
 def command_text(parser: argparse.ArgumentParser) -> str:
     """Returns what a command does, its usage, a table per group of flags, and its examples."""
-    name = parser.prog.rpartition(".")[2]
+    name = parser.prog.removeprefix("alphagat ")
     with mock.patch.dict(os.environ, COLUMNS="100"):
         usage = re.sub(r"\n +", "\n    ", parser.format_usage().removeprefix("usage: "))
     lines = ["---", f"title: {name}", "---", f"# `{parser.prog}`", "", parser.description or "", ""]
     lines += ["```text", usage.rstrip(), "```", ""]
     for group in parser._action_groups:  # argparse has no public access to them
         lines += _flags(parser, group)
-    fields = commands.config_help()
+    fields = config_files.config_help()
     epilog = (parser.epilog or "").replace(fields, "").strip()
     lines += ["## Notes and examples", "", "```text", epilog, "```", ""] if epilog else []
     if fields in (parser.epilog or ""):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import alphagat
-from alphagat import evaluate
 from alphagat.agents.agent import load
 from alphagat.agents.build import make_configured_search
+from alphagat.cli import evaluate
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions

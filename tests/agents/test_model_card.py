@@ -4,7 +4,7 @@ import json
 
 import yaml
 
-from alphagat import export
+from alphagat.cli import export
 from alphagat.runs.metrics import METRICS_FILE, Result
 from tests.training.tiny import save_tiny_run
 

@@ -7,11 +7,11 @@ import pytest
 
 from alphagat.agents import weight_files
 from alphagat.agents.sources import choose_steps, find_run, resolve, shipped_network_for
+from alphagat.cli import engine_options
 from alphagat.contests.contenders import EngineLimits, default_board, make_contender
 from alphagat.errors import UserError
 from alphagat.games import EXAMPLES, make_game
 from alphagat.runs.folder import open_run_folder
-from alphagat.serving import options as engine_options
 from alphagat.serving import roster
 from tests.training.tiny import save_tiny_run, tiny_config
 

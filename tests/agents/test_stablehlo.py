@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import alphagat
-from alphagat import export
 from alphagat.agents import stablehlo
 from alphagat.agents.agent import Agent
 from alphagat.agents.build import make_configured_network, make_params
+from alphagat.cli import export
 from alphagat.config import Config
 from alphagat.evaluation.openings import random_positions
 from alphagat.games import make_game

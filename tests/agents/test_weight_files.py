@@ -11,10 +11,10 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import alphagat
-from alphagat import export
 from alphagat.agents import weight_files
 from alphagat.agents.agent import load
 from alphagat.agents.sources import resolve
+from alphagat.cli import export
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
 from alphagat.training.resume import load_weights

@@ -7,7 +7,7 @@ import pgx
 import pytest
 from jax import export
 
-from alphagat import match
+from alphagat.cli import match
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
 from alphagat.evaluation.pgx_model import load_evaluator, pgx_model_player

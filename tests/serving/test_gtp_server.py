@@ -215,7 +215,7 @@ def test_unsupported_games_raise():
 def test_our_own_controller_plays_a_game():
     """Runs the engine as a subprocess. The shipped network beats random moves."""
     game = make_game("hex:3")
-    command = f"{sys.executable} -m alphagat.gtp --board hex:5 --simulations 8"
+    command = f"{sys.executable} -m alphagat gtp --board hex:5 --simulations 8"
     with GtpEngine(game, command, seconds=1.0, grace=60.0) as engine:
         for seed in range(2):
             last = play_against_random(engine, game, seed)[-1]

@@ -1,8 +1,6 @@
 """The Host and Origin headers that the server accepts."""
 
 import pytest
-
-pytest.importorskip("fastapi", reason="pip install 'alphagat[serve]'")
 from starlette.testclient import TestClient
 
 from alphagat.serving.app import make_app

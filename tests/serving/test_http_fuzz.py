@@ -5,8 +5,6 @@ import random
 
 import pytest
 
-pytest.importorskip("uvicorn", reason="pip install 'alphagat[serve]'")
-
 from alphagat.serving import limits
 from alphagat.serving.app import make_app
 from alphagat.serving.roster import Roster

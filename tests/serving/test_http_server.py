@@ -11,8 +11,6 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("uvicorn", reason="pip install 'alphagat[serve]'")
-
 from alphagat.serving import limits
 from alphagat.serving.http_server import client_key
 from alphagat.serving.middleware import HEADERS

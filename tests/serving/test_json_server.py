@@ -8,8 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from alphagat import analyze
 from alphagat.agents.analysis import Analyzer
+from alphagat.cli import analyze
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.serving.json_server import JsonServer
@@ -202,7 +202,7 @@ def test_the_command_uses_the_shipped_network(capsys, monkeypatch):
     ("argv", "message"),
     [
         ([], "no player and no --board given"),
-        (["hex", "--workdir", "runs/1"], "SOURCE hex already names a player"),
+        (["hex", "--workdir", "runs/1"], "--workdir runs/1: hex already names a player"),
         (["--board", "go:5"], "board go:5: no shipped network plays it"),
         (["--board", "hex:5", "--simulations", "0"], "--simulations 0: it must be at least 1"),
         (["--board", "hex:5", "--batch", "0"], "--batch 0: it must be at least 1"),

@@ -7,8 +7,6 @@ from concurrent.futures import Future
 
 import numpy as np
 import pytest
-
-pytest.importorskip("fastapi", reason="pip install 'alphagat[serve]'")
 from starlette.testclient import TestClient
 
 from alphagat.evaluation.game_files import read_games

@@ -8,12 +8,11 @@ import jax
 import numpy as np
 import pytest
 
-from alphagat import gtp, uci
+from alphagat.cli import engine_options, gtp, uci
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.states import first_state
 from alphagat.search.parallel import make_parallel_search
-from alphagat.serving import options as engine_options
 from alphagat.serving import thinking
 from alphagat.serving.clock import Clock, seconds_with_increment
 from alphagat.serving.thinking import Thinker

@@ -188,7 +188,7 @@ def test_our_own_controller_plays_a_game(tmp_path):
     config.boards = ("chess",)
     params = make_params(game, make_configured_network(config, game), jax.random.key(0))
     weight_files.write(tmp_path / "chess.safetensors", params, config, 0)
-    command = f"{sys.executable} -m alphagat.uci {tmp_path / 'chess.safetensors'} --max_simulations 16"
+    command = f"{sys.executable} -m alphagat uci {tmp_path / 'chess.safetensors'} --max_simulations 16"
     with UciEngine(game, command, nodes=2, options={"Simulations": "2"}) as engine:
         last = play_against_random(engine, game, 0)[-1]
     board = chess.Board()

@@ -150,7 +150,15 @@ def test_resume_is_bit_identical(finished, tmp_path, monkeypatch, capsys):
 def test_resume_after_a_kill_and_sigterm_is_bit_identical(finished, tmp_path, process_environment):
     """SIGKILL ends the first command at a random moment during or after a save; SIGTERM ends the second."""
     folder, file = tmp_path / "run", write_config(tiny_config(), tmp_path / "tiny.py")
-    command = [sys.executable, "-m", "alphagat.main", f"--config={file}", f"--workdir={folder}", "--config.mesh.data=8"]
+    command = [
+        sys.executable,
+        "-m",
+        "alphagat",
+        "train",
+        f"--config={file}",
+        f"--workdir={folder}",
+        "--config.mesh.data=8",
+    ]
 
     def stop_after(step: int, stop: signal.Signals) -> tuple[int, str]:
         with subprocess.Popen(command, cwd=ROOT, env=process_environment, stderr=subprocess.PIPE, text=True) as run:

@@ -29,7 +29,7 @@ def config_for_two():
 def launch(tmp_path, process_environment):
     config_file = write_config(config_for_two(), tmp_path / "config.py")
     words = ["--processes", "2", "--config", str(config_file), "--workdir", str(tmp_path / "run")]
-    command = [sys.executable, "-m", "alphagat.launch", *words]
+    command = [sys.executable, "-m", "alphagat", "launch", *words]
     return lambda: subprocess.Popen(command, cwd=ROOT, env=process_environment, stderr=subprocess.PIPE, text=True)
 
 

@@ -9,8 +9,6 @@ import pytest
 from tests.serving.untrained import save_untrained
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-pytest.importorskip("uvicorn", reason="pip install 'alphagat[serve]'")
-
 PATIENCE_MS = 60_000
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

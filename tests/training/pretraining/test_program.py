@@ -115,7 +115,7 @@ def test_its_network_plays_and_initialises_other_runs(config, finished):
     run = make_run(selfplay, sharding.make_mesh(1))
     start = find_start(run, finished.parent / "nothing")
     chex.assert_trees_all_equal(start.state.train.params, agent.params)
-    with pytest.raises(UserError, match=r"trains on recorded games; resume it with python -m alphagat\.pretrain"):
+    with pytest.raises(UserError, match=r"trains on recorded games; resume it with alphagat pretrain"):
         check_run_folder(finished, selfplay)
 
 

@@ -1,29 +1,23 @@
-"""Rates the checkpoints of a run: `python -m alphagat.rate --workdir runs/c4 --anchors random,mcts:100,mcts:1000`."""
+"""Rates the checkpoints of a run: `alphagat rate runs/c4 --anchors random,mcts:100,mcts:1000`."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from alphagat import commands
 from alphagat.bounds import MAX_ITERATIONS, Limits, Numbers
+from alphagat.cli import commands
 
 EXAMPLES = """\
 Each checkpoint plays the next one and every anchor. The anchor random, or else the first anchor, is rated 0.
-DIR/ratings.json keeps the matches, and the same command plays only the missing ones; DIR/ratings.svg is the curve.
+RUN/ratings.json keeps the matches, and the same command plays only the missing ones; RUN/ratings.svg is the curve.
 
 examples:
-  python -m alphagat.rate --workdir runs/c4
-  python -m alphagat.rate --workdir runs/c4 --iterations 20,40,80 --anchors random,mcts:100,mcts:1000 --games 200"""
+  alphagat rate runs/c4
+  alphagat rate runs/c4 --iterations 20,40,80 --anchors random,mcts:100,mcts:1000 --games 200"""
 
 
-def rate(argv: Sequence[str]) -> None:
-    """Plays and rates as `argv` describes, and prints the ratings."""
-    parser = commands.ArgumentParser(
-        prog="python -m alphagat.rate",
-        description="Rates the checkpoints of a run on the Elo scale, by matches between them and against anchors.",
-        epilog=EXAMPLES,
-    )
-    parser.add_argument("--workdir", required=True, metavar="DIR", help="the folder of the run")
+def make_parser() -> commands.ArgumentParser:
+    parser = commands.ArgumentParser("rate", epilog=EXAMPLES)
+    commands.add_run(parser, help="the folder of the run")
     parser.add_argument(
         "--iterations",
         action=Numbers,
@@ -38,7 +32,13 @@ def rate(argv: Sequence[str]) -> None:
     commands.add_simulations(parser, help="per move of a network (default: as in the run's evaluations)")
     parser.add_argument("--board", help="any board of the run's family (default: the run's first)")
     commands.add_seed(parser, help="random seed of openings and players")
-    options = parser.parse_args(list(argv))
+    return parser
+
+
+def rate(argv: Sequence[str]) -> None:
+    """Plays and rates as `argv` describes, and prints the ratings."""
+    options = make_parser().parse_args(list(argv))
+    options.workdir = commands.required_run(options)
     commands.check_even("--games", options.games)
     _rate(options)
 
@@ -69,7 +69,3 @@ def _rate(options) -> None:
 def run(argv: Sequence[str]) -> int:
     """Runs the command with `argv`, without the program's name, and returns the exit status."""
     return commands.run(rate, argv, interrupted="interrupted; the same command continues after the last match")
-
-
-if __name__ == "__main__":
-    commands.end(run(sys.argv[1:]))

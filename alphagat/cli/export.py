@@ -1,12 +1,12 @@
-"""Writes a trained network to one file: `python -m alphagat.export --workdir runs/hex --out hex.safetensors`."""
+"""Writes a trained network to one file: `alphagat export runs/hex --out hex.safetensors`."""
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alphagat import commands
 from alphagat.bounds import MAX_BATCH, MAX_ITERATIONS, Limits, Number
+from alphagat.cli import commands
 from alphagat.errors import UserError
 
 if TYPE_CHECKING:
@@ -15,24 +15,19 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 The ending of the file decides its format:
   .safetensors  the parameters, float32, and the config of the run, for alphagat.load, config.init_from and
-                alphagat.match
+                alphagat match
   .stablehlo    the network on one board as a program for CPUs and NVIDIA GPUs: features [B, V, F] to prior logits
                 [B, A] and values [B], for jax.export.deserialize, without AlphaGAT
 
 examples:
-  python -m alphagat.export --workdir runs/hex --out hex.safetensors --card hex.md
-  python -m alphagat.export --workdir runs/hex --out hex7.stablehlo --board hex:7
-  python -m alphagat.match hex.safetensors mcts:1000 --board hex:9"""
+  alphagat export runs/hex --out hex.safetensors --card hex.md
+  alphagat export runs/hex --out hex7.stablehlo --board hex:7
+  alphagat match hex.safetensors mcts:1000 --board hex:9"""
 
 
-def export(argv: Sequence[str]) -> None:
-    """Writes the files that `argv` describes and prints their size."""
-    parser = commands.ArgumentParser(
-        prog="python -m alphagat.export",
-        description="Writes the network of a run to one file, without the training state.",
-        epilog=EXAMPLES,
-    )
-    parser.add_argument("--workdir", required=True, metavar="FOLDER", help="the run, or the name of a shipped network")
+def make_parser() -> commands.ArgumentParser:
+    parser = commands.ArgumentParser("export", "The training state is left out.", EXAMPLES)
+    commands.add_run(parser, help="the run, or the name of a shipped network")
     parser.add_argument("--out", required=True, metavar="FILE", help="a new file, ending in .safetensors or .stablehlo")
     steps, sizes = Limits(at_least=0, at_most=MAX_ITERATIONS), Limits(at_least=1, at_most=MAX_BATCH)
     parser.add_argument(
@@ -49,7 +44,13 @@ def export(argv: Sequence[str]) -> None:
     )
     parser.add_argument("--precision", help="precision of the blocks, such as float32 (default: as in training)")
     parser.add_argument("--card", metavar="FILE", help="a new file for the model card, ending in .md")
-    options = parser.parse_args(list(argv))
+    return parser
+
+
+def export(argv: Sequence[str]) -> None:
+    """Writes the files that `argv` describes and prints their size."""
+    options = make_parser().parse_args(list(argv))
+    options.workdir = commands.required_run(options)
     _write(options, Path(options.out))
 
 
@@ -92,7 +93,3 @@ def _write_card(card: Path, agent: "Agent", exported: str, workdir: str) -> None
 def run(argv: Sequence[str]) -> int:
     """Runs the command with `argv`, without the program's name, and returns the exit status."""
     return commands.run(export, argv, interrupted="interrupted")
-
-
-if __name__ == "__main__":
-    commands.end(run(sys.argv[1:]))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import alphagat
-from alphagat import commands, config_fields, main
+from alphagat import config_fields, config_files
+from alphagat.cli import commands, train
 from alphagat.config import Config
 from alphagat.errors import UserError
 from tests.fuzz import mutants, text_mutants
@@ -53,9 +54,10 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Config,
 
 BASE = ["--config", "configs/good.py", "--workdir", "w"]
 MISTAKES = {
-    "no flags": ([], "--config is missing"),
-    "no workdir": (["--config", "configs/good.py"], "--workdir is missing"),
-    "no config": (["--workdir", "w"], "--config is missing"),
+    "no flags": ([], "CONFIG is missing; name one, such as quickstart"),
+    "no config": (["--workdir", "w"], "CONFIG is missing"),
+    "no such name": (["quickstrat"], "no such file or config; configs are 2048, breakthrough, "),
+    "two configs": ([*BASE, "quickstart"], "quickstart is not a flag, and --config configs/good.py already names"),
     "config without a path": (["--workdir", "w", "--config"], "--config: expected one argument"),
     "missing file": (["--config", "configs/god", "--workdir", "w"], "configs/ has empty.py, good.py"),
     "missing folder": (["--config", "nowhere/x.py", "--workdir", "w"], "nowhere/ has no Python file"),
@@ -82,7 +84,7 @@ MISTAKES = {
     "another section": ([*BASE, "--config.selfplay.learning_rate=3"], "nearest is --config.learner.learning_rate"),
     "a section": ([*BASE, "--config.search=3"], "config.search is a section"),
     "unknown flag": ([*BASE, "--wrkdir=w"], "--wrkdir is not a flag"),
-    "abbreviated flag": (["--conf", "configs/good.py", "--workdir", "w"], "--config is missing"),
+    "abbreviated flag": (["--conf=configs/good.py", "--workdir", "w"], "CONFIG is missing"),
     "stray word": ([*BASE, "now"], "now is not a flag"),
     "float for int": ([*BASE, "--config.search.num_simulations=3.5"], "num_simulations=3.5"),
     "word for float": ([*BASE, "--config.learner.learning_rate=fast"], "learning_rate=fast"),
@@ -95,7 +97,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("argv", "expected"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_errors_give_one_line_and_exit_2(argv, expected: str, calls, capsys: pytest.CaptureFixture):
-    assert main.run(argv) == 2
+    assert train.run(argv) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.count("\n") == 1
@@ -105,9 +107,21 @@ def test_errors_give_one_line_and_exit_2(argv, expected: str, calls, capsys: pyt
 
 
 @pytest.mark.parametrize("path", ["configs/good.py", "configs/good"])
-def test_config_reaches_train(path: str, calls):
-    assert main.run(["--workdir", "runs/w", f"--config={path}"]) == 0
+@pytest.mark.parametrize("flag", [["--config"], []])
+def test_config_reaches_train(path: str, flag: list[str], calls):
+    assert train.run(["--workdir", "runs/w", *flag, path]) == 0
     assert calls == [(Config(boards=("hex:3",), num_iterations=7), Path("runs/w"))]
+
+
+def test_names_of_the_package_and_the_default_folder(calls):
+    """In an empty folder; a file of the folder comes first."""
+    assert train.run(["quickstart", "--config.seed", "3"]) == 0
+    config, folder = calls.pop()
+    assert (config.boards, config.num_iterations, config.seed) == (("hex:5",), 120, 3)
+    assert folder == Path("runs/quickstart")
+    Path("quickstart.py").write_text(GOOD)
+    assert train.run(["quickstart"]) == 0
+    assert calls == [(Config(boards=("hex:3",), num_iterations=7), Path("runs/quickstart"))]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +146,7 @@ def test_config_reaches_train(path: str, calls):
 )
 def test_overrides(flags: list[str], path: str, value: object, calls):
     for argv in ([*BASE, *flags], [*flags, *BASE]):
-        assert main.run(argv) == 0
+        assert train.run(argv) == 0
         config, _ = calls.pop()
         assert {field.path: field.value for field in config_fields.fields(config)}[path] == value
 
@@ -148,8 +162,8 @@ def test_damaged_config_files_and_flags_raise_only_user_errors(tmp_path: Path, r
     for code, flag in zip(mutants([text.encode()], 300 * rounds), text_mutants(flags, 300 * rounds)):
         file.write_bytes(code)
         for read in (
-            lambda: commands.load_config(str(file)),
-            lambda flag=flag: commands.load_config(str(good), [flag]),
+            lambda: config_files.load_config(str(file)),
+            lambda flag=flag: config_files.load_config(str(good), [flag]),
         ):
             with contextlib.suppress(UserError):
                 assert isinstance(read(), Config)
@@ -162,7 +176,7 @@ def test_user_error_in_train_gives_one_line(calls, monkeypatch: pytest.MonkeyPat
         raise UserError("the board\n is unknown")
 
     monkeypatch.setattr(alphagat, "train", refuse, raising=False)
-    assert main.run(BASE) == 2
+    assert train.run(BASE) == 2
     assert capsys.readouterr().err == "error: the board is unknown\n"
 
 
@@ -171,7 +185,7 @@ def test_interrupt_says_how_to_resume(calls, monkeypatch: pytest.MonkeyPatch, ca
         raise KeyboardInterrupt
 
     monkeypatch.setattr(alphagat, "train", interrupt, raising=False)
-    assert main.run(BASE) == 130
+    assert train.run(BASE) == 130
     assert "run the same command to resume" in capsys.readouterr().err
 
 
@@ -179,7 +193,7 @@ def test_an_interrupt_in_a_garbage_collector_callback_is_repeated():
     """Python only prints an exception raised there, and JAX installs such a callback."""
     program = """
 import gc, os, signal, sys, time
-from alphagat import commands
+from alphagat.cli import commands
 
 def command(argv):
     def interrupt(phase, info):
@@ -198,7 +212,7 @@ commands.end(commands.run(command, [], interrupted="interrupted here"))
 
 
 def test_help_lists_every_field(capsys: pytest.CaptureFixture):
-    assert main.run(["--help"]) == 0
+    assert train.run(["--help"]) == 0
     text = capsys.readouterr().out
     for field in config_fields.fields(Config()):
         assert f"  {field.path}=" in text
@@ -208,7 +222,7 @@ def test_help_lists_every_field(capsys: pytest.CaptureFixture):
 def test_errors_are_reported_before_jax_is_imported():
     """Flags are checked before the slow import."""
     program = (
-        "import sys; from alphagat import main; status = main.run(['--config', 'nowhere.py', '--workdir', 'w']);"
+        "import sys; from alphagat.cli import train; status = train.run(['--config', 'nowhere.py', '--workdir', 'w']);"
         "print(status, [name for name in ('jax', 'flax', 'orbax', 'tensorboardX') if name in sys.modules])"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -223,9 +237,9 @@ def test_a_failure_of_one_of_several_processes_exits_at_once(calls, monkeypatch,
 
     monkeypatch.setattr(alphagat, "train", fail, raising=False)
     with pytest.raises(RuntimeError, match="broken"):
-        main.run(BASE)
+        train.run(BASE)
     monkeypatch.setattr(commands.distributed, "num_processes", lambda: 2)
-    assert main.run(BASE) == 1
+    assert train.run(BASE) == 1
     assert "RuntimeError: broken" in capsys.readouterr().err
     ended: list[int] = []
     monkeypatch.setattr(commands.os, "_exit", lambda status: ended.append(status))
@@ -237,7 +251,7 @@ def test_a_failure_of_one_of_several_processes_exits_at_once(calls, monkeypatch,
 def test_a_closed_output_ends_a_command_quietly():
     code = """if True:
         import sys
-        from alphagat import commands
+        from alphagat.cli import commands
 
         def say(argv):
             for _ in range(100_000):
@@ -246,7 +260,7 @@ def test_a_closed_output_ends_a_command_quietly():
         commands.end(commands.run(say, [], interrupted=""))
     """
     with subprocess.Popen(
-        [sys.executable, "-c", code], cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == b"a line\n"

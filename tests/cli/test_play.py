@@ -1,4 +1,4 @@
-"""The serve command: flags, one-line errors, and shutdown."""
+"""The play command: flags, one-line errors, and shutdown."""
 
 import json
 import signal
@@ -9,18 +9,15 @@ import urllib.request
 
 import pytest
 
-from alphagat import serve
+from alphagat.cli import play
+from alphagat.serving import app
 from alphagat.serving.hosts import AllowedHosts
 from alphagat.serving.roster import Roster
 from tests.serving.untrained import save_untrained
 
-pytest.importorskip("uvicorn", reason="pip install 'alphagat[serve]'")
-
-from alphagat.serving import app
-
 
 def test_serves_until_interrupted(tmp_path):
-    command = [sys.executable, "-m", "alphagat.serve", "--workdir", save_untrained(tmp_path, "hex:2"), "--port", "0"]
+    command = [sys.executable, "-m", "alphagat", "play", "--workdir", save_untrained(tmp_path, "hex:2"), "--port", "0"]
     with subprocess.Popen(
         [*command, "--simulations", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
@@ -58,11 +55,11 @@ def test_serves_until_interrupted(tmp_path):
         (["--host", ""], "--host '': it must be an address; 0.0.0.0 means all interfaces"),
         (["--host", "é" * 70], "it is not a host name; use one such as 127.0.0.1"),
         (["--allowed_hosts", "a.org", "http://b.org"], "--allowed_hosts http://b.org: it must be a host name such as"),
-        (["--sims", "3"], "unrecognized arguments: --sims 3; see --help"),
+        (["--sims=3"], "unrecognized arguments: --sims=3; see --help"),
     ],
 )
 def test_errors_give_one_line(flags, error, capsys):
-    assert serve.run([*flags, "--port", "0"] if "--port" not in flags else flags) == 2
+    assert play.run([*flags, "--port", "0"] if "--port" not in flags else flags) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert error in line
@@ -71,7 +68,7 @@ def test_errors_give_one_line(flags, error, capsys):
 def test_a_port_in_use_is_reported(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert serve.run(["--port", str(port)]) == 2
+        assert play.run(["--port", str(port)]) == 2
     assert (
         capsys.readouterr().err
         == f"error: --host 127.0.0.1 --port {port}: Address already in use; use another port, or --port 0\n"
@@ -83,7 +80,7 @@ def test_a_failed_evaluation_thread_ends_the_server_with_one_line(tmp_path, monk
         raise SystemExit("gone")  # not an Exception, so it ends the thread
 
     monkeypatch.setattr(Roster, "prepare", prepare)
-    assert serve.run(["--workdir", save_untrained(tmp_path, "hex:2"), "--port", "0"]) == 1
+    assert play.run(["--workdir", save_untrained(tmp_path, "hex:2"), "--port", "0"]) == 1
     error = "error: the evaluation thread ended by SystemExit: gone; start the server again\n"
     assert capsys.readouterr().err == error
 
@@ -97,13 +94,13 @@ def test_the_bound_address_decides_which_hosts_are_allowed(tmp_path, monkeypatch
 
     monkeypatch.setattr(app, "make_app", make_app)
     workdir = save_untrained(tmp_path, "hex:2")
-    assert serve.run(["--workdir", workdir, "--port", "0"]) == 130
-    assert serve.run(["--workdir", workdir, "--port", "0", "--host", "0.0.0.0", "--allowed_hosts", "A.org", "b"]) == 130
+    assert play.run(["--workdir", workdir, "--port", "0"]) == 130
+    assert play.run(["--workdir", workdir, "--port", "0", "--host", "0.0.0.0", "--allowed_hosts", "A.org", "b"]) == 130
     assert asked == [AllowedHosts(), AllowedHosts(frozenset({"a.org", "b"}), any_address=True)]
 
 
 def test_help_lists_every_flag(capsys):
-    assert serve.run(["--help"]) == 0
+    assert play.run(["--help"]) == 0
     text = capsys.readouterr().out
     for flag in (
         "workdir",

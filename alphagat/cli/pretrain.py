@@ -1,28 +1,26 @@
-"""Trains on recorded games: `python -m alphagat.pretrain --config configs/chess --games pgn/ --workdir runs/p`."""
+"""Trains on recorded games: `alphagat pretrain chess --games pgn/ --workdir runs/p`."""
 
-import sys
 from collections.abc import Sequence
 
 import alphagat
-from alphagat import commands, config_validation
+from alphagat import config_validation
+from alphagat.cli import commands, training_arguments
+from alphagat.cli.training_arguments import TrainingArguments
 from alphagat.errors import UserError
 from alphagat.runtime import distributed, preemption, xla
 
-DESCRIPTION = """\
-Trains AlphaGAT on recorded games instead of self-play. Run the same command again to resume. The weights can start a
-run of alphagat.main (--init_from) or play matches."""
+DETAILS = "The weights can start a run of alphagat train (--init_from) or play matches."
 EXAMPLES = """\
 examples:
-  python -m alphagat.pretrain --config configs/connect_four --games games.sgf --workdir runs/p
-  python -m alphagat.pretrain --config configs/chess --games pgn/ --games more.pgn --workdir runs/p --holdout 0.02
-  python -m alphagat.pretrain --config configs/quickstart --games runs/hex --workdir runs/small \\
-      --config.network.width=32
-  python -m alphagat.main --config configs/connect_four --workdir runs/c4 --init_from runs/p"""
+  alphagat pretrain connect_four --games games.sgf --workdir runs/p
+  alphagat pretrain chess --games pgn/ --games more.pgn --workdir runs/p --holdout 0.02
+  alphagat pretrain quickstart --games runs/hex --workdir runs/small --config.network.width=32
+  alphagat train connect_four --workdir runs/c4 --init_from runs/p"""
 
 
 def make_parser() -> commands.ArgumentParser:
-    parser = commands.training_parser("pretrain", description=DESCRIPTION, examples=EXAMPLES)
-    parser.usage = "%(prog)s --config FILE --games PATH --workdir FOLDER [--config.FIELD=VALUE ...]"
+    parser = training_arguments.make_parser("pretrain", DETAILS, EXAMPLES, folder="runs/{config}_pretrained")
+    parser.usage = "%(prog)s CONFIG --games PATH [--workdir FOLDER] [--config.FIELD=VALUE ...]"
     parser.add_argument(
         "--games",
         metavar="PATH",
@@ -38,11 +36,11 @@ def make_parser() -> commands.ArgumentParser:
     return parser
 
 
-def read_arguments(argv: Sequence[str]) -> commands.TrainingArguments:
-    known, overrides = make_parser().parse_known_args(list(argv))
+def read_arguments(argv: Sequence[str]) -> TrainingArguments:
+    known, overrides = training_arguments.parse(make_parser(), argv)
     if known.holdout is not None:
         overrides.append(f"--config.pretrain.holdout={known.holdout}")
-    arguments = commands.checked_arguments(known, overrides)
+    arguments = training_arguments.checked(known, overrides)
     if known.games:
         arguments.config.pretrain.games = tuple(known.games)  # not as an override, which would split at commas
         config_validation.validate(arguments.config)
@@ -63,7 +61,3 @@ def run(argv: Sequence[str]) -> int:
     interrupted = "interrupted; run the same command to resume from the last checkpoint"
     with preemption.listening():
         return commands.run(pretrain, argv, interrupted=interrupted)
-
-
-if __name__ == "__main__":
-    commands.end(run(sys.argv[1:]))

@@ -1,27 +1,23 @@
-"""Trains in several processes on one machine: `python -m alphagat.launch --processes 2 --config … --workdir …`."""
+"""Trains in several processes on one machine: `alphagat launch --processes 2 --config … --workdir …`."""
 
-import sys
 from collections.abc import Sequence
 
-from alphagat import commands
 from alphagat.bounds import MAX_PROCESSES, Limits, Number
+from alphagat.cli import commands, training_arguments
 
-DESCRIPTION = """\
-Trains in several processes on this machine, one per GPU by default. When a process dies or the run hangs, all restart
-from the last checkpoint. All other flags are those of python -m alphagat.main."""
+DETAILS = (
+    "When a process dies or the run hangs, all restart from the last checkpoint. All other flags are those of "
+    "alphagat train."
+)
 EXAMPLES = """\
 examples:
-  python -m alphagat.launch --processes 2 --config configs/quickstart --workdir runs/quickstart
-  python -m alphagat.launch --config configs/connect_four --workdir runs/c4      # a process per GPU"""
+  alphagat launch --processes 2 quickstart
+  alphagat launch connect_four --workdir runs/c4      # a process per GPU"""
 
 
-def launch(argv: Sequence[str]) -> int:
-    from alphagat.errors import UserError
-    from alphagat.runs.metrics import METRICS_FILE
-    from alphagat.runtime import supervisor
-
-    parser = commands.ArgumentParser(prog="python -m alphagat.launch", description=DESCRIPTION, epilog=EXAMPLES)
-    parser.usage = "%(prog)s [--processes N] --config FILE --workdir FOLDER [--config.FIELD=VALUE ...]"
+def make_parser() -> commands.ArgumentParser:
+    parser = commands.ArgumentParser("launch", DETAILS, EXAMPLES)
+    parser.usage = "%(prog)s [--processes N] CONFIG [--workdir FOLDER] [--config.FIELD=VALUE ...]"
     parser.add_argument(
         "--processes",
         metavar="N",
@@ -48,8 +44,16 @@ def launch(argv: Sequence[str]) -> int:
         default=30.0,
         help="minutes without progress before a restart (default: %(default)s)",
     )
-    options, rest = parser.parse_known_args(list(argv))
-    arguments = commands.training_arguments(rest, description=DESCRIPTION, examples=EXAMPLES)
+    return parser
+
+
+def launch(argv: Sequence[str]) -> int:
+    from alphagat.errors import UserError
+    from alphagat.runs.metrics import METRICS_FILE
+    from alphagat.runtime import supervisor
+
+    options, rest = make_parser().parse_known_args(list(argv))
+    arguments = training_arguments.read(training_arguments.make_parser("launch"), rest)
     gpus = supervisor.count_gpus()
     processes = options.processes or gpus
     if not processes:
@@ -57,7 +61,7 @@ def launch(argv: Sequence[str]) -> int:
     if gpus and processes > gpus:
         raise UserError(f"--processes {processes}: this machine has {gpus} GPU(s); use at most {gpus}")
     if arguments.nodes is not None or arguments.node_rank is not None or arguments.coordinator is not None:
-        raise UserError("--nodes, --node_rank and --coordinator are for alphagat.main; this command sets them itself")
+        raise UserError("--nodes, --node_rank and --coordinator are for alphagat train; this command sets them itself")
     limits = supervisor.Limits(restarts=options.restarts, hang_seconds=60 * options.hang_minutes)
     command = ["alphagat.main", *rest]
     return supervisor.supervise(command, processes, gpus, arguments.workdir / METRICS_FILE, limits, commands.say)
@@ -71,7 +75,3 @@ def run(argv: Sequence[str]) -> int:
     )
     status = failed or (statuses[0] if statuses else 0)  # --help starts nothing
     return status if status >= 0 else 128 - status  # 128 + signal, the convention of shells
-
-
-if __name__ == "__main__":
-    commands.end(run(sys.argv[1:]))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import pytest
 
-from alphagat import doctor
+from alphagat.cli import doctor
 from alphagat.training import diagnosis
 from tests.training.tiny import tiny_config, write_config
 
@@ -34,7 +34,7 @@ def test_prints_the_memory_of_a_run(tmp_path, capsys):
     ("flags", "message"),
     [
         (["--megabytes", "0"], "--megabytes 0: it must be above 0"),
-        (["--config.seed=1"], "--config.seed=1 needs --config FILE"),
+        (["--config.seed=1"], "--config.seed=1 needs a config"),
         (["--config", "configs/smoke", "--config.mesh.data=16", "--config.selfplay.num_groups=16"], "there are 8 cpu"),
     ],
 )

@@ -4,20 +4,20 @@ import argparse
 from typing import TYPE_CHECKING
 
 from alphagat.bounds import MAX_SIMULATIONS, Limits, Number
+from alphagat.cli import commands
 from alphagat.errors import UserError
 
 if TYPE_CHECKING:
     from alphagat.agents.agent import Agent
 
 SOURCES = """\
-SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat.export, or the name of a
+SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat export, or the name of a
 shipped network (default: the shipped network that plays the board)."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: commands.ArgumentParser) -> None:
     """Adds the options of the player and of its search."""
-    parser.add_argument("source", nargs="?", metavar="SOURCE", help="the trained player, see below")
-    parser.add_argument("--workdir", metavar="FOLDER", help="the same as SOURCE")
+    commands.add_run(parser, metavar="SOURCE", help="the trained player, see below")
     parser.add_argument("--board", help="any board of the player's family (default: the first of its run)")
     limits = Limits(at_least=1, at_most=MAX_SIMULATIONS)
     parser.add_argument(
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_leaves(parser: argparse.ArgumentParser) -> None:
+def add_leaves(parser: commands.ArgumentParser) -> None:
     """Adds the options of a search of a single position."""
     parser.add_argument(
         "--leaves",
@@ -59,11 +59,7 @@ def add_leaves(parser: argparse.ArgumentParser) -> None:
 
 def check_options(options: argparse.Namespace) -> None:
     """Checks the options that the functions above add. Raises UserError."""
-    if options.source and options.workdir:
-        raise UserError(
-            f"--workdir {options.workdir}: SOURCE {options.source} already names a player; give only one of the two"
-        )
-    if not (options.source or options.workdir or options.board):
+    if not (commands.named_run(options) or options.board):
         raise UserError("no player and no --board given; name one, such as --board hex:5")
     options.max_simulations = max(options.max_simulations, options.simulations or 1)
 
@@ -77,4 +73,4 @@ def open_agent(options: argparse.Namespace, board: str | None) -> "Agent":
     from alphagat.agents.agent import load
     from alphagat.agents.sources import SHIPPED
 
-    return load(options.source or options.workdir or SHIPPED, board=board or options.board)
+    return load(commands.named_run(options) or SHIPPED, board=board or options.board)

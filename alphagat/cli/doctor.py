@@ -1,25 +1,22 @@
-"""Checks this machine for training: `python -m alphagat.doctor`."""
+"""Checks this machine for training: `alphagat doctor`."""
 
-import sys
 from collections.abc import Sequence
 
-from alphagat import commands, config_validation
+from alphagat import config_files, config_validation
 from alphagat.bounds import Limits, Number
+from alphagat.cli import commands, training_arguments
 from alphagat.errors import UserError
 
-DESCRIPTION = """\
-Prints versions, devices, their links, the measured speed of an all-reduce, and warnings. With --config, also the memory
-that the run needs."""
 EXAMPLES = """\
 examples:
-  python -m alphagat.doctor
-  python -m alphagat.doctor --config configs/connect_four --config.learner.batch_size=4096"""
+  alphagat doctor
+  alphagat doctor connect_four --config.learner.batch_size=4096"""
 
 
-def examine(argv: Sequence[str]) -> None:
-    parser = commands.ArgumentParser(prog="python -m alphagat.doctor", description=DESCRIPTION, epilog=EXAMPLES)
-    parser.usage = "%(prog)s [--megabytes M] [--config FILE [--config.FIELD=VALUE ...]]"
-    parser.add_argument("--config", metavar="FILE", help="the run to check; --config.FIELD=VALUE works as for training")
+def make_parser() -> commands.ArgumentParser:
+    parser = commands.ArgumentParser("doctor", "With a config, also the memory that the run needs.", EXAMPLES)
+    parser.usage = "%(prog)s [--megabytes M] [CONFIG [--config.FIELD=VALUE ...]]"
+    training_arguments.add_config(parser)
     parser.add_argument(
         "--megabytes",
         metavar="M",
@@ -29,10 +26,15 @@ def examine(argv: Sequence[str]) -> None:
         default=16.0,
         help="size of the all-reduce (default: %(default)s)",
     )
-    options, overrides = parser.parse_known_args(list(argv))
-    config = commands.load_config(options.config, overrides) if options.config else None
+    return parser
+
+
+def examine(argv: Sequence[str]) -> None:
+    options, overrides = training_arguments.parse(make_parser(), argv)
+    path = training_arguments.named_config(options)
+    config = config_files.load_config(path, overrides) if path else None
     if config is None and overrides:
-        raise UserError(f"{overrides[0]} needs --config FILE")
+        raise UserError(f"{overrides[0]} needs a config")
     if config:
         config_validation.validate(config)
 
@@ -65,7 +67,3 @@ def examine(argv: Sequence[str]) -> None:
 def run(argv: Sequence[str]) -> int:
     """Checks with the arguments `argv` (without the program's name) and returns the exit status."""
     return commands.run(examine, argv, interrupted="interrupted")
-
-
-if __name__ == "__main__":
-    commands.end(run(sys.argv[1:]))

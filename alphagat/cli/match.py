@@ -1,17 +1,16 @@
-"""Plays two players against each other: `python -m alphagat.match runs/a runs/b --games 200`."""
+"""Plays two players against each other: `alphagat match runs/a runs/b --games 200`."""
 
-import sys
 from collections.abc import Sequence
 
-from alphagat import commands
 from alphagat.bounds import MAX_GAMES, MAX_PLIES, MAX_SIMULATIONS, Limits, Number, Numbers
+from alphagat.cli import commands
 from alphagat.errors import UserError
 from alphagat.opponents import OPPONENTS
 
 WITHOUT_NETWORK = "\n".join(f"  {each.usage:<18}{each.help}" for each in OPPONENTS)
 PLAYERS = f"""\
 A and B are each one of these:
-  a run folder, one of its checkpoints (runs/1/checkpoints/40), or a file of alphagat.export
+  a run folder, one of its checkpoints (runs/1/checkpoints/40), or a file of alphagat export
   shipped           the network of the package that plays the board
 {WITHOUT_NETWORK}
   gtp:COMMAND       a program that speaks GTP
@@ -20,20 +19,16 @@ A and B are each one of these:
 In a game for one player, each plays alone and the mean scores are compared."""
 EXAMPLES = """\
 examples:
-  python -m alphagat.match runs/c4 mcts:1000 --games 200
-  python -m alphagat.match runs/c4/checkpoints/100 runs/c4/checkpoints/300 --simulations 64 --sprt 0,30
-  python -m alphagat.match runs/c4 solver --opening_plies 2 --simulations 256 --out c4.sgf
-  python -m alphagat.match runs/go \\
+  alphagat match runs/c4 mcts:1000 --games 200
+  alphagat match runs/c4/checkpoints/100 runs/c4/checkpoints/300 --simulations 64 --sprt 0,30
+  alphagat match runs/c4 solver --opening_plies 2 --simulations 256 --out c4.sgf
+  alphagat match runs/go \\
       'gtp:gnugo --mode gtp --chinese-rules --positional-superko --play-out-aftermath --capture-all-dead' --games 20
-  python -m alphagat.match runs/chess uci:stockfish --engine_option 'Skill Level=0' --move_nodes 100"""
+  alphagat match runs/chess uci:stockfish --engine_option 'Skill Level=0' --move_nodes 100"""
 
 
 def make_parser() -> commands.ArgumentParser:
-    parser = commands.ArgumentParser(
-        prog="python -m alphagat.match",
-        description="Plays A against B, each opening with both colours, and reports the score of A.",
-        epilog=f"{PLAYERS}\n\n{EXAMPLES}",
-    )
+    parser = commands.ArgumentParser("match", epilog=f"{PLAYERS}\n\n{EXAMPLES}")
     parser.add_argument("a", metavar="A", help="the player whose score is reported; see below")
     parser.add_argument("b", metavar="B", help="the opponent")
     parser.add_argument("--board", help="e.g. hex:7 (default: the first board of the run)")
@@ -117,7 +112,3 @@ def match(argv: Sequence[str]) -> None:
 def run(argv: Sequence[str]) -> int:
     """Runs the command with `argv`, without the program's name, and returns the exit status."""
     return commands.run(match, argv, interrupted="interrupted; the file of --out, if any, has the games played so far")
-
-
-if __name__ == "__main__":
-    commands.end(run(sys.argv[1:]))

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from alphagat import match
+from alphagat.cli import match
 from alphagat.evaluation.game_files import read_games
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run
 
-FAKE_ENGINE = Path(__file__).parent / "evaluation" / "fake_engine.py"
+FAKE_ENGINE = Path(__file__).parents[1] / "evaluation" / "fake_engine.py"
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,11 @@
-"""The command line of `alphagat.pretrain`."""
+"""The command line of `alphagat pretrain`."""
 
 from pathlib import Path
 
 import pytest
 
 import alphagat
-from alphagat import pretrain
+from alphagat.cli import pretrain
 from alphagat.config import Config
 
 BASE = ["--config", "configs/tic_tac_toe", "--workdir", "w"]
@@ -14,7 +14,7 @@ BASE = ["--config", "configs/tic_tac_toe", "--workdir", "w"]
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Config, Path]]:
     recorded: list[tuple[Config, Path]] = []
-    monkeypatch.chdir(Path(__file__).parents[1])
+    monkeypatch.chdir(Path(__file__).parents[2])
     monkeypatch.setattr(
         alphagat, "train", lambda config, workdir, **_: recorded.append((config, workdir)), raising=False
     )
@@ -39,7 +39,6 @@ MISTAKES = {
         [*BASE, "--games", "a.sgf", "--config.mesh.actors=4"],
         "config.mesh.actors=4: training on recorded games",
     ),
-    "no workdir": (["--config", "configs/tic_tac_toe", "--games", "a.sgf"], "--workdir is missing"),
 }
 
 

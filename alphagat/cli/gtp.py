@@ -1,31 +1,30 @@
-"""Runs a GTP engine on standard input and output: `python -m alphagat.gtp --board hex:7`."""
+"""Runs a GTP engine on standard input and output: `alphagat gtp --board hex:7`."""
 
-import sys
 from collections.abc import Sequence
 
 import alphagat
-from alphagat import commands
-from alphagat.serving import options as engine_options
+from alphagat.cli import commands, engine_options
 
 EXAMPLES = f"""\
 {engine_options.SOURCES}
 
 examples:
-  python -m alphagat.gtp --board hex:7 --simulations 200
-  python -m alphagat.gtp runs/go --board go:9
-  gogui-twogtp -black 'python -m alphagat.gtp runs/go' -white 'gnugo --mode gtp' -size 9"""
+  alphagat gtp --board hex:7 --simulations 200
+  alphagat gtp runs/go --board go:9
+  gogui-twogtp -black 'alphagat gtp runs/go' -white 'gnugo --mode gtp' -size 9"""
+
+
+def make_parser() -> commands.ArgumentParser:
+    details = "It plays Go, Hex, Othello, Connect Four and other two-player games with one-word moves."
+    parser = commands.ArgumentParser("gtp", details, EXAMPLES)
+    engine_options.add_options(parser)
+    engine_options.add_leaves(parser)
+    return parser
 
 
 def gtp(argv: Sequence[str]) -> None:
     """Answers commands until `quit` or the end of input."""
-    parser = commands.ArgumentParser(
-        prog="python -m alphagat.gtp",
-        description="A GTP engine for Go, Hex, Othello, Connect Four and other two-player games with one-word moves.",
-        epilog=EXAMPLES,
-    )
-    engine_options.add_options(parser)
-    engine_options.add_leaves(parser)
-    options = parser.parse_args(list(argv))
+    options = make_parser().parse_args(list(argv))
     engine_options.check_options(options)
     from alphagat.serving.gtp_server import GtpServer  # JAX is imported only after the flags are checked
     from alphagat.serving.line_reader import standard_streams
@@ -42,7 +41,3 @@ def gtp(argv: Sequence[str]) -> None:
 def run(argv: Sequence[str]) -> int:
     """Runs the engine with the arguments `argv` (without the program's name) and returns the exit status."""
     return commands.run(gtp, argv, interrupted="interrupted")
-
-
-if __name__ == "__main__":
-    commands.end(run(sys.argv[1:]))

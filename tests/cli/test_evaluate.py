@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from alphagat import evaluate
+from alphagat.cli import evaluate
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run
 
@@ -46,7 +46,7 @@ def test_a_single_player_game(tmp_path, capsys):
 
 
 MISTAKES = {
-    "no workdir": ([], "--workdir"),
+    "no run": ([], "RUN is missing; name a run"),
     "odd games": (["--games", "7"], "--games 7: it must be an even number"),
     "no games": (["--games", "0"], "--games 0: it must be at least 2"),
     "too many games": (["--games", "600"], "play at most"),
@@ -59,7 +59,7 @@ MISTAKES = {
     "no playouts": (["--opponent", "mcts:0"], "opponent mcts:0: each number of mcts:SIMULATIONS must be at least 1"),
     "previous": (["--opponent", "previous"], "player 'previous': there is no such player"),
     "negative seed": (["--seed", "-1"], "--seed -1: it must"),
-    "unknown flag": (["--game", "3"], "unrecognized arguments: --game 3"),
+    "unknown flag": (["--game=3"], "unrecognized arguments: --game=3"),
 }
 
 

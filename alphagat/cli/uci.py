@@ -1,33 +1,31 @@
-"""Runs a UCI chess engine on standard input and output: `python -m alphagat.uci runs/chess`."""
+"""Runs a UCI chess engine on standard input and output: `alphagat uci runs/chess`."""
 
-import sys
 from collections.abc import Sequence
 
 import alphagat
-from alphagat import commands
+from alphagat.cli import commands, engine_options
 from alphagat.errors import UserError
-from alphagat.serving import options as engine_options
 
 EXAMPLES = """\
-SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), or a file of alphagat.export. The package has no
+SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), or a file of alphagat export. The package has no
 network for chess.
 
 examples:
-  python -m alphagat.uci runs/chess --simulations 200
-  python -m alphagat.uci chess.safetensors"""
+  alphagat uci runs/chess --simulations 200
+  alphagat uci chess.safetensors"""
+
+
+def make_parser() -> commands.ArgumentParser:
+    parser = commands.ArgumentParser("uci", epilog=EXAMPLES)
+    engine_options.add_options(parser)
+    engine_options.add_leaves(parser)
+    return parser
 
 
 def uci(argv: Sequence[str]) -> None:
     """Answers commands until `quit` or the end of input."""
-    parser = commands.ArgumentParser(
-        prog="python -m alphagat.uci",
-        description="A UCI chess engine for trained networks.",
-        epilog=EXAMPLES,
-    )
-    engine_options.add_options(parser)
-    engine_options.add_leaves(parser)
-    options = parser.parse_args(list(argv))
-    if not (options.source or options.workdir):
+    options = make_parser().parse_args(list(argv))
+    if not commands.named_run(options):
         raise UserError("SOURCE is missing: the package has no network for chess; name a run, such as runs/chess")
     engine_options.check_options(options)
     from alphagat.serving.line_reader import standard_streams
@@ -42,7 +40,3 @@ def uci(argv: Sequence[str]) -> None:
 def run(argv: Sequence[str]) -> int:
     """Runs the engine with the arguments `argv` (without the program's name) and returns the exit status."""
     return commands.run(uci, argv, interrupted="interrupted")
-
-
-if __name__ == "__main__":
-    commands.end(run(sys.argv[1:]))

@@ -1,29 +1,22 @@
-"""Plays a checkpoint against an opponent: `python -m alphagat.evaluate --workdir DIR --opponent mcts:100`."""
+"""Plays a checkpoint against an opponent: `alphagat evaluate DIR --opponent mcts:100`."""
 
 import sys
 from collections.abc import Sequence
 
-from alphagat import commands
 from alphagat.bounds import MAX_ITERATIONS, Limits, Number
+from alphagat.cli import commands
 
 EXAMPLES = """\
 examples:
-  python -m alphagat.evaluate --workdir runs/quickstart --opponent mcts:100 --games 200
-  python -m alphagat.evaluate --workdir runs/quickstart --opponent mcts:1000 --simulations 128 --iteration 40"""
+  alphagat evaluate runs/quickstart --opponent mcts:100 --games 200
+  alphagat evaluate runs/quickstart --opponent mcts:1000 --simulations 128 --iteration 40"""
 
 
-def evaluate(argv: Sequence[str]) -> None:
-    """Plays the match that `argv` describes and prints its result in one line."""
-    parser = commands.ArgumentParser(
-        prog="python -m alphagat.evaluate",
-        description="Plays a checkpoint of a run against an opponent, each opening with both colours.",
-        epilog=EXAMPLES,
-    )
-    parser.add_argument(
-        "--workdir", required=True, metavar="FOLDER", help="the run, or any trained player of alphagat.match"
-    )
+def make_parser() -> commands.ArgumentParser:
+    parser = commands.ArgumentParser("evaluate", epilog=EXAMPLES)
+    commands.add_run(parser, help="the run, or any trained player of alphagat match")
     parser.add_argument("--board", help="any board of the run's family (default: the run's first)")
-    parser.add_argument("--opponent", default="mcts:100", help="any player of alphagat.match (default: %(default)s)")
+    parser.add_argument("--opponent", default="mcts:100", help="any player of alphagat match (default: %(default)s)")
     commands.add_games(parser, default=200, help="an even number (default: %(default)s)")
     commands.add_simulations(parser, help="simulations per move of the player (default: as in the run's evaluations)")
     limits = Limits(at_least=0, at_most=MAX_ITERATIONS)
@@ -31,7 +24,13 @@ def evaluate(argv: Sequence[str]) -> None:
         "--iteration", action=Number, kind=int, limits=limits, help="which checkpoint (default: the latest)"
     )
     commands.add_seed(parser, help="random seed of openings and opponent")
-    options = parser.parse_args(list(argv))
+    return parser
+
+
+def evaluate(argv: Sequence[str]) -> None:
+    """Plays the match that `argv` describes and prints its result in one line."""
+    options = make_parser().parse_args(list(argv))
+    options.workdir = commands.required_run(options)
     commands.check_even("--games", options.games)
     from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
 
@@ -44,7 +43,3 @@ def evaluate(argv: Sequence[str]) -> None:
 def run(argv: Sequence[str]) -> int:
     """Runs the command with `argv`, without the program's name, and returns the exit status."""
     return commands.run(evaluate, argv, interrupted="interrupted")
-
-
-if __name__ == "__main__":
-    commands.end(run(sys.argv[1:]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from alphagat import report
+from alphagat.cli import report
 from alphagat.reporting.writer import PageWriter
 from alphagat.runs.manifest import MANIFEST_FILE
 from alphagat.runs.metrics import METRICS_FILE

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from alphagat import rate
+from alphagat.cli import rate
 from alphagat.contests import rate_run
 from alphagat.monitoring import rating_curve
 from alphagat.runs import folder as run_folder
@@ -152,7 +152,7 @@ def test_the_curve_is_an_svg_of_three_panels(run, capsys, played):
 
 
 MISTAKES = {
-    "no workdir": ([], "--workdir"),
+    "no run": ([], "RUN is missing; name a run"),
     "odd games": (["--games", "7"], "--games 7: it must be an even number"),
     "too many games": (["--games", "600"], "play at most"),
     "no simulations": (["--simulations", "0"], "--simulations 0: it must be at least 1"),
@@ -170,7 +170,7 @@ MISTAKES = {
     "another family": (["--board", "connect_four"], "boards of one run share weights"),
     "one player": (["--board", "2048"], "board 2048: ratings need a game for two players"),
     "negative seed": (["--seed", "-1"], "--seed -1: it must"),
-    "unknown flag": (["--opponent", "random"], "unrecognized arguments: --opponent random"),
+    "unknown flag": (["--opponent=random"], "unrecognized arguments: --opponent=random"),
 }
 
 

@@ -1,31 +1,26 @@
-"""Serves a web page for playing against a network: `python -m alphagat.serve`."""
+"""Serves a web page for playing against a network: `alphagat play`."""
 
 import re
-import sys
 from collections.abc import Sequence
 
-from alphagat import commands
 from alphagat.bounds import Number
+from alphagat.cli import commands
 from alphagat.errors import UserError
 from alphagat.serving.limits import FLAGS
 
 HOST_NAME = re.compile("[a-zA-Z0-9._-]+")
 EXAMPLES = """\
-Without --workdir, the networks of the package play: Connect Four, and Hex and Othello of any size.
+Without RUN, the networks of the package play: Connect Four, and Hex and Othello of any size.
 
 examples:
-  python -m alphagat.serve
-  python -m alphagat.serve --board hex:11 --simulations 256
-  python -m alphagat.serve --workdir runs/chess --port 8080"""
+  alphagat play
+  alphagat play --board hex:11 --simulations 256
+  alphagat play runs/chess --port 8080"""
 
 
 def make_parser() -> commands.ArgumentParser:
-    parser = commands.ArgumentParser(
-        prog="python -m alphagat.serve",
-        description="Serves a web page for playing against a network and inspecting its analysis.",
-        epilog=EXAMPLES,
-    )
-    parser.add_argument("--workdir", metavar="FOLDER", help="the folder of a run, or a file of alphagat.export")
+    parser = commands.ArgumentParser("play", epilog=EXAMPLES)
+    commands.add_run(parser, help="the folder of a run, or a file of alphagat export")
     parser.add_argument("--board", help="the initial board, e.g. hex:7 (default: the first of the run)")
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: all interfaces (default: %(default)s)")
     parser.add_argument(
@@ -74,9 +69,10 @@ def make_parser() -> commands.ArgumentParser:
     return parser
 
 
-def serve(argv: Sequence[str]) -> None:
+def play(argv: Sequence[str]) -> None:
     """Serves until interrupted."""
     options = make_parser().parse_args(list(argv))
+    options.workdir = commands.named_run(options)
     _check(options)
     from alphagat.runtime import sharding  # JAX is imported only after the flags are checked
 
@@ -100,8 +96,4 @@ def _check(options) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Serves with the arguments `argv` (without the program's name) and returns the exit status."""
-    return commands.run(serve, argv, interrupted="stopped")
-
-
-if __name__ == "__main__":
-    commands.end(run(sys.argv[1:]))
+    return commands.run(play, argv, interrupted="stopped")

@@ -1,29 +1,22 @@
-"""Analyzes positions read as JSON lines from standard input: `python -m alphagat.analyze --board hex:7`."""
+"""Analyzes positions read as JSON lines from standard input: `alphagat analyze --board hex:7`."""
 
-import sys
 from collections.abc import Sequence
 
-from alphagat import commands
 from alphagat.bounds import Limits, Number
-from alphagat.serving import options as engine_options
+from alphagat.cli import commands, engine_options
 
 EXAMPLES = f"""\
 {engine_options.SOURCES}
 
 examples:
-  echo '{{"id": "1", "moves": ["c3", "b4"], "analyzeTurns": [0, 1, 2]}}' | python -m alphagat.analyze --board hex:5
-  python -m alphagat.analyze runs/go --simulations 256 < queries.jsonl > answers.jsonl
+  echo '{{"id": "1", "moves": ["c3", "b4"], "analyzeTurns": [0, 1, 2]}}' | alphagat analyze --board hex:5
+  alphagat analyze runs/go --simulations 256 < queries.jsonl > answers.jsonl
 
 The docstring of alphagat/serving/json_server.py describes the fields of queries and answers."""
 
 
-def analyze(argv: Sequence[str]) -> None:
-    """Answers queries until the end of input."""
-    parser = commands.ArgumentParser(
-        prog="python -m alphagat.analyze",
-        description="Analyzes positions in batches. The format follows KataGo's analysis engine.",
-        epilog=EXAMPLES,
-    )
+def make_parser() -> commands.ArgumentParser:
+    parser = commands.ArgumentParser("analyze", "The format follows KataGo's analysis engine.", EXAMPLES)
     engine_options.add_options(parser)
     parser.add_argument(
         "--batch",
@@ -33,7 +26,12 @@ def analyze(argv: Sequence[str]) -> None:
         default=16,
         help="positions per batch (default: %(default)s)",
     )
-    options = parser.parse_args(list(argv))
+    return parser
+
+
+def analyze(argv: Sequence[str]) -> None:
+    """Answers queries until the end of input."""
+    options = make_parser().parse_args(list(argv))
     engine_options.check_options(options)
     from alphagat.serving.json_server import JsonServer  # JAX is imported only after the flags are checked
     from alphagat.serving.line_reader import standard_streams
@@ -50,7 +48,3 @@ def analyze(argv: Sequence[str]) -> None:
 def run(argv: Sequence[str]) -> int:
     """Analyzes with the arguments `argv` (without the program's name) and returns the exit status."""
     return commands.run(analyze, argv, interrupted="interrupted")
-
-
-if __name__ == "__main__":
-    commands.end(run(sys.argv[1:]))

@@ -1,0 +1,12 @@
+# An image with the versions of requirements.lock, which cluster/jobset.yaml names alphagat:latest.
+#
+#   docker build -t alphagat .                               # for CPUs
+#   docker build -t alphagat --build-arg EXTRAS=cuda12 .     # for NVIDIA GPUs; the wheels contain CUDA
+#   docker run --rm -it -v "$PWD/runs:/runs" --gpus all alphagat train quickstart --workdir /runs/quickstart
+FROM python:3.12-slim
+
+ARG EXTRAS=engines,pretrain,solvers
+COPY . /src
+RUN pip install --no-cache-dir -c /src/requirements.lock "/src[${EXTRAS}]" && rm -rf /src
+WORKDIR /work
+ENTRYPOINT ["alphagat"]

@@ -1,0 +1,42 @@
+"""The command `alphagat`, also `python -m alphagat`: `alphagat NAME ...` runs the module NAME of `alphagat.cli`."""
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+
+import alphagat
+from alphagat.cli import COMMANDS, commands
+from alphagat.errors import USER_ERROR
+
+
+def run(argv: Sequence[str]) -> int:
+    """Runs the command that `argv[0]` names with the other arguments, and returns the exit status."""
+    name, *words = argv or ["--help"]
+    if name in ("-h", "--help"):
+        sys.stdout.write(overview())
+        return 0
+    if name == "--version":
+        sys.stdout.write(f"alphagat {alphagat.__version__}\n")
+        return 0
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"the nearest is {near[0]}" if near else "alphagat --help lists them"
+        commands.say(f"error: {commands.shown(name)}: there is no such command; {hint}")
+        return USER_ERROR
+    return importlib.import_module(f"alphagat.cli.{name}").run(words)
+
+
+def overview() -> str:
+    """Returns the list of commands."""
+    width = max(map(len, COMMANDS)) + 2
+    rows = "".join(f"  {name:{width}}{summary}\n" for name, summary in COMMANDS.items())
+    return f"usage: alphagat COMMAND ...\n\ncommands:\n{rows}\nalphagat COMMAND --help describes one of them.\n"
+
+
+def main() -> None:
+    commands.end(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Shared by all commands: flags, one-line errors and exit statuses."""
+
+import _thread
+import argparse
+import errno
+import os
+import sys
+import textwrap
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from absl import logging
+
+from alphagat.bounds import MAX_GAMES, MAX_SEED, MAX_SIMULATIONS, Limits, Number, shown
+from alphagat.cli import COMMANDS
+from alphagat.errors import (
+    BROKEN,
+    INTERRUPTED,
+    REQUEUE,
+    USER_ERROR,
+    AuditError,
+    DiskError,
+    ServiceError,
+    UserError,
+    disk_failure,
+)
+from alphagat.runtime import distributed, xla
+from alphagat.runtime.preemption import Preempted
+
+# Errors that the user's choice of a path causes.
+UNUSABLE = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR}
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """Parses the arguments of `alphagat NAME`. A mistake raises `UserError`; flags cannot be abbreviated.
+
+    Args:
+      name: one of `COMMANDS`, whose summary starts the description.
+      details: the rest of the description.
+      epilog: text after the flags, printed as it is.
+    """
+
+    def __init__(self, name: str, details: str = "", epilog: str = ""):
+        description = textwrap.fill(f"{COMMANDS[name]} {details}".strip(), 120)
+        formatter = argparse.RawDescriptionHelpFormatter
+        super().__init__(f"alphagat {name}", None, description, epilog, allow_abbrev=False, formatter_class=formatter)
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see --help")
+
+
+def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interrupted: str) -> int:
+    """Calls `command(argv)` and returns the exit status, one of those in `alphagat.errors`, or 0.
+
+    Args:
+      interrupted: the line to print after Ctrl-C.
+    """
+    logging.set_verbosity(logging.FATAL)  # Orbax's warnings fill the screen; errors are reported in one line
+    _repeat_lost_interrupts()
+    xla.use_cache()
+    try:
+        command(argv)
+    except UserError as error:
+        say(f"error: {' '.join(str(error).split())}")
+        return USER_ERROR
+    except AuditError as error:
+        say(f"error: a self-play game breaks the rules, so the run stopped at its last checkpoint: {error}")
+        return BROKEN
+    except (DiskError, ServiceError) as error:
+        say(f"error: {' '.join(str(error).split())}")
+        return BROKEN
+    except Preempted as stop:
+        when, then = ("after saving", "resume") if stop.is_saved else ("before the first checkpoint", "start again")
+        say(f"ended by SIGTERM {when}; run the same command to {then}")
+        return REQUEUE
+    except KeyboardInterrupt:
+        say(interrupted)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of standard output has ended, as in `... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return BROKEN
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in UNUSABLE:
+            say(f"error: {shown(error.filename)}: {error.strerror}; use another path")
+            return USER_ERROR
+        if failure := disk_failure(error):
+            say(f"error: {getattr(error, 'filename', None) or 'a file'}: {failure} and run the command again")
+            return BROKEN
+        if distributed.num_processes() == 1:
+            raise
+        traceback.print_exc()  # re-raising would deadlock: at exit Python waits for processes that wait for this one
+        return BROKEN
+    except SystemExit as end:  # argparse after --help
+        return end.code if isinstance(end.code, int) else 0
+    return 0
+
+
+def end(status: int) -> NoReturn:
+    """Exits. After an interrupt, or a failure of one of several processes, it skips Python's shutdown.
+
+    The shutdown could crash in a JAX thread that still compiles, or wait for the other processes.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if status in (INTERRUPTED, REQUEUE) or (status and distributed.num_processes() > 1):
+        os._exit(status)
+    sys.exit(status)
+
+
+def _repeat_lost_interrupts() -> None:
+    """Repeats a Ctrl-C that Python drops: an exception in a garbage collector callback is only printed."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):  # exc_value may be None
+            threading.Timer(0.05, _thread.interrupt_main).start()  # delayed, or it would be dropped again
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+
+
+def say(line: str) -> None:
+    """Writes a line to standard error."""
+    sys.stderr.write(line + "\n")
+
+
+def add_run(parser: ArgumentParser, *, metavar: str = "RUN", help: str) -> None:
+    """Adds the positional argument that names a trained player, and `--workdir`, which means the same."""
+    parser.add_argument("source", nargs="?", metavar=metavar, help=help)
+    parser.add_argument("--workdir", metavar="FOLDER", help=f"the same as {metavar}")
+
+
+def named_run(options: argparse.Namespace) -> str | None:
+    """Returns what the arguments of `add_run` name. Raises UserError if both are given."""
+    if options.source and options.workdir:
+        raise UserError(
+            f"--workdir {options.workdir}: {options.source} already names a player; give only one of the two"
+        )
+    return options.source or options.workdir
+
+
+def required_run(options: argparse.Namespace) -> str:
+    """Returns what the arguments of `add_run` name. Raises UserError unless exactly one is given."""
+    if name := named_run(options):
+        return name
+    raise UserError("RUN is missing; name a run, such as runs/quickstart")
+
+
+def add_games(parser: ArgumentParser, *, default: int | None, help: str) -> None:
+    """Adds `--games`, the number of games of a match."""
+    limits = Limits(at_least=2, at_most=MAX_GAMES)
+    parser.add_argument("--games", action=Number, kind=int, limits=limits, default=default, help=help)
+
+
+def add_seed(parser: ArgumentParser, *, help: str) -> None:
+    """Adds `--seed`."""
+    limits = Limits(at_least=0, at_most=MAX_SEED)
+    help = f"{help} (default: %(default)s)"
+    parser.add_argument("--seed", action=Number, kind=int, limits=limits, default=0, help=help)
+
+
+def add_simulations(parser: ArgumentParser, *, help: str) -> None:
+    """Adds `--simulations`, None if not given."""
+    limits = Limits(at_least=1, at_most=MAX_SIMULATIONS)
+    parser.add_argument("--simulations", action=Number, kind=int, limits=limits, help=help)
+
+
+def check_even(flag: str, games: int | None) -> None:
+    """Checks a number of games, None if not given. Raises UserError."""
+    if games is not None and games % 2:
+        raise UserError(f"{flag} {games}: it must be an even number, with one game per colour and opening")

@@ -1,0 +1,114 @@
+"""The arguments of the commands that train: a config, a folder, and values of single fields."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from alphagat import config_files, config_validation
+from alphagat.bounds import MAX_PROCESSES, Limits, Number
+from alphagat.cli import commands
+from alphagat.config import Config
+from alphagat.errors import UserError
+from alphagat.runtime import xla
+
+FIELD = "--config."
+
+
+class TrainingArguments(NamedTuple):
+    """Holds the parsed command line of a run; the last three fields are None for a single process."""
+
+    workdir: Path
+    config: Config
+    profile: str | None
+    xla: str
+    nodes: int | None
+    node_rank: int | None
+    coordinator: str | None
+
+
+def make_parser(
+    name: str, details: str = "", examples: str = "", folder: str = "runs/{config}"
+) -> commands.ArgumentParser:
+    """Returns the parser of `alphagat NAME CONFIG [--workdir FOLDER] [--config.FIELD=VALUE ...]`.
+
+    Args:
+      folder: the default of `--workdir`.
+    """
+    parser = commands.ArgumentParser(name, details, f"{examples}\n\n{config_files.config_help()}")
+    parser.usage = "%(prog)s CONFIG [--workdir FOLDER] [--init_from FOLDER] [--config.FIELD=VALUE ...]"
+    add_config(parser)
+    default = folder.format(config="CONFIG")
+    parser.add_argument(
+        "--workdir", metavar="FOLDER", help=f"folder of the run; resumes if it holds this run (default: {default})"
+    )
+    parser.set_defaults(folder=folder)
+    parser.add_argument("--init_from", metavar="FOLDER", help="start from the latest weights of another run")
+    inside = parser.add_argument_group("profiling (SIGUSR1 writes a profile of the device memory)")
+    inside.add_argument("--profile", metavar="START:STOP", help="trace these iterations into the run's profiles/")
+    inside.add_argument("--xla", metavar="NAME", default="default", help=f"compiler flags: {', '.join(xla.FLAGS)}")
+    processes, ranks = Limits(at_least=1, at_most=MAX_PROCESSES), Limits(at_least=0, below=MAX_PROCESSES)
+    several = parser.add_argument_group("several processes (Slurm, Open MPI and Kubernetes are detected)")
+    several.add_argument(
+        "--nodes", metavar="N", action=Number, kind=int, limits=processes, help="number of processes in the run"
+    )
+    several.add_argument(
+        "--node_rank", metavar="K", action=Number, kind=int, limits=ranks, help="rank of this process, from 0"
+    )
+    several.add_argument("--coordinator", metavar="HOST:PORT", help="address of the process with --node_rank 0")
+    return parser
+
+
+def add_config(parser: commands.ArgumentParser) -> None:
+    """Adds the positional argument that names a config, and `--config`, which means the same."""
+    parser.add_argument(
+        "named_config",
+        nargs="?",
+        metavar="CONFIG",
+        help="a name of alphagat configs, or a Python file with get_config(); .py is optional",
+    )
+    parser.add_argument("--config", metavar="CONFIG", help="the same as CONFIG")
+
+
+def named_config(options: argparse.Namespace) -> str | None:
+    """Returns what the arguments of `add_config` name. Raises UserError if both are given."""
+    if options.named_config and options.config:
+        raise UserError(
+            f"{options.named_config} is not a flag, and --config {options.config} already names a config; see --help"
+        )
+    return options.named_config or options.config
+
+
+def parse(parser: commands.ArgumentParser, argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Returns the parsed flags, and the words that set single fields (`--config.FIELD=VALUE`) or are unknown."""
+    fields: list[str] = []
+    others: list[str] = []
+    words = list(argv)
+    while words:
+        word = words.pop(0)
+        if not word.startswith(FIELD):
+            others.append(word)
+            continue
+        fields.append(word)
+        if "=" not in word and words and not words[0].startswith("--"):  # --config.FIELD VALUE
+            fields.append(words.pop(0))
+    known, unknown = parser.parse_known_args(others)
+    return known, [*unknown, *fields]
+
+
+def read(parser: commands.ArgumentParser, argv: Sequence[str]) -> TrainingArguments:
+    """Parses the arguments of a command that trains, and loads and validates the config."""
+    return checked(*parse(parser, argv))
+
+
+def checked(known: argparse.Namespace, overrides: list[str]) -> TrainingArguments:
+    """Checks what `parse` returned, and loads and validates the config."""
+    path = named_config(known)
+    if not path:
+        raise UserError("CONFIG is missing; name one, such as quickstart (alphagat configs lists them)")
+    if known.init_from:
+        overrides = [*overrides, f"{FIELD}init_from={known.init_from}"]
+    config = config_files.load_config(path, overrides)
+    config_validation.validate(config)
+    workdir = Path(known.workdir or known.folder.format(config=Path(path).stem))
+    return TrainingArguments(workdir, config, known.profile, known.xla, known.nodes, known.node_rank, known.coordinator)

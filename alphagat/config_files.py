@@ -1,0 +1,140 @@
+"""Config files: Python files with a function `get_config()`, and flags that change single fields."""
+
+import ast
+import difflib
+import runpy
+import textwrap
+import traceback
+import typing
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags
+from ml_collections import config_flags
+
+from alphagat import config_fields
+from alphagat.bounds import shown
+from alphagat.config import Config
+from alphagat.errors import UserError
+
+# In a wheel, the configs are part of the package; in a clone, they stand beside it.
+FOLDER = next(
+    folder
+    for folder in (Path(__file__).parent / "configs", Path(__file__).parents[1] / "configs")
+    if folder.is_dir() or folder.parent != Path(__file__).parent
+)
+
+
+def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
+    """Reads a config file and applies overrides such as `--config.search.num_simulations=64`.
+
+    Raises:
+      UserError: the file is missing or broken, or an override names an unknown field or has a value of the wrong type.
+    """
+    config = _get_config(_find(path))
+    arguments = ["", *_normalized(overrides)]
+    flag_values = flags.FlagValues()
+    try:
+        holder = config_flags.DEFINE_config_dataclass("config", config, flag_values=flag_values, sys_argv=arguments)
+        flag_values(arguments)
+        return holder.value
+    except flags.Error as error:
+        raise UserError(f"{error}; see --help for the type of each field") from error
+    except ValueError:  # Python makes no text of integers with thousands of digits
+        raise UserError(f"--config {path}: a number is too long; see --help for the type of each field") from None
+
+
+def _find(path: str) -> Path:
+    """Returns the config file; `path` may omit `.py`, and may be the name of a config of the package."""
+    file = Path(path)
+    folders = (Path(), FOLDER) if path == file.name else (Path(),)
+    for candidate in (folder / name for folder in folders for name in (path, f"{path}.py")) if file.name else ():
+        try:
+            if candidate.is_file():
+                return candidate
+        except (OSError, ValueError) as error:  # a name too long, or with a null byte
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(f"--config {shown(path)}: {reason}; use another path") from error
+    if path == file.name and not file.is_dir():
+        raise UserError(f"--config {path}: there is no such file or config; configs are {', '.join(names())}")
+    folder = file if file.is_dir() else file.parent
+    neighbours = sorted(each.name for each in folder.glob("*.py") if each.name != "__init__.py")
+    have = f"{folder}/ has {', '.join(neighbours) or 'no Python file'}"
+    raise UserError(f"--config {path}: there is no such file; {have}")
+
+
+def names() -> list[str]:
+    """Names the configs of the package."""
+    return sorted(file.stem for file in FOLDER.glob("*.py"))
+
+
+def summary(name: str) -> str:
+    """Returns the first sentence about a config of the package, without executing it."""
+    about = ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8"))) or ""
+    return " ".join(about.partition("\n\n")[0].split())
+
+
+def _get_config(file: Path) -> Config:
+    try:
+        get_config = runpy.run_path(str(file)).get("get_config")
+        config = get_config() if callable(get_config) else None
+    except BaseException as error:  # also SystemExit, which would end the command as if it had succeeded
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+        where = f"{file}, line {lines[-1]}" if lines else str(file)
+        raise UserError(f"--config {where}: {type(error).__name__}: {error}") from error
+    if not callable(get_config):
+        raise UserError(
+            f"--config {file}: it has no function get_config(); add one that returns alphagat.config.Config"
+        )
+    if not isinstance(config, Config):
+        raise UserError(f"--config {file}: get_config() returned {type(config).__name__}, not alphagat.config.Config")
+    for field in config_fields.fields(config):  # a deep value would exhaust the recursion of libraries
+        if isinstance(field.value, tuple) and any(isinstance(item, tuple | list | dict) for item in field.value):
+            raise UserError(f"--config {file}: config.{field.path} contains a tuple, a list or a dict")
+    return config
+
+
+def _normalized(overrides: Sequence[str]) -> list[str]:
+    """Returns each override as `--config.path=value`. Raises UserError for an unknown field."""
+    types = {field.path: field.type for field in config_fields.fields(Config())}
+    normalized: list[str] = []
+    queue = list(overrides)
+    while queue:
+        name, equals, value = queue.pop(0).partition("=")
+        path = name.removeprefix("--config.")
+        if path == name:
+            raise UserError(f"{name} is not a flag; use --config, --workdir or --config.FIELD=VALUE, or see --help")
+        if path not in types:
+            raise UserError(_unknown_field(path, list(types)))
+        if not equals:
+            has_value = bool(queue) and not queue[0].startswith("--")
+            if not has_value and types[path] is not bool:
+                raise UserError(f"--config.{path} has no value; write --config.{path}=VALUE")
+            value = queue.pop(0) if has_value else "true"
+        is_bare_list = typing.get_origin(types[path]) is tuple and "," in value and not value.startswith(("(", "["))
+        normalized += [f"--config.{path}={each}" for each in (value.split(",") if is_bare_list else [value])]
+    return normalized
+
+
+def _unknown_field(path: str, known: list[str]) -> str:
+    inside = [each for each in known if each.startswith(f"{path}.")]
+    if inside:
+        return f"--config.{path} is a section; set one of its fields, such as --config.{inside[0]}"
+    same_name = [each for each in known if each.rpartition(".")[2] == path.rpartition(".")[2]]
+    near = same_name[:1] or difflib.get_close_matches(path, known, n=1, cutoff=0.0)
+    return f"--config.{path}: there is no such field; the nearest is --config.{near[0]}"
+
+
+def config_help() -> str:
+    """Lists every config field with its default, help and choices, section by section."""
+    lines = ["fields and their defaults, each set by --config.FIELD=VALUE (a config file may set other values):"]
+    section = ""
+    for field in config_fields.fields(Config()):
+        if field.path.rpartition(".")[0] != section:
+            section = field.path.rpartition(".")[0]
+            lines.append("")
+        default = ",".join(map(str, field.value)) if isinstance(field.value, tuple) else field.value
+        text = f"{field.help}; {field.limits}" if field.limits.choices else field.help
+        label = f"  {f'{field.path}={default}':42}  "
+        lines += textwrap.wrap(text, 120, initial_indent=label, subsequent_indent=" " * 46)
+    return "\n".join(lines)

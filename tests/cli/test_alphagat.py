@@ -1,0 +1,118 @@
+"""The command `alphagat`, its list of configs, and completion in a shell."""
+
+import importlib
+import runpy
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import alphagat
+from alphagat import __main__
+from alphagat.cli import COMMANDS, completion
+from alphagat.config import Config
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_module_of_the_package_is_a_command_or_shared():
+    modules = {file.stem for file in (ROOT / "alphagat" / "cli").glob("*.py")}
+    assert modules - set(COMMANDS) == {"__init__", "commands", "engine_options", "training_arguments"}
+    assert set(COMMANDS) <= modules
+
+
+def test_overview(capsys):
+    for argv in ([], ["--help"], ["-h"]):
+        assert __main__.run(argv) == 0
+        text = capsys.readouterr().out
+        assert [name for name, summary in COMMANDS.items() if f"  {name:12}{summary}\n" not in text] == []
+
+
+def test_version(capsys):
+    assert __main__.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"alphagat {alphagat.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"), [("trian", "the nearest is train"), ("xyzzy", "alphagat --help lists them"), ("", "lists them")]
+)
+def test_an_unknown_command(word, hint, capsys):
+    assert __main__.run([word]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert hint in printed.err
+
+
+def test_a_command_gets_the_other_words(capsys):
+    assert __main__.run(["configs", "quickstart"]) == 0
+    assert capsys.readouterr().out == (ROOT / "configs" / "quickstart.py").read_text()
+
+
+def test_the_module_and_the_script_are_the_same():
+    ended = subprocess.run([sys.executable, "-m", "alphagat", "trian"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr.partition(":")[0]) == (2, "error")
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    module, _, function = scripts["alphagat"].partition(":")
+    assert getattr(importlib.import_module(module), function) is __main__.main
+
+
+def test_configs_are_listed_with_a_summary(capsys):
+    assert __main__.run(["configs"]) == 0
+    rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert list(rows) == sorted(file.stem for file in (ROOT / "configs").glob("*.py"))
+    assert rows["quickstart"] == "Hex 5x5 in a few minutes on two cores."
+
+
+def test_a_printed_config_is_a_config(tmp_path, capsys):
+    assert __main__.run(["configs", "smoke"]) == 0
+    (tmp_path / "mine.py").write_text(capsys.readouterr().out)
+    assert isinstance(runpy.run_path(str(tmp_path / "mine.py"))["get_config"](), Config)
+
+
+def test_an_unknown_config_is_one_line(capsys):
+    assert __main__.run(["configs", "none"]) == 2
+    assert capsys.readouterr().err.startswith("error: none: there is no such config; configs are 2048, ")
+
+
+@pytest.fixture(scope="module")
+def bash_script(tmp_path_factory) -> Path:
+    if not shutil.which("bash"):
+        pytest.skip("bash is not installed")
+    file = tmp_path_factory.mktemp("bash") / "completion"
+    file.write_text(completion.shtab.complete(completion.whole_parser(), "bash"))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("tr", {"train"}),
+        ("ma", {"match"}),
+        ("train qui", {"quickstart"}),
+        ("train smoke --config.search.num_sim", {"--config.search.num_simulations"}),
+        ("launch --config.search.algo", {"--config.search.algorithm"}),
+        ("train smoke --config.search.algorithm g", {"gumbel"}),
+        ("match runs/a runs/b --sp", {"--sprt"}),
+        ("configs tic", {"tic_tac_toe"}),
+        ("completion f", {"fish"}),
+    ],
+)
+def test_bash_completes(words, expected, bash_script):
+    line = f"alphagat {words}".split()
+    program = (
+        f"source {bash_script}; COMP_WORDS=({' '.join(line)}); COMP_CWORD={len(line) - 1}; _shtab_alphagat;"
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    ended = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
+    assert set(ended.stdout.split()) == expected
+
+
+@pytest.mark.parametrize("shell", completion.SHELLS)
+def test_completion_is_printed(shell, capsys):
+    assert __main__.run(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in COMMANDS)
+    assert "config.search.num_simulations" in text
