@@ -1,4 +1,4 @@
-"""The README's example game keeps the contract, agrees with theory, and trains."""
+"""The guide's example game keeps the contract, agrees with theory, and trains."""
 
 import functools
 import inspect
@@ -16,7 +16,7 @@ from tests.games import test_conformance
 from tests.games.conftest import FIRST_SEED, make_recorder
 from tests.training.tiny import tiny_config
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+GUIDE = (Path(__file__).parents[1] / "docs" / "guides" / "add_a_game.md").read_text()
 BOARD = "kayles:8"
 RECORD = make_recorder(FIRST_SEED)
 CHECKS = [
@@ -28,11 +28,11 @@ CHECKS = [
 
 @pytest.fixture(scope="module", autouse=True)
 def kayles():
-    """Registers the README's game as a reader would."""
-    (source,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "KaylesGame" in block]
+    """Registers the guide's game as a reader would."""
+    (source,) = [block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "KaylesGame" in block]
     assert source.count("\n") < 100
     namespace: dict = {"__name__": "kayles"}
-    exec(compile(source, "README.md", "exec"), namespace)
+    exec(compile(source, "add_a_game.md", "exec"), namespace)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(games.GAMES, "kayles", namespace["make_kayles"])
         yield
