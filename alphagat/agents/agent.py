@@ -31,10 +31,10 @@ class Agent:
     """
 
     game: Game
-    config: Config
+    config: Config = dataclasses.field(repr=False)
     iteration: int
-    params: Any
-    evaluator: Evaluator
+    params: Any = dataclasses.field(repr=False)
+    evaluator: Evaluator = dataclasses.field(repr=False)
 
     def player(self, num_simulations: int | None = None) -> Player:
         """Returns the player for matches, which plays its best move, without exploration noise.

@@ -35,8 +35,8 @@ class Player:
     """
 
     name: str
-    act: Act
-    params: Any = None
+    act: Act = dataclasses.field(repr=False)
+    params: Any = dataclasses.field(default=None, repr=False)
 
 
 @functools.lru_cache(maxsize=32)

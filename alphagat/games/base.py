@@ -93,6 +93,9 @@ class Game(abc.ABC):
     symmetries: Symmetries
     action_names: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"make_game({self.name!r})"
+
     @property
     def num_actions(self) -> int:
         return self.topology.num_actions

@@ -62,8 +62,9 @@ def closing_lines(game: Game, folder: Path, step: int) -> list[str]:
     opponent = "random" if game.num_players == 1 else "mcts:100"
     return [
         f"checkpoint: {(folder / CHECKPOINT_FOLDER / str(step)).absolute()}",
-        f"next: alphagat evaluate --workdir {folder} --opponent {opponent} --games 200",
-        f"curves: tensorboard --logdir {folder / 'tensorboard'}",
+        f"play against it: alphagat play {folder}",
+        f"curves, games and attention: alphagat report {folder}",
+        f"a match: alphagat evaluate {folder} --opponent {opponent} --games 200",
     ]
 
 

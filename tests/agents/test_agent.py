@@ -53,6 +53,13 @@ def test_loads_the_latest_or_the_requested_checkpoint(run):
     assert not np.array_equal(jax.tree.leaves(earlier.params)[0], jax.tree.leaves(agent.params)[0])
 
 
+def test_agents_and_players_are_printed_in_one_line(run):
+    folder, _ = run
+    agent = load(folder)
+    assert repr(agent) == f"Agent(game=make_game('{agent.game.name}'), iteration={agent.iteration})"
+    assert repr(agent.player(4)) == f"Player(name='iteration {agent.iteration}, 4 simulations')"
+
+
 def test_moves_are_legal_and_deterministic(run):
     agent = load(run[0])
     player = agent.player(3)
