@@ -105,19 +105,24 @@ def play_duel(contest: Contest, settings: Settings, console: Console) -> tuple[M
     """
     openings = _draw_openings(contest.game, settings)
     key, mesh = jax.random.key(settings.seed), sharding.make_mesh(0)
-    series = Series(
-        contest.game,
-        *contest.players,
-        openings,
-        key,
-        mesh,
-        lambda line: console.print(line, markup=False, soft_wrap=True),
-    )
     parts: list[MatchResult] = []
     test = None
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("games", total=2 * len(openings.actions))
+
+        def show(over: int) -> None:
+            progress.update(task, completed=sum(part.num_games for part in parts) + over)
+
+        series = Series(
+            contest.game,
+            *contest.players,
+            openings,
+            key,
+            mesh,
+            lambda line: console.print(line, markup=False, soft_wrap=True),
+            show if console.is_terminal else None,
+        )
         for part_openings, part in series.play(settings.part_size):
             parts.append(part)
             _write_games(contest, settings, part_openings, part)

@@ -1,7 +1,8 @@
 """Matches: each opening is played twice with colours swapped, all games in one compiled program."""
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -40,7 +41,13 @@ class Games(NamedTuple):
 
 
 def play_match(
-    game: Game, player_a: Player, player_b: Player, openings: Openings, key: jax.Array, mesh: Mesh | None = None
+    game: Game,
+    player_a: Player,
+    player_b: Player,
+    openings: Openings,
+    key: jax.Array,
+    mesh: Mesh | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> MatchResult:
     """Plays two games from each of the `[N]` openings, and returns A's results.
 
@@ -49,6 +56,10 @@ def play_match(
     With a mesh, the openings are sharded over its `data` axis, padded to a multiple of the devices; padding games are
     dropped. All games on a device share a key, so games of stochastic players depend on the number of devices; those
     of deterministic players do not. The program is compiled once per pair of `act`s and shape.
+
+    Args:
+      progress: receives the number of games that are over, after each round, in a thread of JAX. The mesh may then be
+        sharded over `data` only.
 
     Raises:
       UserError: the game is not a two-player game.
@@ -65,18 +76,55 @@ def play_match(
     if mesh is not None:
         arguments = sharding.place(arguments, sharding.replicated(mesh))
         states, blocks = sharding.place((states, blocks), sharding.sharded(mesh))
-    played = _compile_match(game, player_a.act, player_b.act, mesh)(*arguments, blocks, states)
+    program = _compile_match(game, player_a.act, player_b.act, mesh, progress is not None)
+    with _told(progress, 2 * num_openings):
+        played = jax.block_until_ready(program(*arguments, blocks, states))
     outcomes, plies, actions = (np.swapaxes(sharding.fetch(x)[:num_openings], 0, 1) for x in played)
     return MatchResult(outcomes, plies, actions, forfeits=np.full(outcomes.shape, "", dtype=FORFEIT_DTYPE))
 
 
+# The listener of the match in progress: it receives the number of a block and of its games that are over. It is not an
+# argument of the program, which is compiled once for all listeners.
+_listeners: list[Callable[[int, int], None]] = []
+
+
+@contextlib.contextmanager
+def _told(progress: Callable[[int], None] | None, num_games: int) -> Iterator[None]:
+    """Passes the number of games that are over in all blocks to `progress`; padding games do not count."""
+    if progress is None:
+        yield
+        return
+    over: dict[int, int] = {}
+
+    def listen(block: int, done: int) -> None:
+        over[block] = done
+        progress(min(sum(over.values()), num_games))
+
+    _listeners.append(listen)
+    try:
+        yield
+        jax.effects_barrier()
+    finally:
+        _listeners.remove(listen)
+
+
+def _tell(block: jax.Array, done: jax.Array) -> None:
+    for listen in _listeners:
+        listen(int(block), int(done))
+
+
 @functools.lru_cache(maxsize=64)
-def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> Callable:
+def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None, is_told: bool) -> Callable:
     """Returns the program of one match; its results are `[N, 2]` outcomes and plies, and `[N, 2, T]` actions."""
 
     def play(params_a: Any, params_b: Any, key: jax.Array, blocks: jax.Array, states: Any) -> tuple:
         key = jax.random.fold_in(key, blocks[0])
-        games = _play_to_end(game, act_a, act_b, params_a, params_b, key, set_up(game, states))
+
+        def tell(done: jax.Array) -> None:
+            if is_told:
+                jax.debug.callback(_tell, blocks[0], done.sum())
+
+        games = _play_to_end(game, act_a, act_b, params_a, params_b, key, set_up(game, states), tell)
         results = games.outcomes, games.plies, games.actions
         return jax.tree.map(lambda x: jnp.swapaxes(x.reshape(2, -1, *x.shape[1:]), 0, 1), results)
 
@@ -85,7 +133,7 @@ def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> Cal
     replicated, sharded = sharding.REPLICATED, sharding.SHARDED
     # The program has no collectives, so no device waits for another.
     specs = (replicated, replicated, replicated, sharded, sharded)
-    return jax.jit(sharding.over_data(play, mesh, specs, sharded))
+    return jax.jit(sharding.over_data(play, mesh, specs, sharded, calls_back=is_told))
 
 
 def set_up(game: Game, states: Any) -> Games:
@@ -102,7 +150,14 @@ def set_up(game: Game, states: Any) -> Games:
 
 
 def _play_to_end(
-    game: Game, act_a: Act, act_b: Act, params_a: Any, params_b: Any, key: jax.Array, games: Games
+    game: Game,
+    act_a: Act,
+    act_b: Act,
+    params_a: Any,
+    params_b: Any,
+    key: jax.Array,
+    games: Games,
+    tell: Callable[[jax.Array], None],
 ) -> Games:
     """Plays rounds until all games are over; in each, A moves in up to N games and B in up to N others.
 
@@ -124,7 +179,9 @@ def _play_to_end(
         # Undo the sort.
         actions = jnp.zeros(2 * half, jnp.int32).at[order].set(actions)
         moves = jnp.zeros(2 * half, bool).at[order].set(moves)
-        return number + 1, step(game, games, actions, moves, step_key)
+        games = step(game, games, actions, moves, step_key)
+        tell(games.done)
+        return number + 1, games
 
     start = (jnp.int32(0), games)
     return jax.lax.while_loop(lambda carry: ~carry[1].done.all(), play_round, start)[1]

@@ -28,6 +28,7 @@ class Series:
       key: for the players' random choices.
       mesh: the devices over which games of device players are sharded.
       report: receives one line per forfeited game.
+      progress: receives the number of games of the present part that are over; without an engine only.
     """
 
     game: Game
@@ -37,6 +38,7 @@ class Series:
     key: jax.Array
     mesh: Mesh
     report: Callable[[str], None]
+    progress: Callable[[int], None] | None = None
 
     def play(self, part_size: int | None = None) -> Iterator[tuple[Openings, MatchResult]]:
         """Yields results of `part_size` openings at a time; None: `HOSTED_PART` with an engine, else all."""
@@ -51,4 +53,4 @@ class Series:
         a, b = self.player_a, self.player_b
         if isinstance(a, Engine) or isinstance(b, Engine):
             return play_hosted_match(self.game, a, b, part, key, self.report)
-        return play_match(self.game, a, b, part, key, self.mesh)
+        return play_match(self.game, a, b, part, key, self.mesh, self.progress)

@@ -72,6 +72,7 @@ class Display(abc.ABC):
         self._clock = clock
         self._start = clock()
         self._updates: collections.deque[tuple[float, int]] = collections.deque(maxlen=PACE_ITERATIONS)
+        self._stage: tuple[str, float] | None = None
 
     def update(self, line: Line) -> None:
         """Takes the metrics of one iteration, including `iteration`. A non-finite value counts as missing."""
@@ -82,7 +83,12 @@ class Display(abc.ABC):
         self.metrics = {**self.metrics, **scalars}
         self.results = {**self.results, **{(each.name, each.board, each.opponent): each for each in results}}
         self._updates.append((self._clock(), self.iteration))
+        self._stage = None
         self._show(scalars, describe_results(results, self.boards))
+
+    def stage(self, text: str) -> None:
+        """Names what the run does from now until the next update, such as compiling."""
+        self._stage = text, self._clock()
 
     def message(self, text: str) -> None:
         """Prints a permanent line."""
@@ -128,6 +134,12 @@ class PlainDisplay(Display):
     """Prints a line for the first and the last iteration, each evaluation, and otherwise every few seconds."""
 
     _printed_at = float("-inf")
+
+    def stage(self, text: str) -> None:
+        super().stage(text)
+        if self._clock() - self._printed_at >= PLAIN_SECONDS:
+            self._printed_at = self._clock()
+            self.message(f"{text} ...")
 
     def _show(self, scalars: Mapping[str, float], results: Sequence[ResultText]) -> None:
         now = self._clock()
@@ -184,11 +196,7 @@ class LiveDisplay(Display):
         return Padding(Group(*rows), (1, 2))
 
     def _headline(self, width: int) -> Table:
-        left = self.seconds_left
-        done = self.iteration >= self.total_iterations
-        remaining = (
-            "done" if done else "compiling" if not self._updates else "" if left is None else f"{duration(left)} left"
-        )
+        remaining = self._remaining()
         line = Table.grid(expand=True)
         line.width = width
         line.add_column(no_wrap=True)
@@ -199,6 +207,16 @@ class LiveDisplay(Display):
             Text.assemble(("AlphaGAT", "bold"), "  ", (", ".join(self.boards), "cyan")), Text(" · ".join(times), "dim")
         )
         return line
+
+    def _remaining(self) -> str:
+        """Returns the stage with its time, or the time left; empty if it is unknown."""
+        left = self.seconds_left
+        if self._stage is not None:
+            text, since = self._stage
+            return f"{text}, {duration(self._clock() - since)}"
+        if self.iteration >= self.total_iterations:
+            return "done"
+        return "" if left is None else f"{duration(left)} left"
 
     def _bar(self, width: int) -> Table:
         count = f"{self.iteration:,} / {self.total_iterations:,}"

@@ -1,5 +1,6 @@
 """Matches during training: measure the current parameters against fixed opponents and earlier parameters."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -31,12 +32,16 @@ class Matches:
         del state
         return []
 
-    def play(self, state: RunState, iteration: int) -> tuple[RunState, list[Result]]:
-        """Plays every opponent on every board; returns the state with `previous_params` updated, and the results."""
+    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, list[Result]]:
+        """Plays every opponent on every board; returns the state with `previous_params` updated, and the results.
+
+        Args:
+          stage: receives the name of each match before it starts.
+        """
         results = [
             result
             for board in self._boards
-            for result in board.play(state.train.acting, state.previous_params, iteration)
+            for result in board.play(state.train.acting, state.previous_params, iteration, stage)
         ]
         # Copied, because the next iteration donates the parameters.
         previous = jax.tree.map(jnp.copy, state.train.acting)
@@ -66,13 +71,14 @@ class _BoardMatches:
         if not self._alone:
             self._openings = distinct_openings(setup.game, self._config.num_games // 2, self._seed)
 
-    def play(self, params: Any, previous: Any, iteration: int) -> list[Result]:
+    def play(self, params: Any, previous: Any, iteration: int, stage: Callable[[str], None]) -> list[Result]:
         """Returns the results of the parameters against every opponent."""
         player = search_player("now", self._search, params)
         key = jax.random.fold_in(jax.random.key(self._seed), iteration)
         scores = self._score(player, key) if self._alone else None
         results = [] if scores is None else [Result(SCORE, self.name, scores.mean, *scores.interval)]
         if self._oracle is not None:
+            stage(f"solved positions of {self.name}")
             # The oracle test runs on one device of each process.
             here = jax.tree.map(sharding.fetch, params)
             shares = self._oracle.play(here, key)
@@ -81,6 +87,7 @@ class _BoardMatches:
             is_previous = name == PREVIOUS
             opponent = search_player(PREVIOUS, self._search, previous) if is_previous else self._opponents[name]
             match_key = jax.random.fold_in(key, number)
+            stage(f"match {number + 1} of {len(self._config.opponents)}, {self.name} against {name}")
             if scores is not None:
                 ratio = scores.mean / self._score(opponent, match_key).mean
                 results.append(Result(SCORE_RATIO, self.name, ratio, opponent=name))

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -42,8 +43,8 @@ class Evaluator(Protocol):
         """Returns the lines to print about the initial state."""
         ...
 
-    def play(self, state: RunState, iteration: int) -> tuple[RunState, list[Result]]:
-        """Returns the state, marked as evaluated, and the results."""
+    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, list[Result]]:
+        """Returns the state, marked as evaluated, and the results. `stage` receives the name of each match."""
         ...
 
 
@@ -208,7 +209,7 @@ class _Steps:
         assert self._evaluator is not None
         evaluator = self._evaluator
         try:
-            return preemption.run(lambda: evaluator.play(state, iteration))
+            return preemption.run(lambda: evaluator.play(state, iteration, self._report.stage))
         except Preempted:
             self._report.flush()
             if not is_saved:
@@ -230,6 +231,7 @@ def make_evaluator(run: Run, recorded: Recorded | None) -> Evaluator:
 def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | None) -> Iterations:
     """Compiles the programs of all boards and reports the time. Raises Preempted."""
     before, start = dict(cache_counts()), time.perf_counter()
+    report.stage(f"compiling {len(run.boards)} program(s)")
     iterations = preemption.run(lambda: make_iterations(run, state, report.say, recorded))
     hits = cache_counts()["hits"] - before["hits"]
     cached = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""

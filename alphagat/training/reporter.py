@@ -95,6 +95,11 @@ class Reporter:
             for line in lines:
                 self._sinks.display.message(line)
 
+    def stage(self, text: str) -> None:
+        """Shows what the run does until the next iteration, such as compiling."""
+        if self._sinks is not None:
+            self._sinks.display.stage(text)
+
     def wait(self) -> None:
         """Waits for the last iteration, so that later work does not count towards its time."""
         if self._pending and not self._measured:

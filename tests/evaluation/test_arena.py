@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
+from alphagat.evaluation import arena
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.openings import Openings, distinct_openings
@@ -124,6 +125,20 @@ def test_same_key_gives_same_match():
     assert (first.outcomes == again.outcomes).all()
     assert (first.plies == again.plies).all()
     assert (first.plies != other.plies).any()
+
+
+@pytest.mark.parametrize("num_devices", [1, 8])
+def test_progress_counts_the_games_that_are_over(num_devices):
+    game = make_game("tic_tac_toe")
+    openings, mesh = distinct_openings(game, 9, seed=0), sharding.make_mesh(num_devices)  # padded to 16 on 8 devices
+    random, over = make_opponent(game, "random"), []
+    watched = play_match(game, random, random, openings, KEY, mesh, over.append)
+    assert over == sorted(over)
+    assert 0 <= over[0] < over[-1] == 18
+    assert len(over) >= num_devices * (watched.plies.max() - 1)
+    silent = play_match(game, random, random, openings, KEY, mesh)
+    np.testing.assert_array_equal(watched.outcomes, silent.outcomes)
+    assert arena._listeners == []
 
 
 def test_devices_play_different_games():

@@ -65,7 +65,6 @@ def test_kind_follows_the_console():
 
 def test_live_shows_progress_numbers_and_scores():
     display, clock = live(100)
-    assert "compiling" in drawn(display)
     for iteration in range(1, 5):
         clock.now += 30.0
         display.update(metrics(iteration) | (EVALUATION if iteration == 2 else {}))
@@ -83,6 +82,19 @@ def test_live_shows_progress_numbers_and_scores():
         "█▃▂▁",
     ):
         assert expected in text
+
+
+def test_live_shows_the_stage_and_its_time_until_the_next_iteration():
+    display, clock = live(100)
+    display.stage("compiling 2 program(s)")
+    clock.now += 75.0
+    assert "compiling 2 program(s), 1 min 15 s" in drawn(display)
+    display.update(metrics(10))
+    assert "compiling" not in drawn(display)
+    assert "done" in drawn(display)
+    display.stage("match 1 of 2, hex:5 against random")
+    clock.now += 3.0
+    assert "match 1 of 2, hex:5 against random, 3 s" in drawn(display)
 
 
 @pytest.mark.parametrize("width", [30, 44, 64, 80, 110, 200])
@@ -132,6 +144,19 @@ def test_plain_prints_first_last_and_timed_lines():
     iterations = [line.split()[2].split("/")[0] for line in stream.getvalue().splitlines()]
     assert iterations == ["1", "11", "21", "31", "41"]
     assert "\x1b" not in stream.getvalue()
+
+
+def test_plain_prints_a_stage_if_nothing_was_printed_for_a_while():
+    display, clock, stream = plain(total=100)
+    display.stage("compiling 1 program(s)")
+    display.update(metrics(100))
+    display.stage("match 1 of 2")
+    clock.now += PLAIN_SECONDS
+    display.stage("match 2 of 2")
+    assert [line for line in stream.getvalue().splitlines() if line.endswith("...")] == [
+        "compiling 1 program(s) ...",
+        "match 2 of 2 ...",
+    ]
 
 
 def test_plain_prints_each_evaluation_once_on_separate_lines():

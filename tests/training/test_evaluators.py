@@ -41,11 +41,12 @@ def test_every_opponent_is_played_including_the_previous_network(calls):
     trained = jax.tree.map(lambda x: x + 1, state.train.params)
     state = state.replace(train=state.train.replace(params=trained))
     before = jax.device_get(state)
-    played = Matches(run_of(setup, mesh))
-    state, first = played.play(state, 4)
-    again, _ = played.play(state, 8)
+    played, stages = Matches(run_of(setup, mesh)), []
+    state, first = played.play(state, 4, stages.append)
+    again, _ = played.play(state, 8, stages.append)
 
     assert [call["opponent"].name for call in calls[:3]] == ["random", "previous", "mcts:3"]
+    assert stages[:2] == ["match 1 of 3, hex:2 against random", "match 2 of 3, hex:2 against previous"]
     names = [("win_rate", "hex:2", opponent) for opponent in ("random", "previous", "mcts:3")]
     assert [(each.name, each.board, each.opponent) for each in first] == names
     assert len({call["key"].tobytes() for call in calls}) == 6
@@ -75,7 +76,7 @@ def test_the_network_is_compared_with_perfect_play():
     setup, mesh = tiny_setup(), sharding.make_mesh(1)
     setup.config.evaluation.opponents, setup.config.evaluation.oracle_positions = (), 40
     state = init_state(run_of(setup, mesh))
-    _, results = Matches(run_of(setup, mesh)).play(state, 4)
+    _, results = Matches(run_of(setup, mesh)).play(state, 4, lambda _: None)
     shares = {each.name: each.value for each in results}
     measures = ("best_move", "best_move_search", "value_sign")
     assert {f"oracle/{name}" for name in measures} <= set(shares)

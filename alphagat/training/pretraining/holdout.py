@@ -59,10 +59,11 @@ class MatchesAndHoldout:
         words = ", ".join(f"{each.label} {each.value}" for each in rows)
         return [f"before the first update: {words or 'nothing is held out'}"]
 
-    def play(self, state: RunState, iteration: int) -> tuple[RunState, list[Result]]:
+    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, list[Result]]:
         """Plays like `Matches.play`, and adds the results on held-out positions."""
+        stage("held-out positions")
         held_out = self._holdout.measure(state.train.acting)
-        state, results = self._matches.play(state, iteration)
+        state, results = self._matches.play(state, iteration, stage)
         return state, results + held_out
 
 

@@ -58,9 +58,9 @@ def test_an_empty_count_gives_nan():
 def test_the_average_is_measured():
     measured = []
     holdout = SimpleNamespace(boards=(), measure=lambda params: measured.append(params) or [])
-    matches = SimpleNamespace(play=lambda state, iteration: (state, []))
+    matches = SimpleNamespace(play=lambda state, iteration, stage: (state, []))
     train = TrainState("raw", None, jnp.zeros((), jnp.int32), make_health(scale_loss=False), "average")
     evaluator, state = MatchesAndHoldout(matches, holdout), SimpleNamespace(train=train)
     evaluator.first_lines(state)
-    evaluator.play(state, 1)
+    evaluator.play(state, 1, lambda _: None)
     assert measured == ["average", "average"]
