@@ -2,7 +2,10 @@
 
 alphagat train quickstart
 
-Games start after 0 to 4 random moves, as the matches also start from such openings.
+Games start after 0 to 4 random moves, as the matches also start from such openings. Four evaluations of 50 games per
+opponent show how the Elo rises; the results were measured afterwards, with 200 games:
+
+    alphagat evaluate runs/quickstart --opponent mcts:1000 --games 200 --simulations 128
 """
 
 from alphagat.config import Config
@@ -16,7 +19,8 @@ def get_config() -> Config:
     config.selfplay.opening_plies = 4
     config.learner.num_micro_batches = 4  # parts of a batch that fit into the cache of a core
     config.learner.batch_size = 256
-    config.evaluation.every = 120
+    config.evaluation.every = 30
+    config.evaluation.num_games = 50
     config.evaluation.num_simulations = 128
     config.evaluation.opponents = ("random", "mcts:100", "mcts:1000")
     return config
