@@ -6,10 +6,11 @@ import { listen, showControls } from "./controls.js";
 import { $, capital, html } from "./dom.js";
 import { read, save, writeRecord } from "./files.js";
 import { showCandidates, showChart, showLine, showMoves, showValue, title } from "./panels.js";
-import { game, isAtEnd, isPersons, recall, request, server, settings, view } from "./state.js";
+import { address, addressed, game, isAtEnd, isPersons, recall, request, server, settings, view } from "./state.js";
 
 const PAUSE_MS = 350; // minimum time per move of the network, so that people can follow
 const TOAST_MS = 6000;
+const BEGINNER_POWER = 0.7; // of the policy from which a beginner draws its moves; below 1 flattens it
 
 const analyses = new Map(); // of the current board, by seed, moves and simulations
 let controller = new AbortController(); // of the requests for the displayed position
@@ -38,12 +39,13 @@ function update(announcement = "") {
   controller.abort();
   controller = new AbortController();
   const { signal } = controller;
-  Object.assign(view, { position: null, analysis: null, attention: null, node: null }); // blocks moves until the position is shown
+  Object.assign(view, { position: null, analysis: null, attention: null, node: null, hint: false }); // blocks moves until the position is shown
   return attempt(async () => {
     const position = await api.position(request(), signal);
     signal.throwIfAborted();
     view.position = position;
     game.steps.splice(0, position.moves.length, ...position.moves);
+    history.replaceState(null, "", address());
     if (position.over) game.values[game.cursor] = outcome(position);
     showPosition();
     Object.assign(document.body.dataset, { ply: game.cursor, over: position.over, analysed: false });
@@ -58,8 +60,15 @@ function update(announcement = "") {
     if (isPersons(position.player) || !isAtEnd()) return;
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, PAUSE_MS - (performance.now() - started))));
     signal.throwIfAborted();
-    play(view.analysis.action);
+    play(settings.beginner ? drawn(view.analysis.prior, position.legal) : view.analysis.action);
   });
+}
+
+/** Draws a move of a beginner. */
+function drawn(prior, legal) {
+  const weights = prior.map((share) => share ** BEGINNER_POWER);
+  let rest = Math.random() * weights.reduce((sum, weight) => sum + weight, 0);
+  return (legal.find((_, number) => (rest -= weights[number]) < 0) ?? legal[0]).action;
 }
 
 async function attend(signal) {
@@ -130,7 +139,7 @@ function showPosition() {
   $("dot").style.background = players[shown]?.colour ?? "";
   $("dot").classList.toggle("busy", !position.over && !canPlay);
   $("text").textContent = position.text;
-  $("move-now").hidden = position.over;
+  for (const id of ["move-now", "hint"]) $(id).hidden = position.over;
   $("again").hidden = !position.over;
   for (const id of ["first", "back"]) $(id).disabled = game.cursor === 0;
   for (const id of ["forward", "last"]) $(id).disabled = isAtEnd();
@@ -143,10 +152,11 @@ function annotate() {
   const { position, analysis, attention, node } = view, { players } = server.board;
   if (!position) return;
   const line = settings.line && analysis ? analysis.variation : null;
+  const hint = view.hint && analysis ? analysis.variation.slice(0, 1) : null;
   const looking = Boolean(settings.attention && server.board.attention);
   board.annotate({
     policy: settings.policy && analysis ? analysis[settings.source] : null,
-    line, looking, node,
+    line: line ?? hint, looking, node,
     attention: looking && attention ? { ...attention, weights: chosenWeights(attention.weights) } : null,
   });
   showValue(game.values[game.cursor] ?? null, players);
@@ -168,7 +178,18 @@ function chosenWeights(weights) {
   return heads[0].map((_, edge) => heads.reduce((sum, head) => sum + head[edge], 0) / heads.length);
 }
 
-/** Starts a game on a board, or continues a saved one. If the server rejects it, the current game stays. */
+/** Shows the network's move without playing it. */
+function hint() {
+  view.hint = true;
+  annotate();
+  const move = view.analysis?.variation[0];
+  if (move) $("live").textContent = `Hint: ${move.name}.`;
+}
+
+/**
+ * Starts a game on a board, or continues a saved one at its `ply` (default: the last). If the server rejects it, the
+ * current game stays.
+ */
 async function open(name, saved = {}) {
   const opened = await api.board(name);
   const seed = saved.seed ?? crypto.getRandomValues(new Uint32Array(1))[0];
@@ -176,9 +197,10 @@ async function open(name, saved = {}) {
   const actions = moves.map((step) => step.action);
   analyses.clear();
   server.board = opened;
-  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor: moves.length, values: [] });
+  const cursor = Math.max(0, Math.min(saved.ply ?? moves.length, moves.length));
+  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [] });
   Object.assign(view, { block: opened.attention ? opened.attention.blocks.length - 1 : 0, head: -1 });
-  if (moves.length) settings.sides = ["person", "person"]; // the network does not move in a loaded game
+  if (moves.length && saved.ply === undefined) settings.sides = ["person", "person"]; // the network does not move in a file
   $("boards").value = name;
   $("goal").textContent = opened.goal;
   showControls({ update, annotate });
@@ -202,8 +224,19 @@ async function start() {
     back: () => turn(-1),
     forward: () => turn(1),
     moveNow: () => view.analysis && play(view.analysis.action),
+    hint,
   });
-  await open(server.info.default);
+  addEventListener("hashchange", () => attempt(openAddressed));
+  if (addressed()) await attempt(openAddressed);
+  if (!server.board) await open(server.info.default);
+}
+
+/** Opens the game in the address. */
+async function openAddressed() {
+  const saved = addressed();
+  if (!saved) return;
+  if (!server.info.boards.includes(saved.board)) throw new api.ApiError(`This server does not offer the board ${saved.board}.`);
+  await open(saved.board, saved);
 }
 
 attempt(start);

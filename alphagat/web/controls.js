@@ -3,6 +3,17 @@
 import { $, capital, segments } from "./dom.js";
 import { SHOWN, keep, server, settings, view } from "./state.js";
 
+const NAMES = { 0: "Easy", 16: "Medium", 64: "Hard", 256: "Expert" };
+
+/** Returns the levels, weakest first. A beginner plays the moves of the network alone, by chance. */
+function levels(strengths) {
+  const named = strengths.map((simulations) => ({
+    name: NAMES[simulations] ?? String(simulations), simulations, beginner: false,
+    title: simulations ? `${simulations} simulations per move` : "The network alone, without search",
+  }));
+  return [{ name: "Beginner", simulations: 0, beginner: true, title: "Often overlooks the best move" }, ...named];
+}
+
 /** Fills the controls for the current board. Calls `update` after changes to the game, else `annotate`. */
 export function showControls({ update, annotate }) {
   const { players, attention, record } = server.board;
@@ -17,8 +28,15 @@ export function showControls({ update, annotate }) {
       ["person,person", "Both"], ["network,network", "Neither"]];
   if (!sides.some(([value]) => value === String(settings.sides))) settings.sides = sides[0][0].split(",");
   segments($("sides"), sides, String(settings.sides), (value) => choose("sides", update)(value.split(",")));
-  const strengths = server.info.strengths.map((each) => [each, String(each), each ? "" : "the network alone"]);
-  segments($("strengths"), strengths, settings.simulations, choose("simulations", update));
+  const chosen = levels(server.info.strengths).findIndex(({ simulations, beginner }) =>
+    simulations === settings.simulations && beginner === settings.beginner);
+  const names = levels(server.info.strengths).map(({ name, title }, number) => [number, name, title]);
+  segments($("strengths"), names, chosen, (number) => {
+    const { simulations, beginner } = levels(server.info.strengths)[number];
+    Object.assign(settings, { simulations, beginner });
+    keep();
+    update();
+  });
   const sources = [["policy", "With search"], ["prior", "Network alone"]];
   segments($("source"), sources, settings.source, choose("source", annotate));
   const { blocks, heads } = attention ?? { blocks: [], heads: 0 };
@@ -48,7 +66,7 @@ export function listen(actions) {
   const help = () => $("help").showModal();
   const clicks = {
     new: actions.newGame, again: actions.newGame, first: actions.toFirst, last: actions.toLast, back: actions.back, forward: actions.forward,
-    "move-now": actions.moveNow, save: actions.save, load: () => $("file").click(), record: actions.record,
+    "move-now": actions.moveNow, hint: actions.hint, save: actions.save, load: () => $("file").click(), record: actions.record,
     "help-open": help, ...Object.fromEntries(SHOWN.map((name) => [`show-${name}`, show(name)])),
   };
   for (const [id, action] of Object.entries(clicks)) $(id).addEventListener("click", action);
@@ -58,7 +76,7 @@ export function listen(actions) {
     event.target.value = "";
   });
   const keys = {
-    u: actions.back, r: actions.forward, n: actions.newGame, m: actions.moveNow, "?": help,
+    u: actions.back, r: actions.forward, n: actions.newGame, m: actions.moveNow, h: actions.hint, "?": help,
     v: show("value"), p: show("policy"), l: show("line"), a: show("attention"),
   };
   document.addEventListener("keydown", (event) => {

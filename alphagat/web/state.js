@@ -5,7 +5,7 @@ export const view = { position: null, analysis: null, attention: null, node: nul
 export const server = { info: null, board: null }; // the boards on offer, and the description of the current one
 export const SHOWN = ["value", "policy", "line", "attention"];
 export const settings = {
-  sides: ["person", "network"], simulations: null, source: "policy",
+  sides: ["person", "network"], simulations: null, beginner: false, source: "policy",
   value: true, policy: false, line: false, attention: false,
 };
 
@@ -18,6 +18,21 @@ export function recall() {
   try {
     Object.assign(settings, JSON.parse(localStorage.getItem(KEY) ?? "{}"));
   } catch { /* invalid settings are ignored */ }
+}
+
+/** Returns the address of the game at the cursor, as a fragment. */
+export function address() {
+  const fields = { board: game.board, seed: game.seed, moves: game.moves.join("."), ply: game.cursor };
+  return `#${new URLSearchParams(fields)}`;
+}
+
+/** Returns the game in the address of the page, in the form of a saved game; null if there is none. */
+export function addressed() {
+  const fields = new URLSearchParams(location.hash.slice(1));
+  if (!fields.get("board")) return null;
+  const moves = (fields.get("moves") ?? "").split(".").filter(Boolean).map(Number);
+  const ply = fields.has("ply") ? Number(fields.get("ply")) : moves.length;
+  return { board: fields.get("board"), seed: Number(fields.get("seed") ?? 0), moves, ply };
 }
 
 /** Returns the game up to the cursor as a request. */

@@ -8,7 +8,7 @@ import pytest
 from alphagat import games
 from alphagat.games import make_game
 from alphagat.serving.playthrough import Playthroughs
-from tests.test_readme import README
+from tests.test_add_a_game import GUIDE
 
 FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
 
@@ -113,10 +113,10 @@ def test_a_game_of_chess_by_mouse(serve, page):
     assert tuple(step.name for step in replayed(page).steps) == FOOLS_MATE
 
 
-def test_the_game_of_the_readme_is_played_by_buttons(serve, page, monkeypatch):
-    (source,) = [block for block in README.split("```python\n") if "class KaylesGame" in block]
+def test_the_game_of_the_guide_is_played_by_buttons(serve, page, monkeypatch):
+    (source,) = [block for block in GUIDE.split("```python\n") if "class KaylesGame" in block]
     namespace: dict = {"__name__": "kayles"}
-    exec(compile(source.partition("```")[0], "README.md", "exec"), namespace)
+    exec(compile(source.partition("```")[0], "add_a_game.md", "exec"), namespace)
     monkeypatch.setitem(games.GAMES, "kayles", namespace["make_kayles"])
     open_page(page, serve("kayles:5"))
     for ply, vertex in enumerate(("0", "2")):
@@ -305,3 +305,73 @@ def test_the_layout_fits_and_controls_have_names(serve, page, width, scheme):
     assert page.is_visible("#help")
     page.keyboard.press("Escape")
     assert not page.is_visible("#help")
+
+
+def test_a_reload_keeps_the_game_and_a_link_shares_it(serve, page, browser):
+    address = serve("hex:3")
+    open_page(page, address)
+    for ply, cell in enumerate(("a1", "b2", "c3")):
+        page.click(f'.hit[data-name="{cell}"]')
+        wait_for_ply(page, ply + 1)
+    page.click("#back")
+    wait_for_ply(page, 2)
+    link, before = page.url, saved(page)
+    page.reload()
+    wait_for_ply(page, 2)
+    assert saved(page) == before
+    assert [each.inner_text() for each in page.query_selector_all("#moves button")] == ["a1", "b2", "c3"]
+    other = browser.new_page()
+    other.goto(link)
+    wait_for_ply(other, 2)
+    assert saved(other) == before
+    other.goto(f"{address}/#board=hex:3&moves=4.0")  # without a new page
+    wait_for_ply(other, 2)
+    assert saved(other)["moves"] == ["b2", "a1"]
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("fragment", "message"),
+    [
+        ("board=hex:99", "This server does not offer the board hex:99."),
+        ("board=hex:3&moves=1.1", "move 2, 1: it is not legal there"),
+        ("board=hex:3&moves=x", "moves"),
+        ("board=hex:3&seed=-1", "seed"),
+    ],
+)
+def test_a_broken_link_opens_the_default_board_with_a_message(serve, page, fragment, message):
+    page.goto(f"{serve('hex:3')}/#{fragment}")
+    wait_for_ply(page, 0)
+    assert message in page.inner_text("#toast")
+
+
+def test_a_hint_shows_the_move_without_playing_it(serve, page):
+    page.add_init_script("localStorage.alphagat = JSON.stringify({ sides: ['person', 'person'], line: false })")
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 0)
+    assert page.query_selector_all("#board .line *") == []
+    page.click("#hint")
+    assert page.inner_text("#live").startswith("Hint: ")
+    assert len(page.query_selector_all("#board .line > *")) == 1
+    assert ply_of(page) == 0
+    page.click("#move-now")
+    wait_for_ply(page, 1)
+    assert page.query_selector_all("#board .line *") == []
+
+
+def test_a_beginner_draws_moves_from_the_policy(serve, page):
+    """The network alone always begins with the same move, a beginner does not."""
+    page.add_init_script("localStorage.alphagat = JSON.stringify({ sides: ['network', 'person'] })")
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 1)
+    firsts = {}
+    for level in ("Easy", "Beginner"):
+        page.click(f"#strengths label:has-text('{level}')")
+        firsts[level] = set()
+        for _ in range(6):
+            page.click("#new")
+            page.wait_for_function("document.querySelectorAll('#moves button').length === 1")
+            wait_for_ply(page, 1)
+            firsts[level].add(page.inner_text("#moves button"))
+    assert len(firsts["Easy"]) == 1
+    assert len(firsts["Beginner"]) > 1
