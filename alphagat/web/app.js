@@ -6,6 +6,7 @@ import { listen, showControls } from "./controls.js";
 import { $, capital, html } from "./dom.js";
 import { read, save, writeRecord } from "./files.js";
 import { showCandidates, showChart, showLine, showMoves, showValue, title } from "./panels.js";
+import { marks, nearestMark, summary } from "./review.js";
 import { address, addressed, game, isAtEnd, isPersons, recall, request, server, settings, view } from "./state.js";
 
 const PAUSE_MS = 350; // minimum time per move of the network, so that people can follow
@@ -80,14 +81,46 @@ async function attend(signal) {
 
 async function analyse(signal) {
   const { players } = server.board;
-  const key = `${game.seed} ${game.moves.slice(0, game.cursor)} ${settings.simulations}`;
-  if (!analyses.has(key)) analyses.set(key, await api.analysis(request(), settings.simulations, signal));
-  const analysis = analyses.get(key), points = view.position.points;
-  signal.throwIfAborted();
-  const firstValue = analysis.player === 0 ? analysis.value : -analysis.value;
-  game.values[game.cursor] = points === null ? firstValue : points + analysis.value;
+  const analysis = await find(game.cursor, signal), points = view.position.points;
+  game.values[game.cursor] = points === null ? firstValue(analysis) : points + analysis.value;
   for (const move of analysis.variation) move.colour = players[move.player].colour;
   return analysis;
+}
+
+/** Returns the analysis of the position after `ply` moves, and keeps it. */
+async function find(ply, signal) {
+  const key = `${game.seed} ${game.moves.slice(0, ply)} ${settings.simulations}`;
+  if (!analyses.has(key)) analyses.set(key, await api.analysis(request(ply), settings.simulations, signal));
+  signal.throwIfAborted();
+  return analyses.get(key);
+}
+
+/** Returns the value of an analysis for player 0 of two. */
+const firstValue = (analysis) => (analysis.player === 0 ? analysis.value : -analysis.value);
+
+/** Analyses every position of the game, and marks the moves that give something away. */
+async function review() {
+  const { signal } = controller, last = game.moves.length;
+  try {
+    for (let ply = 0; ply <= last; ply += 1) {
+      $("review").textContent = `Reviewing ${ply} of ${last}`;
+      const position = ply === last ? await api.position(request(ply), signal) : null;
+      signal.throwIfAborted();
+      game.values[ply] = position?.over ? outcome(position) : firstValue(await find(ply, signal));
+    }
+    game.isReviewed = true;
+  } finally {
+    $("review").textContent = "Review";
+  }
+  settings.value = true;
+  $("show-value").setAttribute("aria-pressed", true);
+  annotate();
+}
+
+/** Shows the position before the nearest marked move. */
+function toMark(direction) {
+  const ply = nearestMark(direction);
+  if (ply !== null) goTo(ply);
 }
 
 /** Returns the result of a finished game for player 0: 1, 0 or -1, or the points of a single-player game. */
@@ -102,6 +135,7 @@ function play(action) {
   game.moves.splice(game.cursor, Infinity, action);
   game.steps.splice(game.cursor);
   game.values.splice(++game.cursor);
+  game.isReviewed = false;
   update(players.length < 2 ? `${move.name}.` : `${capital(players[position.player].name)} plays ${move.name}.`);
 }
 
@@ -167,8 +201,15 @@ function annotate() {
   $("attention-panel").hidden = !looking;
   if (settings.policy) showCandidates(position, analysis, settings.source, play);
   if (line) showLine(line);
-  showChart(game.values, game.moves.length, game.cursor, players, goTo);
-  showMoves(game.steps, game.cursor, players, goTo);
+  showChart(game.values, game.moves.length, game.cursor, players, goTo, marks());
+  showMoves(game.steps, game.cursor, players, goTo, marks());
+  $("review").hidden = players.length < 2 || !game.moves.length || game.isReviewed;
+  $("reviewed").hidden = !game.isReviewed;
+  if (game.isReviewed) {
+    $("summary").textContent = summary(players);
+    $("mark-back").disabled = nearestMark(-1) === null;
+    $("mark-forward").disabled = nearestMark(1) === null;
+  }
 }
 
 /** Returns the edge weights in the chosen block: of one head, or the mean over heads. */
@@ -198,7 +239,7 @@ async function open(name, saved = {}) {
   analyses.clear();
   server.board = opened;
   const cursor = Math.max(0, Math.min(saved.ply ?? moves.length, moves.length));
-  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [] });
+  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false });
   Object.assign(view, { block: opened.attention ? opened.attention.blocks.length - 1 : 0, head: -1 });
   if (moves.length && saved.ply === undefined) settings.sides = ["person", "person"]; // the network does not move in a file
   $("boards").value = name;
@@ -225,6 +266,9 @@ async function start() {
     forward: () => turn(1),
     moveNow: () => view.analysis && play(view.analysis.action),
     hint,
+    review: () => attempt(review),
+    markBack: () => toMark(-1),
+    markForward: () => toMark(1),
   });
   addEventListener("hashchange", () => attempt(openAddressed));
   if (addressed()) await attempt(openAddressed);

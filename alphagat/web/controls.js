@@ -66,7 +66,7 @@ export function listen(actions) {
   const help = () => $("help").showModal();
   const clicks = {
     new: actions.newGame, again: actions.newGame, first: actions.toFirst, last: actions.toLast, back: actions.back, forward: actions.forward,
-    "move-now": actions.moveNow, hint: actions.hint, save: actions.save, load: () => $("file").click(), record: actions.record,
+    "move-now": actions.moveNow, hint: actions.hint, review: actions.review, "mark-back": actions.markBack, "mark-forward": actions.markForward, save: actions.save, load: () => $("file").click(), record: actions.record,
     "help-open": help, ...Object.fromEntries(SHOWN.map((name) => [`show-${name}`, show(name)])),
   };
   for (const [id, action] of Object.entries(clicks)) $(id).addEventListener("click", action);

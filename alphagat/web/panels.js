@@ -72,8 +72,11 @@ export function showLine(line) {
   }));
 }
 
-/** Draws the value of player 0 by ply, null where unknown. `choose(ply)` shows a position. */
-export function showChart(values, plies, cursor, players, choose) {
+/**
+ * Draws the value of player 0 by ply, null where unknown, and a line under each marked move. `choose(ply)` shows a
+ * position.
+ */
+export function showChart(values, plies, cursor, players, choose, marks) {
   const width = 320, height = 72, step = width / Math.max(plies, 8);
   const known = values.slice(0, plies + 1).flatMap((value, ply) => (Number.isFinite(value) ? [[ply, value]] : []));
   const single = players.length < 2, most = single ? Math.max(...known.map(([, value]) => value), 1) : 1;
@@ -97,19 +100,29 @@ export function showChart(values, plies, cursor, players, choose) {
     }
     svg.append(shape("polyline", { points: points.join(" "), class: "curve" }));
   }
+  marks.forEach((mark, ply) => {
+    if (mark) svg.append(shape("line", { x1: (ply + 1) * step, x2: (ply + 1) * step, y1: 0, y2: height, class: "mark" }));
+  });
   svg.addEventListener("click", (event) => {
     const box = svg.getBoundingClientRect();
     choose(Math.max(0, Math.min(plies, Math.round((event.clientX - box.left) / box.width * width / step))));
   });
-  $("chart").replaceChildren(svg);
+  const ends = single ? [Math.round(most).toLocaleString("en"), "0"] : players.map(({ name }) => capital(name));
+  const labels = ends.map((text, end) => html("span", { textContent: text, className: end ? "low" : "high" }));
+  $("chart").replaceChildren(svg, ...labels, html("span", { textContent: `move ${cursor} of ${plies}`, className: "place" }));
 }
 
-/** Lists the moves. `choose(ply)` shows the position after `ply` moves. */
-export function showMoves(steps, cursor, players, choose) {
+/** Lists the moves with their marks. `choose(ply)` shows the position after `ply` moves. */
+export function showMoves(steps, cursor, players, choose, marks) {
   const list = $("moves");
   list.replaceChildren(...steps.map((step, number) => {
     const button = html("button", { textContent: step.name });
     button.style.setProperty("--colour", players[step.player]?.colour);
+    const mark = marks[number];
+    if (mark) {
+      button.append(html("b", { textContent: mark.text, className: "mark" }));
+      button.title = `${mark.name}: gives away ${percent(mark.cost)} of the expected score`;
+    }
     if (number + 1 === cursor) button.setAttribute("aria-current", "step");
     button.addEventListener("click", () => choose(number + 1));
     return html("li", {}, button);

@@ -1,6 +1,6 @@
 // The state of the page: game, view and settings. The server is stateless.
 
-export const game = { board: "", seed: 0, moves: [], steps: [], cursor: 0, values: [] };
+export const game = { board: "", seed: 0, moves: [], steps: [], cursor: 0, values: [], isReviewed: false };
 export const view = { position: null, analysis: null, attention: null, node: null, block: 0, head: -1 };
 export const server = { info: null, board: null }; // the boards on offer, and the description of the current one
 export const SHOWN = ["value", "policy", "line", "attention"];
@@ -35,7 +35,7 @@ export function addressed() {
   return { board: fields.get("board"), seed: Number(fields.get("seed") ?? 0), moves, ply };
 }
 
-/** Returns the game up to the cursor as a request. */
-export const request = () => ({ board: game.board, seed: game.seed, moves: game.moves.slice(0, game.cursor) });
+/** Returns the game up to a ply, by default the cursor, as a request. */
+export const request = (ply = game.cursor) => ({ board: game.board, seed: game.seed, moves: game.moves.slice(0, ply) });
 export const isPersons = (player) => settings.sides[player] === "person";
 export const isAtEnd = () => game.cursor === game.moves.length;

@@ -370,8 +370,45 @@ def test_a_beginner_draws_moves_from_the_policy(serve, page):
         firsts[level] = set()
         for _ in range(6):
             page.click("#new")
-            page.wait_for_function("document.querySelectorAll('#moves button').length === 1")
+            page.wait_for_selector('body[data-ply="0"]')
             wait_for_ply(page, 1)
             firsts[level].add(page.inner_text("#moves button"))
     assert len(firsts["Easy"]) == 1
     assert len(firsts["Beginner"]) > 1
+
+
+def test_a_review_marks_the_moves_that_give_something_away(serve, page):
+    """With values set by hand, because those of an untrained network are all near 0."""
+    open_page(page, serve("hex:3"))
+    values = {0: 0.5, 1: 0.5, 2: 0.4, 3: -0.6}  # for the player to move, after so many moves
+
+    def answer(route):
+        response = route.fetch()
+        body = response.json() | {"value": values[len(route.request.post_data_json["moves"])]}
+        route.fulfill(response=response, json=body)
+
+    page.route("**/api/analysis", answer)
+    page.click("#new")
+    wait_for_ply(page, 0)
+    for ply, cell in enumerate(("a1", "b2", "c3")):
+        page.click(f'.hit[data-name="{cell}"]')
+        wait_for_ply(page, ply + 1)
+    assert page.query_selector_all("#moves .mark, #chart .mark") == []
+    page.click("#review")
+    page.wait_for_selector("#reviewed:not([hidden])")
+    # Orange: from 0.5 to -0.5; blue: from 0.5 to -0.4; orange: from 0.4 to 0.6.
+    marks = [(each.inner_text(), each.get_attribute("title")) for each in page.query_selector_all("#moves button")]
+    assert [text.removeprefix(name) for (text, _), name in zip(marks, ("a1", "b2", "c3"))] == ["??", "??", ""]
+    assert marks[0][1] == "A blunder: gives away 50 % of the expected score"
+    assert marks[1][1] == "A blunder: gives away 45 % of the expected score"
+    assert page.inner_text("#summary") == "Orange: 1 × ??. Blue: 1 × ??."
+    assert len(page.query_selector_all("#chart .mark")) == 2
+    page.click("#mark-back")
+    wait_for_ply(page, 1)
+    page.click("#mark-back")
+    wait_for_ply(page, 0)
+    assert page.is_disabled("#mark-back")
+    page.click('.hit[data-name="c1"]')
+    wait_for_ply(page, 1)
+    assert page.is_hidden("#reviewed")
+    assert page.query_selector_all("#moves .mark") == []
