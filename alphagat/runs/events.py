@@ -1,8 +1,9 @@
-"""Scalars for TensorBoard, written in the calling thread."""
+"""Scalars and the config for TensorBoard, written in the calling thread."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tensorboardX import summary
 from tensorboardX.event_file_writer import EventsWriter
@@ -30,6 +31,23 @@ class Events:
         """Writes scalars by tag and flushes."""
         for tag, value in scalars.items():
             self._write(Event(step=step, summary=summary.scalar(tag, value)))
+        self._writer.flush()
+
+    def describe(self, settings: Mapping[str, Any], metrics: Sequence[str]) -> None:
+        """Writes the settings of a run as a table (Text) and as hyperparameters (HParams), and flushes.
+
+        Args:
+          metrics: tags of scalars that TensorBoard shows beside the hyperparameters.
+        """
+        rows = "".join(f"| {name} | {value} |\n" for name, value in settings.items())
+        plain = {
+            name: value if isinstance(value, bool | int | float) else str(value) for name, value in settings.items()
+        }
+        for part in (
+            summary.text("config", f"| field | value |\n|---|---|\n{rows}"),
+            *summary.hparams(plain, dict.fromkeys(metrics, 0.0)),
+        ):
+            self._write(Event(step=0, summary=part))
         self._writer.flush()
 
     def close(self) -> None:

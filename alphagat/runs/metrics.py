@@ -20,6 +20,7 @@ METRICS_FILE = "metrics.jsonl"
 TENSORBOARD_FOLDER = "tensorboard"
 CHECKSUM = "crc32"  # the last field of a line
 SEALED = re.compile(rb'(\{.*), "%s": "([0-9a-f]{8})"\}' % CHECKSUM.encode())
+LOSSES = ("train/policy_loss", "train/value_loss")  # shown beside the hyperparameters
 RESULTS, NUM_GAMES = "results", "num_games"  # fields of a line with an evaluation
 
 # Names of results.
@@ -58,10 +59,18 @@ class MetricsWriter:
     appears once.
     """
 
-    def __init__(self, workdir: str | os.PathLike, *, restored_iteration: int = 0, several_boards: bool = False):
+    def __init__(
+        self,
+        workdir: str | os.PathLike,
+        *,
+        restored_iteration: int = 0,
+        several_boards: bool = False,
+        settings: Mapping[str, Any] | None = None,
+    ):
         """Drops lines after `restored_iteration`. With `several_boards`, TensorBoard's tags name the board.
 
-        `notes` says what was damaged and where it is kept.
+        A new run also writes its `settings`, by name, for TensorBoard. `notes` says what was damaged and where it is
+        kept.
         """
         folder = Path(workdir)
         self._several_boards = several_boards
@@ -79,6 +88,8 @@ class MetricsWriter:
             purge_step=restored_iteration + 1,
             suffix=f".{restored_iteration}.{os.getpid()}",
         )
+        if settings and not restored_iteration:
+            self._events.describe(settings, LOSSES)
 
     def write(self, iteration: int, metrics: Line) -> None:
         """Writes the metrics of one iteration and flushes. A non-finite value becomes null and has no TensorBoard
@@ -131,7 +142,7 @@ def tagged(line: Line, several_boards: bool) -> dict[str, float]:
         elif rest:
             tags[tag(section, rest, line.get("board", ""))] = value
         else:
-            tags[name] = value
+            tags[f"run/{name}"] = value
     for each in line.get(RESULTS, ()):
         if each.name.startswith(HOLDOUT):
             name = tag("holdout", each.name.removeprefix(HOLDOUT), each.board)

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 
+from alphagat import config_fields
 from alphagat.monitoring.display import Display, make_display
 from alphagat.monitoring.live_ratings import LiveRatings
 from alphagat.runs.metrics import NUM_GAMES, RESULTS, MetricsWriter, Result, read_metrics
@@ -37,7 +38,12 @@ def open_sinks(run: Run, folder: Path, start: int) -> Iterator[Sinks]:
     """Opens all outputs of a run that continues after iteration `start`."""
     config = run.config
     with (
-        MetricsWriter(folder, restored_iteration=start, several_boards=len(config.boards) > 1) as writer,
+        MetricsWriter(
+            folder,
+            restored_iteration=start,
+            several_boards=len(config.boards) > 1,
+            settings={field.path: field.value for field in config_fields.fields(config)},
+        ) as writer,
         make_display(config.num_iterations, config.boards) as display,
     ):
         yield Sinks(writer, display, LiveRatings(folder, config))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
 
 from alphagat.errors import UserError
 from alphagat.runs import metrics
@@ -21,6 +22,7 @@ from alphagat.runs.metrics import (
 )
 from tests.fuzz import mutants
 
+EXPERIMENT = [f"_hparams_/{name}" for name in ("experiment", "session_start_info", "session_end_info")]
 RESULTS = [
     Result("win_rate", "hex:5", 0.1 + 0.2, 0.25, 1 / 3, "random"),
     Result("elo", "hex:5", -12.5),
@@ -178,7 +180,7 @@ def test_nonfinite_values_become_null(tmp_path: Path):
     with MetricsWriter(tmp_path) as writer:
         writer.write(1, {"a": float("nan"), "b": float("inf"), "c": 1})
     assert read_metrics(tmp_path) == [{"iteration": 1, "a": None, "b": None, "c": 1.0}]
-    assert scalars(tmp_path) == [(1, "c", 1.0)]
+    assert scalars(tmp_path) == [(1, "run/c", 1.0)]
 
 
 def test_reading_a_folder_without_metrics(tmp_path: Path):
@@ -208,7 +210,7 @@ def test_tags_name_the_board_with_several_boards():
     line = {"iteration": 4, "board": "hex:7", "hours": 1.0, "train/policy_loss": 2.0, "num_games": 64}
     line["results"] = [*RESULTS[:1], Result("holdout/policy_loss", "hex:5", 0.5)]
     assert list(tagged(line, several_boards=False)) == [
-        "hours",
+        "run/hours",
         "train/policy_loss",
         "eval/num_games",
         "eval/vs_random/win_rate",
@@ -220,6 +222,21 @@ def test_tags_name_the_board_with_several_boards():
     assert tags["train/hex:7/policy_loss"] == 2.0
     assert tags["eval/hex:5/vs_random/win_rate"] == RESULTS[0].value
     assert tags["holdout/hex:5/policy_loss"] == 0.5
+
+
+def test_a_new_run_describes_itself_for_tensorboard(tmp_path: Path):
+    settings = {"boards": ("hex:5",), "mesh.fsdp": True, "learner.learning_rate": 0.02, "seed": 3}
+    for restored in (0, 1):
+        (tmp_path / str(restored)).mkdir()
+        with MetricsWriter(tmp_path / str(restored), restored_iteration=restored, settings=settings) as writer:
+            writer.write(restored + 1, {"train/policy_loss": 1.0})
+    tags = [[tag for _, tag, _ in scalars(tmp_path / str(restored))] for restored in (0, 1)]
+    assert tags == [["config/text_summary", *EXPERIMENT, "train/policy_loss"], ["train/policy_loss"]]
+    described = [value for event in events(tmp_path / "0") for value in event.summary.value][:3]
+    assert b"| learner.learning_rate | 0.02 |" in described[0].tensor.string_val[0]
+    start = HParamsPluginData.FromString(described[2].metadata.plugin_data.content).session_start_info.hparams
+    assert start["boards"].string_value == "('hex:5',)"
+    assert (start["mesh.fsdp"].bool_value, start["seed"].number_value) == (True, 3.0)
 
 
 def test_damaged_bytes_are_dropped_or_read(tmp_path: Path, monkeypatch, rounds: int):
