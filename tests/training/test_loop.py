@@ -206,12 +206,12 @@ def test_sigterm_in_a_match_saves_at_once_and_replays_the_match(finished, tmp_pa
     """In the matches of iterations 4 and 12, the last one; uninterrupted, they would take an hour."""
     play, moments = Matches.play, [4, 12]
 
-    def play_for_an_hour(self, state, iteration):
+    def play_for_an_hour(self, state, iteration, stage):
         if moments and iteration == moments[0]:
             moments.pop(0)
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(3600)
-        return play(self, state, iteration)
+        return play(self, state, iteration, stage)
 
     monkeypatch.setattr(Matches, "play", play_for_an_hour)
     folder = tmp_path / "run"
@@ -286,7 +286,7 @@ def test_restarting_a_finished_run_changes_nothing(finished, capsys):
     printed = capsys.readouterr().out
     assert f"nothing to do: {NUM_ITERATIONS} iterations are done" in printed
     assert "config.num_iterations=12; set it higher" in printed
-    assert f"--workdir {finished}" in " ".join(printed.split())
+    assert f"alphagat play {finished}" in " ".join(printed.split())
     assert contents_of(finished) == before
 
 

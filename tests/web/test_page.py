@@ -379,7 +379,6 @@ def test_a_beginner_draws_moves_from_the_policy(serve, page):
 
 def test_a_review_marks_the_moves_that_give_something_away(serve, page):
     """With values set by hand, because those of an untrained network are all near 0."""
-    open_page(page, serve("hex:3"))
     values = {0: 0.5, 1: 0.5, 2: 0.4, 3: -0.6}  # for the player to move, after so many moves
 
     def answer(route):
@@ -388,8 +387,7 @@ def test_a_review_marks_the_moves_that_give_something_away(serve, page):
         route.fulfill(response=response, json=body)
 
     page.route("**/api/analysis", answer)
-    page.click("#new")
-    wait_for_ply(page, 0)
+    open_page(page, serve("hex:3"))
     for ply, cell in enumerate(("a1", "b2", "c3")):
         page.click(f'.hit[data-name="{cell}"]')
         wait_for_ply(page, ply + 1)
