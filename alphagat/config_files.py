@@ -17,12 +17,8 @@ from alphagat.bounds import shown
 from alphagat.config import Config
 from alphagat.errors import UserError
 
-# In a wheel, the configs are part of the package; in a clone, they stand beside it.
-FOLDER = next(
-    folder
-    for folder in (Path(__file__).parent / "configs", Path(__file__).parents[1] / "configs")
-    if folder.is_dir() or folder.parent != Path(__file__).parent
-)
+INSIDE, BESIDE = (Path(__file__).parents[level] / "configs" for level in (0, 1))
+FOLDER = INSIDE if INSIDE.is_dir() else BESIDE  # in a wheel, the configs are part of the package
 
 
 def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
