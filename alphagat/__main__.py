@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 import alphagat
+from alphagat.bounds import shown
 from alphagat.cli import COMMANDS, commands
 from alphagat.errors import USER_ERROR
 
@@ -22,7 +23,7 @@ def run(argv: Sequence[str]) -> int:
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"the nearest is {near[0]}" if near else "alphagat --help lists them"
-        commands.say(f"error: {commands.shown(name)}: there is no such command; {hint}")
+        commands.say(f"error: {shown(name)}: there is no such command; {hint}")
         return USER_ERROR
     return importlib.import_module(f"alphagat.cli.{name}").run(words)
 

@@ -48,8 +48,8 @@ def animate(agent: Agent, moments: list[Moment], block: int) -> str:
 
 def _shown(begin: float, end: float, total: float) -> str:
     """Returns the animation of a frame that is visible between two shares of the total time."""
-    steps = dict(sorted(({0.0: "hidden", end: "hidden"} | {begin: "visible"}).items()))
-    steps.pop(1.0, None)
+    changes = {0.0: "hidden", begin: "visible", end: "hidden"}
+    steps = {time: changes[time] for time in sorted(changes) if time < 1}
     values, times = ";".join(steps.values()), ";".join(f"{time:.4f}" for time in steps)
     timing = f'calcMode="discrete" dur="{total:.1f}s" repeatCount="indefinite"'
     return f'<animate attributeName="visibility" values="{values}" keyTimes="{times}" {timing}/>'

@@ -25,12 +25,11 @@ from alphagat.monitoring.metric_text import (
     score_scale,
     sparkline,
 )
-from alphagat.runs.metrics import RESULTS, WIN_RATE, Line, Result
+from alphagat.runs.metrics import LOSSES, RESULTS, WIN_RATE, Line, Result
 
 PLAIN_SECONDS = 10.0  # minimum interval between lines without a terminal
 PACE_ITERATIONS = 50  # recent iterations from which the time left is estimated
 NARROW = 76  # terminal width below which sections stack
-SPARKLINES = ("train/policy_loss", "train/value_loss")
 MEDIUM = 66  # terminal width below which scales and elapsed time are omitted
 
 
@@ -171,7 +170,7 @@ class LiveDisplay(Display):
         clock: Callable[[], float] = time.monotonic,
     ):
         super().__init__(total_iterations, boards, console, clock)
-        self._history: dict[str, list[float]] = {metric.label: [] for metric in LEARNING if metric.name in SPARKLINES}
+        self._history: dict[str, list[float]] = {metric.label: [] for metric in LEARNING if metric.name in LOSSES}
         self._live = Live(console=console, get_renderable=self.render, refresh_per_second=2)
 
     def __enter__(self) -> "LiveDisplay":
@@ -183,7 +182,7 @@ class LiveDisplay(Display):
 
     def _show(self, scalars: Mapping[str, float], results: Sequence[ResultText]) -> None:
         for metric in LEARNING:
-            if metric.name in SPARKLINES and metric.name in scalars:
+            if metric.name in LOSSES and metric.name in scalars:
                 self._history[metric.label].append(scalars[metric.name])
 
     def render(self) -> Padding:

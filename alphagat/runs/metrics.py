@@ -20,7 +20,7 @@ METRICS_FILE = "metrics.jsonl"
 TENSORBOARD_FOLDER = "tensorboard"
 CHECKSUM = "crc32"  # the last field of a line
 SEALED = re.compile(rb'(\{.*), "%s": "([0-9a-f]{8})"\}' % CHECKSUM.encode())
-LOSSES = ("train/policy_loss", "train/value_loss")  # shown beside the hyperparameters
+LOSSES = ("train/policy_loss", "train/value_loss")  # of every run; displays show them first
 RESULTS, NUM_GAMES = "results", "num_games"  # fields of a line with an evaluation
 
 # Names of results.

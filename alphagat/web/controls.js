@@ -28,11 +28,11 @@ export function showControls({ update, annotate }) {
       ["person,person", "Both"], ["network,network", "Neither"]];
   if (!sides.some(([value]) => value === String(settings.sides))) settings.sides = sides[0][0].split(",");
   segments($("sides"), sides, String(settings.sides), (value) => choose("sides", update)(value.split(",")));
-  const chosen = levels(server.info.strengths).findIndex(({ simulations, beginner }) =>
+  const choices = levels(server.info.strengths);
+  const chosen = choices.findIndex(({ simulations, beginner }) =>
     simulations === settings.simulations && beginner === settings.beginner);
-  const names = levels(server.info.strengths).map(({ name, title }, number) => [number, name, title]);
-  segments($("strengths"), names, chosen, (number) => {
-    const { simulations, beginner } = levels(server.info.strengths)[number];
+  segments($("strengths"), choices.map(({ name, title }, number) => [number, name, title]), chosen, (number) => {
+    const { simulations, beginner } = choices[number];
     Object.assign(settings, { simulations, beginner });
     keep();
     update();
