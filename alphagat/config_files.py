@@ -94,19 +94,17 @@ def _normalized(overrides: Sequence[str]) -> list[str]:
     """Returns each override as `--config.path=value`. Raises UserError for an unknown field."""
     types = {field.path: field.type for field in config_fields.fields(Config())}
     normalized: list[str] = []
-    queue = list(overrides)
-    while queue:
-        name, equals, value = queue.pop(0).partition("=")
+    for override in overrides:
+        name, equals, value = override.partition("=")
         path = name.removeprefix("--config.")
         if path == name:
             raise UserError(f"{name} is not a flag; use --config, --workdir or --config.FIELD=VALUE, or see --help")
         if path not in types:
             raise UserError(_unknown_field(path, list(types)))
         if not equals:
-            has_value = bool(queue) and not queue[0].startswith("--")
-            if not has_value and types[path] is not bool:
+            if types[path] is not bool:
                 raise UserError(f"--config.{path} has no value; write --config.{path}=VALUE")
-            value = queue.pop(0) if has_value else "true"
+            value = "true"
         is_bare_list = typing.get_origin(types[path]) is tuple and "," in value and not value.startswith(("(", "["))
         normalized += [f"--config.{path}={each}" for each in (value.split(",") if is_bare_list else [value])]
     return normalized

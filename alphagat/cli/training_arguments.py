@@ -89,9 +89,8 @@ def parse(parser: commands.ArgumentParser, argv: Sequence[str]) -> tuple[argpars
         if not word.startswith(FIELD):
             others.append(word)
             continue
-        fields.append(word)
-        if "=" not in word and words and not words[0].startswith("--"):  # --config.FIELD VALUE
-            fields.append(words.pop(0))
+        has_next = "=" not in word and words and not words[0].startswith("--")  # --config.FIELD VALUE
+        fields.append(f"{word}={words.pop(0)}" if has_next else word)
     known, unknown = parser.parse_known_args(others)
     return known, [*unknown, *fields]
 
