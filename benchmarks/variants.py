@@ -9,8 +9,10 @@ plays the base of its seed, and is compared with perfect play if the board has a
 next seed; the distance of this score from one half measures the effect of the seed.
 
 Finished runs are not repeated: the command resumes where it was stopped. `--variant NAME FIELD=VALUE ...` adds a
-variant; `--all boards=othello:6 "board_weights=()" "final_board_weights=()"` sets fields of all variants. The interval
-of a score is Student's over the seeds, whose scores stand alongside; a single seed has none, shown as 0 to 1.
+variant; `--all boards=othello:6 "board_weights=()" "final_board_weights=()"` sets fields of all variants. With
+`--same_cost`, all variants train for as many iterations as the base: for settings that do not change the cost of an
+iteration, whose pilots would only add noise. The interval of a score is Student's over the seeds, whose scores stand
+alongside; a single seed has none, shown as 0 to 1.
 """
 
 import argparse
@@ -68,7 +70,7 @@ class Variant:
     flags: list[str]
     config: str
     folder: Path
-    pilots: Path | None = None  # shared by variants that differ only in the learning rate; None: `folder`
+    pilots: Path | None = None  # shared by variants whose iterations cost the same; None: `folder`
 
     def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
         """Trains or resumes one run in a separate process on these cores; none: on all."""
@@ -274,13 +276,18 @@ def main() -> None:
     parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=["playout_cap", "surprise", "lambda"])
     parser.add_argument("--variant", nargs="+", action="append", default=[], metavar=("NAME", "FIELD=VALUE"))
     parser.add_argument("--all", nargs="+", default=[], metavar="FIELD=VALUE", help="for every variant and the base")
+    parser.add_argument(
+        "--same_cost", action="store_true", help="train every variant for as many iterations as the base"
+    )
     parser.add_argument("--games", type=int, default=400, help="per seed against the base (default: %(default)s)")
     parser.add_argument("--simulations", type=int, default=64, help="simulations per move (default: %(default)s)")
     options = parser.parse_args()
     flags = {name: VARIANTS[name] for name in (BASE, *options.variants)}
     flags |= {name: fields for name, *fields in options.variant}
+    pilots = options.workdir / BASE if options.same_cost else None
     variants = [
-        Variant(name, options.all + fields, options.config, options.workdir / name) for name, fields in flags.items()
+        Variant(name, options.all + fields, options.config, options.workdir / name, pilots)
+        for name, fields in flags.items()
     ]
     sharding.configure_cpu_devices(0)
     end_trainings_as_well()

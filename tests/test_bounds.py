@@ -27,7 +27,7 @@ TEXTS = {
         "opponent",
         "out",
     ),
-    *("name", "named_config", "precision", "shell", "source", "workdir", "xla"),
+    *("name", "named_config", "precision", "shell", "source", "sources", "workdir", "xla"),
     *("coordinator", "holdout", "profile", "pretrain games"),
 }
 

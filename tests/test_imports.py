@@ -29,7 +29,7 @@ MAY_IMPORT = {
         *("graphs", "games", "networks", "search", "selfplay", "replay", "learner"),
         *("evaluation", "runs", "agents", "monitoring"),
     },
-    "serving": {"games", "networks", "search", "evaluation", "agents"},
+    "serving": {"games", "networks", "search", "evaluation", "runs", "agents", "reporting"},
     "cli": {
         "alphagat",
         "games",

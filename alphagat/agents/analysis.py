@@ -61,13 +61,15 @@ class Analyzer:
         search = agent.search(num_simulations) if num_simulations else _no_search(agent.evaluator)
         self._params, self._analyze = agent.params, jax.jit(_make_analysis(agent.evaluator, search))
 
-    def __call__(self, states: Any, key: jax.Array) -> Analysis:
+    def __call__(self, states: Any, key: jax.Array, params: Any = None) -> Analysis:
         """Analyses `[B]` states, none of them terminal.
 
         Args:
           key: draws chance outcomes, and breaks ties between moves.
+          params: those of another checkpoint of the same network; None: the agent's.
         """
-        return jax.tree.map(np.asarray, self._analyze(self._params, states, key))
+        params = self._params if params is None else params
+        return jax.tree.map(np.asarray, self._analyze(params, states, key))
 
 
 def make_analysis(prior: jax.Array, network_value: jax.Array, output: SearchOutput) -> Analysis:

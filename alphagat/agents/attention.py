@@ -30,9 +30,9 @@ def attention_blocks(network: NetworkConfig) -> list[int]:
     return [number for number, kind in enumerate(kinds) if "attention" in kind]
 
 
-def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
-    """Returns `attend(states [B])`, which returns the float32 attention weights `[B, blocks, heads, E]` of all edges,
-    for the blocks of `attention_blocks`.
+def make_attention(agent: Agent) -> Callable[[Any, Any], jax.Array]:
+    """Returns `attend(params, states [B])`, which returns the float32 attention weights `[B, blocks, heads, E]` of all
+    edges, for the blocks of `attention_blocks`.
 
     In each block and head, the weights of the edges into a node sum to 1 (`networks.attention`).
 
@@ -64,4 +64,4 @@ def make_attention(agent: Agent) -> Callable[[Any], jax.Array]:
             blocks.append(weights[..., topology.receivers, topology.senders])
         return jnp.stack(blocks, axis=1)
 
-    return lambda states: attend(agent.params, states)
+    return attend

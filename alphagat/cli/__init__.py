@@ -3,6 +3,7 @@
 COMMANDS = {
     "train": "Trains a network by self-play.",
     "play": "Serves a web page for playing against a network and inspecting its analysis.",
+    "watch": "Serves a live view of a run: curves, and games of the newest network against itself.",
     "match": "Plays A against B, each opening with both colours, and reports the score of A.",
     "evaluate": "Plays a checkpoint of a run against an opponent, each opening with both colours.",
     "rate": "Rates the checkpoints of a run on the Elo scale, by matches between them and against anchors.",

@@ -1,97 +1,47 @@
-"""Serves a web page for playing against a network: `alphagat play`."""
+"""Serves a web page for playing against networks: `alphagat play`."""
 
-import re
 from collections.abc import Sequence
 
-from alphagat.bounds import Number
 from alphagat.cli import commands
+from alphagat.cli.server_options import add_server, check_server
 from alphagat.errors import UserError
-from alphagat.serving.limits import FLAGS
 
-HOST_NAME = re.compile("[a-zA-Z0-9._-]+")
 EXAMPLES = """\
-Without RUN, the networks of the package play: Connect Four, and Hex and Othello of any size.
+Without RUN, the networks of the package play (Connect Four, and Hex and Othello of any size), and the runs in the
+folder runs.
 
 examples:
   alphagat play
   alphagat play --board hex:11 --simulations 256
-  alphagat play runs/chess --port 8080"""
+  alphagat play runs/chess --port 8080
+  alphagat play runs/hex shipped --board hex:7"""
 
 
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("play", epilog=EXAMPLES)
-    commands.add_run(parser, help="the folder of a run, or a file of alphagat export")
-    parser.add_argument("--board", help="the initial board, e.g. hex:7 (default: the first of the run)")
-    parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: all interfaces (default: %(default)s)")
     parser.add_argument(
-        "--allowed_hosts", nargs="+", default=[], metavar="NAME", help="host names of this server, besides localhost"
+        "sources", nargs="*", metavar="RUN", help="folders of runs, files of alphagat export, or shipped networks"
     )
-    parser.add_argument(
-        "--port",
-        action=Number,
-        kind=int,
-        limits=FLAGS["port"],
-        default=8000,
-        help="0: any free port (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--simulations",
-        action=Number,
-        kind=int,
-        limits=FLAGS["simulations"],
-        default=64,
-        help="initial number of simulations per move; 0: the network alone (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max_batch",
-        action=Number,
-        kind=int,
-        limits=FLAGS["max_batch"],
-        default=64,
-        help="positions per batch (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max_wait_ms",
-        action=Number,
-        kind=float,
-        limits=FLAGS["max_wait_ms"],
-        default=10.0,
-        help="time to wait for a fuller batch (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max_queue",
-        action=Number,
-        kind=int,
-        limits=FLAGS["max_queue"],
-        default=256,
-        help="requests that may wait (default: %(default)s)",
-    )
+    parser.add_argument("--workdir", metavar="FOLDER", help="the same as one RUN")
+    parser.add_argument("--board", help="the initial board, e.g. hex:7 (default: the first of the first run)")
+    add_server(parser, simulations=64)
     return parser
 
 
 def play(argv: Sequence[str]) -> None:
     """Serves until interrupted."""
     options = make_parser().parse_args(list(argv))
-    options.workdir = commands.named_run(options)
-    _check(options)
+    if options.sources and options.workdir is not None:
+        raise UserError(f"--workdir {options.workdir}: name all networks by RUN")
+    if options.workdir is not None:
+        options.sources = [options.workdir]
+    check_server(options)
     from alphagat.runtime import sharding  # JAX is imported only after the flags are checked
 
     sharding.configure_cpu_devices(1)
     from alphagat.serving.server import run_server
 
     run_server(options)
-
-
-def _check(options) -> None:
-    if options.board == "":
-        raise UserError("--board is empty; name one, such as hex:7, or leave it out")
-    if not options.host.strip():
-        raise UserError(f"--host '{options.host}': it must be an address; 0.0.0.0 means all interfaces")
-    for name in options.allowed_hosts:
-        if not HOST_NAME.fullmatch(name):
-            raise UserError(
-                f"--allowed_hosts {name}: it must be a host name such as play.example.org, without scheme or port"
-            )
 
 
 def run(argv: Sequence[str]) -> int:

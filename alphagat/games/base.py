@@ -144,6 +144,11 @@ class Game(abc.ABC):
         """Returns `action_name` of each of the actions of one state."""
         return [self.action_name(state, int(action)) for action in actions]
 
+    def counts(self, state: Any) -> tuple[float, float] | None:
+        """Returns each player's discs or points where these decide the game; None, the default, where they do not."""
+        del state
+        return None
+
     def truncation_rewards(self, state: Any) -> jax.Array:
         """Returns `[num_players]` rewards of a game truncated at a ply cap; a draw by default."""
         return jax.numpy.zeros_like(state.rewards)

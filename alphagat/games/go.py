@@ -121,6 +121,13 @@ class GoGame(base.Game):
     def ownership(self, state: GoState, needed: jax.Array) -> jax.Array:
         return jnp.pad(go_rules.area_owners(state.chains, needed), (0, 1))  # the pass has no owner
 
+    def counts(self, state: GoState) -> tuple[float, float] | None:
+        """Returns the areas at the end, White's with komi; None before, and after a repeated position."""
+        if not state.terminated or self._is_repeated(state):
+            return None
+        owners = np.asarray(go_rules.area_owners(state.chains, jnp.bool_(True)))
+        return float((owners > 0).sum()), float((owners < 0).sum()) + self.komi
+
     def render(self, state: GoState) -> str:
         stones = np.sign(np.asarray(state.chains)).reshape(self.size, self.size)
         rows = [f"{self.size - row:2} {' '.join('.xo'[stone] for stone in line)}" for row, line in enumerate(stones)]
@@ -142,13 +149,17 @@ class GoGame(base.Game):
         if not state.terminated:
             played = f" after {self.action_names[last]}" if last >= 0 else ""
             return f"{move}{played}: {('x (black)', 'o (white)')[int(state.current_player)]} to move"
-        hashes = np.asarray(state.hashes)
-        repeats = (hashes == hashes[int(state.num_moves) - 1]).all(axis=-1).sum() > 1
-        if repeats and last < self.size * self.size:
+        if self._is_repeated(state):
             winner = int(state.current_player)
             return f"{move}: {'xo'[winner]} won, {'ox'[winner]} repeated a position"
         lead = int(go_rules.area_lead(state.chains, jnp.bool_(True))) - self.komi
         return f"{move}: {'xo'[lead < 0]} won by {abs(lead)} points"
+
+    def _is_repeated(self, state: GoState) -> bool:
+        """Returns whether the last move, which ended the game, repeated a position."""
+        hashes = np.asarray(state.hashes)
+        repeats = (hashes == hashes[int(state.num_moves) - 1]).all(axis=-1).sum() > 1
+        return bool(repeats) and int(state.recent[0]) < self.size * self.size
 
     def _has_passed(self, state: GoState) -> jax.Array:
         """Returns whether the last move was a pass."""

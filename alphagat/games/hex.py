@@ -5,6 +5,7 @@ Player 0 connects top to bottom, player 1 left to right. Cell (r, c) touches (r,
 mirrored in the long diagonal.
 """
 
+import collections
 import re
 
 import jax
@@ -139,7 +140,8 @@ class HexGame(base.Game):
     def render_svg(self, state: HexState) -> str:
         players = np.array([-1, 0, 1])[np.sign(np.asarray(state.cells))].reshape(self.size, self.size)
         names = tuple(str(row + 1) for row in range(self.size))
-        return svg.draw_hexagons(players, names, svg.column_letters(self.size))
+        chain = winning_chain(players) if state.terminated else np.zeros(players.shape, bool)
+        return svg.draw_hexagons(players, chain, names, svg.column_letters(self.size))
 
     def node_places(self, state: HexState) -> np.ndarray:
         return np.concatenate([places.hexagon_places(self.size), places.nowhere(int(self.swap))])
@@ -184,6 +186,32 @@ def _neighbour_table(size: int) -> np.ndarray:
     rows, columns = row[:, None] + steps[None, :, 0], column[:, None] + steps[None, :, 1]
     inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
     return np.where(inside, rows * size + columns, np.arange(size * size)[:, None]).astype(np.int32)
+
+
+def winning_chain(players: np.ndarray) -> np.ndarray:
+    """Returns the `[N, N]` stones of a shortest chain between two opposite borders; none if no player connects them.
+
+    Args:
+      players: `[N, N]`, the player whose stone it is, or -1.
+    """
+    size, chain = len(players), np.zeros(players.shape, bool)
+    for player in range(2):
+        own = players == player if player == 0 else (players == player).T
+        steps = {(0, column): (-1, -1) for column in range(size) if own[0, column]}  # to each cell, from the one before
+        queue = collections.deque(steps)
+        while queue:
+            cell = queue.popleft()
+            if cell[0] == size - 1:
+                while cell in steps:
+                    chain[cell if player == 0 else cell[::-1]] = True
+                    cell = steps[cell]
+                return chain
+            for row_step, column_step in NEIGHBOURS:
+                after = cell[0] + row_step, cell[1] + column_step
+                if min(after) >= 0 and max(after) < size and own[after] and after not in steps:
+                    steps[after] = cell
+                    queue.append(after)
+    return chain
 
 
 def make_topology(size: int, swap: bool) -> Topology:

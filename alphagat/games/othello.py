@@ -156,6 +156,10 @@ class OthelloGame(base.Game):
         unmarked = np.zeros(shapes.shape, bool)
         return svg.draw_tiles(shapes, unmarked, row_names, svg.column_letters(self.size), _draw_disc)
 
+    def counts(self, state: OthelloState) -> tuple[float, float]:
+        first, second = np.asarray(unpack(state.discs)).sum(axis=-1).tolist()
+        return first, second
+
     def node_places(self, state: OthelloState) -> np.ndarray:
         return np.concatenate([places.grid_places(self.size, self.size), places.nowhere(1)])
 
@@ -165,7 +169,7 @@ class OthelloGame(base.Game):
         return (first + 2 * second).reshape(self.size, self.size)
 
     def _status(self, state: OthelloState) -> str:
-        first, second = np.asarray(unpack(state.discs)).sum(axis=-1).tolist()
+        first, second = self.counts(state)
         if state.terminated:
             result = "draw" if first == second else f"{'x' if first > second else 'o'} won"
         else:

@@ -121,11 +121,12 @@ def draw_discs(stones: np.ndarray, marked: np.ndarray, column_names: Sequence[st
     return document(columns * CELL + 12, bottom + MARGIN / 2, shapes)
 
 
-def draw_hexagons(stones: np.ndarray, row_names: Sequence[str], column_names: Sequence[str]) -> str:
+def draw_hexagons(stones: np.ndarray, marked: np.ndarray, row_names: Sequence[str], column_names: Sequence[str]) -> str:
     """Draws a rhombus of hexagons. The top and bottom borders are player 0's, the left and right ones player 1's.
 
     Args:
       stones: `[N, N]`, the player whose stone it is, or -1.
+      marked: `[N, N]` bool, the stones to highlight.
       row_names: `[N]`, written at the left.
       column_names: `[N]`, written above.
     """
@@ -142,6 +143,8 @@ def draw_hexagons(stones: np.ndarray, row_names: Sequence[str], column_names: Se
         shapes.append(polygon(corners(row, column, 0.94), TILE))
         if stones[row, column] >= 0:
             shapes.append(polygon(corners(row, column, 0.8), COLOURS[stones[row, column]]))
+        if marked[row, column]:
+            shapes.append(disc(*hexagon_middle(row, column), 0.14 * CELL, TILE))
     shapes += [label(*hexagon_middle(-1.15, column), name) for column, name in enumerate(column_names)]
     shapes += [label(*hexagon_middle(row, -0.95), name) for row, name in enumerate(row_names)]
     right, bottom = hexagon_middle(size - 1, size - 1)

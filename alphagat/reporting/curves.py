@@ -3,14 +3,14 @@
 import html
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from alphagat.monitoring import catalogue
 from alphagat.monitoring.catalogue import Metric
-from alphagat.monitoring.charts import AXES, AXIS_CLASSES, COLOURS, Curve, draw_chart, percent_text, tick_text
+from alphagat.monitoring.charts import AXIS_CLASSES, COLOURS, Curve, draw_chart, percent_text, tick_text
 from alphagat.monitoring.metric_text import interval
 from alphagat.runs.metrics import RESULTS, Line, Result
 
@@ -29,6 +29,28 @@ class Chart(NamedTuple):
     title: str
     curves: Mapping[str, Sequence[Point]]
     is_share: bool = False
+
+
+class Entry(NamedTuple):
+    """One curve in the legend of a chart: its label, its latest value as text, and its colour."""
+
+    label: str
+    value: str
+    colour: str
+
+
+class Figure(NamedTuple):
+    """A drawn chart.
+
+    Attributes:
+      title: over the chart.
+      legend: an entry per curve.
+      drawings: an SVG element for each x axis that has points, by the values of `AXIS_CLASSES`.
+    """
+
+    title: str
+    legend: Sequence[Entry]
+    drawings: Mapping[str, str]
 
 
 def charts_of(lines: Sequence[Line], boards: Sequence[str]) -> list[Chart]:
@@ -76,22 +98,29 @@ def _without_empty(curves: Mapping[str, Sequence[Point]]) -> dict[str, Sequence[
     return {label: points for label, points in curves.items() if points}
 
 
-def draw(chart: Chart, lines: Sequence[Line]) -> str:
-    """Returns a figure with a title, the latest values as the legend, and one drawing for each x axis."""
+def draw(chart: Chart, lines: Sequence[Line]) -> Figure:
+    """Draws a chart over each x axis."""
     text = percent_text if chart.is_share else tick_text
-    drawings = []
-    for axis in AXES:
+    drawings = {}
+    for axis, name in AXIS_CLASSES.items():
         curves = [_curve(axis, label, points) for label, points in chart.curves.items()]
         if any(len(each.places) for each in curves):
-            drawings.append(draw_chart(curves, AXIS_CLASSES[axis], _end(lines, axis), text, chart.is_share))
-    legend = "".join(
-        _legend(label, points[-1][1].value, COLOURS[number % len(COLOURS)], text)
+            drawings[name] = draw_chart(curves, name, _end(lines, axis), text, chart.is_share)
+    legend = [
+        Entry(label, text(points[-1][1].value), COLOURS[number % len(COLOURS)])
         for number, (label, points) in enumerate(chart.curves.items())
+    ]
+    return Figure(chart.title, legend, drawings)
+
+
+def to_html(figure: Figure) -> str:
+    """Returns the figure as an HTML element."""
+    legend = "".join(
+        f'<span style="--colour:{colour}">{html.escape(label)} <b>{value}</b></span>'
+        for label, value, colour in figure.legend
     )
-    title = html.escape(chart.title)
-    return (
-        f'<figure><figcaption><h3>{title}</h3><p class="legend">{legend}</p></figcaption>{"".join(drawings)}</figure>'
-    )
+    head = f'<h3>{html.escape(figure.title)}</h3><p class="legend">{legend}</p>'
+    return f"<figure><figcaption>{head}</figcaption>{''.join(figure.drawings.values())}</figure>"
 
 
 def _curve(axis: str, label: str, points: Sequence[Point]) -> Curve:
@@ -103,7 +132,3 @@ def _curve(axis: str, label: str, points: Sequence[Point]) -> Curve:
 
 def _end(lines: Sequence[Line], axis: str) -> float:
     return max(each[axis] for each in lines if each.get(axis) is not None)
-
-
-def _legend(label: str, value: float, colour: str, text: Callable[[float], str]) -> str:
-    return f'<span style="--colour:{colour}">{html.escape(label)} <b>{text(value)}</b></span>'

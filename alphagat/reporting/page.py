@@ -7,7 +7,7 @@ import string
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from alphagat import config_fields
 from alphagat.config import Config
@@ -45,7 +45,7 @@ class Contents:
 def make_page(contents: Contents) -> str:
     """Returns the page."""
     config, lines = contents.config, contents.lines
-    charts = "".join(curves.draw(chart, lines) for chart in curves.charts_of(lines, config.boards))
+    charts = "".join(curves.to_html(curves.draw(chart, lines)) for chart in curves.charts_of(lines, config.boards))
     template = string.Template((FOLDER / "page.html").read_text())
     return template.substitute(
         title=html.escape(f"{contents.name}: {', '.join(config.boards)}"),
@@ -56,7 +56,7 @@ def make_page(contents: Contents) -> str:
         colours=f"--first:{contents.colours[0]};--second:{contents.colours[1]}",
         written=time.strftime("%Y-%m-%d %H:%M:%S"),
         progress=_progress(config, lines),
-        tiles=_tiles(config, lines),
+        tiles="".join(_tile(each) for each in tiles_of(config, lines)),
         charts=charts or "<p>No iteration has been written yet.</p>",
         pictures=contents.pictures,
         config=_config(config),
@@ -71,16 +71,26 @@ def _progress(config: Config, lines: Sequence[Line]) -> str:
     return f"{text} evaluated after iteration {evaluation['iteration']:,}" if evaluation else text
 
 
-def _tiles(config: Config, lines: Sequence[Line]) -> str:
+class Tile(NamedTuple):
+    """One of the figures at the top: its label, its value, and the interval of the value or nothing."""
+
+    label: str
+    value: str
+    interval: str = ""
+
+
+def tiles_of(config: Config, lines: Sequence[Line]) -> list[Tile]:
+    """Returns the frames, the time of training, and the results of the last evaluation."""
     last, evaluation = (lines[-1] if lines else {}), last_evaluation(lines)
-    tiles = [("frames", compact(last["frames"]), "")] if "frames" in last else []
-    tiles += [("training", duration(3600 * last["hours"]), "")] if "hours" in last else []
+    tiles = [Tile("frames", compact(last["frames"]))] if "frames" in last else []
+    tiles += [Tile("training", duration(3600 * last["hours"]))] if "hours" in last else []
     results = evaluation[RESULTS] if evaluation else []
-    tiles += [(each.label, each.value, each.interval) for each in describe_results(results, config.boards)]
-    return "".join(
-        f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(value)}<small>{html.escape(more)}</small></dd></div>"
-        for label, value, more in tiles
-    )
+    return tiles + [Tile(each.label, each.value, each.interval) for each in describe_results(results, config.boards)]
+
+
+def _tile(tile: Tile) -> str:
+    label, value, more = map(html.escape, tile)
+    return f"<div><dt>{label}</dt><dd>{value}<small>{more}</small></dd></div>"
 
 
 def _config(config: Config) -> str:

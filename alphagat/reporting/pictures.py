@@ -79,7 +79,7 @@ def _draw_attention(agent: Agent, moment: Moment) -> str:
     if not has_attention(agent) or np.isnan(places).all():
         return ""
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], moment.state)
-    weights = np.asarray(make_attention(agent)(states))[0].mean(axis=1)  # [blocks, E]
+    weights = np.asarray(make_attention(agent)(agent.params, states))[0].mean(axis=1)  # [blocks, E]
     topology, board = agent.game.topology, agent.game.render_svg(moment.state).removesuffix("</svg>")
     own = topology.senders == topology.receivers
     figures = []

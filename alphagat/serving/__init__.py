@@ -1,1 +1,1 @@
-"""Analysis of positions by trained networks, served as a web page and over GTP, UCI and JSON lines."""
+"""Trained networks for people and programs: web pages, live views of runs, GTP, UCI and JSON lines."""

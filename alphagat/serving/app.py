@@ -20,11 +20,13 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from alphagat.agents.analysis import Analysis
 from alphagat.agents.attention import attention_blocks
+from alphagat.config import NetworkConfig
 from alphagat.errors import ServiceError, UserError
-from alphagat.evaluation.game_files import GameRecord, file_ending, to_text
+from alphagat.evaluation.game_files import GameRecord, file_ending, read_games, to_text
 from alphagat.serving import limits, messages
 from alphagat.serving.hosts import LOCAL, AllowedHosts
-from alphagat.serving.messages import AnalysisRequest, GameRequest, RecordRequest
+from alphagat.serving.live_run import LiveRun
+from alphagat.serving.messages import AnalysisRequest, EvaluationRequest, FileRequest, GameRequest, RecordRequest
 from alphagat.serving.middleware import Middleware
 from alphagat.serving.playthrough import Playthrough
 from alphagat.serving.roster import BoardSession, Program, Roster
@@ -32,15 +34,24 @@ from alphagat.serving.service import BatchService, Busy
 
 PAGE = Path(__file__).parents[1] / "web"
 STRENGTHS = (0, 16, 64, 256)  # numbers of simulations on offer
+MAX_GAMES = 100  # of a file
+RESIGNATION = "resigned"
 
 
-def make_app(roster: Roster, service: BatchService, simulations: int, hosts: AllowedHosts = LOCAL) -> FastAPI:
+def make_app(
+    roster: Roster,
+    service: BatchService,
+    simulations: int,
+    hosts: AllowedHosts = LOCAL,
+    live_run: LiveRun | None = None,
+) -> FastAPI:
     """Returns the app.
 
     Args:
       service: evaluates the programs of `roster.prepare`; closed when the app shuts down.
       simulations: the default number per move.
       hosts: the host names under which the server is reached.
+      live_run: the run of the live view; None: without a live view.
     """
 
     @contextlib.asynccontextmanager
@@ -48,10 +59,12 @@ def make_app(roster: Roster, service: BatchService, simulations: int, hosts: All
         yield
         await run_in_threadpool(service.close)
 
+    strengths = sorted({*STRENGTHS, simulations})
     app = FastAPI(title="AlphaGAT", docs_url=None, redoc_url=None, lifespan=lifespan)
     _add_errors(app)
     _add_games(app, roster)
-    _add_evaluations(app, roster, service, _strengths(simulations))
+    _add_preparation(app, roster, service, strengths)
+    _add_evaluations(app, roster, service, strengths)
 
     @app.get("/api/info")
     def info() -> dict[str, Any]:
@@ -59,9 +72,16 @@ def make_app(roster: Roster, service: BatchService, simulations: int, hosts: All
         return {
             "boards": roster.boards,
             "default": roster.default,
-            "strengths": _strengths(simulations),
+            "strengths": strengths,
             "simulations": simulations,
         }
+
+    @app.get("/api/run")
+    def run() -> dict[str, Any]:
+        """Returns the progress of the run of the live view, its latest results and its charts."""
+        if live_run is None:
+            raise HTTPException(404, "this server shows no run; start it by alphagat watch RUN")
+        return live_run.describe()
 
     @app.get("/api/metrics")
     def metrics() -> dict[str, Any]:
@@ -79,17 +99,11 @@ def make_app(roster: Roster, service: BatchService, simulations: int, hosts: All
     return app
 
 
-def _strengths(simulations: int) -> list[int]:
-    return sorted({*STRENGTHS, simulations})
-
-
 def _add_games(app: FastAPI, roster: Roster) -> None:
     @app.get("/api/boards/{board}")
     def board(board: str) -> dict[str, Any]:
-        """Describes a board: its players, and the attention of its network."""
+        """Describes a board: the two sides, and the networks that play it."""
         session = roster.session(board)
-        config = session.agent.config.network
-        blocks = attention_blocks(config)
         return {
             "board": board,
             "family": session.game.topology.vocabulary.family,
@@ -98,7 +112,10 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
                 {"name": name, "colour": colour}
                 for name, colour in session.game.player_colours[: session.game.num_players]
             ],
-            "attention": {"blocks": blocks, "heads": config.num_heads} if blocks else None,
+            "networks": [
+                {"player": player, "attention": _attention(roster.network(board, player))}
+                for player in roster.players(board)
+            ],
             "record": file_ending(session.game) if session.game.num_players == 2 else None,
         }
 
@@ -120,15 +137,44 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
             raise UserError(f"board {request.board}: game files are for two players")
         moves = tuple(step.name for step in playthrough.steps)
         players = tuple(step.player for step in playthrough.steps)
-        outcome = int(np.sign(playthrough.returns[0]))
-        return PlainTextResponse(to_text(GameRecord(session.game.name, request.names, moves, players, outcome)))
+        outcome, forfeit = int(np.sign(playthrough.returns[0])), ""
+        if request.resigned is not None and not playthrough.state.terminated:
+            outcome, forfeit = (-1, 1)[request.resigned], RESIGNATION
+        names = request.names
+        return PlainTextResponse(to_text(GameRecord(session.game.name, names, moves, players, outcome, forfeit)))
+
+    @app.post("/api/games")
+    def games(request: FileRequest) -> dict[str, Any]:
+        """Reads the games of an SGF or PGN file, at most `MAX_GAMES`."""
+        records = read_games(request.text, request.board)[:MAX_GAMES]
+        return {"games": [{"board": each.board, "moves": each.moves, "names": each.names} for each in records]}
+
+
+def _add_preparation(app: FastAPI, roster: Roster, service: BatchService, strengths: list[int]) -> None:
+    @app.get("/api/preparation/{board}")
+    def preparation(board: str, player: str = "") -> dict[str, Any]:
+        """Prepares a network ahead on a board, and reports for each strength whether it answers without delay.
+
+        `elapsed` and `estimate` are in seconds, since a preparation began and of a whole one.
+        """
+        programs = [roster.program(board, player, simulations) for simulations in strengths]
+        attends = attention_blocks(roster.network(board, programs[0].player))
+        service.prepare_ahead([*programs, *([programs[0]._replace(num_simulations=None)] if attends else [])])
+        progress = [service.progress(program) for program in programs]
+        return {
+            "strengths": [
+                {"simulations": program.num_simulations, "ready": each.is_ready, "elapsed": round(each.elapsed_s, 1)}
+                for program, each in zip(programs, progress)
+            ],
+            "estimate": round(service.estimate_s(), 1),
+        }
 
 
 def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, strengths: list[int]) -> None:
-    async def evaluate(http: Request, session: BoardSession, playthrough: Playthrough, simulations: int | None) -> Any:
+    async def evaluate(http: Request, program: Program, playthrough: Playthrough) -> Any:
         if playthrough.state.terminated:
             raise UserError("the game is over; ask about an earlier position")
-        answer = service.submit(Program(session.game.name, simulations), playthrough.state)
+        answer = service.submit(program, playthrough.state)
         return await _answer_while_connected(http, asyncio.wrap_future(answer))
 
     @app.post("/api/analysis")
@@ -137,22 +183,27 @@ def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, streng
         if request.simulations not in strengths:
             raise UserError(f"simulations {request.simulations}: use one of {', '.join(map(str, strengths))}")
         session, playthrough = await run_in_threadpool(_replay, roster, request)
-        result = await evaluate(http, session, playthrough, request.simulations)
+        program = roster.program(request.board, request.player, request.simulations)
+        result = await evaluate(http, program, playthrough)
         return await run_in_threadpool(_describe, session, request, playthrough, result)
 
     @app.post("/api/attention")
-    async def attention(http: Request, request: GameRequest) -> dict[str, Any]:
+    async def attention(http: Request, request: EvaluationRequest) -> dict[str, Any]:
         """Returns the attention weights of each block and head in the position after the moves."""
         session, playthrough = await run_in_threadpool(_replay, roster, request)
-        if not session.has_attention:
-            raise UserError(f"board {request.board}: its network has no attention")
-        weights = await evaluate(http, session, playthrough, None)
+        weights = await evaluate(http, roster.program(request.board, request.player, None), playthrough)
         return messages.describe_attention(session.game, weights)
 
 
 def _replay(roster: Roster, request: GameRequest) -> tuple[BoardSession, Playthrough]:
     session = roster.session(request.board)
     return session, session.games.replay(request.seed, request.moves)
+
+
+def _attention(network: NetworkConfig) -> dict[str, Any] | None:
+    """Describes the attention of a network; None without any."""
+    blocks = attention_blocks(network)
+    return {"blocks": blocks, "heads": network.num_heads} if blocks else None
 
 
 def _describe(

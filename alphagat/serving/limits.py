@@ -6,7 +6,8 @@ from alphagat.bounds import Limits
 MAX_HEADERS = 16 * 1024  # bytes of the request line and all headers
 MAX_BODY = 64 * 1024  # bytes
 MAX_MOVES = 4_096  # per request
-MAX_NAME = 40  # characters of a board, a move or a player
+MAX_NAME = 40  # characters of a board, a move or a person
+MAX_PATH = 1_024  # characters of a network
 
 # Connections. Above these numbers, connections that wait for their client are dropped, see `http_server`.
 MAX_CONNECTIONS = 512
@@ -17,7 +18,7 @@ TRANSFER_S = 20.0  # for a request to arrive, and for the client to take its ans
 ANSWER_S = 120.0  # for an answer, including compilation on the first request for a board
 KEEP_ALIVE_S = 5  # between two requests on a connection
 
-# Flags of `alphagat play`, by name. Above them, the command ends with status 2.
+# Flags of `alphagat play` and `alphagat watch`, by name. Above them, the command ends with status 2.
 FLAGS = {
     "port": Limits(at_least=0, at_most=65_535),
     "simulations": Limits(at_least=0, at_most=4_096),  # per position

@@ -1,17 +1,18 @@
 """The JSON messages of the web API: validated requests, and descriptions of positions and analyses."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from alphagat.agents.analysis import Analysis
 from alphagat.games.base import Game
-from alphagat.serving.limits import MAX_MOVES, MAX_NAME
+from alphagat.serving.limits import MAX_MOVES, MAX_NAME, MAX_PATH
 from alphagat.serving.playthrough import Playthrough, Playthroughs
 
 Number = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 Name = Annotated[str, StringConstraints(max_length=MAX_NAME, strict=True)]
+Source = Annotated[str, StringConstraints(max_length=MAX_PATH, strict=True)]
 DECIMALS = 4
 
 
@@ -24,20 +25,37 @@ class GameRequest(BaseModel):
     seed: int = Field(default=0, ge=0, lt=2**32, strict=True)  # of chance events
 
 
-class AnalysisRequest(GameRequest):
+class EvaluationRequest(GameRequest):
+    """Requests an evaluation of the position by a player of the board; "" is the default one."""
+
+    player: Source = ""
+
+
+class AnalysisRequest(EvaluationRequest):
     """Requests an analysis of the position."""
 
     simulations: Number
 
 
 class RecordRequest(GameRequest):
-    """Requests the game as a file; `names` are those of players 0 and 1."""
+    """Requests the game as a file; `names` are those of players 0 and 1, one of which may have resigned."""
 
     names: tuple[Name, Name] = ("", "")
+    resigned: Literal[0, 1] | None = None
+
+
+class FileRequest(BaseModel):
+    """Requests the games of an SGF or PGN file; `board` is that of games that name none."""
+
+    model_config = ConfigDict(extra="forbid")
+    text: Annotated[str, StringConstraints(strict=True)]
+    board: Name = ""
 
 
 def describe_position(game: Game, playthrough: Playthrough, last: dict[str, Any] | None) -> dict[str, Any]:
     """Describes a position: the player to move, the legal actions and their places, and the outcome of a finished game.
+
+    `counts` is `Game.counts`, None for most games.
 
     `last` is the move that led to the position (`describe_move`). A place is `[x, y, width, height]`: center and size
     in pixels of `svg`, or None for nodes and actions that are not drawn.
@@ -63,6 +81,7 @@ def describe_position(game: Game, playthrough: Playthrough, last: dict[str, Any]
         "player": int(state.current_player),
         "over": bool(state.terminated),
         "winner": winners[0] if state.terminated and len(winners) == 1 and game.num_players == 2 else None,
+        "counts": game.counts(state),
         "points": float(playthrough.returns[0]) if game.num_players == 1 else None,
         "svg": game.render_svg(state),
         "text": game.render(state),

@@ -1,25 +1,29 @@
-"""Decides which boards a server offers, and which network plays each."""
+"""Decides which boards a server offers, and which networks play each."""
 
+import contextlib
 import dataclasses
-import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from alphagat.agents.agent import Agent, load
 from alphagat.agents.analysis import Analyzer
-from alphagat.agents.attention import has_attention, make_attention
-from alphagat.agents.sources import resolve, shipped_network_for
+from alphagat.agents.attention import attention_blocks, make_attention
+from alphagat.agents.sources import SHIPPED, find_run, resolve, shipped_network_for
 from alphagat.agents.weight_files import shipped_names
-from alphagat.config import Config
+from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
+from alphagat.games.states import first_state
 from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.serving.playthrough import Playthroughs
 
+RUNS = Path("runs")  # the folder whose runs are offered beside the shipped networks
 # By family, the boards offered besides those of the run. A run plays a board whose node kinds it trained on.
 MENU = {
     "hex": tuple(f"hex:{size}" for size in (3, 4, 5, 6, 7, 8, 9, 10, 11, 13)),
@@ -33,73 +37,150 @@ MENU = {
 
 
 class Program(NamedTuple):
-    """A compiled evaluation: analysis with `num_simulations` per position, or attention weights if it is None."""
+    """A compiled evaluation on a board by one of its players.
+
+    Attributes:
+      num_simulations: of the analysis of a position; None: its attention weights.
+    """
 
     board: str
+    player: str
     num_simulations: int | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BoardSession:
-    """One board, its agent, and the replay of its games."""
+    """One board, and the replay of its games."""
 
-    agent: Agent
+    game: Game
     games: Playthroughs
-
-    @property
-    def game(self) -> Game:
-        return self.agent.game
-
-    @functools.cached_property
-    def has_attention(self) -> bool:
-        return has_attention(self.agent)
 
 
 class Roster:
-    """Opens boards by name, each once, at its first use; thread-safe.
+    """Opens boards and their players by name, each once, at its first use; thread-safe.
+
+    A player is named by its source, and all shipped networks by `SHIPPED`.
 
     Attributes:
       boards: the names on offer, grouped by family.
       default: the board shown first.
     """
 
-    def __init__(self, source: str | None, board: str | None = None):
+    def __init__(self, sources: Sequence[str] = (), board: str | None = None):
         """Reads the configs of the networks, and opens the default board.
 
         Args:
-          source: a trained network (`agents.sources.resolve`); None: all shipped networks.
-          board: the default board, offered even if it is not on the menu; None: the first of the network's run.
+          sources: trained networks (`agents.sources.resolve`); none: all shipped networks, and the runs in `RUNS`.
+          board: the default board, offered even if it is not on the menu; None: the first of the first network's run.
 
         Raises:
-          UserError: there is no such network, or it does not play `board`.
+          UserError: there is no such network, or none plays `board`.
         """
-        configs = {name: resolve(name, board=board).config for name in ([source] if source else shipped_names())}
-        self._sources = {each: name for name, config in configs.items() for each in _boards(config)}
-        self.default = board or next(iter(configs.values())).boards[0]
+        networks = {source: resolve(source, board=board).config for source in sources or shipped_names()}
+        self.default = board or next(iter(networks.values())).boards[0]
+        networks |= {} if sources else _runs()
+        self._sources: dict[str, dict[str, str]] = {}  # by board and player
+        for source, config in networks.items():
+            for each in _boards(config):
+                self._sources.setdefault(each, {})[_player(source)] = source
         if self.default not in self._sources:
-            self._sources[self.default] = source or shipped_network_for(self.default)
-        self.boards = tuple(self._sources)
-        self._lock, self._sessions = threading.Lock(), {}
-        self.session(self.default)  # refuses a damaged file, or a board of another family
+            source = sources[0] if sources else shipped_network_for(self.default)
+            self._sources[self.default] = {_player(source): source}
+        self.boards, self._configs = tuple(self._sources), networks
+        self._lock = threading.Lock()
+        self._sessions: dict[str, BoardSession] = {}
+        self._agents: dict[tuple[str, str], Agent] = {}  # by board and player
+        self.agent(self.default, self.players(self.default)[0])  # refuses a damaged file, or another family's board
+
+    def players(self, board: str) -> tuple[str, ...]:
+        """Returns the names of the players of a board, the default one first. Raises UserError if it is not offered."""
+        if board not in self._sources:
+            raise UserError(f"board {board[:40]}: it is not played here; use one of {', '.join(self.boards)}")
+        return tuple(self._sources[board])
 
     def session(self, board: str) -> BoardSession:
         """Opens a board. Raises UserError if the board is not offered."""
-        if board not in self._sources:
-            raise UserError(f"board {board[:40]}: it is not played here; use one of {', '.join(self.boards)}")
+        self.players(board)
         with self._lock:
             if board not in self._sessions:
-                agent = load(self._sources[board], board=board)
-                self._sessions[board] = BoardSession(agent, Playthroughs(agent.game))
+                game = make_game(board)
+                self._sessions[board] = BoardSession(game, Playthroughs(game))
             return self._sessions[board]
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019 (a roster lives as long as its server)
+    def program(self, board: str, player: str, num_simulations: int | None) -> Program:
+        """Returns the program of a player, "" for the default one.
+
+        Raises:
+          UserError: the board or player is not offered, or its network has no attention to show.
+        """
+        players = self.players(board)
+        name = player or players[0]
+        if name not in players:
+            raise UserError(f"player {name[:80]}: it does not play {board} here; use one of {', '.join(players)}")
+        if num_simulations is None and not attention_blocks(self.network(board, name)):
+            raise UserError(f"board {board}: the network of {name} has no attention")
+        return Program(board, name, num_simulations)
+
+    def network(self, board: str, player: str) -> NetworkConfig:
+        """Returns the config of a player's network."""
+        return self._configs[self._sources[board][player]].network
+
+    def agent(self, board: str, player: str) -> Agent:
+        """Loads a player of a board. Raises UserError if its parameters cannot be read."""
+        with self._lock:
+            if (board, player) not in self._agents:
+                self._agents[board, player] = load(self._sources[board][player], board=board)
+            return self._agents[board, player]
+
+    def refresh(self) -> None:
+        """Replaces the loaded agents by those of the newest checkpoints.
+
+        Raises:
+          UserError: a checkpoint cannot be read.
+        """
+        for board, name in list(self._agents):
+            newest = load(self._sources[board][name], board=board)
+            with self._lock:
+                self._agents[board, name] = newest
+
     def prepare(self, program: Program) -> Callable[[Any], Any]:
-        """Returns the function from `[B]` states to an `Analysis`, or to attention weights."""
-        agent = self.session(program.board).agent
-        if program.num_simulations is None:
-            return make_attention(agent)
-        analyze = Analyzer(agent, program.num_simulations)
-        return lambda states: analyze(states, jax.random.key(0))
+        """Compiles the function from `[B]` states to an `Analysis`, or to attention weights, for single states.
+
+        The function uses the parameters that the player has at the time of a call.
+        """
+        board, player, simulations = program
+        agent = self.agent(board, player)
+        compiled = _attention(agent) if simulations is None else _analysis(agent, simulations)
+
+        def evaluate(states: Any) -> Any:
+            return compiled(self.agent(board, player).params, states)
+
+        evaluate(jax.tree.map(lambda leaf: np.asarray(leaf)[None], first_state(agent.game)))
+        return evaluate
+
+
+def _attention(agent: Agent) -> Callable[[Any, Any], Any]:
+    attend = make_attention(agent)
+    return lambda params, states: np.asarray(attend(params, states))
+
+
+def _analysis(agent: Agent, num_simulations: int) -> Callable[[Any, Any], Any]:
+    analyze = Analyzer(agent, num_simulations)
+    return lambda params, states: analyze(states, jax.random.key(0), params)
+
+
+def _player(source: str) -> str:
+    return SHIPPED if source in shipped_names() else source
+
+
+def _runs() -> dict[str, Config]:
+    """Returns the configs of the runs in `RUNS` that have a checkpoint."""
+    found = {}
+    for folder in sorted(RUNS.iterdir()) if RUNS.is_dir() else ():
+        if find_run(folder) is not None:
+            with contextlib.suppress(UserError):  # without a checkpoint, or damaged
+                found[str(folder)] = resolve(folder).config
+    return found
 
 
 def _boards(config: Config) -> list[str]:

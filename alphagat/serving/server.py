@@ -1,46 +1,64 @@
-"""Builds and runs the server of `alphagat play`."""
+"""Builds and runs the server of `alphagat play` and `alphagat watch`."""
 
 import socket
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
-import jax
-
 from alphagat.errors import UserError
-from alphagat.games.states import first_state
+from alphagat.runs.checkpoints import list_steps
+from alphagat.runs.folder import read_config
 from alphagat.serving import app, http_server
 from alphagat.serving.hosts import AllowedHosts, is_loopback
-from alphagat.serving.roster import Program, Roster
+from alphagat.serving.live_run import LiveRun
+from alphagat.serving.roster import Roster
 from alphagat.serving.service import BatchService
 
+PLAY, WATCH = "AlphaGAT plays at {} (Ctrl-C ends it)\n", "AlphaGAT shows the run at {}/watch.html (Ctrl-C ends it)\n"
+WAIT_S = 1.0  # between looks for the first checkpoint
 
-def run_server(options: Any) -> None:
+
+def run_server(options: Any, watched: Path | None = None) -> None:
     """Serves until interrupted.
+
+    Args:
+      watched: the folder of the run that the live view shows, the only source; waits for its first checkpoint.
 
     Raises:
       UserError: the port is in use, or a network or flag is invalid.
       ServiceError: the evaluation thread has failed.
     """
-    roster = Roster(options.workdir, options.board)
+    if watched:
+        _wait_for_checkpoint(watched)
+    roster = Roster(options.sources, options.board)
     with (
         listen(options.host, options.port) as listener,
         BatchService(
             roster.prepare, max_batch=options.max_batch, max_wait_ms=options.max_wait_ms, max_queue=options.max_queue
         ) as service,
     ):
-        # Compiles the default program before the first request.
-        first = first_state(roster.session(roster.default).game)
-        service.submit(Program(roster.default, options.simulations), jax.device_get(first))
+        service.prepare_ahead([roster.program(roster.default, "", options.simulations)])  # before the first request
         host, port = listener.getsockname()[:2]
         hosts = AllowedHosts(
             frozenset(name.lower() for name in options.allowed_hosts), any_address=not is_loopback(host)
         )
-        web_app = app.make_app(roster, service, options.simulations, hosts)
+        live_run = LiveRun(watched, roster) if watched else None
+        web_app = app.make_app(roster, service, options.simulations, hosts, live_run)
         address = f"[{host}]" if ":" in host else host
-        sys.stdout.write(f"AlphaGAT plays at http://{address}:{port} (Ctrl-C ends it)\n")
+        sys.stdout.write((WATCH if watched else PLAY).format(f"http://{address}:{port}"))
         sys.stdout.flush()
         http_server.make_server(web_app, service).run(sockets=[listener])
         service.check()
+
+
+def _wait_for_checkpoint(folder: Path) -> None:
+    read_config(folder)  # raises UserError if there is no run
+    if not list_steps(folder):
+        sys.stdout.write(f"{folder} has no checkpoint yet; waiting for the first\n")
+        sys.stdout.flush()
+        while not list_steps(folder):
+            time.sleep(WAIT_S)
 
 
 def listen(host: str, port: int) -> socket.socket:

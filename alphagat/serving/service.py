@@ -1,13 +1,13 @@
 """Batches evaluation requests from many threads.
 
 Each request names its program, such as a board with a number of simulations. A batch holds requests of one program, and
-programs with waiting requests take turns, so that none starves.
+programs with waiting requests take turns, so that none starves. Requests wait until their program is prepared.
 """
 
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -16,9 +16,9 @@ import numpy as np
 
 from alphagat.errors import ServiceError, UserError
 from alphagat.serving.limits import FLAGS
+from alphagat.serving.preparation import Evaluate, Preparation, Progress
 from alphagat.serving.service_metrics import ServiceMetrics
 
-Evaluate = Callable[[Any], Any]  # states [B] -> a pytree of arrays with leading axis [B]
 FACTOR = 4  # ratio of successive batch sizes: few programs to compile, and little padding for a single position
 
 
@@ -57,12 +57,12 @@ class BatchService:
     """
 
     def __init__(
-        self, prepare: Callable[[Hashable], Evaluate], *, max_batch: int, max_wait_ms: float, max_queue: int
+        self, prepare: Callable[[Any], Evaluate], *, max_batch: int, max_wait_ms: float, max_queue: int
     ) -> None:
         """Starts the thread.
 
         Args:
-          prepare: returns the evaluation function of a program; called for each batch, always from one thread.
+          prepare: returns the evaluation function of a program; called once per program, on another thread.
           max_batch: most positions per batch.
           max_wait_ms: how long an idle device waits for the next requests of clients it has just answered.
           max_queue: most waiting requests; further ones are rejected.
@@ -73,19 +73,17 @@ class BatchService:
         for name, value in (("max_batch", max_batch), ("max_wait_ms", max_wait_ms), ("max_queue", max_queue)):
             if not FLAGS[name].accept(value):
                 raise UserError(f"--{name} {value}: it must be {FLAGS[name]}")
-        self._prepare, self._sizes, self._max_wait_s, self._max_queue = (
-            prepare,
-            batch_sizes(max_batch),
-            max_wait_ms / 1000,
-            max_queue,
-        )
+        self._sizes, self._max_wait_s, self._max_queue = batch_sizes(max_batch), max_wait_ms / 1000, max_queue
+        self._programs: dict[Hashable, Evaluate] = {}  # those that are ready
         self._waiting: dict[Hashable, dict[_Request, None]] = {}  # by program, the next one first; no empty values
-        self._changed = threading.Condition()  # guards `_waiting`, `_expected`, `_free_since`, `_closed` and `failure`
+        # Guards `_programs`, `_waiting`, `_expected`, `_free_since`, `_closed` and `failure`.
+        self._changed = threading.Condition()
         self._expected: tuple[Hashable, int] = (None, 0)  # the last program, and the number of requests expected soon
         self._free_since = 0.0
         self._closed = False
         self.failure: str | None = None
         self._metrics = ServiceMetrics()
+        self._preparation = Preparation(prepare, self._finish)
         self._thread = threading.Thread(target=self._work, name="evaluation", daemon=True)
         self._thread.start()
 
@@ -106,9 +104,23 @@ class BatchService:
                 )
             self._waiting.setdefault(program, {})[request] = None
             self._metrics.count("accepted")
+            if program not in self._programs:
+                self._preparation.demand(program)
             self._changed.notify_all()
         request.answer.add_done_callback(lambda answer: answer.cancelled() and self._forget(program, request))
         return request.answer
+
+    def prepare_ahead(self, programs: Iterable[Hashable]) -> None:
+        """Prepares programs while none is in demand. Replaces those of earlier calls that have not begun."""
+        self._preparation.prepare_ahead(programs)
+
+    def progress(self, program: Hashable) -> Progress:
+        """Returns how far the preparation of a program is."""
+        return self._preparation.progress(program)
+
+    def estimate_s(self) -> float:
+        """Returns the expected duration of a preparation."""
+        return self._preparation.estimate_s()
 
     def metrics(self) -> dict[str, Any]:
         """Returns counters, the current queue length, batches by size, and latency percentiles in ms."""
@@ -123,6 +135,7 @@ class BatchService:
             left = self._take_all()
             self._changed.notify_all()
         self._fail(left, Busy("the service has been closed"), "refused")
+        self._preparation.close()
         self._thread.join()
 
     def check(self) -> None:
@@ -147,6 +160,27 @@ class BatchService:
             if requests.pop(request, request) is None and not requests:
                 del self._waiting[program]
 
+    def _finish(self, program: Hashable, result: Evaluate | BaseException) -> None:
+        """Receives a prepared program, or fails its requests. An error that is no `Exception` ends the service."""
+        if isinstance(result, BaseException) and not isinstance(result, Exception):
+            return self._end(result)
+        with self._changed:
+            if not isinstance(result, Exception):
+                self._programs[program] = result
+                return self._changed.notify_all()
+            requests = [each for each in self._waiting.pop(program, {}) if each.answer.set_running_or_notify_cancel()]
+        self._fail(requests, result, "failed")
+
+    def _end(self, error: BaseException, batch: Sequence[_Request] = ()) -> None:
+        """Fails all requests, since no others will be answered."""
+        with self._changed:
+            self.failure = f"the evaluation thread ended by {type(error).__name__}: {error}; start the server again"
+            left = self._take_all()
+            self._closed = True
+            self._changed.notify_all()
+        unanswered = [*(request for request in batch if not request.answer.done()), *left]
+        self._fail(unanswered, ServiceError(self.failure), "failed")
+
     def _take_all(self) -> list[_Request]:
         """Empties the queue, and returns the requests that were not cancelled."""
         left = [request for requests in self._waiting.values() for request in requests]
@@ -166,11 +200,7 @@ class BatchService:
                 if batch:
                     self._answer(program, batch)
         except BaseException as error:  # without this thread every request would wait for ever
-            with self._changed:
-                self.failure = f"the evaluation thread ended by {type(error).__name__}: {error}; start the server again"
-                left = self._take_all()
-            unanswered = [*(request for request in batch if not request.answer.done()), *left]
-            self._fail(unanswered, ServiceError(self.failure), "failed")
+            self._end(error, batch)
 
     def _next_batch(self) -> tuple[Hashable, list[_Request]] | None:
         """Waits for requests and returns those of one program; None once the service is closed.
@@ -180,10 +210,11 @@ class BatchService:
         never waits.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed)
+            self._changed.wait_for(lambda: self._closed or any(each in self._programs for each in self._waiting))
             if self._closed:
                 return None
-            program, max_batch = next(iter(self._waiting)), self._sizes[-1]
+            program = next(each for each in self._waiting if each in self._programs)
+            max_batch = self._sizes[-1]
             enough = min(max_batch, self._expected[1] if self._expected[0] == program else 1)
             self._changed.wait_for(
                 lambda: self._closed or len(self._waiting.get(program, ())) >= enough,
@@ -214,5 +245,5 @@ class BatchService:
         size = next(size for size in self._sizes if size >= len(states))
         padded = states + states[-1:] * (size - len(states))
         batch = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)
-        outputs = jax.tree.map(np.asarray, self._prepare(program)(batch))
+        outputs = jax.tree.map(np.asarray, self._programs[program](batch))
         return [jax.tree.map(lambda leaf, row=row: leaf[row], outputs) for row in range(len(states))]

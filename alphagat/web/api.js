@@ -38,6 +38,12 @@ async function json(...request) {
 export const info = () => json("api/info");
 export const board = (name, signal) => json(`api/boards/${encodeURIComponent(name)}`, undefined, signal);
 export const position = (game, signal) => json("api/position", game, signal);
-export const analysis = (game, simulations, signal) => json("api/analysis", { ...game, simulations }, signal);
-export const attention = (game, signal) => json("api/attention", game, signal);
-export const record = async (game, names) => (await call("api/record", { ...game, names })).text();
+export const preparation = (board, player) =>
+  json(`api/preparation/${encodeURIComponent(board)}?${new URLSearchParams({ player })}`);
+export const analysis = (game, player, simulations, signal) =>
+  json("api/analysis", { ...game, player, simulations }, signal);
+export const attention = (game, player, signal) => json("api/attention", { ...game, player }, signal);
+export const record = async (game, names, resigned) =>
+  (await call("api/record", { ...game, names, resigned })).text();
+export const games = (text, board) => json("api/games", { text, board });
+export const run = () => json("api/run");

@@ -2,12 +2,17 @@
 
 import * as api from "./api.js";
 import { Board } from "./board.js";
-import { listen, showControls } from "./controls.js";
+import { drawn } from "./choice.js";
+import { listen, showAttentionControls, showControls } from "./controls.js";
 import { $, capital, html } from "./dom.js";
 import { read, save, writeRecord } from "./files.js";
-import { showCandidates, showChart, showLine, showMoves, showValue, title } from "./panels.js";
+import { showCandidates, showChart, showCounts, showLine, showMoves, showValue, title } from "./panels.js";
+import { prepare } from "./preparation.js";
 import { marks, nearestMark, summary } from "./review.js";
-import { address, addressed, game, isAtEnd, isPersons, recall, request, server, settings, view } from "./state.js";
+import {
+  address, addressed, engineOf, game, hasTwoEngines, isAtEnd, isPersons, keep, networkOf, recall, request, resignedAt,
+  server, settings, shownAttention, view,
+} from "./state.js";
 
 const PAUSE_MS = 350; // minimum time per move of the network, so that people can follow
 const TOAST_MS = 6000;
@@ -44,6 +49,8 @@ function update(announcement = "") {
   return attempt(async () => {
     const position = await api.position(request(), signal);
     signal.throwIfAborted();
+    const resigned = resignedAt(game.cursor);
+    if (resigned !== null) Object.assign(position, { over: true, winner: 1 - resigned, legal: [] });
     view.position = position;
     game.steps.splice(0, position.moves.length, ...position.moves);
     history.replaceState(null, "", address());
@@ -53,7 +60,7 @@ function update(announcement = "") {
     $("live").textContent = `${announcement} ${$("status-text").textContent}`.trim();
     if (position.over) return;
     const started = performance.now();
-    if (settings.attention && server.board.attention) attempt(() => attend(signal));
+    if (settings.attention && shownAttention()) attempt(() => attend(signal));
     view.analysis = await analyse(signal);
     signal.throwIfAborted();
     annotate();
@@ -61,19 +68,33 @@ function update(announcement = "") {
     if (isPersons(position.player) || !isAtEnd()) return;
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, PAUSE_MS - (performance.now() - started))));
     signal.throwIfAborted();
-    play(settings.beginner ? drawn(view.analysis.prior, position.legal) : view.analysis.action);
+    const { value, prior, action } = view.analysis, { isBeginner } = engineOf(position.player);
+    if (canSwap() && value < 0) swapSides();
+    else play(isBeginner ? drawn(position.legal, prior, BEGINNER_POWER) : action);
   });
 }
 
-/** Draws a move of a beginner. */
-function drawn(prior, legal) {
-  const weights = prior.map((share) => share ** BEGINNER_POWER);
-  let rest = Math.random() * weights.reduce((sum, weight) => sum + weight, 0);
-  return (legal.find((_, number) => (rest -= weights[number]) < 0) ?? legal[0]).action;
+/** Returns whether the player to move may exchange the sides. */
+const canSwap = () =>
+  settings.swap && server.board.family === "hex" && game.cursor === 1 && isAtEnd() && !game.isSwapped;
+
+/** Exchanges the sides instead of a move. */
+function swapSides() {
+  const { name } = server.board.players[1];
+  exchangeSides();
+  update(`${capital(name)} swaps the sides.`);
+}
+
+function exchangeSides() {
+  if (hasTwoEngines()) settings.engines.reverse();
+  settings.sides.reverse();
+  game.isSwapped = !game.isSwapped;
+  keep();
+  showControls({ update: change, annotate });
 }
 
 async function attend(signal) {
-  const attention = await api.attention(request(), signal);
+  const attention = await api.attention(request(), networkOf(engineOf(view.position.player)).player, signal);
   signal.throwIfAborted();
   view.attention = attention;
   annotate();
@@ -81,16 +102,17 @@ async function attend(signal) {
 
 async function analyse(signal) {
   const { players } = server.board;
-  const analysis = await find(game.cursor, signal), points = view.position.points;
+  const analysis = await find(game.cursor, engineOf(view.position.player), signal), points = view.position.points;
   game.values[game.cursor] = points === null ? firstValue(analysis) : points + analysis.value;
   for (const move of analysis.variation) move.colour = players[move.player].colour;
   return analysis;
 }
 
-/** Returns the analysis of the position after `ply` moves, and keeps it. */
-async function find(ply, signal) {
-  const key = `${game.seed} ${game.moves.slice(0, ply)} ${settings.simulations}`;
-  if (!analyses.has(key)) analyses.set(key, await api.analysis(request(ply), settings.simulations, signal));
+/** Returns the analysis of the position after `ply` moves by an engine, and keeps it. */
+async function find(ply, engine, signal) {
+  const { player } = networkOf(engine), { simulations } = engine;
+  const key = `${game.seed} ${game.moves.slice(0, ply)} ${simulations} ${player}`;
+  if (!analyses.has(key)) analyses.set(key, await api.analysis(request(ply), player, simulations, signal));
   signal.throwIfAborted();
   return analyses.get(key);
 }
@@ -106,7 +128,7 @@ async function review() {
       $("review").textContent = `Reviewing ${ply} of ${last}`;
       const position = ply === last ? await api.position(request(ply), signal) : null;
       signal.throwIfAborted();
-      game.values[ply] = position?.over ? outcome(position) : firstValue(await find(ply, signal));
+      game.values[ply] = position?.over ? outcome(position) : firstValue(await find(ply, settings.engines[0], signal));
     }
     game.isReviewed = true;
   } finally {
@@ -132,11 +154,21 @@ function play(action) {
   const { position } = view, { players } = server.board;
   const move = position?.legal.find((each) => each.action === action);
   if (!move) return;
+  if (game.cursor === 0 && game.isSwapped) exchangeSides();
+  game.resigned = null;
   game.moves.splice(game.cursor, Infinity, action);
   game.steps.splice(game.cursor);
   game.values.splice(++game.cursor);
   game.isReviewed = false;
   update(players.length < 2 ? `${move.name}.` : `${capital(players[position.player].name)} plays ${move.name}.`);
+}
+
+/** Gives the game up, for the person to move or, on the network's turn, the other one. */
+function resign() {
+  const { player, over } = view.position ?? { over: true };
+  if (over || !isAtEnd()) return;
+  game.resigned = isPersons(player) ? player : 1 - player;
+  update();
 }
 
 function goTo(cursor) {
@@ -159,6 +191,9 @@ function status({ over, player, points, winner }) {
   const you = players.findIndex((_, each) => isPersons(each));
   const isAlone = players.filter((_, each) => isPersons(each)).length === 1; // "you" is unambiguous
   if (points !== null) return `${over ? "Game over: " : ""}${points.toLocaleString("en")} points`;
+  if (over && resignedAt(game.cursor) !== null) {
+    return `${isAlone ? "You" : capital(players[1 - winner].name)} resigned: ${players[winner].name} wins`;
+  }
   if (over && isAlone && winner !== null) return winner === you ? "You win" : "You lose";
   if (over) return winner === null ? "A draw" : `${capital(players[winner].name)} wins`;
   if (isAlone && player === you) return "Your move";
@@ -174,6 +209,10 @@ function showPosition() {
   $("dot").classList.toggle("busy", !position.over && !canPlay);
   $("text").textContent = position.text;
   for (const id of ["move-now", "hint"]) $(id).hidden = position.over;
+  $("resign").hidden = position.over || players.length < 2 || !isAtEnd() || !settings.sides.includes("person");
+  $("swap-sides").hidden = !(canSwap() && isPersons(position.player));
+  showCounts(position.counts, players);
+  showAttentionControls(annotate);
   $("again").hidden = !position.over;
   for (const id of ["first", "back"]) $(id).disabled = game.cursor === 0;
   for (const id of ["forward", "last"]) $(id).disabled = isAtEnd();
@@ -187,7 +226,7 @@ function annotate() {
   if (!position) return;
   const line = settings.line && analysis ? analysis.variation : null;
   const hint = view.hint && analysis ? analysis.variation.slice(0, 1) : null;
-  const looking = Boolean(settings.attention && server.board.attention);
+  const looking = Boolean(settings.attention && shownAttention());
   board.annotate({
     policy: settings.policy && analysis ? analysis[settings.source] : null,
     line: line ?? hint, looking, node,
@@ -232,27 +271,49 @@ function hint() {
  * current game stays.
  */
 async function open(name, saved = {}) {
+  try {
+    await replaceGame(name, saved);
+  } catch (error) {
+    if (view.position) showPosition();
+    throw error;
+  }
+}
+
+async function replaceGame(name, saved) {
+  $("status-text").textContent = `Opening ${title(name)}`;
+  attempt(() => prepare(name));
   const opened = await api.board(name);
   const seed = saved.seed ?? crypto.getRandomValues(new Uint32Array(1))[0];
   const { moves } = await api.position({ board: name, seed, moves: saved.moves ?? [] });
   const actions = moves.map((step) => step.action);
   analyses.clear();
-  server.board = opened;
   const cursor = Math.max(0, Math.min(saved.ply ?? moves.length, moves.length));
-  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false });
-  Object.assign(view, { block: opened.attention ? opened.attention.blocks.length - 1 : 0, head: -1 });
+  if (game.isSwapped) exchangeSides();
+  server.board = opened;
+  const resigned = [0, 1].includes(saved.resigned) ? saved.resigned : null, isSwapped = saved.isSwapped ?? false;
+  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false, resigned, isSwapped });
+  Object.assign(view, { block: null, head: -1 });
   if (moves.length && saved.ply === undefined) settings.sides = ["person", "person"]; // the network does not move in a file
   $("boards").value = name;
   $("goal").textContent = opened.goal;
-  showControls({ update, annotate });
+  showControls({ update: change, annotate });
+  attempt(() => prepare(name));
   await update();
+}
+
+/** Shows the position anew after a change of sides or levels. */
+function change() {
+  attempt(() => prepare(game.board));
+  update();
 }
 
 async function start() {
   recall();
   server.info = await api.info();
   const { boards, strengths, simulations } = server.info;
-  if (!strengths.includes(settings.simulations)) settings.simulations = simulations;
+  for (const engine of settings.engines) {
+    if (!strengths.includes(engine.simulations)) engine.simulations = simulations;
+  }
   $("boards").replaceChildren(...boards.map((name) => html("option", { value: name, textContent: title(name) })));
   listen({
     update, annotate, save,
@@ -265,7 +326,13 @@ async function start() {
     back: () => turn(-1),
     forward: () => turn(1),
     moveNow: () => view.analysis && play(view.analysis.action),
-    hint,
+    hint, resign, swapSides,
+    toggleSwap: () => {
+      settings.swap = !settings.swap;
+      keep();
+      $("swap").setAttribute("aria-pressed", settings.swap);
+      showPosition();
+    },
     review: () => attempt(review),
     markBack: () => toMark(-1),
     markForward: () => toMark(1),

@@ -1,53 +1,86 @@
 // The controls beside the board: sides, strength, annotations, buttons and keys.
 
-import { $, capital, segments } from "./dom.js";
-import { SHOWN, keep, server, settings, view } from "./state.js";
+import { $, capital, html, segments } from "./dom.js";
+import { SHOWN, hasTwoEngines, keep, networkOf, server, settings, shownAttention, view } from "./state.js";
 
 const NAMES = { 0: "Easy", 16: "Medium", 64: "Hard", 256: "Expert" };
 
 /** Returns the levels, weakest first. A beginner plays the moves of the network alone, by chance. */
 function levels(strengths) {
   const named = strengths.map((simulations) => ({
-    name: NAMES[simulations] ?? String(simulations), simulations, beginner: false,
+    name: NAMES[simulations] ?? String(simulations), simulations, isBeginner: false,
     title: simulations ? `${simulations} simulations per move` : "The network alone, without search",
   }));
-  return [{ name: "Beginner", simulations: 0, beginner: true, title: "Often overlooks the best move" }, ...named];
+  return [{ name: "Beginner", simulations: 0, isBeginner: true, title: "Often overlooks the best move" }, ...named];
+}
+
+/** Returns the name of an engine's level. */
+export function levelName(engine) {
+  const isChosen = (level) => level.simulations === engine.simulations && level.isBeginner === engine.isBeginner;
+  return levels(server.info.strengths).find(isChosen)?.name ?? "";
 }
 
 /** Fills the controls for the current board. Calls `update` after changes to the game, else `annotate`. */
 export function showControls({ update, annotate }) {
-  const { players, attention, record } = server.board;
+  const { players, record, family } = server.board;
   const choose = (field, then) => (value) => {
     settings[field] = value;
     keep();
     then();
   };
+  const again = () => { showControls({ update, annotate }); update(); };
   const sides = players.length < 2
     ? [["person", "Yourself"], ["network", "Network"]]
     : [["person,network", capital(players[0].name)], ["network,person", capital(players[1].name)],
       ["person,person", "Both"], ["network,network", "Neither"]];
   if (!sides.some(([value]) => value === String(settings.sides))) settings.sides = sides[0][0].split(",");
-  segments($("sides"), sides, String(settings.sides), (value) => choose("sides", update)(value.split(",")));
-  const choices = levels(server.info.strengths);
-  const chosen = choices.findIndex(({ simulations, beginner }) =>
-    simulations === settings.simulations && beginner === settings.beginner);
-  segments($("strengths"), choices.map(({ name, title }, number) => [number, name, title]), chosen, (number) => {
-    const { simulations, beginner } = choices[number];
-    Object.assign(settings, { simulations, beginner });
-    keep();
-    update();
-  });
+  segments($("sides"), sides, String(settings.sides), (value) => choose("sides", again)(value.split(",")));
+  $("swap-rule").hidden = family !== "hex";
+  $("swap").setAttribute("aria-pressed", settings.swap);
+  for (const player of [0, 1]) showEngine(player, again);
   const sources = [["policy", "With search"], ["prior", "Network alone"]];
   segments($("source"), sources, settings.source, choose("source", annotate));
-  const { blocks, heads } = attention ?? { blocks: [], heads: 0 };
+  showAttentionControls(annotate);
+  $("record").hidden = !record;
+  $("record").textContent = (record ?? "").slice(1).toUpperCase();
+  for (const name of SHOWN) $(`show-${name}`).setAttribute("aria-pressed", settings[name]);
+}
+
+/** Fills the choices of block and head for the network that analyses the position. */
+export function showAttentionControls(annotate) {
+  const attention = shownAttention(), { blocks, heads } = attention ?? { blocks: [], heads: 0 };
+  view.block = Math.min(view.block ?? Infinity, blocks.length - 1);
+  if (view.head >= heads) view.head = -1;
   const blockChoices = blocks.map((block, index) => [index, String(block + 1)]);
   const headChoices = Array.from({ length: heads }, (_, head) => [head, String(head + 1)]);
   segments($("blocks"), blockChoices, view.block, (value) => { view.block = value; annotate(); });
   segments($("heads"), [[-1, "All"], ...headChoices], view.head, (value) => { view.head = value; annotate(); });
   $("show-attention").disabled = !attention;
-  $("record").hidden = !record;
-  $("record").textContent = (record ?? "").slice(1).toUpperCase();
-  for (const name of SHOWN) $(`show-${name}`).setAttribute("aria-pressed", settings[name]);
+}
+
+/** Shows the level and, if there are several, the network of an engine; the second only if two play each other. */
+function showEngine(number, again) {
+  const engine = settings.engines[number], { players, networks } = server.board, areTwo = hasTwoEngines();
+  $(`engine-${number}`).hidden = number === 1 && !areTwo;
+  $(`engine-${number}-name`).textContent = areTwo ? `Level of ${players[number].name}` : "Level";
+  const choices = levels(server.info.strengths);
+  const chosen = choices.findIndex(({ simulations, isBeginner }) =>
+    simulations === engine.simulations && isBeginner === engine.isBeginner);
+  const change = (fields) => {
+    Object.assign(engine, fields);
+    keep();
+    again();
+  };
+  segments($(`strengths-${number}`), choices.map(({ name, title }, level) => [level, name, title]), chosen, (level) => {
+    const { simulations, isBeginner } = choices[level];
+    change({ simulations, isBeginner });
+  });
+  const menu = $(`network-${number}`);
+  menu.hidden = networks.length < 2;
+  menu.replaceChildren(...networks.map(({ player }) =>
+    html("option", { value: player, textContent: player === "shipped" ? "AlphaGAT's own network" : player })));
+  menu.value = networkOf(engine).player;
+  menu.onchange = () => change({ network: menu.value });
 }
 
 /** Switches an annotation on or off. */
@@ -65,8 +98,10 @@ export function listen(actions) {
   const show = (name) => () => toggle(name, actions);
   const help = () => $("help").showModal();
   const clicks = {
-    new: actions.newGame, again: actions.newGame, first: actions.toFirst, last: actions.toLast, back: actions.back, forward: actions.forward,
-    "move-now": actions.moveNow, hint: actions.hint, review: actions.review, "mark-back": actions.markBack, "mark-forward": actions.markForward, save: actions.save, load: () => $("file").click(), record: actions.record,
+    new: actions.newGame, again: actions.newGame, first: actions.toFirst, last: actions.toLast, back: actions.back,
+    forward: actions.forward, "move-now": actions.moveNow, hint: actions.hint, resign: actions.resign,
+    swap: actions.toggleSwap, "swap-sides": actions.swapSides, review: actions.review, "mark-back": actions.markBack,
+    "mark-forward": actions.markForward, save: actions.save, load: () => $("file").click(), record: actions.record,
     "help-open": help, ...Object.fromEntries(SHOWN.map((name) => [`show-${name}`, show(name)])),
   };
   for (const [id, action] of Object.entries(clicks)) $(id).addEventListener("click", action);

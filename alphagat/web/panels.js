@@ -35,6 +35,16 @@ export function showValue(value, players) {
   bar.setAttribute("aria-label", bar.title);
 }
 
+/** Shows each player's discs or points; nothing if `counts` is null. */
+export function showCounts(counts, players) {
+  $("counts").hidden = !counts;
+  $("counts").replaceChildren(...(counts ?? []).map((count, player) => {
+    const mark = html("i", {});
+    mark.style.background = players[player].colour;
+    return html("span", {}, mark, html("span", { textContent: `${capital(players[player].name)} ${count}` }));
+  }));
+}
+
 /**
  * Lists the moves with the largest shares, and the network's move, which need not be among them; empty without an
  * analysis. `play(action)` plays a move.

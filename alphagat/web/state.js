@@ -1,11 +1,16 @@
 // The state of the page: game, view and settings. The server is stateless.
 
-export const game = { board: "", seed: 0, moves: [], steps: [], cursor: 0, values: [], isReviewed: false };
+export const game = {
+  board: "", seed: 0, moves: [], steps: [], cursor: 0, values: [], isReviewed: false,
+  resigned: null, // the player who gave up at the end of the moves
+  isSwapped: false, // whether the sides were exchanged after the first move
+};
 export const view = { position: null, analysis: null, attention: null, node: null, block: 0, head: -1 };
 export const server = { info: null, board: null }; // the boards on offer, and the description of the current one
 export const SHOWN = ["value", "policy", "line", "attention"];
 export const settings = {
-  sides: ["person", "network"], simulations: null, beginner: false, source: "policy",
+  sides: ["person", "network"], swap: false, source: "policy",
+  engines: [0, 1].map(() => ({ network: "", simulations: null, isBeginner: false })),
   value: true, policy: false, line: false, attention: false,
 };
 
@@ -23,6 +28,8 @@ export function recall() {
 /** Returns the address of the game at the cursor, as a fragment. */
 export function address() {
   const fields = { board: game.board, seed: game.seed, moves: game.moves.join("."), ply: game.cursor };
+  if (game.resigned !== null) fields.resigned = game.resigned;
+  if (game.isSwapped) fields.swapped = 1;
   return `#${new URLSearchParams(fields)}`;
 }
 
@@ -32,10 +39,28 @@ export function addressed() {
   if (!fields.get("board")) return null;
   const moves = (fields.get("moves") ?? "").split(".").filter(Boolean).map(Number);
   const ply = fields.has("ply") ? Number(fields.get("ply")) : moves.length;
-  return { board: fields.get("board"), seed: Number(fields.get("seed") ?? 0), moves, ply };
+  const resigned = fields.has("resigned") ? Number(fields.get("resigned")) : null;
+  const isSwapped = fields.has("swapped");
+  return { board: fields.get("board"), seed: Number(fields.get("seed") ?? 0), moves, ply, resigned, isSwapped };
 }
+
+/** Returns the player who resigned in the position after `ply` moves, or null. */
+export const resignedAt = (ply) => (ply === game.moves.length ? game.resigned : null);
 
 /** Returns the game up to a ply, by default the cursor, as a request. */
 export const request = (ply = game.cursor) => ({ board: game.board, seed: game.seed, moves: game.moves.slice(0, ply) });
 export const isPersons = (player) => settings.sides[player] === "person";
 export const isAtEnd = () => game.cursor === game.moves.length;
+
+/** Returns whether two networks play each other, each with a level of its own. */
+export const hasTwoEngines = () => server.board.players.length === 2 && !settings.sides.includes("person");
+
+/** Returns the level and the network that analyse the positions of a player. */
+export const engineOf = (player) => settings.engines[hasTwoEngines() ? player : 0];
+
+/** Returns the network of an engine; the board's first if the engine's own does not play this board. */
+export const networkOf = (engine) =>
+  server.board.networks.find(({ player }) => player === engine.network) ?? server.board.networks[0];
+
+/** Returns the attention of the network that analyses the position on display; null without any. */
+export const shownAttention = () => networkOf(engineOf(view.position?.player ?? 0)).attention;

@@ -20,7 +20,7 @@ def agent():
 
 def test_the_weights_mix_the_values_of_each_block(agent):
     states = random_positions(agent.game, 4, 0, 5, seed=0)
-    weights = make_attention(agent)(states)  # [B, blocks, heads, E]
+    weights = make_attention(agent)(agent.params, states)  # [B, blocks, heads, E]
     topology, config = agent.game.topology, agent.config.network
     assert weights.shape == (4, config.num_blocks, config.num_heads, topology.num_edges)
 
@@ -57,7 +57,7 @@ def test_only_some_blocks_attend(agent):
     nodes = np.zeros((1, agent.game.topology.num_nodes, agent.game.num_features), np.float32)
     params = make_configured_network(config, agent.game).init(jax.random.key(0), nodes)
     other = dataclasses.replace(agent, config=config, params=params)
-    weights = make_attention(other)(random_positions(agent.game, 2, 0, 5, seed=0))
+    weights = make_attention(other)(other.params, random_positions(agent.game, 2, 0, 5, seed=0))
     assert weights.shape == (2, 3, network.num_heads, agent.game.topology.num_edges)
     into = np.zeros((2, 3, network.num_heads, agent.game.topology.num_nodes))
     np.add.at(into, (..., agent.game.topology.receivers), np.asarray(weights))

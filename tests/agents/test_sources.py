@@ -84,7 +84,7 @@ def test_every_command_uses_the_same_shipped_network(board, monkeypatch):
     options = argparse.Namespace(source=None, workdir=None, board=board)
     commands = (
         lambda: engine_options.open_agent(options, None),
-        lambda: roster.Roster(None, board),
+        lambda: roster.Roster((), board),
         lambda: make_contender(make_game(board), "shipped", None, EngineLimits(), 0),
     )
     expected = FAMILIES.get(make_game(board).topology.vocabulary.family)

@@ -43,6 +43,7 @@ def test_serves_until_interrupted(tmp_path):
         (["--port", "70000"], "--port 70000: it must be at least 0 and at most 65535"),
         (["--simulations", "-1"], "--simulations -1: it must be at least 0 and at most 4096"),
         (["--workdir", "nowhere"], "nowhere"),
+        (["hex", "--workdir", "nowhere"], "--workdir nowhere: name all networks by RUN"),
         (
             ["--board", "go:9"],
             "board go:9: no shipped network plays it, only boards of the families mnk, hex, othello; name a run",
@@ -88,7 +89,7 @@ def test_a_failed_evaluation_thread_ends_the_server_with_one_line(tmp_path, monk
 def test_the_bound_address_decides_which_hosts_are_allowed(tmp_path, monkeypatch):
     asked = []
 
-    def make_app(roster, service, simulations, hosts):
+    def make_app(roster, service, simulations, hosts, live_run):
         asked.append(hosts)
         raise KeyboardInterrupt
 

@@ -1,6 +1,6 @@
 """Charts of a run: their metrics for one board, several boards, and single-player games."""
 
-from alphagat.reporting.curves import charts_of, draw
+from alphagat.reporting.curves import charts_of, draw, to_html
 from alphagat.runs.metrics import Result
 
 
@@ -25,7 +25,7 @@ def test_one_board_shows_all_its_metrics():
         "Entropy of the policy": {"search": [1.0]},
     }
     (loss,) = [chart for chart in charts_of(lines, [board]) if chart.title == "Policy loss"]
-    figure = draw(loss, lines)
+    figure = to_html(draw(loss, lines))
     assert "<b>2.5</b>" in figure
     assert figure.count("<svg") == 2  # over iterations and frames; the hours are unknown
     assert figure.count("<circle") == 2  # the iteration without a loss is left out

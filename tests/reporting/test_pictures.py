@@ -25,7 +25,7 @@ def test_wedges_point_from_receiver_to_sender(monkeypatch):
     agent = alphagat.load("hex", board="hex:3")
     monkeypatch.setattr(pictures, "MAX_EDGES", 7)
     moment, topology = moment_of(agent.game), agent.game.topology
-    weights = make_attention(agent)(jax.tree.map(lambda leaf: leaf[None], moment.state))[0].mean(axis=1)
+    weights = make_attention(agent)(agent.params, jax.tree.map(lambda leaf: leaf[None], moment.state))[0].mean(axis=1)
     places = agent.game.node_places(moment.state)
     figures = list(ET.fromstring(pictures._draw_attention(agent, moment)))
     assert len(figures) == agent.config.network.num_blocks

@@ -70,7 +70,7 @@ def random_request(random):
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    roster = Roster(save_untrained(tmp_path_factory.mktemp("fuzz"), "hex:3"))
+    roster = Roster([save_untrained(tmp_path_factory.mktemp("fuzz"), "hex:3")])
     with (
         pytest.MonkeyPatch.context() as patch,
         BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=8) as service,

@@ -4,9 +4,15 @@ import jax
 import numpy as np
 import pytest
 
+from alphagat.agents.agent import load
+from alphagat.agents.analysis import Analyzer
 from alphagat.errors import UserError
-from alphagat.serving.roster import Program, Roster
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.folder import open_run_folder
+from alphagat.serving.roster import Roster
+from alphagat.training.state import init_state
 from tests.serving.untrained import save_untrained
+from tests.training.tiny import save_tiny_run, tiny_config, tiny_run
 
 
 @pytest.fixture(scope="module")
@@ -14,16 +20,18 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("roster")
 
 
-def test_the_shipped_networks_are_the_default():
-    roster = Roster(None)
+def test_the_shipped_networks_are_the_default(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    roster = Roster()
     assert roster.default == "connect_four"
     assert {"connect_four", "hex:5", "hex:11"} <= set(roster.boards)
     assert not {"tic_tac_toe", "hex:5:swap", "go:9"} & set(roster.boards)  # node kinds unknown to those networks
-    assert Roster(None, "hex:9").default == "hex:9"
+    assert roster.players("hex:11") == ("shipped",)
+    assert Roster(board="hex:9").default == "hex:9"
 
 
 def test_a_board_is_added_and_opened_once(folder):
-    roster = Roster(save_untrained(folder, "hex:2", "hex:3"), "hex:2:swap")
+    roster = Roster([save_untrained(folder, "hex:2", "hex:3")], "hex:2:swap")
     assert (roster.default, "hex:2" in roster.boards, "hex:2:swap" in roster.boards) == ("hex:2:swap", True, True)
     assert roster.session("hex:2") is roster.session("hex:2")
     assert roster.session("hex:2:swap").game.swap
@@ -33,27 +41,73 @@ def test_a_board_is_added_and_opened_once(folder):
 
 
 def test_a_resnet_plays_its_board_size_only(folder):
-    roster = Roster(save_untrained(folder, "othello:4", name="resnet"))
+    roster = Roster([save_untrained(folder, "othello:4", name="resnet")])
     assert roster.boards == ("othello:4",)
-    assert not roster.session("othello:4").has_attention
+    with pytest.raises(UserError, match=r"board othello:4: the network of .* has no attention"):
+        roster.program("othello:4", "", None)
     with pytest.raises(UserError, match="'resnet' has weights for one size"):
-        Roster(save_untrained(folder, "hex:3", name="resnet"), "hex:4")
+        Roster([save_untrained(folder, "hex:3", name="resnet")], "hex:4")
 
 
 @pytest.mark.parametrize("board", ["go:9", "chess"])
 def test_boards_of_other_families_raise(folder, board):
     with pytest.raises(UserError, match="boards of one family"):
-        Roster(save_untrained(folder, f"breakthrough:{5 + len(board) % 4}"), board)
+        Roster([save_untrained(folder, f"breakthrough:{5 + len(board) % 4}")], board)
     with pytest.raises(UserError, match=f"board {board}: no shipped network plays it, only boards of the families"):
-        Roster(None, board)
+        Roster((), board)
 
 
 def test_programs_evaluate_batches(folder):
-    roster = Roster(save_untrained(folder, "hex:4"))
+    roster = Roster([save_untrained(folder, "hex:4")])
     state = roster.session("hex:3").games.replay(0, ["b2"]).state
     batch = jax.tree.map(lambda leaf: np.stack([leaf] * 2), state)
-    analysis = roster.prepare(Program("hex:3", 0))(batch)
+    analysis = roster.prepare(roster.program("hex:3", "", 0))(batch)
     assert analysis.prior.shape == (2, 9)
-    attention = roster.prepare(Program("hex:3", None))(batch)
+    attention = roster.prepare(roster.program("hex:3", "", None))(batch)
     assert attention.shape == (2, 1, 2, roster.session("hex:3").game.topology.num_edges)
-    assert roster.prepare(Program("hex:3", 0)) is roster.prepare(Program("hex:3", 0))
+
+
+def test_several_networks_play_a_board(tmp_path):
+    sources = [save_untrained(tmp_path, "hex:4"), save_untrained(tmp_path, "hex:4", name="resnet"), "hex"]
+    roster = Roster(sources)
+    assert roster.players("hex:4") == (sources[0], sources[1], "shipped")
+    assert roster.players("hex:5") == (sources[0], "shipped")
+    assert roster.program("hex:4", "", 16) == ("hex:4", sources[0], 16)
+    with pytest.raises(UserError, match="player resnet: it does not play hex:5 here; use one of"):
+        roster.program("hex:5", "resnet", 16)
+    state = jax.tree.map(lambda leaf: leaf[None], roster.session("hex:4").games.replay(0, []).state)
+    for source in (sources[0], sources[1]):
+        evaluate = roster.prepare(roster.program("hex:4", source, 0))
+        np.testing.assert_array_equal(evaluate(state).prior, Analyzer(load(source), 0)(state, jax.random.key(0)).prior)
+
+
+def test_runs_are_offered_beside_the_shipped_networks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_tiny_run(tmp_path / "runs" / "mine", 1)
+    open_run_folder(tmp_path / "runs" / "new", tiny_config())  # without a checkpoint
+    (tmp_path / "runs" / "damaged").mkdir()
+    (tmp_path / "runs" / "damaged" / "config.json").write_text("[")
+    roster = Roster()
+    assert roster.default == "connect_four"
+    assert roster.players("hex:3") == ("shipped", "runs/mine")
+    assert Roster(["hex"]).players("hex:3") == ("shipped",)
+
+
+def test_a_refreshed_roster_plays_by_the_newest_checkpoint(tmp_path):
+    folder = save_tiny_run(tmp_path / "run", 1)
+    roster = Roster([str(folder)])
+    program = roster.program("hex:2", "", 4)
+    evaluate = roster.prepare(program)
+    state = jax.tree.map(lambda leaf: leaf[None], roster.session("hex:2").games.replay(0, []).state)
+    before = evaluate(state)
+    trained = init_state(tiny_run())
+    params = jax.tree.map(lambda leaf: leaf + 0.1, trained.train.params)
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(trained.replace(train=trained.train.replace(params=params)), 2)
+    np.testing.assert_array_equal(evaluate(state).prior, before.prior)
+    roster.refresh()
+    after = evaluate(state)
+    assert not np.array_equal(after.prior, before.prior)
+    fresh = Analyzer(load(folder, 2), 4)(state, jax.random.key(0))
+    np.testing.assert_array_equal(after.prior, fresh.prior)
+    assert roster.agent("hex:2", program.player).iteration == 2

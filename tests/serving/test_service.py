@@ -63,7 +63,7 @@ def make(device):
         service.close()
 
 
-def ending_the_thread(program):
+def ending_the_thread(states):
     raise SystemExit("gone")  # not an Exception
 
 
@@ -276,7 +276,7 @@ def test_a_failed_thread_answers_every_request(make, device):
     device.occupied()
     waiting, other, cancelled = (ask(service, program, 6) for program in (0, 1, 2))
     cancelled.cancel()
-    service._prepare = ending_the_thread
+    service._programs[0] = ending_the_thread
     device.gate.set()
     assert first.result(PATIENCE_S)["state"] == 5
     with pytest.raises(ServiceError, match="the evaluation thread ended by SystemExit: gone; start the server again"):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 from concurrent.futures import Future
 
 import numpy as np
@@ -23,7 +24,7 @@ SIMULATIONS, ADDRESS = 4, "http://localhost:8000"
 
 @pytest.fixture(scope="module")
 def roster(tmp_path_factory):
-    return Roster(save_untrained(tmp_path_factory.mktemp("app"), "hex:3"))
+    return Roster([save_untrained(tmp_path_factory.mktemp("app"), "hex:3")])
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,8 @@ def test_info_lists_boards_and_strengths(client):
     assert (info["default"], info["strengths"], info["simulations"]) == ("hex:3", [0, 4, 16, 64, 256], SIMULATIONS)
     assert {"hex:3", "hex:11"} <= set(info["boards"])
     board = client.get("/api/boards/hex:4").json()
-    assert (board["family"], board["attention"], board["record"]) == ("hex", {"blocks": [1], "heads": 2}, ".sgf")
+    assert (board["family"], board["record"]) == ("hex", ".sgf")
+    assert [network["attention"] for network in board["networks"]] == [{"blocks": [1], "heads": 2}]
     assert [player["name"] for player in board["players"]] == ["orange", "blue"]
 
 
@@ -95,6 +97,44 @@ def test_a_record_reads_back(client):
     (record,) = read_games(answer.text)
     assert (record.board, record.names, record.outcome) == ("hex:3", tuple(names), 1)
     assert record.moves == ("b1", "a1", "b2", "a2", "b3")
+    resigned = client.post("/api/record", json=game("b1", "a1", resigned=0)).text
+    (record,) = read_games(resigned)
+    assert (record.outcome, record.forfeit) == (-1, "resigned")
+    assert client.post("/api/games", json={"text": answer.text + resigned}).json() == {
+        "games": [
+            {"board": "hex:3", "moves": ["b1", "a1", "b2", "a2", "b3"], "names": names},
+            {"board": "hex:3", "moves": ["b1", "a1"], "names": ["", ""]},
+        ]
+    }
+
+
+def test_a_network_is_chosen_by_name(client, roster):
+    (player,) = roster.players("hex:3")
+    answers = [client.post("/api/analysis", json=game(simulations=4, player=each)).json() for each in ("", player)]
+    assert answers[0] == answers[1]
+    for path in ("analysis", "attention"):
+        body = game("b2", player="other", **({"simulations": 4} if path == "analysis" else {}))
+        answer = client.post(f"/api/{path}", json=body)
+        assert answer.status_code == 422
+        assert answer.json()["error"].startswith("player other: it does not play hex:3 here; use one of")
+
+
+def test_levels_are_prepared_ahead(client):
+    for _ in range(600):
+        preparation = client.get("/api/preparation/hex:3").json()
+        if all(each["ready"] for each in preparation["strengths"]):
+            break
+        time.sleep(0.1)
+    assert [each["simulations"] for each in preparation["strengths"]] == [0, 4, 16, 64, 256]
+    assert all(each["ready"] for each in preparation["strengths"])
+    assert preparation["estimate"] > 0
+    assert client.get("/api/preparation/hex:3?player=other").status_code == 422
+    assert client.get("/api/preparation/go:9").status_code == 422
+
+
+def test_without_a_run_there_is_no_live_view(client):
+    answer = client.get("/api/run")
+    assert (answer.status_code, "alphagat watch RUN" in answer.json()["error"]) == (404, True)
 
 
 def test_metrics_count_requests(client):
@@ -135,7 +175,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("path", ["position", "analysis", "attention", "record"])
+@pytest.mark.parametrize("path", ["position", "analysis", "attention", "record", "games"])
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 def test_invalid_requests_get_one_short_line(client, path, body):
     answer = client.post(f"/api/{path}", content=body, headers={"content-type": "application/json"})
@@ -179,7 +219,19 @@ def test_ranges_are_ignored(client, value):
     assert client.get("/app.js", headers={"range": value}).content == client.get("/app.js").content
 
 
-@pytest.mark.parametrize("path", ["/", "/app.js", "/style.css", "/logo.svg", "/api/info", "/api/none"])
+@pytest.mark.parametrize("text", ["", "nonsense", "(;GM[1]", "(;GM[1]SZ[99999];B[aa])"])
+def test_files_that_hold_no_game_get_one_line(client, text):
+    answer = client.post("/api/games", json={"text": text})
+    assert answer.status_code == 422
+    assert "\n" not in answer.json()["error"]
+
+
+def test_long_files_are_cut(client):
+    answer = client.post("/api/games", json={"text": "(;GN[hex:3];B[a1])" * 200})
+    assert len(answer.json()["games"]) == 100
+
+
+@pytest.mark.parametrize("path", ["/", "/app.js", "/watch.html", "/style.css", "/logo.svg", "/api/info", "/api/none"])
 def test_all_responses_have_the_security_headers(client, path):
     assert HEADERS.items() <= dict(client.get(path).headers).items()
 

@@ -1,6 +1,7 @@
 """Fixtures: a server with untrained networks on small boards, and a page in headless Chromium."""
 
 import contextlib
+import functools
 import shutil
 import threading
 
@@ -48,32 +49,39 @@ def page(browser):
 
 
 @pytest.fixture(scope="session")
-def serve(tmp_path_factory):
-    """Returns `serve(board)`, which serves an untrained network and returns the address."""
+def start():
+    """Returns `start(sources, board, folder)`, which serves networks, and the run in `folder`; returns the address."""
     from alphagat.serving.app import make_app
     from alphagat.serving.http_server import make_server
+    from alphagat.serving.live_run import LiveRun
     from alphagat.serving.roster import Roster
     from alphagat.serving.server import listen
     from alphagat.serving.service import BatchService
 
-    folder, servers, addresses = tmp_path_factory.mktemp("web"), [], {}
+    servers = []
 
-    def serve(board):
-        if board not in addresses:
-            roster = Roster(save_untrained(folder, board), board)
-            service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=16)
-            listener = listen("127.0.0.1", 0)
-            server = make_server(make_app(roster, service, 0), service)
-            thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-            thread.start()
-            servers.append((server, thread, service, listener))
-            addresses[board] = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        return addresses[board]
+    def start(sources, board=None, folder=None):
+        roster = Roster(sources, board)
+        service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=16)
+        listener = listen("127.0.0.1", 0)
+        app = make_app(roster, service, 0, live_run=LiveRun(folder, roster) if folder else None)
+        server = make_server(app, service)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        servers.append((server, thread, service, listener))
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
-    yield serve
+    yield start
     for server, thread, service, listener in servers:
         server.should_exit = True
         thread.join(30)
         service.close()
         with contextlib.suppress(OSError):
             listener.close()
+
+
+@pytest.fixture(scope="session")
+def serve(start, tmp_path_factory):
+    """Returns `serve(board)`, which serves an untrained network and returns the address."""
+    folder = tmp_path_factory.mktemp("web")
+    return functools.cache(lambda board: start([save_untrained(folder, board)], board))

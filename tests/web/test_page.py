@@ -6,6 +6,7 @@ import random
 import pytest
 
 from alphagat import games
+from alphagat.evaluation.game_files import GameRecord, to_text
 from alphagat.games import make_game
 from alphagat.serving.playthrough import Playthroughs
 from tests.test_add_a_game import GUIDE
@@ -289,6 +290,124 @@ def test_a_saved_game_loads(serve, page, tmp_path):
         page.set_input_files("#file", file)
         page.wait_for_selector(f"#toast:has-text('{message}')")
     assert saved(page)["moves"] == game["moves"]
+    file = tmp_path / "game.sgf"
+    file.write_text(to_text(GameRecord("hex:3", ("one", "other"), ("a2", "b2"), (0, 1), 0)))
+    page.set_input_files("#file", file)
+    wait_for_ply(page, 2)
+    assert (saved(page)["board"], saved(page)["moves"]) == ("hex:3", ["a2", "b2"])
+    file.write_text("nonsense")
+    page.set_input_files("#file", file)
+    page.wait_for_selector("#toast:has-text('neither PGN nor SGF')")
+
+
+def test_a_resigned_game_is_over_and_stays_so(serve, page):
+    open_page(page, serve("hex:3"))
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    page.click("#resign")
+    page.wait_for_selector('body[data-over="true"]')
+    assert page.inner_text("#status-text") == "Blue resigned: orange wins"
+    assert page.query_selector_all("#board .hit") == []
+    assert saved(page)["resigned"] == 1
+    page.reload()
+    page.wait_for_selector('body[data-over="true"]')
+    assert page.inner_text("#status-text") == "Blue resigned: orange wins"
+    with page.expect_download() as download:
+        page.click("#record")
+    assert "RE[B+R]" in download.value.path().read_text()
+    page.click("#back")
+    wait_for_ply(page, 0)
+    assert not is_over(page)
+    page.click('.hit[data-name="a1"]')
+    wait_for_ply(page, 1)
+    assert not is_over(page)
+    assert "resigned" not in saved(page)
+
+
+def test_a_person_swaps_the_sides_after_the_first_move(serve, page):
+    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['network', 'person'] })")
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 1)
+    assert not page.is_visible("#swap-sides")
+    page.click("#swap")
+    page.click("#swap-sides")
+    wait_for_ply(page, 2)  # the network, now blue, answers its own first move
+    assert page.inner_text("#status-text") == "Your move"
+    assert page.is_checked("#sides label:has-text('Orange') input")
+    assert not page.is_visible("#swap-sides")
+    page.click("#new")
+    wait_for_ply(page, 1)
+    assert page.is_checked("#sides label:has-text('Blue') input")
+
+
+@pytest.mark.parametrize(("value", "swaps"), [(-0.2, True), (0.2, False)])
+def test_the_network_swaps_if_it_would_lose(serve, page, value, swaps):
+    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['person', 'network'], swap: true })")
+
+    def answer(route):
+        response = route.fetch()
+        route.fulfill(response=response, json=response.json() | {"value": value})
+
+    page.route("**/api/analysis", answer)
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 0)
+    page.click('.hit[data-name="b2"]')
+    if swaps:
+        page.wait_for_selector("#sides label:has-text('Blue') input:checked")
+        wait_for_ply(page, 1)
+        assert page.inner_text("#status-text") == "Your move"
+    else:
+        wait_for_ply(page, 2)
+    assert page.is_checked(f"#sides label:has-text('{'Blue' if swaps else 'Orange'}') input")
+
+
+def test_two_levels_play_each_other(serve, page):
+    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['person', 'person'] })")
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 0)
+    assert not page.is_visible("#engine-1")
+    asked = []
+    page.on("request", lambda request: "analysis" in request.url and asked.append(request.post_data_json))
+    page.click("#sides label:has-text('Neither')")
+    page.click("#strengths-1 label:has-text('Medium')")
+    page.wait_for_selector('body[data-over="true"]')
+    assert page.inner_text("#engine-1-name") == "Level of blue"
+    levels = {(len(each["moves"]) % 2, each["simulations"]) for each in asked if len(each["moves"]) > 1}
+    assert levels == {(0, 0), (1, 16)}
+
+
+def test_preparation_is_announced_and_ends(serve, page):
+    """With answers set by hand, because small networks compile too fast to be seen."""
+    answers = [(False, 3.2), (False, 12.0), (True, 9.0)]
+
+    def answer(route):
+        ready, elapsed = answers.pop(0) if answers else (True, 9.0)
+        strengths = [{"simulations": each, "ready": ready, "elapsed": elapsed} for each in (0, 16, 64, 256)]
+        route.fulfill(json={"strengths": strengths, "estimate": 8.0})
+
+    page.route("**/api/preparation/*", answer)
+    said = []
+    page.expose_function("said", lambda text: said.append(text))
+    page.add_init_script(
+        "addEventListener('DOMContentLoaded', () => new MutationObserver(() => "
+        "said(document.getElementById('preparing').textContent)).observe(document.getElementById('preparing'), "
+        "{ childList: true }))"
+    )
+    page.goto(serve("hex:3"))
+    page.wait_for_selector('body[data-prepared="true"]')
+    assert said[:2] == [
+        "Preparing the network, level Easy: 3 s of about 8 s. This happens once.",
+        "Preparing the network, level Easy: 12 s so far. This happens once.",
+    ]
+    assert not page.is_visible("#preparing")
+
+
+def test_discs_are_counted(serve, page):
+    open_page(page, serve("othello:4"))
+    assert page.inner_text("#counts").split() == ["Orange", "2", "Blue", "2"]
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 0)
+    assert not page.is_visible("#counts")
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1200, "light")])
@@ -366,7 +485,7 @@ def test_a_beginner_draws_moves_from_the_policy(serve, page):
     wait_for_ply(page, 1)
     firsts = {}
     for level in ("Easy", "Beginner"):
-        page.click(f"#strengths label:has-text('{level}')")
+        page.click(f"#strengths-0 label:has-text('{level}')")
         firsts[level] = set()
         for _ in range(6):
             page.click("#new")

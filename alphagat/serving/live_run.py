@@ -1,0 +1,71 @@
+"""A run in progress, as its live view shows it."""
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import Any
+
+from alphagat.errors import UserError
+from alphagat.reporting import curves
+from alphagat.reporting.page import tiles_of
+from alphagat.runs.checkpoints import list_steps
+from alphagat.runs.folder import read_config
+from alphagat.runs.metrics import METRICS_FILE, read_metrics
+from alphagat.serving.roster import Roster
+
+
+class LiveRun:
+    """Reads the progress of a run, and keeps the players of a roster at its newest checkpoint. Thread-safe."""
+
+    def __init__(self, folder: Path, roster: Roster):
+        """Reads the run in `folder`, the only source of `roster`. Raises UserError if there is none."""
+        self._folder, self._roster = folder, roster
+        self._lock = threading.Lock()
+        self._seen: Any = None  # what `_described` was made from
+        self._described: dict[str, Any] = {}
+        self._newest = max(list_steps(folder), default=0)
+        self.describe()
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the progress, the latest results and the charts; `network` is the iteration of the players."""
+        with self._lock:
+            self._load_newest()
+            seen = _state_of(self._folder / METRICS_FILE), self._newest
+            if seen != self._seen:
+                self._described, self._seen = self._read(), seen
+            return self._described
+
+    def _load_newest(self) -> None:
+        newest = max(list_steps(self._folder), default=0)
+        if newest > self._newest:
+            with contextlib.suppress(UserError):  # deleted by the run meanwhile
+                self._roster.refresh()
+                self._newest = newest
+
+    def _read(self) -> dict[str, Any]:
+        config, lines = read_config(self._folder), read_metrics(self._folder)
+        figures = [curves.draw(chart, lines) for chart in curves.charts_of(lines, config.boards)]
+        return {
+            "name": self._folder.resolve().name,
+            "iteration": lines[-1]["iteration"] if lines else 0,
+            "end": config.num_iterations,
+            "network": self._newest,
+            "boards": list(config.boards),
+            "tiles": [tile._asdict() for tile in tiles_of(config, lines)],
+            "charts": [
+                {
+                    "title": each.title,
+                    "legend": [entry._asdict() for entry in each.legend],
+                    "drawings": dict(each.drawings),
+                }
+                for each in figures
+            ],
+        }
+
+
+def _state_of(file: Path) -> Any:
+    """Returns what changes with the file; None if it does not exist."""
+    with contextlib.suppress(OSError):
+        state = file.stat()
+        return state.st_size, state.st_mtime_ns
+    return None

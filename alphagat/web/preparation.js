@@ -1,0 +1,43 @@
+// Follows the preparation of the networks, which compile ahead on the server, and says so while it lasts.
+
+import * as api from "./api.js";
+import { levelName } from "./controls.js";
+import { $ } from "./dom.js";
+import { hasTwoEngines, networkOf, server, settings } from "./state.js";
+
+const POLL_MS = 700;
+
+let turn = 0; // of the latest call, which ends the earlier ones
+
+/** Prepares all levels of the networks that play a board; returns when they are ready, or at the next call. */
+export async function prepare(board) {
+  const mine = ++turn;
+  for (;;) {
+    const isOpen = server.board?.board === board; // else only the board's first network is known
+    const engines = settings.engines.slice(0, isOpen && hasTwoEngines() ? 2 : 1);
+    const network = (engine) => (isOpen ? networkOf(engine).player : "");
+    const answers = await Promise.all(engines.map((engine) => api.preparation(board, network(engine))));
+    if (mine !== turn) return;
+    const text = describe(engines, answers);
+    $("preparing").textContent = text;
+    $("preparing").hidden = !text;
+    document.body.dataset.prepared = !text;
+    if (!text) return;
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    if (mine !== turn) return;
+  }
+}
+
+/** Returns one sentence on what is not ready; empty if everything is. */
+function describe(engines, answers) {
+  for (const [number, engine] of engines.entries()) {
+    const { strengths, estimate } = answers[number];
+    const { ready, elapsed } = strengths.find(({ simulations }) => simulations === engine.simulations);
+    if (ready) continue;
+    const about = `about ${Math.max(1, Math.round(estimate))} s`;
+    const time = elapsed > estimate ? `${Math.round(elapsed)} s so far` : elapsed ? `${Math.round(elapsed)} s of ${about}` : about;
+    return `Preparing the network, level ${levelName(engine)}: ${time}. This happens once.`;
+  }
+  const all = answers.flatMap(({ strengths }) => strengths), ready = all.filter((each) => each.ready);
+  return ready.length < all.length ? `Preparing the other levels: ${ready.length} of ${all.length} are ready.` : "";
+}

@@ -1,0 +1,197 @@
+// The live view of a run: its curves, and games of its newest network against itself.
+
+import * as api from "./api.js";
+import { Board } from "./board.js";
+import { drawn } from "./choice.js";
+import { $, capital, html, segments } from "./dom.js";
+import { showChart, showCounts, showMoves, showValue, title } from "./panels.js";
+
+const POLL_MS = 3000; // between looks at the run
+const END_MS = 3000; // for which a finished game stays
+const SLOW_MS = 1000; // after which an answer is announced as slow
+const DRAWN_PLIES = 6; // at the start of a game, drawn from the policy so that games differ
+const SPEEDS = [[1500, "Slow"], [700, "Normal"], [150, "Fast"]]; // milliseconds per move
+const AXES = [["iterations", "Iterations"], ["frames", "Frames"], ["hours", "Hours"]];
+
+const game = { board: null, seed: 0, moves: [], steps: [], values: [], number: 0, isSkipped: false };
+const shown = { cursor: 0, position: null, analysis: null, attention: null, policyIsOn: false, attentionIsOn: true };
+const pace = { milliseconds: 700, isPaused: false, wake: () => {} };
+let run = null, simulations = 0, axis = "iterations", drawnCharts = "";
+
+const board = new Board($("board"), $("choices"), { onPlay: () => {}, onLook: () => {} });
+
+/** Waits, and as long as the game is paused. A skipped game ends the wait. */
+async function wait(milliseconds) {
+  const sleep = (time) => new Promise((resolve) => { pace.wake = resolve; if (time < Infinity) setTimeout(resolve, time); });
+  if (!game.isSkipped) await sleep(milliseconds);
+  while (pace.isPaused && !game.isSkipped) await sleep(Infinity);
+}
+
+/** Repeats an action for ever, `pause` milliseconds apart. Shows the message of an ApiError. */
+async function repeat(action, pause) {
+  for (;;) {
+    try {
+      await action();
+      $("toast").hidden = true;
+    } catch (error) {
+      if (!(error instanceof api.ApiError)) throw error;
+      $("toast").textContent = error.message;
+      $("toast").hidden = false;
+    }
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
+}
+
+async function playGame() {
+  const name = run.boards[game.number % run.boards.length];
+  const described = await api.board(name);
+  Object.assign(game, { board: described, seed: crypto.getRandomValues(new Uint32Array(1))[0] });
+  Object.assign(game, { moves: [], steps: [], values: [], number: game.number + 1, isSkipped: false });
+  const network = run.network; // the newest at the start; a newer one may take over during the game
+  while (!game.isSkipped) {
+    const ply = game.moves.length, position = await show(ply);
+    $("status-text").textContent = `${title(name)}: network of iteration ${network.toLocaleString("en")}`;
+    document.body.dataset.ply = ply;
+    if (position.over) {
+      $("status-text").textContent = result(position);
+      return wait(END_MS);
+    }
+    await wait(pace.milliseconds);
+    const { analysis } = await analysed(ply);
+    const action = ply < DRAWN_PLIES ? drawn(position.legal, analysis.policy) : analysis.action;
+    game.moves.splice(ply, Infinity, action);
+  }
+}
+
+function result({ points, winner }) {
+  if (points !== null) return `Game over: ${points.toLocaleString("en")} points`;
+  return winner === null ? "A draw" : `${capital(game.board.players[winner].name)} wins`;
+}
+
+const requested = (ply) => ({ board: game.board.board, seed: game.seed, moves: game.moves.slice(0, ply) });
+
+/** Shows the position after `ply` moves with its analysis, and returns it. */
+async function show(ply) {
+  const position = await api.position(requested(ply)), { players, family } = game.board;
+  game.steps = [...position.moves, ...game.steps.slice(ply)];
+  Object.assign(shown, { cursor: ply, position, analysis: null, attention: null });
+  board.show(position, family, players[position.player].colour, false);
+  showCounts(position.counts, players);
+  const leader = position.over ? position.winner : position.player;
+  $("dot").style.background = players[leader]?.colour ?? "";
+  if (position.over) game.values[ply] = position.points ?? (position.winner === null ? 0 : 1 - 2 * position.winner);
+  annotate();
+  if (!position.over) await analysed(ply);
+  return position;
+}
+
+/** Returns the analysis and the attention of the position after `ply` moves, and shows them if it is on display. */
+async function analysed(ply) {
+  if (shown.cursor === ply && shown.analysis) return shown;
+  const late = setTimeout(announce, SLOW_MS), request = requested(ply);
+  try {
+    const [analysis, attention] = await Promise.all([
+      api.analysis(request, "", simulations),
+      game.board.networks[0].attention ? api.attention(request, "") : null,
+    ]);
+    const points = shown.position.points, sign = analysis.player === 0 ? 1 : -1;
+    game.values[ply] = points === null ? sign * analysis.value : points + analysis.value;
+    if (shown.cursor === ply) Object.assign(shown, { analysis, attention });
+    annotate();
+    return { analysis, attention };
+  } finally {
+    clearTimeout(late);
+    $("preparing").hidden = true;
+  }
+}
+
+/** Says that the network compiles, with an estimate. */
+async function announce() {
+  const { estimate } = await api.preparation(game.board.board, "");
+  $("preparing").textContent = `Preparing the network: about ${Math.max(1, Math.round(estimate))} s. This happens once.`;
+  $("preparing").hidden = false;
+}
+
+function annotate() {
+  const { position, analysis, attention, cursor } = shown, { players } = game.board;
+  board.annotate({
+    policy: shown.policyIsOn && analysis ? analysis.policy : null, line: null, looking: false, node: null,
+    attention: shown.attentionIsOn && attention ? { ...attention, weights: mean(attention.weights.at(-1)) } : null,
+  });
+  showValue(game.values[cursor] ?? null, players);
+  showChart(game.values, game.moves.length, cursor, players, look, []);
+  showMoves(game.steps, cursor, players, look, []);
+  document.body.dataset.analysed = Boolean(analysis) || position.over;
+}
+
+const mean = (heads) => heads[0].map((_, edge) => heads.reduce((sum, head) => sum + head[edge], 0) / heads.length);
+
+/** Pauses at an earlier position. */
+function look(ply) {
+  setPaused(true);
+  show(ply);
+}
+
+function setPaused(isPaused) {
+  pace.isPaused = isPaused;
+  $("pause").textContent = isPaused ? "Go on" : "Pause";
+  if (isPaused) return;
+  if (shown.cursor !== game.moves.length) show(game.moves.length);
+  pace.wake();
+}
+
+async function follow() {
+  const found = await api.run();
+  run = found;
+  document.title = `${found.name}: iteration ${found.iteration}`;
+  $("name").textContent = found.name;
+  $("progress-text").textContent = `Iteration ${found.iteration.toLocaleString("en")} of ${found.end.toLocaleString("en")}`;
+  Object.assign($("progress"), { max: found.end, value: found.iteration });
+  $("tiles").replaceChildren(...found.tiles.map(({ label, value, interval }) => html("div", {},
+    html("dt", { textContent: label }), html("dd", { textContent: value }, html("small", { textContent: interval })))));
+  document.body.dataset.network = found.network;
+  drawCharts();
+}
+
+/** Draws the curves if they have changed. */
+function drawCharts() {
+  const key = JSON.stringify([axis, run.charts]);
+  if (key === drawnCharts) return;
+  drawnCharts = key;
+  $("charts").replaceChildren(...run.charts.filter(({ drawings }) => drawings[axis]).map(({ title: name, legend, drawings }) => {
+    const entries = legend.map(({ label, value, colour }) => {
+      const entry = html("span", { textContent: `${label} ` }, html("b", { textContent: value }));
+      entry.style.setProperty("--colour", colour);
+      return entry;
+    });
+    const parsed = new DOMParser().parseFromString(drawings[axis].replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"'), "image/svg+xml");
+    const head = html("figcaption", {}, html("h3", { textContent: name }), html("p", { className: "legend" }, ...entries));
+    return html("figure", {}, head, document.importNode(parsed.documentElement, true));
+  }));
+}
+
+async function start() {
+  segments($("speed"), SPEEDS, pace.milliseconds, (milliseconds) => { pace.milliseconds = milliseconds; pace.wake(); });
+  segments($("axis"), AXES, axis, (name) => { axis = name; drawCharts(); });
+  $("pause").addEventListener("click", () => setPaused(!pace.isPaused));
+  $("next").addEventListener("click", () => {
+    game.isSkipped = true;
+    setPaused(false);
+  });
+  for (const name of ["policy", "attention"]) {
+    const button = $(`show-${name}`);
+    button.addEventListener("click", () => {
+      shown[`${name}IsOn`] = !shown[`${name}IsOn`];
+      button.setAttribute("aria-pressed", shown[`${name}IsOn`]);
+      annotate();
+    });
+  }
+  repeat(follow, POLL_MS);
+  repeat(async () => {
+    if (!run) return;
+    ({ simulations } = await api.info());
+    await playGame();
+  }, 100);
+}
+
+start();

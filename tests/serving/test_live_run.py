@@ -1,0 +1,59 @@
+"""Tests what the live view reads of a run."""
+
+import shutil
+
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.metrics import MetricsWriter
+from alphagat.serving.live_run import LiveRun
+from alphagat.serving.roster import Roster
+from alphagat.training.state import init_state
+from tests.training.tiny import save_tiny_run, tiny_config, tiny_run
+
+
+@pytest.fixture
+def live(tmp_path):
+    folder = save_tiny_run(tmp_path / "mine", 1)
+    return folder, LiveRun(folder, Roster([str(folder)]))
+
+
+def test_a_run_before_its_first_iteration(live):
+    described = live[1].describe()
+    assert (described["name"], described["iteration"], described["network"]) == ("mine", 0, 1)
+    assert (described["end"], described["boards"]) == (tiny_config().num_iterations, ["hex:2"])
+    assert (described["tiles"], described["charts"]) == ([], [])
+
+
+def test_new_iterations_are_read(live):
+    folder, run = live
+    with MetricsWriter(folder) as writer:
+        for iteration in (1, 2, 3):
+            writer.write(iteration, {"board": "hex:2", "frames": 10, "hours": 1.0, "train/value_loss": 0.5 / iteration})
+            assert run.describe()["iteration"] == iteration
+    described = run.describe()
+    assert run.describe() is described  # not read again
+    (chart,) = described["charts"]
+    assert (chart["title"], chart["legend"][0]["value"]) == ("Value loss", "0.1667")
+    assert set(chart["drawings"]) == {"iterations", "frames", "hours"}
+    assert [tile["label"] for tile in described["tiles"]] == ["frames", "training"]
+
+
+def test_a_new_checkpoint_is_loaded_and_a_deleted_one_does_no_harm(live):
+    folder, run = live
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(init_state(tiny_run()), 2)
+    assert run.describe()["network"] == 2
+    shutil.rmtree(folder / "checkpoints" / "2")
+    assert run.describe()["network"] == 2
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(init_state(tiny_run()), 3)
+    file = next(each for each in (folder / "checkpoints" / "3").rglob("*") if each.is_file() and "d" in each.parts)
+    file.write_bytes(b"damaged")
+    assert run.describe()["network"] == 2
+
+
+def test_a_folder_without_a_run_raises(live, tmp_path):
+    with pytest.raises(UserError, match="holds no run"):
+        LiveRun(tmp_path / "none", live[1]._roster)

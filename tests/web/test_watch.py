@@ -1,0 +1,68 @@
+"""Tests the live view of a run in a browser."""
+
+from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.metrics import MetricsWriter, Result
+from alphagat.training.state import init_state
+from tests.training.tiny import save_tiny_run, tiny_run
+
+
+def write_metrics(folder, iterations):
+    with MetricsWriter(folder, restored_iteration=iterations.start - 1) as writer:
+        for iteration in iterations:
+            line = {"board": "hex:2", "frames": 10 * iteration, "hours": iteration / 100, "train/policy_loss": 2.5}
+            if iteration % 2 == 0:
+                line |= {"num_games": 4, "results": [Result("elo", "hex:2", 100.0 * iteration, 0.0, 900.0)]}
+            writer.write(iteration, line)
+
+
+def test_a_run_is_watched_while_it_goes_on(start, page, tmp_path):
+    folder = save_tiny_run(tmp_path / "mine", 1)
+    write_metrics(folder, range(1, 3))
+    page.goto(f"{start([str(folder)], folder=folder)}/watch.html")
+    page.wait_for_selector("body[data-ply]")
+    assert page.inner_text("#name") == "mine"
+    assert page.inner_text("#progress-text").startswith("Iteration 2 of ")
+    assert "network of iteration 1" in page.inner_text("#status-text")
+    assert [each.inner_text() for each in page.query_selector_all("#charts h3")] == ["Elo", "Policy loss"]
+    page.wait_for_selector("#charts svg.iterations circle")
+    page.click("#axis label:has-text('Hours')")
+    page.wait_for_selector("#charts svg.hours")
+    page.wait_for_selector(".attention path")
+    page.click("#show-attention")
+    page.wait_for_selector(".attention path", state="detached")
+    page.click("#show-policy")
+    page.wait_for_selector(".share")
+    # The run goes on.
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(init_state(tiny_run()), 2)
+    write_metrics(folder, range(3, 5))
+    page.wait_for_selector('body[data-network="2"]')
+    assert page.inner_text("#progress-text").startswith("Iteration 4 of ")
+    page.click("#next")
+    page.wait_for_selector("#status-text:has-text('network of iteration 2')")
+
+
+def test_games_follow_one_another_and_can_be_paused(start, page, tmp_path):
+    folder = save_tiny_run(tmp_path / "run", 1)
+    page.goto(f"{start([str(folder)], folder=folder)}/watch.html")
+    page.click("#speed label:has-text('Fast')")
+    page.wait_for_selector("#status-text:has-text('wins')")  # Hex has no draws
+    page.wait_for_selector('body[data-ply="1"]')  # of the next game
+    page.wait_for_selector('body[data-ply="2"]')
+    page.click("#moves button >> nth=0")
+    page.wait_for_selector("#moves li:first-child [aria-current]")
+    assert page.inner_text("#pause") == "Go on"
+    moves = len(page.query_selector_all("#moves button"))
+    page.wait_for_timeout(600)  # four moves, were the game not paused
+    assert len(page.query_selector_all("#moves button")) == moves
+    page.click("#pause")
+    page.wait_for_selector("#status-text:has-text('wins')")
+
+
+def test_the_layout_fits_a_phone(start, page, tmp_path):
+    folder = save_tiny_run(tmp_path / "run", 1)
+    write_metrics(folder, range(1, 3))
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(f"{start([str(folder)], folder=folder)}/watch.html")
+    page.wait_for_selector("#charts figure")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
