@@ -48,6 +48,7 @@ BASES: dict[str, list[str]] = {
     "report": ["--workdir", "FOLDER/none"],
     "play": ["--board", "hex:5", "--port", "0"],
     "uci": ["FOLDER/none"],
+    "watch": ["FOLDER/none", "--port", "0"],
 }
 MAY_BE_SHORT = ("configs", "doctor", "play", "launch", "match", "pretrain", "train")  # without all of their arguments
 WITH_CONFIG = ("train", "pretrain", "launch", "doctor")
@@ -85,6 +86,7 @@ CONTRADICTIONS: dict[str, list[list[str]]] = {
     "report": [["--out", "x.txt"], ["--out", "FOLDER/none/x.html"]],
     "play": [["--host", "nowhere.invalid"], ["--workdir", "FOLDER/none"]],
     "uci": [["--workdir", "FOLDER/b"]],
+    "watch": [["--host", ""], ["--workdir", "FOLDER/b"]],
 }
 BOARDS = ["", "x", "hex", "hex:0", "hex:1000000", "hex:99999999999999999999", "hex:-5", "hex:5:5", "go:20", "chess:8"]
 BOARDS += ["mnk:1x1x1", "mnk:99999999999999999999x3x3", "connect_four:9", "2048:99", "gomoku:4", "pgx:nothing", "ä:1"]
