@@ -7,7 +7,7 @@ COMMANDS = {
     "match": "Plays A against B, each opening with both colours, and reports the score of A.",
     "evaluate": "Plays a checkpoint of a run against an opponent, each opening with both colours.",
     "rate": "Rates the checkpoints of a run on the Elo scale, by matches between them and against anchors.",
-    "report": "Writes a page about a run: results, curves, games and attention.",
+    "report": "Writes a page about a run (results, curves, games, attention), or a comparison of several.",
     "export": "Writes a trained network to one file.",
     "pretrain": "Trains a network on recorded games instead of self-play.",
     "launch": "Trains in several processes on this machine, one per GPU by default.",

@@ -142,6 +142,21 @@ def named_run(options: argparse.Namespace) -> str | None:
     return options.source or options.workdir
 
 
+def add_runs(parser: ArgumentParser, *, help: str) -> None:
+    """Adds the positional arguments that name trained players or runs, and `--workdir`, which means the same as one."""
+    parser.add_argument("sources", nargs="*", metavar="RUN", help=help)
+    parser.add_argument("--workdir", metavar="FOLDER", help="the same as one RUN")
+
+
+def named_runs(options: argparse.Namespace) -> list[str]:
+    """Returns what the arguments of `add_runs` name. Raises UserError if both kinds are given."""
+    if options.workdir is None:
+        return options.sources
+    if options.sources:
+        raise UserError(f"--workdir {options.workdir}: {options.sources[0]} is already named; name all of them by RUN")
+    return [options.workdir]
+
+
 def required_run(options: argparse.Namespace) -> str:
     """Returns what the arguments of `add_run` name. Raises UserError unless exactly one is given."""
     if name := named_run(options):

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from alphagat.cli import commands
 from alphagat.cli.server_options import add_server, check_server
-from alphagat.errors import UserError
 
 EXAMPLES = """\
 Without RUN, the networks of the package play (Connect Four, and Hex and Othello of any size), and the runs in the
@@ -19,10 +18,7 @@ examples:
 
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("play", epilog=EXAMPLES)
-    parser.add_argument(
-        "sources", nargs="*", metavar="RUN", help="folders of runs, files of alphagat export, or shipped networks"
-    )
-    parser.add_argument("--workdir", metavar="FOLDER", help="the same as one RUN")
+    commands.add_runs(parser, help="folders of runs, files of alphagat export, or shipped networks")
     parser.add_argument("--board", help="the initial board, e.g. hex:7 (default: the first of the first run)")
     add_server(parser, simulations=64)
     return parser
@@ -31,10 +27,7 @@ def make_parser() -> commands.ArgumentParser:
 def play(argv: Sequence[str]) -> None:
     """Serves until interrupted."""
     options = make_parser().parse_args(list(argv))
-    if options.sources and options.workdir is not None:
-        raise UserError(f"--workdir {options.workdir}: name all networks by RUN")
-    if options.workdir is not None:
-        options.sources = [options.workdir]
+    options.sources = commands.named_runs(options)
     check_server(options)
     from alphagat.runtime import sharding  # JAX is imported only after the flags are checked
 

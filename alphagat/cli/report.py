@@ -1,4 +1,4 @@
-"""Writes a page about a run: `alphagat report runs/hex`."""
+"""Writes a page about a run, or a comparison of several: `alphagat report runs/hex`."""
 
 import sys
 import time
@@ -11,29 +11,36 @@ from alphagat.errors import UserError
 
 REPORT_FILE = "report.html"
 EXAMPLES = """\
+With several runs, the page compares them: one curve per run, and the fields in which they differ.
+
 The page is a self-contained file. For a run in progress, --follow rewrites it every SECONDS until the run ends, and an
 open browser tab reloads it.
 
 examples:
   alphagat report runs/hex
-  alphagat report runs/hex --out hex.html --follow 60"""
+  alphagat report runs/hex --out hex.html --follow 60
+  alphagat report runs/seed_0 runs/seed_1 --out seeds.html"""
 
 
 def report(argv: Sequence[str]) -> None:
     """Writes the page, and prints its path and size."""
     options = make_parser().parse_args(list(argv))
-    folder = Path(commands.required_run(options))
-    file = Path(options.out or folder / REPORT_FILE)
+    folders = [Path(name) for name in commands.named_runs(options)]
+    if not folders:
+        raise UserError("RUN is missing; name a run, such as runs/quickstart")
+    if len(folders) > 1 and not options.out:
+        raise UserError("--out is missing; with several runs, name the page, such as comparison.html")
+    file = Path(options.out or folders[0] / REPORT_FILE)
     if file.suffix != ".html":
         raise UserError(f"--out {file}: end the name with .html")
     if options.out and not file.parent.is_dir():
         raise UserError(f"--out {file}: there is no folder {file.parent}; make it first")
-    _write(folder, file, options.follow)
+    _write(folders, file, options.follow)
 
 
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("report", epilog=EXAMPLES)
-    commands.add_run(parser, help="the folder of the run")
+    commands.add_runs(parser, help="folders of runs")
     parser.add_argument("--out", metavar="FILE", help=f"must end in .html (default: {REPORT_FILE} in the run's folder)")
     parser.add_argument(
         "--follow",
@@ -46,13 +53,14 @@ def make_parser() -> commands.ArgumentParser:
     return parser
 
 
-def _write(folder: Path, file: Path, follow: float | None) -> None:
+def _write(folders: Sequence[Path], file: Path, follow: float | None) -> None:
     import jax  # only after the flags are checked
 
     jax.config.update("jax_platforms", "cpu")  # leaves the accelerator to the run
+    from alphagat.reporting.comparison import ComparisonWriter
     from alphagat.reporting.writer import PageWriter
 
-    writer = PageWriter(folder, file)
+    writer = ComparisonWriter(folders, file) if len(folders) > 1 else PageWriter(folders[0], file)
     ended = writer.write(follow)
     sys.stdout.write(f"{file}: {file.stat().st_size / 1e6:.1f} MB\n")
     while follow and not ended:

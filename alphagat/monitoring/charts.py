@@ -18,7 +18,8 @@ COLOURS = ("#2a8fd8", "#d9792b", "#3ba366", "#b867c9", "#c9a227", "#d65a6b")
 WIDTH, HEIGHT = 380, 200
 LEFT, RIGHT, TOP, BOTTOM = 46, 370, 12, 176  # edges of the plot area, in pixels
 MAX_POINTS = 240  # per curve; longer curves are averaged over equal intervals
-MAX_MARKED = 40  # longer curves are drawn without dots
+MAX_MARKED = 40  # longer curves are drawn without dots; without intervals, they are drawn pale below their average
+SMOOTHING = 0.03  # the average falls off by half over this share of the points
 MAX_STEPS = 5  # between the ticks of an axis
 
 
@@ -52,7 +53,14 @@ def percent_text(value: float) -> str:
     return f"{100 * value:.0f} %"
 
 
-def draw_chart(curves: Sequence[Curve], axis: str, end: float, text: Callable[[float], str], shares: bool) -> str:
+def draw_chart(
+    curves: Sequence[Curve],
+    axis: str,
+    end: float,
+    text: Callable[[float], str],
+    shares: bool,
+    colours: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Returns one SVG element with the curves, which have at least one point in total.
 
     Args:
@@ -60,8 +68,9 @@ def draw_chart(curves: Sequence[Curve], axis: str, end: float, text: Callable[[f
       end: end of the x axis, which starts at 0; equal for all charts of a run, so that they are comparable.
       text: formats the values of the y axis.
       shares: whether the y axis spans 0 to 1.
+      colours: of curves by label; the others take the next of `COLOURS`.
     """
-    colours = {each.label: COLOURS[number % len(COLOURS)] for number, each in enumerate(curves)}
+    colours = {each.label: COLOURS[number % len(COLOURS)] for number, each in enumerate(curves)} | dict(colours)
     curves = [_shorten(each) for each in curves if len(each.places)]
     x_ticks, x_of = _scale([np.array([0.0, end])], LEFT, RIGHT, axis != "hours", False)
     every = [array for each in curves for array in (each.low, each.high, np.array(list(each.levels.values()), float))]
@@ -123,6 +132,16 @@ def _shorten(curve: Curve) -> Curve:
     return Curve(curve.label, places, values, low, high, curve.levels)
 
 
+def smooth(values: np.ndarray, half_life: float) -> np.ndarray:
+    """Returns the mean of all values up to each one, with weights that halve every `half_life` values."""
+    decay, total, weight = 0.5 ** (1 / half_life), 0.0, 0.0
+    means = []
+    for value in values:
+        total, weight = decay * total + value, decay * weight + 1
+        means.append(total / weight)
+    return np.array(means)
+
+
 def _draw_levels(curve: Curve, colour: str, y_of: Callable) -> list[str]:
     shapes = []
     for label, value in curve.levels.items():
@@ -146,8 +165,14 @@ def _draw_curve(curve: Curve, colour: str, x_of: Callable, y_of: Callable, text:
             shapes.append(
                 f'<polyline class="curve" points="{upper[0]} {lower[0]}" stroke="{colour}" stroke-opacity=".5"/>'
             )
+    is_noisy = len(points) > MAX_MARKED and not (curve.low < curve.high).any()
     if len(points) > 1:
-        shapes.append(f'<polyline class="curve" points="{" ".join(points)}" stroke="{colour}"/>')
+        pale = ' stroke-opacity=".28"' if is_noisy else ""
+        shapes.append(f'<polyline class="curve" points="{" ".join(points)}" stroke="{colour}"{pale}/>')
+    if is_noisy:
+        average = smooth(curve.values, SMOOTHING * len(points))
+        smoothed = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in zip(curve.places, average))
+        shapes.append(f'<polyline class="curve" points="{smoothed}" stroke="{colour}"/>')
     if len(points) <= MAX_MARKED:
         for x, y in zip(curve.places, curve.values):
             tip = html.escape(f"{curve.label}: {text(y)} at {tick_text(x)}")

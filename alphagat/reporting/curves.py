@@ -24,11 +24,19 @@ class Chart(NamedTuple):
       title: over the chart.
       curves: points by the label of their curve, oldest first.
       is_share: all values lie in [0, 1].
+      names: labels whose order decides the colours, which other charts may share; empty: those of the curves.
     """
 
     title: str
     curves: Mapping[str, Sequence[Point]]
     is_share: bool = False
+    names: Sequence[str] = ()
+
+    @property
+    def colours(self) -> dict[str, str]:
+        """Returns the colour of each curve by its label."""
+        names = self.names or list(self.curves)
+        return {label: COLOURS[names.index(label) % len(COLOURS)] for label in self.curves}
 
 
 class Entry(NamedTuple):
@@ -105,11 +113,8 @@ def draw(chart: Chart, lines: Sequence[Line]) -> Figure:
     for axis, name in AXIS_CLASSES.items():
         curves = [_curve(axis, label, points) for label, points in chart.curves.items()]
         if any(len(each.places) for each in curves):
-            drawings[name] = draw_chart(curves, name, _end(lines, axis), text, chart.is_share)
-    legend = [
-        Entry(label, text(points[-1][1].value), COLOURS[number % len(COLOURS)])
-        for number, (label, points) in enumerate(chart.curves.items())
-    ]
+            drawings[name] = draw_chart(curves, name, _end(lines, axis), text, chart.is_share, chart.colours)
+    legend = [Entry(label, text(points[-1][1].value), chart.colours[label]) for label, points in chart.curves.items()]
     return Figure(chart.title, legend, drawings)
 
 

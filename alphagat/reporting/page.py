@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from alphagat import config_fields
 from alphagat.config import Config
+from alphagat.games import svg
+from alphagat.games.base import Game
 from alphagat.monitoring.catalogue import compact
 from alphagat.monitoring.metric_text import describe_results, duration
 from alphagat.reporting import curves
@@ -46,22 +48,51 @@ def make_page(contents: Contents) -> str:
     """Returns the page."""
     config, lines = contents.config, contents.lines
     charts = "".join(curves.to_html(curves.draw(chart, lines)) for chart in curves.charts_of(lines, config.boards))
-    template = string.Template((FOLDER / "page.html").read_text())
-    return template.substitute(
+    sections = [
+        contents.pictures,
+        section("Config", "Fields that differ from the defaults.", _config(config)),
+        section("Machines", "", _starts(contents.starts)),
+    ]
+    return fill_template(
         title=html.escape(f"{contents.name}: {', '.join(config.boards)}"),
+        over=html.escape(", ".join(config.boards)),
         name=html.escape(contents.name),
-        boards=html.escape(", ".join(config.boards)),
-        refresh=f'<meta http-equiv="refresh" content="{contents.refresh:g}">' if contents.refresh else "",
-        style=(FOLDER / "page.css").read_text(),
-        colours=f"--first:{contents.colours[0]};--second:{contents.colours[1]}",
-        written=time.strftime("%Y-%m-%d %H:%M:%S"),
         progress=_progress(config, lines),
         tiles="".join(_tile(each) for each in tiles_of(config, lines)),
-        charts=charts or "<p>No iteration has been written yet.</p>",
-        pictures=contents.pictures,
-        config=_config(config),
-        starts=_starts(contents.starts),
+        charts=charts,
+        sections="".join(sections),
+        colours=contents.colours,
+        refresh=contents.refresh,
     )
+
+
+def has_ended(config: Config, lines: Sequence[Line], steps: Sequence[int]) -> bool:
+    """Returns whether the last iteration of a run is logged and checkpointed."""
+    end = config.num_iterations
+    return bool(lines) and lines[-1]["iteration"] >= end and max(steps, default=0) >= end
+
+
+def colours_of(game: Game) -> tuple[str, str]:
+    """Returns the colours of a game's players; that of the panel for a missing one."""
+    first, *second = (colour for _, colour in game.player_colours)
+    return first, second[0] if second else svg.PANEL
+
+
+def fill_template(charts: str, colours: tuple[str, str], refresh: float | None, **parts: str) -> str:
+    """Returns a page. `parts` are the other variables of the template, as HTML."""
+    return string.Template((FOLDER / "page.html").read_text()).substitute(
+        charts=charts or "<p>No iteration has been written yet.</p>",
+        refresh=f'<meta http-equiv="refresh" content="{refresh:g}">' if refresh else "",
+        style=(FOLDER / "page.css").read_text(),
+        colours=f"--first:{colours[0]};--second:{colours[1]}",
+        written=time.strftime("%Y-%m-%d %H:%M:%S"),
+        **parts,
+    )
+
+
+def section(title: str, note: str, inside: str) -> str:
+    """Returns a section; `inside` is HTML."""
+    return f"<section><h2>{title}</h2>{f'<p>{html.escape(note)}</p>' if note else ''}{inside}</section>"
 
 
 def _progress(config: Config, lines: Sequence[Line]) -> str:
@@ -94,17 +125,17 @@ def _tile(tile: Tile) -> str:
 
 
 def _config(config: Config) -> str:
-    changed = [(each.path, _text(each.value), _text(default)) for each, default in config_fields.changes(config)]
-    every = [(each.path, _text(each.value), each.help) for each in config_fields.fields(config)]
-    first = _table(("field", "value", "default"), changed) if changed else "<p>Every field has its default.</p>"
-    return f"{first}<details><summary>All fields</summary>{_table(('field', 'value', ''), every)}</details>"
+    changed = [(each.path, text_of(each.value), text_of(default)) for each, default in config_fields.changes(config)]
+    every = [(each.path, text_of(each.value), each.help) for each in config_fields.fields(config)]
+    first = table(("field", "value", "default"), changed) if changed else "<p>Every field has its default.</p>"
+    return f"{first}<details><summary>All fields</summary>{table(('field', 'value', ''), every)}</details>"
 
 
 def _starts(starts: Sequence[Mapping[str, Any]]) -> str:
     return "".join(
         f"<details{' open' if number == len(starts) else ''}><summary>Start {number}: "
         f"{html.escape(str(start.get('started', 'at an unknown time')))}</summary>"
-        f"{_table(('', ''), [(name, _described(name, value)) for name, value in start.items()])}</details>"
+        f"{table(('', ''), [(name, _described(name, value)) for name, value in start.items()])}</details>"
         for number, start in enumerate(starts, 1)
     )
 
@@ -116,19 +147,21 @@ def _described(name: str, value: Any) -> str:
         return " ".join(map(str, value))
     if isinstance(value, dict):
         return ", ".join(f"{key} {item}" for key, item in value.items())
-    return _text(value)
+    return text_of(value)
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Formats the value of a field."""
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table of texts; an empty head is left out."""
     body = "".join(_row("td", row) for row in rows)
     return f"<div class=scroll><table>{_row('th', head) if any(head) else ''}{body}</table></div>"
 
 
-def _row(tag: str, cells: tuple[str, ...]) -> str:
+def _row(tag: str, cells: Sequence[str]) -> str:
     return f"<tr>{''.join(f'<{tag}>{html.escape(each)}</{tag}>' for each in cells)}</tr>"

@@ -10,16 +10,22 @@ from alphagat.agents.agent import Agent
 from alphagat.agents.attention import attention_blocks, has_attention, make_attention
 from alphagat.games.base import Game
 from alphagat.reporting.overlays import attention_shapes
+from alphagat.reporting.page import section
 from alphagat.reporting.samples import NUM_SIMULATIONS, Moment, SampleGame, play_samples
 
 NUM_GAMES = 2
 MAX_BOARDS = 30  # per game; longer games are shown at equal steps
+VIEWER = (
+    '<div class=viewer hidden><figure class=shown></figure><p><button value="-1" aria-label="Back">‹</button>'
+    '<input type="range" min="0" value="0" aria-label="Position">'
+    '<button value="1" aria-label="Forward">›</button></p></div>'
+)
 MAX_EDGES = 120  # per attention picture; the strongest
 
 
 def draw_none(reason: str) -> str:
     """Returns the section shown when there are no pictures."""
-    return _section("Sample games", reason, "")
+    return section("Sample games", reason, "")
 
 
 def draw_checkpoint(agents: Sequence[Agent]) -> str:
@@ -38,23 +44,20 @@ def draw_checkpoint(agents: Sequence[Agent]) -> str:
         )
     else:
         note += ". Under each position, the expected further points; under the final one, the points of the game."
-    section = _section("Sample games", note, games)
+    shown = section("Sample games", note, games)
     moment = sample.moments[len(sample.moments) // 2]
     note = f"On {agent.game.name} after {moment.ply} plies, averaged over the heads of each block. "
     note += "A wedge points from a node to the node it attends to; a disc is a node's attention to itself."
     attention = _draw_attention(agent, moment)
-    return section + (_section("Attention", note, attention) if attention else "")
-
-
-def _section(title: str, note: str, inside: str) -> str:
-    return f"<section><h2>{title}</h2><p>{html.escape(note)}</p>{inside}</section>"
+    return shown + (section("Attention", note, attention) if attention else "")
 
 
 def _draw_game(game: Game, sample: SampleGame) -> str:
-    """Returns a game as one figure per position, with the value under each."""
+    """Returns a game as one figure per position, with the value under each, and a viewer that a script fills."""
     rows = np.unique(np.linspace(0, len(sample.moments) - 1, MAX_BOARDS).round().astype(int))
     figures = "".join(_draw_moment(game, sample.moments[row]) for row in rows)
-    return f"<h3>{game.name}: <em>{html.escape(sample.result)}</em></h3><div class=boards>{figures}</div>"
+    head = f"<h3>{game.name}: <em>{html.escape(sample.result)}</em></h3>"
+    return f"<div class=game>{head}{VIEWER}<div class=boards>{figures}</div></div>"
 
 
 def _draw_moment(game: Game, moment: Moment) -> str:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from alphagat.agents.agent import load
 from alphagat.errors import UserError
-from alphagat.games import make_game, svg
-from alphagat.reporting.page import Contents, make_page
+from alphagat.games import make_game
+from alphagat.reporting.page import Contents, colours_of, has_ended, make_page
 from alphagat.reporting.pictures import NUM_GAMES, draw_checkpoint, draw_none
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.checkpoints import list_steps
@@ -33,17 +33,14 @@ class PageWriter:
         lines = read_metrics(self._folder)
         steps = list_steps(self._folder)
         self._draw_pictures(steps)
-        end = self._config.num_iterations
-        ended = bool(lines) and lines[-1]["iteration"] >= end and max(steps, default=0) >= end
-        game = make_game(self._config.boards[0])
-        first, *second = (colour for _, colour in game.player_colours)
+        ended = has_ended(self._config, lines, steps)
         contents = Contents(
             self._folder.resolve().name,
             self._config,
             lines,
             read_starts(self._folder),
             self._pictures,
-            (first, second[0] if second else svg.PANEL),
+            colours_of(make_game(self._config.boards[0])),
             None if ended else refresh,
         )
         write_atomically(self._file, make_page(contents))

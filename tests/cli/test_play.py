@@ -43,7 +43,7 @@ def test_serves_until_interrupted(tmp_path):
         (["--port", "70000"], "--port 70000: it must be at least 0 and at most 65535"),
         (["--simulations", "-1"], "--simulations -1: it must be at least 0 and at most 4096"),
         (["--workdir", "nowhere"], "nowhere"),
-        (["hex", "--workdir", "nowhere"], "--workdir nowhere: name all networks by RUN"),
+        (["hex", "--workdir", "nowhere"], "--workdir nowhere: hex is already named; name all of them by RUN"),
         (
             ["--board", "go:9"],
             "board go:9: no shipped network plays it, only boards of the families mnk, hex, othello; name a run",

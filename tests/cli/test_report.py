@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from alphagat.cli import report
+from alphagat.monitoring.charts import COLOURS
+from alphagat.reporting.comparison import names_of
 from alphagat.reporting.writer import PageWriter
 from alphagat.runs.manifest import MANIFEST_FILE
 from alphagat.runs.metrics import METRICS_FILE
@@ -124,6 +126,33 @@ def test_follow_stops_at_the_end_of_the_run(run, monkeypatch, is_damaged):
     assert "http-equiv" not in (run / "report.html").read_text()
 
 
+def test_several_runs_are_compared(run, tmp_path, capsys):
+    other = Path(shutil.copytree(run, tmp_path / "other"))
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps(config | {"seed": 7}))
+    write_lines(other, [*LINES[:3], {"iteration": 4, "board": "hex:2", "train/grad_norm": 3.0, **EVALUATION}])
+    page = tmp_path / "both.html"
+    assert report.run([str(run), str(other), "--out", str(page)]) == 0, capsys.readouterr().err
+    text = page.read_text()
+    assert Balance(text).loaded == []
+    assert "<h1>2 runs</h1>" in text
+    charts = {title: figure.count("<span style") for title, figure in re.findall("<h3>(.*?)</h3>(.*?)</figure>", text)}
+    assert charts == {"Elo": 2, "Policy loss": 2, "Gradient norm": 1}
+    (alone,) = re.findall("<h3>Gradient norm</h3>(.*?)</figure>", text)
+    assert COLOURS[1] in alone  # the second run keeps its colour where the first has no curve
+    assert COLOURS[0] not in alone
+    rows = re.findall("<tr>(.*?)</tr>", text)
+    assert "<td>seed</td><td>0</td><td>7</td>" in rows
+    assert sum("network.width" in row for row in rows) == 0
+    assert "<td>other</td><td>4 of" in text
+
+
+def test_runs_of_equal_names_are_told_apart_by_their_paths(run, tmp_path):
+    other = Path(shutil.copytree(run, tmp_path / "deeper" / run.name))
+    assert names_of([run, other]) == [str(run), str(other)]
+    assert names_of([run, tmp_path / "deeper"]) == ["a <run>", "deeper"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -131,6 +160,7 @@ def test_follow_stops_at_the_end_of_the_run(run, monkeypatch, is_damaged):
         (["--out", "no/page.html"], "there is no folder no; make it first"),
         (["--follow", "0"], "--follow 0: it must be at least 1 and at most 86400"),
         ([], "so empty holds no run"),
+        (["empty"], "--workdir empty: empty is already named; name all of them by RUN"),
     ],
 )
 def test_errors_give_one_line_and_exit_2(tmp_path, monkeypatch, capsys, options, message):
@@ -141,3 +171,18 @@ def test_errors_give_one_line_and_exit_2(tmp_path, monkeypatch, capsys, options,
     assert (printed.out, printed.err.count("\n")) == ("", 1)
     assert message in printed.err
     assert not list(Path("empty").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "RUN is missing; name a run, such as runs/quickstart"),
+        (["a", "b"], "--out is missing; with several runs, name the page, such as comparison.html"),
+        (["a", "b", "--out", "c.html"], "so a holds no run"),
+    ],
+)
+def test_runs_are_named(tmp_path, monkeypatch, capsys, argv, message):
+    monkeypatch.chdir(tmp_path)
+    assert report.run(argv) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

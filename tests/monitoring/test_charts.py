@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from alphagat.monitoring.charts import BOTTOM, LEFT, MAX_POINTS, RIGHT, TOP, Curve, draw_chart, tick_text
+from alphagat.monitoring.charts import BOTTOM, LEFT, MAX_POINTS, RIGHT, TOP, Curve, draw_chart, smooth, tick_text
 
 
 def curve(places, values, spread=0.0) -> Curve:
@@ -82,3 +82,21 @@ def test_levels_lie_within_the_axis():
     (line,) = [each for each in drawing.findall("line") if each.get("stroke-dasharray")]
     assert TOP < float(line.get("y1") or 0) <= BOTTOM
     assert "<random>" in drawing.itertext()
+
+
+def test_a_long_curve_without_intervals_is_drawn_pale_below_its_average():
+    def lines(number, low):
+        places, values = np.arange(number, dtype=float), np.arange(number, dtype=float) % 2
+        curve = Curve("", places, values, values - low, values)
+        return re.findall(r'<polyline class="curve"[^>]*>', draw_chart([curve], "iterations", number, str, False))
+
+    assert [("stroke-opacity" in each) for each in lines(100, 0)] == [True, False]
+    assert [("stroke-opacity" in each) for each in lines(20, 0)] == [False]
+    assert [("stroke-opacity" in each) for each in lines(100, 1)] == [False]
+
+
+def test_the_average_weighs_values_by_their_age():
+    values = np.random.default_rng(0).normal(size=30)
+    weights = 0.5 ** (np.subtract.outer(np.arange(30), np.arange(30)) / 4.0)  # of value j in mean i
+    weights = np.tril(weights)
+    np.testing.assert_allclose(smooth(values, 4.0), weights @ values / weights.sum(axis=1))

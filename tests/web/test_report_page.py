@@ -1,0 +1,31 @@
+"""Tests the report of a run in a browser: games to click through."""
+
+from alphagat.reporting.writer import PageWriter
+from tests.training.tiny import save_tiny_run
+
+
+def test_a_game_is_clicked_through(page, tmp_path):
+    run = save_tiny_run(tmp_path / "run", 1)
+    PageWriter(run, tmp_path / "report.html").write()
+    page.goto((tmp_path / "report.html").as_uri())
+    game = page.query_selector(".game")
+    overview = [each.inner_text() for each in game.query_selector_all(".boards figcaption")]
+
+    def shown():
+        return game.query_selector(".shown figcaption").inner_text()
+
+    def marked():
+        return [each.inner_text() for each in game.query_selector_all(".boards .current figcaption")]
+
+    assert (shown(), marked()) == (overview[0], [overview[0]])
+    game.query_selector("button:text('›')").click()
+    assert (shown(), marked()) == (overview[1], [overview[1]])
+    for _ in range(len(overview)):
+        game.query_selector("button:text('›')").click()
+    assert shown() == overview[-1]
+    game.query_selector("button:text('‹')").click()
+    assert shown() == overview[-2]
+    game.query_selector(".boards figure").click()
+    assert shown() == overview[0]
+    game.query_selector("input").fill("1")
+    assert shown() == overview[1]
