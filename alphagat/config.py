@@ -10,6 +10,7 @@ from alphagat.opponents import PREVIOUS, USAGES
 MAX_DEVICES = 4_096
 MAX_WIDTH = 65_536
 MAX_POSITIONS = 10**9  # in a replay
+TRACKERS = "mlflow", "wandb"
 MAX_FACTOR = 1_000_000  # of weights and scales, so that float32 arithmetic does not overflow
 
 
@@ -355,6 +356,11 @@ class Config:
     )
     seed: int = setting(0, "random seed", at_least=0, at_most=MAX_SEED)
     num_iterations: int = setting(100, "iterations of the run", at_least=1, at_most=MAX_ITERATIONS)
+    trackers: tuple[str, ...] = setting(
+        (),
+        "also send the metrics there; each is an extra of the package, as in pip install 'alphagat[wandb]'",
+        choices=TRACKERS,
+    )
     mesh: MeshConfig = dataclasses.field(default_factory=MeshConfig)
     network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
     search: SearchConfig = dataclasses.field(default_factory=SearchConfig)

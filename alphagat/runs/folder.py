@@ -23,7 +23,7 @@ CONFIG_FILE = "config.json"
 CHECKPOINT_FOLDER = "checkpoints"
 ENVIRONMENT_FILE = "env.json"
 # Fields that may change on resume: they set the length, monitoring and devices, but no array's shape or meaning.
-CHANGEABLE = ("num_iterations", "mesh.", "selfplay.audit_every", "evaluation.", "checkpoint.")
+CHANGEABLE = ("num_iterations", "trackers", "mesh.", "selfplay.audit_every", "evaluation.", "checkpoint.")
 PACKAGES = ("alphagat", "jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax-checkpoint", "chex", "numpy")
 
 

@@ -13,7 +13,8 @@ import jax
 from alphagat import config_fields
 from alphagat.monitoring.display import Display, make_display
 from alphagat.monitoring.live_ratings import LiveRatings
-from alphagat.runs.metrics import NUM_GAMES, RESULTS, MetricsWriter, Result, read_metrics
+from alphagat.runs.metrics import NUM_GAMES, RESULTS, MetricsWriter, Result, read_metrics, tagged
+from alphagat.runs.trackers import Trackers
 from alphagat.training.audit import Audit, Auditor
 from alphagat.training.iteration import TRAIN, Metrics
 from alphagat.training.pretraining.program import EPOCHS, POSITIONS
@@ -29,6 +30,7 @@ class Sinks:
     """The outputs of a report; only the first process has them."""
 
     writer: MetricsWriter
+    trackers: Trackers
     display: Display
     ratings: LiveRatings
 
@@ -37,16 +39,15 @@ class Sinks:
 def open_sinks(run: Run, folder: Path, start: int) -> Iterator[Sinks]:
     """Opens all outputs of a run that continues after iteration `start`."""
     config = run.config
+    settings = {field.path: field.value for field in config_fields.fields(config)}
     with (
         MetricsWriter(
-            folder,
-            restored_iteration=start,
-            several_boards=len(config.boards) > 1,
-            settings={field.path: field.value for field in config_fields.fields(config)},
+            folder, restored_iteration=start, several_boards=len(config.boards) > 1, settings=settings
         ) as writer,
+        Trackers(config.trackers, folder, settings) as trackers,
         make_display(config.num_iterations, config.boards) as display,
     ):
-        yield Sinks(writer, display, LiveRatings(folder, config))
+        yield Sinks(writer, trackers, display, LiveRatings(folder, config))
 
 
 class Reporter:
@@ -122,7 +123,13 @@ class Reporter:
     def add_late_results(self, iteration: int, results: list[Result]) -> None:
         """Adds the evaluation of an iteration whose metrics were written before the run was interrupted."""
         if self._sinks is not None:
-            self._sinks.writer.amend(iteration, self._rate({"iteration": iteration}, results))
+            evaluation = self._rate({"iteration": iteration}, results)
+            self._sinks.writer.amend(iteration, evaluation)
+            self._track(iteration, evaluation)
+
+    def _track(self, iteration: int, line: dict[str, Any]) -> None:
+        assert self._sinks is not None
+        self.say(*self._sinks.trackers.add(tagged(line, len(self._boards) > 1), iteration))
 
     def _rate(self, line: dict[str, Any], results: list[Result]) -> dict[str, Any]:
         """Returns the fields that an evaluation adds to the line of its iteration."""
@@ -142,6 +149,7 @@ class Reporter:
         line = self._measured | self._evaluation
         if self._sinks is not None:
             self._sinks.writer.write(iteration, line)
+            self._track(iteration, line)
             self._sinks.display.update(line)
         self._pending, self._measured, self._evaluation = None, {}, {}
         skipped = int(line[f"{TRAIN}skipped_in_a_row"])

@@ -20,6 +20,7 @@ import pytest
 
 from alphagat.config import Config
 from alphagat.errors import DiskError, UserError
+from alphagat.runs import trackers
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
 from alphagat.runs.lock import FolderLock
@@ -123,7 +124,15 @@ class Stopped(BaseException):
 
 
 def test_resume_is_bit_identical(finished, tmp_path, monkeypatch, capsys):
-    """Stops before saving iterations 2 and 4, after their metrics are written; 4 has an evaluation."""
+    """Stops before saving iterations 2 and 4, after their metrics are written; 4 has an evaluation. The last start has
+    a tracker, which gets the metrics of its iterations and disturbs nothing.
+    """
+    tracked: dict[int, dict] = {}
+    monkeypatch.setitem(
+        trackers.OPENERS,
+        "mlflow",
+        lambda *_: trackers.Tracker("id", lambda values, iteration: tracked.update({iteration: values}), lambda: None),
+    )
     save, stops = Checkpoints.save, [2, 4]
 
     def stop(self, state, step):
@@ -141,9 +150,15 @@ def test_resume_is_bit_identical(finished, tmp_path, monkeypatch, capsys):
         assert read_metrics(folder)[-1]["iteration"] == lost
         starts += 1
     capsys.readouterr()
-    train(tiny_config(), folder)
+    train(changed(tiny_config(), "trackers", ("mlflow",)), folder)
     assert f"resumed after iteration {lost - 1}" in capsys.readouterr().out
     assert_same_run(folder, finished)
+    lines = read_metrics(folder)[lost - 1 :]
+    assert sorted(tracked) == [line["iteration"] for line in lines]
+    assert [tracked[line["iteration"]]["train/policy_loss"] for line in lines] == [
+        line["train/policy_loss"] for line in lines
+    ]
+    assert "eval/vs_random/win_rate" in tracked[NUM_ITERATIONS]
     assert len(json.loads((folder / "env.json").read_text())) == starts
 
 

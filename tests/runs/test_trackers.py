@@ -1,0 +1,102 @@
+"""Tests the trackers offline: what MLflow has stored, what Weights & Biases has written, and failures."""
+
+import json
+import math
+import sys
+
+import pytest
+
+from alphagat.errors import UserError
+from alphagat.runs import trackers
+from alphagat.runs.trackers import FILE, Tracker, Trackers
+
+SETTINGS = {"seed": 3, "boards": ("hex:2",), **{f"field_{number}": number for number in range(150)}}
+
+
+@pytest.fixture
+def mlflow(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
+    return pytest.importorskip("mlflow", reason="pip install 'alphagat[mlflow]'")
+
+
+def test_mlflow_stores_settings_and_metrics_and_a_resumed_run_continues(mlflow, tmp_path):
+    folder = tmp_path / "hex"
+    folder.mkdir()
+    with Trackers(["mlflow"], folder, SETTINGS) as opened:
+        assert opened.add({"train/policy_loss": 2.5, "eval/vs_mcts:100/elo": math.nan}, 1) == []
+    with Trackers(["mlflow"], folder, SETTINGS) as opened:
+        assert opened.add({"train/policy_loss": 1.5, "eval/vs_mcts:100/elo": 20.0}, 2) == []
+    client = mlflow.MlflowClient()
+    (run,) = client.search_runs([client.get_experiment_by_name("alphagat").experiment_id])
+    assert run.info.run_name == "hex"
+    assert run.info.status == "FINISHED"
+    assert run.data.params == {name: str(value) for name, value in SETTINGS.items()}
+    losses = client.get_metric_history(run.info.run_id, "train/policy_loss")
+    assert [(each.step, each.value) for each in losses] == [(1, 2.5), (2, 1.5)]
+    assert run.data.metrics["eval/vs_mcts_100/elo"] == 20.0
+    assert json.loads((folder / FILE).read_text()) == {"mlflow": run.info.run_id}
+
+
+def test_wandb_writes_offline(tmp_path, monkeypatch):
+    pytest.importorskip("wandb", reason="pip install 'alphagat[wandb]'")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    identifiers = []
+    for iteration in (1, 2):
+        with Trackers(["wandb"], tmp_path, SETTINGS) as opened:
+            assert opened.add({"train/policy_loss": 2.5}, iteration) == []
+        identifiers.append(json.loads((tmp_path / FILE).read_text())["wandb"])
+    assert identifiers[0] == identifiers[1]
+    files = list(tmp_path.glob(f"wandb/offline-run-*/run-{identifiers[0]}.wandb"))
+    assert files
+    assert all(b"train/policy_loss" in file.read_bytes() for file in files)
+
+
+def test_without_trackers_nothing_is_written(tmp_path):
+    with Trackers([], tmp_path, SETTINGS) as opened:
+        assert opened.add({"loss": 1.0}, 1) == []
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_tracker_that_fails_is_left_out_and_the_others_go_on(tmp_path, monkeypatch):
+    logged: list = []
+
+    def fail(values, iteration):
+        raise OSError("no\nroute")
+
+    def open_first(package, folder, identifier, settings):
+        return Tracker("one", fail, lambda: logged.append("closed one"))
+
+    def open_second(package, folder, identifier, settings):
+        return Tracker(
+            "two", lambda values, iteration: logged.append((values, iteration)), lambda: logged.append("end")
+        )
+
+    monkeypatch.setattr(trackers, "OPENERS", {"json": open_first, "math": open_second})  # importable names
+    with Trackers(["json", "math"], tmp_path, SETTINGS) as opened:
+        assert opened.add({"loss": 1.0, "bad": math.inf}, 4) == [
+            "json gets no more metrics of this run: OSError: no route"
+        ]
+        assert opened.add({"loss": 2.0}, 5) == []
+    assert logged == [({"loss": 1.0}, 4), ({"loss": 2.0}, 5), "end"]
+
+
+def test_a_tracker_that_cannot_start_gives_one_line(tmp_path, monkeypatch):
+    def refuse(package, folder, identifier, settings):
+        raise RuntimeError("no key\nis set")
+
+    monkeypatch.setattr(trackers, "OPENERS", {"json": refuse})
+    with pytest.raises(UserError, match="trackers=json: RuntimeError: no key is set; leave it out, or set it up"):
+        Trackers(["json"], tmp_path, SETTINGS)
+    monkeypatch.setitem(sys.modules, "wandb", None)  # an import of it raises ImportError
+    with pytest.raises(UserError, match=r"trackers=wandb: install it by pip install 'alphagat\[wandb\]'"):
+        Trackers(["wandb"], tmp_path, SETTINGS)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{"])
+def test_damaged_identifiers_start_a_new_tracked_run(mlflow, tmp_path, text):
+    (tmp_path / FILE).write_text(text)
+    with Trackers(["mlflow"], tmp_path, {}) as opened:
+        assert opened.add({"loss": 1.0}, 1) == []
+    assert json.loads((tmp_path / FILE).read_text()).keys() == {"mlflow"}
