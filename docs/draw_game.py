@@ -24,7 +24,7 @@ def frame(agent: Agent, moment: Moment, block: int) -> tuple[list[str], str]:
     if moment.state.terminated:
         return board, ""
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], moment.state)
-    weights = np.asarray(make_attention(agent)(states))[0, block].mean(axis=0)
+    weights = np.asarray(make_attention(agent)(agent.params, states))[0, block].mean(axis=0)
     topology = agent.game.topology
     weights = np.where(topology.senders == topology.receivers, 0, weights)
     return board, "".join(attention_shapes(agent.game, moment.state, weights, MAX_EDGES))

@@ -1,8 +1,10 @@
 """Runs every notebook in its quick version, and checks its results."""
 
+import importlib.util
 import json
 import os
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -104,19 +106,35 @@ def test_outputs_come_from_one_full_run_without_errors(file):
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_notebook_has_badge_installation_and_switches(file):
-    """Badges and installation use the project's address in `pyproject.toml`."""
+    """Badges and links use the project's address in `pyproject.toml`; relative links would break in Colab."""
     repository = ADDRESS.removeprefix("https://github.com/")
     badge = f"(https://colab.research.google.com/github/{repository}/blob/main/notebooks/{file.name})"
     text, code = sources(file, "markdown"), sources(file, "code")
     assert badge in text[0].splitlines()[0]
-    assert f"git+{ADDRESS}" in code[0]
+    assert '%pip install --quiet "{package}[{extras}]"' in code[0]
     assert re.search(r'^DEVICE = "(auto|cpu)"', code[1], re.MULTILINE)
     assert re.search(r'^QUICK = os\.environ\.get\("ALPHAGAT_NOTEBOOK"\) == "quick"', code[1], re.MULTILINE)
     readme = (ROOT / "README.md").read_text()
     assert badge in readme
     assert f"(notebooks/{file.name})" in readme
-    for name in re.findall(r"\]\((\w+\.ipynb)\)", "".join(text)):
-        assert (file.parent / name).exists()
+    for link in re.findall(r"\]\(([^)]+)\)", "".join(text)):
+        assert link.startswith("https://")
+        own, _, path = link.partition(f"{ADDRESS}/blob/main/")
+        assert own or (ROOT / path.partition("#")[0]).exists()
+
+
+def test_the_installation_prefers_a_wheel_beside_the_notebook(tmp_path, monkeypatch):
+    """Runs the first cell of a notebook with a stub of pip, in a folder with and without a wheel."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    cell = sources(FILES[0], "code")[0].replace("%pip install --quiet ", "installed.append(f").rstrip() + ")"
+    installed: list[str] = []
+    for wheel in ("", "alphagat-0.1.0-py3-none-any.whl"):
+        if wheel:
+            (tmp_path / wheel).touch()
+        exec(cell, {"installed": installed})
+    assert installed == ["alphagat[engines]", "alphagat-0.1.0-py3-none-any.whl[engines]"]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
