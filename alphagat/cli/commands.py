@@ -161,7 +161,12 @@ def required_run(options: argparse.Namespace) -> str:
     """Returns what the arguments of `add_run` name. Raises UserError unless exactly one is given."""
     if name := named_run(options):
         return name
-    raise UserError("RUN is missing; name a run, such as runs/quickstart")
+    raise missing_run()
+
+
+def missing_run() -> UserError:
+    """Returns the error of a command that needs a run."""
+    return UserError("RUN is missing; name a run, such as runs/quickstart")
 
 
 def add_games(parser: ArgumentParser, *, default: int | None, help: str) -> None:

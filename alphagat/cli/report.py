@@ -27,7 +27,7 @@ def report(argv: Sequence[str]) -> None:
     options = make_parser().parse_args(list(argv))
     folders = [Path(name) for name in commands.named_runs(options)]
     if not folders:
-        raise UserError("RUN is missing; name a run, such as runs/quickstart")
+        raise commands.missing_run()
     if len(folders) > 1 and not options.out:
         raise UserError("--out is missing; with several runs, name the page, such as comparison.html")
     file = Path(options.out or folders[0] / REPORT_FILE)

@@ -1,6 +1,7 @@
 """The flags of the commands that serve web pages: `play` and `watch`."""
 
 import argparse
+import functools
 import re
 
 from alphagat.bounds import Number
@@ -13,50 +14,22 @@ HOST_NAME = re.compile("[a-zA-Z0-9._-]+")
 
 def add_server(parser: commands.ArgumentParser, simulations: int) -> None:
     """Adds the flags of the server; `simulations` is the default number per move."""
-    parser.add_argument(
-        "--simulations",
-        action=Number,
-        kind=int,
-        limits=FLAGS["simulations"],
-        default=simulations,
-        help="initial number of simulations per move; 0: the network alone (default: %(default)s)",
-    )
+    add_number = functools.partial(_add_number, parser)
+    add_number("simulations", int, simulations, "initial number of simulations per move; 0: the network alone")
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: all interfaces (default: %(default)s)")
     parser.add_argument(
         "--allowed_hosts", nargs="+", default=[], metavar="NAME", help="host names of this server, besides localhost"
     )
-    parser.add_argument(
-        "--port",
-        action=Number,
-        kind=int,
-        limits=FLAGS["port"],
-        default=8000,
-        help="0: any free port (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max_batch",
-        action=Number,
-        kind=int,
-        limits=FLAGS["max_batch"],
-        default=64,
-        help="positions per batch (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max_wait_ms",
-        action=Number,
-        kind=float,
-        limits=FLAGS["max_wait_ms"],
-        default=10.0,
-        help="time to wait for a fuller batch (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max_queue",
-        action=Number,
-        kind=int,
-        limits=FLAGS["max_queue"],
-        default=256,
-        help="requests that may wait (default: %(default)s)",
-    )
+    add_number("port", int, 8000, "0: any free port")
+    add_number("max_batch", int, 64, "positions per batch")
+    add_number("max_wait_ms", float, 10.0, "time to wait for a fuller batch")
+    add_number("max_queue", int, 256, "requests that may wait")
+
+
+def _add_number(parser: commands.ArgumentParser, name: str, kind: type, default: float, help: str) -> None:
+    """Adds one of the numbers that `limits.FLAGS` bounds."""
+    help = f"{help} (default: %(default)s)"
+    parser.add_argument(f"--{name}", action=Number, kind=kind, limits=FLAGS[name], default=default, help=help)
 
 
 def check_server(options: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ import {
   address, addressed, engineOf, game, hasTwoEngines, isAtEnd, isPersons, keep, networkOf, recall, request, resignedAt,
   server, settings, shownAttention, view,
 } from "./state.js";
+import { firstValue, meanOfHeads, outcome, valueOf } from "./values.js";
 
 const PAUSE_MS = 350; // minimum time per move of the network, so that people can follow
 const TOAST_MS = 6000;
@@ -102,8 +103,8 @@ async function attend(signal) {
 
 async function analyse(signal) {
   const { players } = server.board;
-  const analysis = await find(game.cursor, engineOf(view.position.player), signal), points = view.position.points;
-  game.values[game.cursor] = points === null ? firstValue(analysis) : points + analysis.value;
+  const analysis = await find(game.cursor, engineOf(view.position.player), signal);
+  game.values[game.cursor] = valueOf(view.position, analysis);
   for (const move of analysis.variation) move.colour = players[move.player].colour;
   return analysis;
 }
@@ -116,9 +117,6 @@ async function find(ply, engine, signal) {
   signal.throwIfAborted();
   return analyses.get(key);
 }
-
-/** Returns the value of an analysis for player 0 of two. */
-const firstValue = (analysis) => (analysis.player === 0 ? analysis.value : -analysis.value);
 
 /** Analyses every position of the game, and marks the moves that give something away. */
 async function review() {
@@ -143,11 +141,6 @@ async function review() {
 function toMark(direction) {
   const ply = nearestMark(direction);
   if (ply !== null) goTo(ply);
-}
-
-/** Returns the result of a finished game for player 0: 1, 0 or -1, or the points of a single-player game. */
-function outcome({ points, winner }) {
-  return points ?? (winner === null ? 0 : winner === 0 ? 1 : -1);
 }
 
 function play(action) {
@@ -254,8 +247,7 @@ function annotate() {
 /** Returns the edge weights in the chosen block: of one head, or the mean over heads. */
 function chosenWeights(weights) {
   const heads = weights[view.block];
-  if (view.head >= 0) return heads[view.head];
-  return heads[0].map((_, edge) => heads.reduce((sum, head) => sum + head[edge], 0) / heads.length);
+  return view.head >= 0 ? heads[view.head] : meanOfHeads(heads);
 }
 
 /** Shows the network's move without playing it. */

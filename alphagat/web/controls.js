@@ -14,11 +14,12 @@ function levels(strengths) {
   return [{ name: "Beginner", simulations: 0, isBeginner: true, title: "Often overlooks the best move" }, ...named];
 }
 
+/** Returns whether an engine plays at a level. */
+const isLevelOf = (engine) => ({ simulations, isBeginner }) =>
+  simulations === engine.simulations && isBeginner === engine.isBeginner;
+
 /** Returns the name of an engine's level. */
-export function levelName(engine) {
-  const isChosen = (level) => level.simulations === engine.simulations && level.isBeginner === engine.isBeginner;
-  return levels(server.info.strengths).find(isChosen)?.name ?? "";
-}
+export const levelName = (engine) => levels(server.info.strengths).find(isLevelOf(engine))?.name ?? "";
 
 /** Fills the controls for the current board. Calls `update` after changes to the game, else `annotate`. */
 export function showControls({ update, annotate }) {
@@ -64,8 +65,7 @@ function showEngine(number, again) {
   $(`engine-${number}`).hidden = number === 1 && !areTwo;
   $(`engine-${number}-name`).textContent = areTwo ? `Level of ${players[number].name}` : "Level";
   const choices = levels(server.info.strengths);
-  const chosen = choices.findIndex(({ simulations, isBeginner }) =>
-    simulations === engine.simulations && isBeginner === engine.isBeginner);
+  const chosen = choices.findIndex(isLevelOf(engine));
   const change = (fields) => {
     Object.assign(engine, fields);
     keep();

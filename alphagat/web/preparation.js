@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { levelName } from "./controls.js";
 import { $ } from "./dom.js";
 import { hasTwoEngines, networkOf, server, settings } from "./state.js";
+import { about } from "./values.js";
 
 const POLL_MS = 700;
 
@@ -34,8 +35,8 @@ function describe(engines, answers) {
     const { strengths, estimate } = answers[number];
     const { ready, elapsed } = strengths.find(({ simulations }) => simulations === engine.simulations);
     if (ready) continue;
-    const about = `about ${Math.max(1, Math.round(estimate))} s`;
-    const time = elapsed > estimate ? `${Math.round(elapsed)} s so far` : elapsed ? `${Math.round(elapsed)} s of ${about}` : about;
+    const whole = about(estimate);
+    const time = elapsed > estimate ? `${Math.round(elapsed)} s so far` : elapsed ? `${Math.round(elapsed)} s of ${whole}` : whole;
     return `Preparing the network, level ${levelName(engine)}: ${time}. This happens once.`;
   }
   const all = answers.flatMap(({ strengths }) => strengths), ready = all.filter((each) => each.ready);

@@ -5,6 +5,7 @@ import { Board } from "./board.js";
 import { drawn } from "./choice.js";
 import { $, capital, html, segments } from "./dom.js";
 import { showChart, showCounts, showMoves, showValue, title } from "./panels.js";
+import { about, meanOfHeads, outcome, valueOf } from "./values.js";
 
 const POLL_MS = 3000; // between looks at the run
 const END_MS = 3000; // for which a finished game stays
@@ -79,7 +80,7 @@ async function show(ply) {
   showCounts(position.counts, players);
   const leader = position.over ? position.winner : position.player;
   $("dot").style.background = players[leader]?.colour ?? "";
-  if (position.over) game.values[ply] = position.points ?? (position.winner === null ? 0 : 1 - 2 * position.winner);
+  if (position.over) game.values[ply] = outcome(position);
   annotate();
   if (!position.over) await analysed(ply);
   return position;
@@ -94,8 +95,7 @@ async function analysed(ply) {
       api.analysis(request, "", simulations),
       game.board.networks[0].attention ? api.attention(request, "") : null,
     ]);
-    const points = shown.position.points, sign = analysis.player === 0 ? 1 : -1;
-    game.values[ply] = points === null ? sign * analysis.value : points + analysis.value;
+    game.values[ply] = valueOf(shown.position, analysis);
     if (shown.cursor === ply) Object.assign(shown, { analysis, attention });
     annotate();
     return { analysis, attention };
@@ -108,7 +108,7 @@ async function analysed(ply) {
 /** Says that the network compiles, with an estimate. */
 async function announce() {
   const { estimate } = await api.preparation(game.board.board, "");
-  $("preparing").textContent = `Preparing the network: about ${Math.max(1, Math.round(estimate))} s. This happens once.`;
+  $("preparing").textContent = `Preparing the network: ${about(estimate)}. This happens once.`;
   $("preparing").hidden = false;
 }
 
@@ -116,15 +116,13 @@ function annotate() {
   const { position, analysis, attention, cursor } = shown, { players } = game.board;
   board.annotate({
     policy: shown.policyIsOn && analysis ? analysis.policy : null, line: null, looking: false, node: null,
-    attention: shown.attentionIsOn && attention ? { ...attention, weights: mean(attention.weights.at(-1)) } : null,
+    attention: shown.attentionIsOn && attention ? { ...attention, weights: meanOfHeads(attention.weights.at(-1)) } : null,
   });
   showValue(game.values[cursor] ?? null, players);
   showChart(game.values, game.moves.length, cursor, players, look, []);
   showMoves(game.steps, cursor, players, look, []);
   document.body.dataset.analysed = Boolean(analysis) || position.over;
 }
-
-const mean = (heads) => heads[0].map((_, edge) => heads.reduce((sum, head) => sum + head[edge], 0) / heads.length);
 
 /** Pauses at an earlier position. */
 function look(ply) {
@@ -141,15 +139,14 @@ function setPaused(isPaused) {
 }
 
 async function follow() {
-  const found = await api.run();
-  run = found;
-  document.title = `${found.name}: iteration ${found.iteration}`;
-  $("name").textContent = found.name;
-  $("progress-text").textContent = `Iteration ${found.iteration.toLocaleString("en")} of ${found.end.toLocaleString("en")}`;
-  Object.assign($("progress"), { max: found.end, value: found.iteration });
-  $("tiles").replaceChildren(...found.tiles.map(({ label, value, interval }) => html("div", {},
+  run = await api.run();
+  document.title = `${run.name}: iteration ${run.iteration}`;
+  $("name").textContent = run.name;
+  $("progress-text").textContent = `Iteration ${run.iteration.toLocaleString("en")} of ${run.end.toLocaleString("en")}`;
+  Object.assign($("progress"), { max: run.end, value: run.iteration });
+  $("tiles").replaceChildren(...run.tiles.map(({ label, value, interval }) => html("div", {},
     html("dt", { textContent: label }), html("dd", { textContent: value }, html("small", { textContent: interval })))));
-  document.body.dataset.network = found.network;
+  document.body.dataset.network = run.network;
   drawCharts();
 }
 
