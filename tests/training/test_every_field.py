@@ -68,6 +68,7 @@ NOTICED_BY = {
     "selfplay.horizon": PUCT_RUN,
     "replay.capacity": RUN,
     "replay.min_size": RUN,
+    "trackers": "training/test_loop.py::test_resume_is_bit_identical",
     "pretrain.games": "training/pretraining/test_program.py::test_it_fits_the_recorded_moves",
     "pretrain.holdout": "training/pretraining/test_program.py::test_the_configured_fraction_is_held_out",
     "learner.batch_size": RUN,
