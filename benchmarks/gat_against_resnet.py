@@ -6,10 +6,10 @@
    pooling (Wu 2019, section 3.3), or those of `--rivals`. The width of each is the multiple of 16 that best matches the
    GAT's number of parameters; on a CPU, widths in between cost as much as the next multiple. Rules, search, self-play,
    replay, losses, optimizer and schedule are the same.
-2. Tuning is the same for each network. The candidate learning rates are that of the config, half of it, and twice it.
-   Each candidate trains for `--tuning_minutes` with `--tuning_seed`, which no result uses. The rate that scores best
-   against the GAT at the config's rate wins. While a network's best rate is its lowest or highest, half or twice that
-   rate is tried, too.
+2. Tuning is the same for each network: first the learning rate, then the weight of the value loss. The candidates are
+   the value of the config, and half and twice that rate, or a third and three times that weight. Each candidate trains
+   for `--tuning_minutes` with `--tuning_seed`, which no result uses. The one that scores best against the GAT with the
+   config's value wins. While a network's best value is its lowest or highest, the next one is tried, too.
 3. Each network trains for `--minutes` with each seed, seeds in the outer loop. Only training time counts, so faster
    networks play more games. `--at_once 2` trains two at a time, each on half of the cores.
 4. Each ResNet plays the GAT of its seed in `--games` games with `--simulations`, from distinct openings, each with both
@@ -42,10 +42,13 @@ from alphagat.runtime import sharding
 
 RIVALS = "resnet", "resnet_pool"  # network.name
 WIDTHS = range(16, 193, 16)
-FACTORS = 1.0, 0.5, 2.0  # multiples of the config's learning rate; 1 comes first
-LIMITS = 1 / 16, 16.0  # of the factors
+TUNED = {"learner.learning_rate": 2.0, "learner.value_weight": 3.0}  # the factor between candidates, by field
+FIRST_STEPS = 0, -1, 1  # the candidates are the config's value times the factor to the power of the step
+MAX_STEP = 4
 ROUNDS = 7
 EVALUATIONS = 4  # consecutive, inside one program, as in a search
+
+Steps = tuple[int, ...]  # of the fields in `TUNED`
 
 
 def rival_flags(name: str, width: int) -> list[str]:
@@ -122,27 +125,40 @@ def find_rivals(path: str, names: Sequence[str], console: Console) -> dict[str, 
     return rivals
 
 
-def tune(networks: Sequence[str], scores_of: Callable) -> dict[str, float]:
-    """Returns the best factor of each network, and widens the range of a network whose best factor lies at its edge.
+def tune(networks: Sequence[str], scores_of: Callable) -> dict[str, Steps]:
+    """Returns the best step of each field in `TUNED`, by network. Fields are tuned in turn.
 
     Args:
-      scores_of: returns the scores of the factors by network, `{network: {factor: score}}`, given `{network: factors}`.
+      scores_of: returns `{network: [score]}` of `{network: [Steps]}`.
     """
-    factors = {network: list(FACTORS) for network in networks}
+    best = {network: (0,) * len(TUNED) for network in networks}
+    for index in range(len(TUNED)):
+        best = tune_field(index, best, scores_of)
+    return best
+
+
+def tune_field(index: int, before: dict[str, Steps], scores_of: Callable) -> dict[str, Steps]:
+    """Widens the range of a network while its best step lies at the edge."""
+    tried = {network: list(FIRST_STEPS) for network in before}
     while True:
-        scores = scores_of(factors)
-        best = {network: max(each, key=lambda factor: each[factor]) for network, each in scores.items()}
-        wider = {network: widen(factors[network], best[network]) for network in networks}
-        if wider == factors:
-            return best
-        factors = wider
+        candidates = {network: [replaced(before[network], index, step) for step in tried[network]] for network in tried}
+        scores = scores_of(candidates)
+        best = {network: step for network in tried for _, step in [max(zip(scores[network], tried[network]))]}
+        wider = {network: widen(tried[network], best[network]) for network in tried}
+        if wider == tried:
+            return {network: replaced(before[network], index, best[network]) for network in before}
+        tried = wider
 
 
-def widen(factors: list[float], best: float) -> list[float]:
-    """Adds the next factor if `best` is the lowest or the highest one, unless it is a limit."""
-    if best in LIMITS or min(factors) < best < max(factors):
-        return factors
-    return [*factors, best / 2 if best == min(factors) else best * 2]
+def replaced(steps: Steps, index: int, step: int) -> Steps:
+    return (*steps[:index], step, *steps[index + 1 :])
+
+
+def widen(steps: list[int], best: int) -> list[int]:
+    """Adds the next step if `best` is the lowest or the highest one, unless it is a limit."""
+    if abs(best) == MAX_STEP or min(steps) < best < max(steps):
+        return steps
+    return [*steps, best - 1 if best == min(steps) else best + 1]
 
 
 def main() -> None:
@@ -164,24 +180,34 @@ def main() -> None:
     console, test = Console(width=200), Test(options.games, options.simulations)
     options.workdir.mkdir(parents=True, exist_ok=True)
     networks = {"gat": []} | find_rivals(options.config, options.rivals, console)
-    rate = configure(options.config, []).learner.learning_rate
+    learner = configure(options.config, []).learner
 
-    def variant(network: str, factor: float, name: str, folder: Path) -> Variant:
-        flags = [*networks[network], f"learner.learning_rate={rate * factor:g}"]
-        return Variant(name, flags, options.config, folder, pilots=options.workdir / network)
+    def values(steps: Steps) -> dict[str, float]:
+        return {
+            field: getattr(learner, field.removeprefix("learner.")) * factor**step
+            for (field, factor), step in zip(TUNED.items(), steps)
+        }
 
-    def scores_of(factors: dict[str, list[float]]) -> dict[str, dict[float, float]]:
-        names = {(network, each): f"{network}_{each:g}" for network, tried in factors.items() for each in tried}
+    def variant(network: str, steps: Steps, name: str, folder: Path) -> Variant:
+        flags = [f"{field}={value:g}" for field, value in values(steps).items()]
+        return Variant(name, networks[network] + flags, options.config, folder, pilots=options.workdir / network)
+
+    def scores_of(candidates: dict[str, list[Steps]]) -> dict[str, list[float]]:
+        names = {
+            (network, steps): "_".join([network, *(f"{value:g}" for value in values(steps).values())])
+            for network, tried in candidates.items()
+            for steps in tried
+        }
         tries = [variant(*key, name, options.workdir / "tuning" / name) for key, name in names.items()]
         found = compare(tries, [options.tuning_seed], Effort(options.tuning_minutes, options.at_once), test, console)
         return {
-            network: {each: found[names[network, each]][0].get("score", 0.5) for each in tried}  # the base has no score
-            for network, tried in factors.items()
+            network: [found[names[network, steps]][0].get("score", 0.5) for steps in tried]  # the base has no score
+            for network, tried in candidates.items()
         }
 
     best = tune(list(networks), scores_of)
-    console.print("learning rates:", {network: rate * factor for network, factor in best.items()})
-    final = [variant(network, factor, network, options.workdir / network) for network, factor in best.items()]
+    console.print("tuned:", {network: values(steps) for network, steps in best.items()})
+    final = [variant(network, steps, network, options.workdir / network) for network, steps in best.items()]
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     compare(final, seeds, Effort(options.minutes, options.at_once), test, console)
 

@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "contests": {"games", "evaluation", "runs", "agents", "monitoring"},
     "training": {
         *("graphs", "games", "networks", "search", "selfplay", "replay", "learner"),
-        *("evaluation", "runs", "agents", "monitoring"),
+        *("evaluation", "runs", "agents", "monitoring", "reporting"),
     },
     "serving": {"games", "networks", "search", "evaluation", "runs", "agents", "reporting"},
     "cli": {

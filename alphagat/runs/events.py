@@ -1,17 +1,23 @@
-"""Scalars and the config for TensorBoard, written in the calling thread."""
+"""Scalars, pictures and the config for TensorBoard, written in the calling thread."""
 
+import struct
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import resvg_py
 from tensorboardX import summary
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog  # pyright: ignore[reportAttributeAccessIssue]
+from tensorboardX.proto.summary_pb2 import Summary  # pyright: ignore[reportAttributeAccessIssue]
+
+RGBA = 4  # channels
+HEADER = slice(16, 24)  # of a PNG file: width and height
 
 
 class Events:
-    """Appends scalars to a new file of TensorBoard events.
+    """Appends scalars and pictures to a new file of TensorBoard events.
 
     `tensorboardX.SummaryWriter` is not used, because its thread dies when the disk is full, and the next call then
     waits for it forever.
@@ -31,6 +37,14 @@ class Events:
         """Writes scalars by tag and flushes."""
         for tag, value in scalars.items():
             self._write(Event(step=step, summary=summary.scalar(tag, value)))
+        self._writer.flush()
+
+    def add_picture(self, tag: str, drawing: str, step: int) -> None:
+        """Writes an SVG document as an image, and flushes."""
+        image = bytes(resvg_py.svg_to_bytes(svg_string=drawing, background="white"))
+        width, height = struct.unpack(">II", image[HEADER])
+        picture = Summary.Image(width=width, height=height, colorspace=RGBA, encoded_image_string=image)
+        self._write(Event(step=step, summary=Summary(value=[Summary.Value(tag=tag, image=picture)])))
         self._writer.flush()
 
     def describe(self, settings: Mapping[str, Any], metrics: Sequence[str]) -> None:

@@ -109,6 +109,10 @@ class MetricsWriter:
         self._stream = self._file.open("a")
         self._draw(iteration, metrics)
 
+    def draw_game(self, iteration: int, board: str, drawing: str) -> None:
+        """Adds a picture of a game, an SVG document, to TensorBoard."""
+        self._events.add_picture(f"games/{board}", drawing, iteration)
+
     def _draw(self, iteration: int, line: Line) -> None:
         tags = tagged(line, self._several_boards)
         self._events.add({tag: value for tag, value in tags.items() if math.isfinite(value)}, iteration)

@@ -1,10 +1,11 @@
 """Matches during training: measure the current parameters against fixed opponents and earlier parameters."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 
 from alphagat.agents.build import make_configured_search
@@ -14,11 +15,26 @@ from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.players import Player, make_opponent, search_player
 from alphagat.evaluation.single_player import Scores, play_alone
+from alphagat.games.base import Game, StochasticGame
 from alphagat.opponents import PREVIOUS
 from alphagat.runs.metrics import ORACLE, SCORE, SCORE_RATIO, WIN_RATE, Result
 from alphagat.runtime import sharding
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState
+
+
+class PlayedGame(NamedTuple):
+    """A game of a match; `actions` `[T]` are all moves from the initial position, -1 after the last."""
+
+    game: Game
+    actions: np.ndarray
+
+
+class EvaluationResult(NamedTuple):
+    """What an evaluation found, and one game on each board for two players without chance moves."""
+
+    results: list[Result]
+    games: list[PlayedGame]
 
 
 class Matches:
@@ -32,20 +48,20 @@ class Matches:
         del state
         return []
 
-    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, list[Result]]:
-        """Plays every opponent on every board; returns the state with `previous_params` updated, and the results.
+    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, EvaluationResult]:
+        """Plays every opponent on every board; returns the state with `previous_params` updated, and the evaluation.
 
         Args:
           stage: receives the name of each match before it starts.
         """
-        results = [
-            result
-            for board in self._boards
-            for result in board.play(state.train.acting, state.previous_params, iteration, stage)
-        ]
+        found = EvaluationResult([], [])
+        for board in self._boards:
+            results, games = board.play(state.train.acting, state.previous_params, iteration, stage)
+            found.results.extend(results)
+            found.games.extend(games)
         # Copied, because the next iteration donates the parameters.
         previous = jax.tree.map(jnp.copy, state.train.acting)
-        return state.replace(previous_params=previous, evaluated=jnp.copy(state.iteration)), results
+        return state.replace(previous_params=previous, evaluated=jnp.copy(state.iteration)), found
 
 
 class _BoardMatches:
@@ -71,8 +87,8 @@ class _BoardMatches:
         if not self._alone:
             self._openings = distinct_openings(setup.game, self._config.num_games // 2, self._seed)
 
-    def play(self, params: Any, previous: Any, iteration: int, stage: Callable[[str], None]) -> list[Result]:
-        """Returns the results of the parameters against every opponent."""
+    def play(self, params: Any, previous: Any, iteration: int, stage: Callable[[str], None]) -> EvaluationResult:
+        """Evaluates the parameters against every opponent. The game is the first one against the last opponent."""
         player = search_player("now", self._search, params)
         key = jax.random.fold_in(jax.random.key(self._seed), iteration)
         scores = self._score(player, key) if self._alone else None
@@ -83,6 +99,7 @@ class _BoardMatches:
             here = jax.tree.map(sharding.fetch, params)
             shares = self._oracle.play(here, key)
             results += [Result(ORACLE + name, self.name, share) for name, share in shares.items()]
+        games = []
         for number, name in enumerate(self._config.opponents):
             is_previous = name == PREVIOUS
             opponent = search_player(PREVIOUS, self._search, previous) if is_previous else self._opponents[name]
@@ -94,7 +111,9 @@ class _BoardMatches:
                 continue
             result = play_match(self._game, player, opponent, self._openings, match_key, self._mesh)
             results.append(match_result(self.name, name, result))
-        return results
+            if not isinstance(self._game, StochasticGame):
+                games = [PlayedGame(self._game, np.concatenate([self._openings.actions[0], result.actions[0, 0]]))]
+        return EvaluationResult(results, games)
 
     def _score(self, player: Player, key: jax.Array) -> Scores:
         return play_alone(self._game, player, self._config.num_games, key, self._mesh)

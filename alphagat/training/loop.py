@@ -15,13 +15,12 @@ from alphagat.config import Config
 from alphagat.errors import DiskError, UserError, disk_failure
 from alphagat.runs.checkpoints import Checkpoints, list_steps, restore_replaced, set_aside
 from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
-from alphagat.runs.metrics import Result
 from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training.announcements import closing_lines, opening_lines, say_finished
 from alphagat.training.compilation import with_less_memory
-from alphagat.training.evaluators import Matches
+from alphagat.training.evaluators import EvaluationResult, Matches
 from alphagat.training.iterations import Iterations, make_iterations
 from alphagat.training.memory import check_memory
 from alphagat.training.ownership import Ownership
@@ -43,8 +42,8 @@ class Evaluator(Protocol):
         """Returns the lines to print about the initial state."""
         ...
 
-    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, list[Result]]:
-        """Returns the state, marked as evaluated, and the results. `stage` receives the name of each match."""
+    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, EvaluationResult]:
+        """Returns the state, marked as evaluated, and the evaluation. `stage` receives the name of each match."""
         ...
 
 
@@ -183,8 +182,8 @@ class _Steps:
             report.say(*self._profiler.after(iteration, metrics))
             if self._evaluator is not None and is_due(iteration, config.evaluation.every, last):
                 report.wait()
-                state, results = self._evaluate(state, iteration)
-                report.add_results(results)
+                state, evaluation = self._evaluate(state, iteration)
+                report.add_evaluation(evaluation)
             is_preempted = _is_preempted(iteration)
             periods = config.checkpoint.every, config.checkpoint.keep_every
             if is_preempted or iteration == 1 or any(is_due(iteration, every, last) for every in periods):
@@ -199,12 +198,12 @@ class _Steps:
 
     def evaluate_late(self, state: RunState, iteration: int) -> RunState:
         """Plays the matches of an iteration that SIGTERM interrupted, and replaces its checkpoint."""
-        state, results = self._evaluate(state, iteration, is_saved=True)
-        self._report.add_late_results(iteration, results)
+        state, evaluation = self._evaluate(state, iteration, is_saved=True)
+        self._report.add_late_evaluation(iteration, evaluation)
         self._checkpoints.replace(state, iteration)
         return state
 
-    def _evaluate(self, state: RunState, iteration: int, is_saved: bool = False) -> tuple[RunState, list[Result]]:
+    def _evaluate(self, state: RunState, iteration: int, is_saved: bool = False) -> tuple[RunState, EvaluationResult]:
         """Plays the matches. On SIGTERM, saves the state from before them unless it is already saved."""
         assert self._evaluator is not None
         evaluator = self._evaluator

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,14 @@ from typing import Any
 import jax
 
 from alphagat import config_fields
+from alphagat.evaluation.move_names import replay
 from alphagat.monitoring.display import Display, make_display
 from alphagat.monitoring.live_ratings import LiveRatings
+from alphagat.reporting.gallery import draw_game
 from alphagat.runs.metrics import NUM_GAMES, RESULTS, MetricsWriter, Result, read_metrics, tagged
 from alphagat.runs.trackers import Trackers
 from alphagat.training.audit import Audit, Auditor
+from alphagat.training.evaluators import EvaluationResult, PlayedGame
 from alphagat.training.iteration import TRAIN, Metrics
 from alphagat.training.pretraining.program import EPOCHS, POSITIONS
 from alphagat.training.setup import Run, auxiliary_targets
@@ -115,17 +118,25 @@ class Reporter:
             self._measured = {"board": self._boards[board]} | self._describe(iteration, values, ready - self._ready)
             self._ready = ready
 
-    def add_results(self, results: list[Result]) -> None:
+    def add_evaluation(self, evaluation: EvaluationResult) -> None:
         """Rates and adds the evaluation of the last iteration; call `wait` first."""
-        self._evaluation = self._rate(self._measured, results)
+        self._evaluation = self._rate(self._measured, evaluation.results)
+        self._draw(int(self._measured["iteration"]), evaluation.games)
         self.start_clock()
 
-    def add_late_results(self, iteration: int, results: list[Result]) -> None:
+    def add_late_evaluation(self, iteration: int, evaluation: EvaluationResult) -> None:
         """Adds the evaluation of an iteration whose metrics were written before the run was interrupted."""
         if self._sinks is not None:
-            evaluation = self._rate({"iteration": iteration}, results)
-            self._sinks.writer.amend(iteration, evaluation)
-            self._track(iteration, evaluation)
+            rated = self._rate({"iteration": iteration}, evaluation.results)
+            self._sinks.writer.amend(iteration, rated)
+            self._track(iteration, rated)
+            self._draw(iteration, evaluation.games)
+
+    def _draw(self, iteration: int, games: Sequence[PlayedGame]) -> None:
+        if self._sinks is not None:
+            for game, actions in games:
+                (history,) = replay(game, actions[None])
+                self._sinks.writer.draw_game(iteration, game.name, draw_game(game, history.moves))
 
     def _track(self, iteration: int, line: dict[str, Any]) -> None:
         assert self._sinks is not None

@@ -1,12 +1,14 @@
 """One line per iteration, also after a crash and a resume, in the JSON file and for TensorBoard."""
 
+import io
 import json
 import math
-import struct
 from pathlib import Path
 
+import matplotlib.image
+import numpy as np
 import pytest
-from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.proto.event_pb2 import SessionLog
 from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
 
 from alphagat.errors import UserError
@@ -21,6 +23,7 @@ from alphagat.runs.metrics import (
     tagged,
 )
 from tests.fuzz import mutants
+from tests.runs.event_files import events
 
 EXPERIMENT = [f"_hparams_/{name}" for name in ("experiment", "session_start_info", "session_end_info")]
 RESULTS = [
@@ -28,18 +31,6 @@ RESULTS = [
     Result("elo", "hex:5", -12.5),
     Result("holdout/policy_loss", "hex:5", math.nan),
 ]
-
-
-def events(folder: Path) -> list[Event]:
-    """Parses TensorBoard's records: length, checksum, event, checksum."""
-    found = []
-    for file in sorted((folder / TENSORBOARD_FOLDER).iterdir()):
-        data, at = file.read_bytes(), 0
-        while at < len(data):
-            (length,) = struct.unpack_from("<Q", data, at)
-            found.append(Event.FromString(data[at + 12 : at + 12 + length]))
-            at += 16 + length
-    return found
 
 
 def scalars(folder: Path) -> list[tuple[int, str, float]]:
@@ -57,6 +48,19 @@ def test_both_files_hold_every_iteration(tmp_path: Path):
     assert read_metrics(tmp_path) == [{"iteration": i, "train/policy_loss": 1 / i} for i in (1, 2, 3, 4)]
     assert [(step, tag) for step, tag, _ in scalars(tmp_path)] == [(i, "train/policy_loss") for i in (1, 2, 3, 4)]
     assert scalars(tmp_path)[3][2] == 0.25
+
+
+def test_a_game_is_a_picture(tmp_path: Path):
+    """Its pixels have the colours of the drawing, on white."""
+    with MetricsWriter(tmp_path) as writer:
+        square = '<rect x="0" y="0" width="10" height="20" fill="#ff0000"/>'
+        drawing = f'<svg xmlns="http://www.w3.org/2000/svg" width="30" height="20">{square}</svg>'
+        writer.draw_game(3, "hex:5", drawing)
+    step, value = next((event.step, value) for event in events(tmp_path) for value in event.summary.value)
+    assert (step, value.tag, value.image.width, value.image.height) == (3, "games/hex:5", 30, 20)
+    pixels = matplotlib.image.imread(io.BytesIO(value.image.encoded_image_string))
+    assert pixels.shape == (20, 30, value.image.colorspace)
+    np.testing.assert_array_equal(pixels[10, [5, 25]], [[1, 0, 0, 1], [1, 1, 1, 1]])
 
 
 def test_a_line_is_on_disk_when_write_returns(tmp_path: Path):

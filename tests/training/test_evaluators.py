@@ -18,7 +18,7 @@ from tests.training.tiny import run_of, tiny_setup
 def result_of(wins: int, losses: int) -> MatchResult:
     outcomes = np.array([1.0] * wins + [-1.0] * losses, np.float32).reshape(2, -1)
     plies = np.ones(outcomes.shape, np.int32)
-    return MatchResult(outcomes, plies, np.zeros((*outcomes.shape, 1), np.int32), np.full(outcomes.shape, ""))
+    return MatchResult(outcomes, plies, np.full((*outcomes.shape, 1), 3, np.int32), np.full(outcomes.shape, ""))
 
 
 @pytest.fixture
@@ -48,7 +48,10 @@ def test_every_opponent_is_played_including_the_previous_network(calls):
     assert [call["opponent"].name for call in calls[:3]] == ["random", "previous", "mcts:3"]
     assert stages[:2] == ["match 1 of 3, hex:2 against random", "match 2 of 3, hex:2 against previous"]
     names = [("win_rate", "hex:2", opponent) for opponent in ("random", "previous", "mcts:3")]
-    assert [(each.name, each.board, each.opponent) for each in first] == names
+    assert [(each.name, each.board, each.opponent) for each in first.results] == names
+    (shown,) = first.games
+    assert shown.game is setup.game
+    assert shown.actions.tolist() == [*calls[2]["openings"].actions[0], 3]
     assert len({call["key"].tobytes() for call in calls}) == 6
     chex.assert_trees_all_equal(calls[0]["openings"], calls[5]["openings"])
 
@@ -76,8 +79,9 @@ def test_the_network_is_compared_with_perfect_play():
     setup, mesh = tiny_setup(), sharding.make_mesh(1)
     setup.config.evaluation.opponents, setup.config.evaluation.oracle_positions = (), 40
     state = init_state(run_of(setup, mesh))
-    _, results = Matches(run_of(setup, mesh)).play(state, 4, lambda _: None)
-    shares = {each.name: each.value for each in results}
+    _, found = Matches(run_of(setup, mesh)).play(state, 4, lambda _: None)
+    shares = {each.name: each.value for each in found.results}
+    assert not found.games
     measures = ("best_move", "best_move_search", "value_sign")
     assert {f"oracle/{name}" for name in measures} <= set(shares)
     assert all(0 <= value <= 1 for value in shares.values())

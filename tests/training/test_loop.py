@@ -33,6 +33,7 @@ from alphagat.training.iterations import make_iterations
 from alphagat.training.loop import is_due, train
 from alphagat.training.setup import make_run
 from alphagat.training.state import RunState, placed_shapes
+from tests.runs.event_files import events
 from tests.training.tiny import NUM_ITERATIONS, tiny_config, write_config
 
 pytestmark = pytest.mark.usefixtures("programs_once")
@@ -104,6 +105,13 @@ def test_metrics_have_the_documented_names(finished):
     assert hours == sorted(hours)
     assert all(line["selfplay/simulations_per_s"] > 0 for line in lines)
     assert all(2 < line["selfplay/game_length"] <= 4 for line in lines)
+
+
+def test_every_evaluation_draws_a_game(finished):
+    pictures = [
+        (event.step, value.tag) for event in events(finished) for value in event.summary.value if value.image.width
+    ]
+    assert pictures == [(iteration, "games/hex:2") for iteration in range(4, NUM_ITERATIONS + 1, 4)]
 
 
 def test_run_folder_contents(finished):

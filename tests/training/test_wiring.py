@@ -80,7 +80,7 @@ def finished(tmp_path_factory) -> Finished:
     def record_match(game: Any, player: Any, opponent: Any, openings: Any, key: jax.Array, mesh: Any) -> MatchResult:
         found.matches.append((jax.device_get(player), jax.device_get(opponent), openings, jax.random.key_data(key)))
         shape = (2, config.evaluation.num_games // 2)
-        return MatchResult(np.ones(shape), np.ones(shape, int), np.zeros((*shape, 1), int), np.full(shape, ""))
+        return MatchResult(np.ones(shape), np.ones(shape, int), np.full((*shape, 1), -1), np.full(shape, ""))
 
     def record_audit(auditor: Auditor, audit: Any) -> None:
         found.audited.append(int(audit.iteration.addressable_data(0)[0]) + 1)

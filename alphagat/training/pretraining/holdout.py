@@ -13,7 +13,7 @@ from alphagat.networks.placement import place_params
 from alphagat.runs.metrics import HOLDOUT, Result
 from alphagat.runtime import sharding
 from alphagat.search.tree import mask_illegal
-from alphagat.training.evaluators import Matches
+from alphagat.training.evaluators import EvaluationResult, Matches
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.pretraining.program import policy_targets
@@ -59,12 +59,12 @@ class MatchesAndHoldout:
         words = ", ".join(f"{each.label} {each.value}" for each in rows)
         return [f"before the first update: {words or 'nothing is held out'}"]
 
-    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, list[Result]]:
+    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, EvaluationResult]:
         """Plays like `Matches.play`, and adds the results on held-out positions."""
         stage("held-out positions")
         held_out = self._holdout.measure(state.train.acting)
-        state, results = self._matches.play(state, iteration, stage)
-        return state, results + held_out
+        state, found = self._matches.play(state, iteration, stage)
+        return state, found._replace(results=found.results + held_out)
 
 
 def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dict[str, jax.Array]]:

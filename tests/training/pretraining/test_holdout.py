@@ -10,6 +10,7 @@ from alphagat.games import make_game
 from alphagat.learner.update import TrainState, make_health
 from alphagat.runtime import sharding
 from alphagat.search import Evaluation
+from alphagat.training.evaluators import EvaluationResult
 from alphagat.training.pretraining.holdout import MatchesAndHoldout, _chunks, describe, make_examination
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.setup import Setup
@@ -58,9 +59,10 @@ def test_an_empty_count_gives_nan():
 def test_the_average_is_measured():
     measured = []
     holdout = SimpleNamespace(boards=(), measure=lambda params: measured.append(params) or [])
-    matches = SimpleNamespace(play=lambda state, iteration, stage: (state, []))
+    matches = SimpleNamespace(play=lambda state, iteration, stage: (state, EvaluationResult(["won"], [])))
     train = TrainState("raw", None, jnp.zeros((), jnp.int32), make_health(scale_loss=False), "average")
     evaluator, state = MatchesAndHoldout(matches, holdout), SimpleNamespace(train=train)
     evaluator.first_lines(state)
-    evaluator.play(state, 1, lambda _: None)
+    _, found = evaluator.play(state, 1, lambda _: None)
+    assert found.results == ["won"]
     assert measured == ["average", "average"]
