@@ -13,6 +13,7 @@ from jax.experimental import multihost_utils
 from alphagat import config_validation
 from alphagat.config import Config
 from alphagat.errors import DiskError, UserError, disk_failure
+from alphagat.runs import compile_times
 from alphagat.runs.checkpoints import Checkpoints, list_steps, restore_replaced, set_aside
 from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
 from alphagat.runtime import preemption, sharding
@@ -230,12 +231,16 @@ def make_evaluator(run: Run, recorded: Recorded | None) -> Evaluator:
 def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | None) -> Iterations:
     """Compiles the programs of all boards and reports the time. Raises Preempted."""
     before, start = dict(cache_counts()), time.perf_counter()
-    report.stage(f"compiling {len(run.boards)} program(s)")
+    boards = run.config.boards
+    expected = compile_times.expected_seconds(boards)
+    report.stage(f"compiling {len(boards)} program(s)" + (f", about {expected:.0f} s" if expected else ""))
     iterations = preemption.run(lambda: make_iterations(run, state, report.say, recorded))
     hits = cache_counts()["hits"] - before["hits"]
     cached = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
     seconds = time.perf_counter() - start
-    report.say(f"prepared the programs of {len(run.boards)} board(s) in {seconds:.0f} s{cached}")
+    report.say(f"prepared the programs of {len(boards)} board(s) in {seconds:.0f} s{cached}")
+    if not hits and jax.process_index() == 0:
+        compile_times.remember(boards, seconds)
     return iterations
 
 

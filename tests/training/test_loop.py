@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import chex
 import jax
@@ -20,13 +22,14 @@ import pytest
 
 from alphagat.config import Config
 from alphagat.errors import DiskError, UserError
-from alphagat.runs import trackers
+from alphagat.runs import compile_times, trackers
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
 from alphagat.runs.lock import FolderLock
 from alphagat.runs.metrics import MetricsWriter, read_metrics
 from alphagat.runtime import sharding
 from alphagat.runtime.preemption import Preempted
+from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training import iteration, iterations, loop, resume
 from alphagat.training.evaluators import Matches
 from alphagat.training.iterations import make_iterations
@@ -34,7 +37,7 @@ from alphagat.training.loop import is_due, train
 from alphagat.training.setup import make_run
 from alphagat.training.state import RunState, placed_shapes
 from tests.runs.event_files import events
-from tests.training.tiny import NUM_ITERATIONS, tiny_config, write_config
+from tests.training.tiny import NUM_ITERATIONS, tiny_config, tiny_run, write_config
 
 pytestmark = pytest.mark.usefixtures("programs_once")
 TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # differs between any two runs
@@ -82,6 +85,18 @@ def test_hours_exclude_compilation(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: now() + whole_day[0])
     train(tiny_config(), tmp_path)
     assert read_metrics(tmp_path)[0]["hours"] < 1
+
+
+def test_a_compilation_is_announced_with_the_duration_of_the_last_one(tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(loop, "make_iterations", lambda *_: time.sleep(0.06))
+    run, stages = tiny_run(), []
+    report: Any = SimpleNamespace(stage=stages.append, say=lambda *lines: None)
+    loop._compile(run, None, report, None)  # type: ignore[arg-type]
+    assert compile_times.expected_seconds(run.config.boards)
+    compile_times.remember(run.config.boards, 21)
+    loop._compile(run, None, report, None)  # type: ignore[arg-type]
+    assert stages == ["compiling 1 program(s)", "compiling 1 program(s), about 21 s"]
 
 
 def test_is_due():
