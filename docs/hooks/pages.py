@@ -14,7 +14,7 @@ DOCS = "docs/"
 
 # The file of the repository that each page shows.
 SOURCES = {
-    "index.md": "README.md",
+    "overview.md": "README.md",
     "networks/index.md": "alphagat/weights/README.md",
     "networks/hex.md": "alphagat/weights/hex.md",
     "networks/connect_four.md": "alphagat/weights/connect_four.md",
