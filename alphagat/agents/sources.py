@@ -1,6 +1,7 @@
 """Resolves names of trained networks: the checkpoint or file of a name, and the shipped network of a board."""
 
 import dataclasses
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from alphagat.agents import weight_files
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
+from alphagat.games.base import Game
 from alphagat.runs.checkpoints import Checkpoints, list_steps
 from alphagat.runs.folder import CHECKPOINT_FOLDER, CONFIG_FILE, read_config
 
@@ -128,22 +130,37 @@ def choose_steps(folder: Path, wanted: Sequence[int] = ()) -> list[int]:
 
 
 def shipped_network_for(board: str) -> str:
-    """Returns the name of the shipped network whose graph vocabulary is of the board's family.
+    """Returns the name of the shipped network of the board's family that trained on the board, or else on the one with
+    the nearest number of nodes.
 
     Raises:
       UserError: no shipped network plays the board.
     """
-    family, families = family_of(board), []
+    game, networks = make_game(board), _shipped_games()
+    family = _family_of(game)
+
+    def distance(name: str) -> tuple[bool, float]:
+        trained = networks[name]
+        sizes = [math.log(each.topology.num_nodes / game.topology.num_nodes) for each in trained]
+        return game not in trained, min(map(abs, sizes))
+
+    fit = [name for name, trained in networks.items() if _family_of(trained[0]) == family]
+    if not fit:
+        families = sorted({_family_of(trained[0]) for trained in networks.values()})
+        raise UserError(
+            f"board {board}: no shipped network plays it, only boards of the families {', '.join(families)}; name a run"
+        )
+    return min(fit, key=distance)
+
+
+def _shipped_games() -> dict[str, list[Game]]:
+    """Returns the games that each shipped network trained on."""
+    found = {}
     for name in weight_files.shipped_names():
         config, _ = weight_files.read_header(weight_files.FOLDER / f"{name}{weight_files.ENDING}")
-        families.append(family_of(config.boards[0]))
-        if families[-1] == family:
-            return name
-    raise UserError(
-        f"board {board}: no shipped network plays it, only boards of the families {', '.join(families)}; name a run"
-    )
+        found[name] = [make_game(board) for board in config.boards]
+    return found
 
 
-def family_of(board: str) -> str:
-    """Returns the family of the board's graph vocabulary. Raises UserError if there is no such board."""
-    return make_game(board).topology.vocabulary.family
+def _family_of(game: Game) -> str:
+    return game.topology.vocabulary.family

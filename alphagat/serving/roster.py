@@ -23,6 +23,7 @@ from alphagat.games.states import first_state
 from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.serving.playthrough import Playthroughs
 
+DEFAULT_BOARD = "connect_four"
 RUNS = Path("runs")  # the folder whose runs are offered beside the shipped networks
 # By family, the boards offered besides those of the run. A run plays a board whose node kinds it trained on.
 MENU = {
@@ -71,18 +72,23 @@ class Roster:
 
         Args:
           sources: trained networks (`agents.sources.resolve`); none: all shipped networks, and the runs in `RUNS`.
-          board: the default board, offered even if it is not on the menu; None: the first of the first network's run.
+          board: the default board, offered even if it is not on the menu; None: the first of the first network's run,
+            or `DEFAULT_BOARD` without `sources`.
 
         Raises:
           UserError: there is no such network, or none plays `board`.
         """
-        networks = {source: resolve(source, board=board).config for source in sources or shipped_names()}
-        self.default = board or next(iter(networks.values())).boards[0]
-        networks |= {} if sources else _runs()
+        if sources:
+            networks = {source: resolve(source, board=board).config for source in sources}
+            self.default = board or networks[sources[0]].boards[0]
+        else:
+            networks = _shipped() | _runs()
+            self.default = board or DEFAULT_BOARD
         self._sources: dict[str, dict[str, str]] = {}  # by board and player
         for source, config in networks.items():
             for each in _boards(config):
-                self._sources.setdefault(each, {})[_player(source)] = source
+                if sources or _player(source) != SHIPPED or shipped_network_for(each) == source:
+                    self._sources.setdefault(each, {})[_player(source)] = source
         if self.default not in self._sources:
             source = sources[0] if sources else shipped_network_for(self.default)
             self._sources[self.default] = {_player(source): source}
@@ -171,6 +177,13 @@ def _analysis(agent: Agent, num_simulations: int) -> Callable[[Any, Any], Any]:
 
 def _player(source: str) -> str:
     return SHIPPED if source in shipped_names() else source
+
+
+def _shipped() -> dict[str, Config]:
+    """Returns the configs of the shipped networks, in the order of the menu."""
+    found = {name: resolve(name).config for name in shipped_names()}
+    families = {name: make_game(config.boards[0]).topology.vocabulary.family for name, config in found.items()}
+    return {name: found[name] for name in sorted(found, key=lambda name: list(MENU).index(families[name]))}
 
 
 def _runs() -> dict[str, Config]:

@@ -13,6 +13,7 @@ from alphagat.errors import UserError
 from alphagat.games import EXAMPLES, make_game
 from alphagat.runs.folder import open_run_folder
 from alphagat.serving import roster
+from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run, tiny_config
 
 FAMILIES = {"mnk": "connect_four", "hex": "hex", "othello": "othello"}
@@ -96,4 +97,23 @@ def test_every_command_uses_the_same_shipped_network(board, monkeypatch):
     for command in commands:
         command()
     assert loaded == [(expected, board)] * len(commands)
+    assert shipped_network_for(board) == expected
+
+
+@pytest.mark.parametrize(
+    ("board", "expected"),
+    [
+        ("hex:5", "small"),
+        ("hex:7", "large"),
+        ("hex:2", "small"),
+        ("hex:6", "large"),  # the ratio to 7x7 is less than that to 5x5
+        ("hex:4", "small"),
+        ("hex:11", "large"),
+        ("othello:8", "discs"),
+    ],
+)
+def test_the_network_that_trained_on_the_board_or_on_the_nearest_size_plays_it(board, expected, tmp_path, monkeypatch):
+    for name, boards in (("discs", ["othello:4"]), ("large", ["hex:7"]), ("small", ["hex:3", "hex:5"])):
+        Path(save_untrained(tmp_path, *boards)).rename(tmp_path / f"{name}.safetensors")
+    monkeypatch.setattr(weight_files, "FOLDER", tmp_path)
     assert shipped_network_for(board) == expected

@@ -1,9 +1,12 @@
 """Tests the boards that a server offers."""
 
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
 
+from alphagat.agents import weight_files
 from alphagat.agents.agent import load
 from alphagat.agents.analysis import Analyzer
 from alphagat.errors import UserError
@@ -28,6 +31,21 @@ def test_the_shipped_networks_are_the_default(tmp_path, monkeypatch):
     assert not {"tic_tac_toe", "hex:5:swap", "go:9"} & set(roster.boards)  # node kinds unknown to those networks
     assert roster.players("hex:11") == ("shipped",)
     assert Roster(board="hex:9").default == "hex:9"
+
+
+def test_each_board_has_the_nearest_of_several_shipped_networks(tmp_path, monkeypatch):
+    for name, boards in (("0", ["othello:4"]), ("1", ["hex:7"]), ("2", ["hex:3", "hex:5"]), ("3", ["connect_four"])):
+        Path(save_untrained(tmp_path, *boards)).rename(tmp_path / f"{name}.safetensors")
+    monkeypatch.setattr(weight_files, "FOLDER", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    roster = Roster()
+    assert [board for board in roster.boards if board in ("hex:3", "hex:7", "connect_four", "othello:8")] == [
+        *("hex:7", "hex:3"),
+        *("connect_four", "othello:8"),
+    ]
+    assert all(roster.players(board) == ("shipped",) for board in roster.boards)
+    assert roster._sources["hex:11"] == {"shipped": "1"}
+    assert roster._sources["hex:4"] == {"shipped": "2"}
 
 
 def test_a_board_is_added_and_opened_once(folder):
