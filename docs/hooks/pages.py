@@ -10,15 +10,13 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 DOCS = "docs/"
-
+CARDS = sorted(file.name for file in (ROOT / "alphagat/weights").glob("*.md") if file.name != "README.md")
 
 # The file of the repository that each page shows.
 SOURCES = {
     "overview.md": "README.md",
     "networks/index.md": "alphagat/weights/README.md",
-    "networks/hex.md": "alphagat/weights/hex.md",
-    "networks/connect_four.md": "alphagat/weights/connect_four.md",
-    "networks/othello.md": "alphagat/weights/othello.md",
+    **{f"networks/{card}": f"alphagat/weights/{card}" for card in CARDS},
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
     "LICENSE.txt": "LICENSE",
@@ -29,9 +27,12 @@ CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages of `SOURCES`."""
+    """Adds the pages of `SOURCES`, and the cards of the shipped networks to the navigation."""
     for page, source in SOURCES.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
+    for entry in config.nav or ():
+        if "Results" in entry:
+            entry["Results"] += [f"networks/{card}" for card in CARDS]
     return files
 
 
