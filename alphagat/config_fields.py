@@ -70,9 +70,14 @@ def changes(config: Any) -> Iterator[tuple[Field, Any]]:
             yield field, default.value
 
 
+def text_of(value: Any) -> str:
+    """Returns a value as it is written in a flag `--config.FIELD=VALUE`."""
+    return ",".join(map(str, value)) or "()" if isinstance(value, tuple) else str(value)
+
+
 def refusal(path: str, value: Any, fix: str) -> UserError:
     """Returns the error that names a field, its value and the fix."""
-    return UserError(f"config.{path}={shown(repr(value) if isinstance(value, str) else value)}: {fix}")
+    return UserError(f"config.{path}={shown(repr(value) if isinstance(value, str) else text_of(value))}: {fix}")
 
 
 def check(field: Field) -> None:

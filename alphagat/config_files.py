@@ -8,6 +8,7 @@ import traceback
 import typing
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from absl import flags
 from ml_collections import config_flags
@@ -18,6 +19,8 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 
 INSIDE, BESIDE = (Path(__file__).parents[level] / "configs" for level in (0, 1))
+NUMBERS = {int: "an integer", float: "a number"}
+BOOLEANS = {"true", "t", "1", "false", "f", "0"}  # those of absl
 FOLDER = INSIDE if INSIDE.is_dir() else BESIDE  # in a wheel, the configs are part of the package
 
 
@@ -52,7 +55,9 @@ def _find(path: str) -> Path:
             reason = getattr(error, "strerror", None) or error
             raise UserError(f"--config {shown(path)}: {reason}; use another path") from error
     if path == file.name and not file.is_dir():
-        raise UserError(f"--config {path}: there is no such file or config; configs are {', '.join(names())}")
+        near = difflib.get_close_matches(path, names(), n=1)
+        hint = f"the nearest is {near[0]}" if near else f"configs are {', '.join(names())}"
+        raise UserError(f"config {path}: there is no such file or config; {hint}")
     folder = file if file.is_dir() else file.parent
     neighbours = sorted(each.name for each in folder.glob("*.py") if each.name != "__init__.py")
     have = f"{folder}/ has {', '.join(neighbours) or 'no Python file'}"
@@ -106,8 +111,26 @@ def _normalized(overrides: Sequence[str]) -> list[str]:
                 raise UserError(f"--config.{path} has no value; write --config.{path}=VALUE")
             value = "true"
         is_bare_list = typing.get_origin(types[path]) is tuple and "," in value and not value.startswith(("(", "["))
-        normalized += [f"--config.{path}={each}" for each in (value.split(",") if is_bare_list else [value])]
+        values = value.split(",") if is_bare_list else [value]
+        for each in values:
+            _check_type(path, types[path], each)
+        normalized += [f"--config.{path}={each}" for each in values]
     return normalized
+
+
+def _check_type(path: str, kind: Any, value: str) -> None:
+    """Raises UserError if a value is not of the type of its field; a list in brackets is checked later."""
+    if typing.get_origin(kind) is tuple:
+        if value.startswith(("(", "[")):
+            return
+        kind = typing.get_args(kind)[0]
+    if kind in NUMBERS:
+        try:
+            kind(value)
+        except ValueError:
+            raise UserError(f"--config.{path}={shown(value)}: it must be {NUMBERS[kind]}") from None
+    if kind is bool and value.lower() not in BOOLEANS:
+        raise UserError(f"--config.{path}={shown(value)}: it must be true or false")
 
 
 def _unknown_field(path: str, known: list[str]) -> str:
@@ -127,7 +150,7 @@ def config_help() -> str:
         if field.path.rpartition(".")[0] != section:
             section = field.path.rpartition(".")[0]
             lines.append("")
-        default = ",".join(map(str, field.value)) if isinstance(field.value, tuple) else field.value
+        default = config_fields.text_of(field.value)
         text = f"{field.help}; {field.limits}" if field.limits.choices else field.help
         label = f"  {f'{field.path}={default}':42}  "
         lines += textwrap.wrap(text, 120, initial_indent=label, subsequent_indent=" " * 46)

@@ -36,7 +36,7 @@ OPPONENTS = (
     Opponent(
         usage="mcts:SIMULATIONS",
         help="Monte-Carlo tree search with random rollouts",
-        pattern="mcts:(0|[1-9][0-9]*)",
+        pattern="mcts:(0|-?[1-9][0-9]*)",
         implementation="alphagat.evaluation.players:mcts_player",
     ),
     Opponent(

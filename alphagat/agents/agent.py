@@ -12,6 +12,7 @@ from alphagat import config_validation
 from alphagat.agents.build import check_one_family, make_configured_network, make_configured_search, param_shapes
 from alphagat.agents.sources import resolve
 from alphagat.config import Config
+from alphagat.errors import UserError
 from alphagat.evaluation.players import Player, search_player
 from alphagat.games import make_game
 from alphagat.games.base import Game
@@ -85,7 +86,13 @@ def load(
         config = dataclasses.replace(config, network=dataclasses.replace(config.network, precision=precision))
         config_validation.validate(config)
     game = make_game(board or config.boards[0])
-    check_one_family(config, [make_game(config.boards[0]), game])
+    trained = make_game(config.boards[0])
+    if trained.topology.vocabulary.family != game.topology.vocabulary.family:
+        raise UserError(
+            f"board {game.name}: {source} trained on {trained.name} and plays only boards of that family; take one of "
+            "them, or another network"
+        )
+    check_one_family(config, [trained, game])
     network = make_configured_network(config, game)
     params = resolved.read_params(param_shapes(game, network))
     return Agent(game, config, resolved.iteration, params, make_network_evaluator(game, network))

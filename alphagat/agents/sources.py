@@ -146,10 +146,8 @@ def shipped_network_for(board: str) -> str:
 
     fit = [name for name, trained in networks.items() if _family_of(trained[0]) == family]
     if not fit:
-        families = sorted({_family_of(trained[0]) for trained in networks.values()})
-        raise UserError(
-            f"board {board}: no shipped network plays it, only boards of the families {', '.join(families)}; name a run"
-        )
+        played = ", ".join(trained[0].name for trained in networks.values())
+        raise UserError(f"board {board}: no shipped network plays it, only boards like {played}; name a run")
     return min(fit, key=distance)
 
 

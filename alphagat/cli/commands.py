@@ -72,6 +72,9 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
         say(f"error: {' '.join(str(error).split())}")
         return BROKEN
     except Preempted as stop:
+        if stop.by_keyboard:
+            say(interrupted)
+            return INTERRUPTED
         when, then = ("after saving", "resume") if stop.is_saved else ("before the first checkpoint", "start again")
         say(f"ended by SIGTERM {when}; run the same command to {then}")
         return REQUEUE

@@ -8,6 +8,7 @@ from pathlib import Path
 from alphagat.bounds import Limits, Number
 from alphagat.cli import commands
 from alphagat.errors import UserError
+from alphagat.runs.atomic_files import check_writable
 
 REPORT_FILE = "report.html"
 EXAMPLES = """\
@@ -35,6 +36,8 @@ def report(argv: Sequence[str]) -> None:
         raise UserError(f"--out {file}: end the name with .html")
     if options.out and not file.parent.is_dir():
         raise UserError(f"--out {file}: there is no folder {file.parent}; make it first")
+    if file.parent.is_dir():
+        check_writable(file)
     _write(folders, file, options.follow)
 
 

@@ -72,16 +72,25 @@ def make_contender(
         return KINDS[kind].make(Request(game, name, argument, num_simulations, limits, seed))
     if sources.is_source(name):
         return load(name, board=game.name).player(num_simulations)
-    usages = ", ".join(each.usage for each in KINDS.values())
-    raise UserError(f"player {name!r}: there is no such player or folder; use {sources.KINDS}, {usages}")
+    raise _unknown(name)
 
 
 def default_board(*names: str) -> str | None:
-    """Returns the first board of the first trained player in `names`; None if there is none."""
-    for name in names:
-        if name != sources.SHIPPED and name.partition(":")[0] not in KINDS and sources.is_source(name):
-            return sources.resolve(name).config.boards[0]
-    return None
+    """Returns the first board of the first trained player in `names`; None if there is none.
+
+    Raises:
+      UserError: there is no player of one of the names.
+    """
+    trained = [name for name in names if name != sources.SHIPPED and name.partition(":")[0] not in KINDS]
+    for name in trained:
+        if not sources.is_source(name):
+            raise _unknown(name)
+    return sources.resolve(trained[0]).config.boards[0] if trained else None
+
+
+def _unknown(name: str) -> UserError:
+    usages = ", ".join(each.usage for each in KINDS.values())
+    return UserError(f"player {name!r}: there is no such player or folder; use {sources.KINDS}, {usages}")
 
 
 def _make_opponent(request: Request) -> Player:

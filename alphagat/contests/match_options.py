@@ -6,7 +6,7 @@ from pathlib import Path
 
 from alphagat.contests.contenders import EngineLimits
 from alphagat.errors import UserError
-from alphagat.evaluation.game_files import file_ending
+from alphagat.evaluation.game_files import check_installed, file_ending
 from alphagat.games.base import Game
 from alphagat.runs.atomic_files import check_new
 
@@ -47,6 +47,7 @@ def read_settings(options: argparse.Namespace, game: Game) -> Settings:
     part_size = (options.games_at_once or 0) // 2 or (SPRT_PART if options.sprt else None)
     out = None if options.out is None else Path(options.out)
     if out is not None:
+        check_installed(game)
         check_new(out, file_ending(game))
     return Settings(options.games, options.seed, options.opening_plies, part_size, options.sprt, out)
 

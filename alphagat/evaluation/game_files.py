@@ -41,6 +41,11 @@ def file_ending(game: Game) -> str:
     return ".pgn" if game.name == CHESS else ".sgf"
 
 
+def check_installed(game: Game) -> None:
+    """Raises UserError if the package for the files of this game is missing."""
+    _format(file_ending(game)[1:])
+
+
 def to_text(record: GameRecord) -> str:
     """Returns one game as PGN (chess) or SGF; a file is a concatenation of games.
 
@@ -81,5 +86,5 @@ def _format(name: str) -> Any:
     except ImportError as error:
         package = str(error.name).partition(".")[0]
         raise UserError(
-            f"game files need {package}, which is not installed: pip install 'alphagat[engines]'"
+            f"these game files need {package}, which is not installed: pip install 'alphagat[engines]'"
         ) from error

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,13 +29,25 @@ def write_atomically(file: Path, text: str) -> None:
 
 
 def check_new(file: Path, *endings: str) -> None:
-    """Raises UserError if the file exists, its folder does not, or its suffix is not in `endings`."""
+    """Raises UserError if the file exists or cannot be made, its folder does not exist, or its suffix is not in
+    `endings`.
+    """
     if file.exists():
         raise UserError(f"{file} exists, and nothing is overwritten; name a new file")
     if file.suffix not in endings:
         raise UserError(f"{file}: end the name with {' or '.join(endings)}")
     if not file.parent.is_dir():
         raise UserError(f"{file}: there is no folder {file.parent}; make it first")
+    check_writable(file)
+
+
+def check_writable(file: Path) -> None:
+    """Raises UserError if a file beside `file`, in the same folder, cannot be made."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".alphagat."):
+            pass
+    except OSError as error:
+        raise UserError(f"{file}: files cannot be made in {file.parent} ({error.strerror}); use another") from error
 
 
 def move_if_wrong_type(path: Path, has_right_type: Callable[[Path], bool]) -> list[str]:

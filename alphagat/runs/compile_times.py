@@ -1,38 +1,59 @@
-"""Remembers how long the programs of a run took to compile, in the folder of the compilation cache."""
+"""Remembers, beside the compilation cache, which programs of runs are in it and how long others took to compile."""
 
+import hashlib
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
-from alphagat import bounded_json
+import jax
+
+from alphagat import bounded_json, config_fields
+from alphagat.config import Config
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runtime.xla import CACHE_VARIABLE
 
 FILE = "compile_seconds.json"
 MAX_ENTRIES = 500  # the oldest are dropped
+# Fields that do not change the programs of an iteration.
+IRRELEVANT = ("seed", "trackers", "init_from", "evaluation.", "checkpoint.", "selfplay.audit_every")
 
 
-def expected_seconds(boards: Sequence[str]) -> float | None:
-    """Returns how long the last compilation for these boards took on this machine; None if none is known."""
-    return _read().get(_key(boards))
+def describe_expected(config: Config) -> str:
+    """Returns what to say of the compilation for this config: cached, the duration for these boards, or nothing."""
+    known = _read()
+    if _signature(config) in known:
+        return ", cached"
+    seconds = known.get(_boards(config))
+    return "" if seconds is None else f", about {seconds:.0f} s"
 
 
-def remember(boards: Sequence[str], seconds: float) -> None:
-    """Stores the duration of a compilation, if there is a cache folder that can be written."""
+def remember(config: Config, seconds: float, num_cached: int) -> None:
+    """Stores a compilation, if there is a cache folder that can be written.
+
+    Args:
+      seconds: its duration; of no use if programs came from the cache.
+      num_cached: the number of these programs.
+    """
     file = _file()
     if file is None:
         return
-    others = {key: value for key, value in _read().items() if key != _key(boards)}
-    kept = dict([*others.items(), (_key(boards), round(seconds, 1))][-MAX_ENTRIES:])
+    new = {_signature(config): seconds} | ({} if num_cached else {_boards(config): seconds})
+    others = {key: value for key, value in _read().items() if key not in new}
+    kept = [*others.items(), *((key, round(value, 1)) for key, value in new.items())][-MAX_ENTRIES:]
     try:
-        write_atomically(file, json.dumps(kept, indent=1) + "\n")
+        write_atomically(file, json.dumps(dict(kept), indent=1) + "\n")
     except OSError:
-        return  # without it, the next start gives no estimate
+        return  # without it, the next start says less
 
 
-def _key(boards: Sequence[str]) -> str:
-    return ",".join(boards)
+def _boards(config: Config) -> str:
+    return f"{','.join(config.boards)} on {jax.device_count()} device(s)"
+
+
+def _signature(config: Config) -> str:
+    """Identifies the programs of a run."""
+    values = {each.path: each.value for each in config_fields.fields(config) if not each.path.startswith(IRRELEVANT)}
+    return hashlib.sha256(json.dumps([values, jax.device_count(), jax.__version__]).encode()).hexdigest()[:16]
 
 
 def _file() -> Path | None:
@@ -41,11 +62,11 @@ def _file() -> Path | None:
 
 
 def _read() -> dict[str, float]:
-    """Returns the durations by boards; none if the file is missing or damaged."""
+    """Returns the durations in seconds; none if the file is missing or damaged."""
     file = _file()
     try:
         found = bounded_json.read(file) if file else {}
     except (OSError, ValueError):
         return {}
     entries = found.items() if isinstance(found, dict) else ()
-    return {key: float(value) for key, value in entries if isinstance(value, int | float) and 0 < value < 1e5}
+    return {key: float(value) for key, value in entries if isinstance(value, int | float) and 0 <= value < 1e5}

@@ -146,9 +146,10 @@ def _check_same_run(folder: Path, before: Config, now: Config) -> None:
     fields_before = {field.path: field.value for field in config_fields.fields(before)}
     for field in config_fields.fields(now):
         if field.value != fields_before[field.path] and not field.path.startswith(CHANGEABLE):
+            old, new = (config_fields.text_of(value) for value in (fields_before[field.path], field.value))
             raise UserError(
-                f"config.{field.path}={field.value!r}, but the run in {folder} has {fields_before[field.path]!r}: "
-                f"set it to {fields_before[field.path]!r} to resume, or name another --workdir"
+                f"config.{field.path}={new}, but the run in {folder} has {old}: set --config.{field.path}={old} to "
+                "resume it, or name another --workdir"
             )
 
 

@@ -5,6 +5,7 @@ Where they go is set as for any other program: by `wandb login`, `WANDB_MODE` an
 """
 
 import importlib
+import importlib.util
 import json
 import math
 import os
@@ -38,6 +39,13 @@ class Tracker(NamedTuple):
     close: Callable[[], None]
 
 
+def check_installed(names: Sequence[str]) -> None:
+    """Raises UserError if the package of a tracker is missing."""
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            raise UserError(f"config.trackers={name}: install it by pip install 'alphagat[{name}]'")
+
+
 class Trackers:
     """Several trackers; a context manager. A tracker that fails is left out from then on, and the run goes on."""
 
@@ -49,16 +57,13 @@ class Trackers:
           settings: the config of the run, by field.
 
         Raises:
-          UserError: a package is missing, or a tracker cannot be reached.
+          UserError: a tracker cannot be reached.
         """
         known = _read_identifiers(folder / FILE) if names else {}
         self._trackers: dict[str, Tracker] = {}
         for name in names:
             try:
                 package = importlib.import_module(name)
-            except ImportError as error:
-                raise UserError(f"config.trackers={name}: install it by pip install 'alphagat[{name}]'") from error
-            try:
                 self._trackers[name] = OPENERS[name](package, folder, known.get(name), settings)
             except Exception as error:  # of any kind, by the network or the tracker's settings
                 raise UserError(f"config.trackers={name}: {_line(error)}; leave it out, or set it up") from error

@@ -1,50 +1,70 @@
-"""Handles SIGTERM, a scheduler's request to stop. The run saves its state at the next safe point and ends."""
+"""Handles requests to stop: SIGTERM, by a scheduler, and the first Ctrl-C. The run saves its state at the next safe
+point and ends; the second Ctrl-C ends it at once.
+"""
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import TypeVar
 
 from alphagat.runtime import distributed
 
 T = TypeVar("T")
 
+STDERR = 2
+SAYS = b"\ninterrupted: saving after this iteration; Ctrl-C again ends at once\n"
+
 _requested = threading.Event()
+_by_keyboard = threading.Event()
 
 
 class Preempted(Exception):
-    """Ends a run after SIGTERM.
+    """Ends a run after a request to stop.
 
     Attributes:
       is_saved: whether the run has a checkpoint; False before the end of its first iteration.
+      by_keyboard: whether the request was Ctrl-C.
     """
 
     def __init__(self, is_saved: bool = True):
         super().__init__()
-        self.is_saved = is_saved
+        self.is_saved, self.by_keyboard = is_saved, _by_keyboard.is_set()
 
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
-    """Records SIGTERM within the block instead of terminating.
+    """Records SIGTERM and the first Ctrl-C within the block instead of ending; the second raises KeyboardInterrupt.
 
     Does nothing outside the main thread, because Python allows no handler there, or with several processes, because JAX
-    then handles the signal.
+    then handles SIGTERM.
     """
     if threading.current_thread() is not threading.main_thread() or distributed.num_processes() > 1:
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: _requested.set())
+    before = {each: signal.signal(each, _note) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
         _requested.clear()
+        _by_keyboard.clear()
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    if number == signal.SIGINT:
+        if _by_keyboard.is_set() or distributed.num_processes() > 1:  # one of several cannot save alone
+            raise KeyboardInterrupt
+        _by_keyboard.set()
+        os.write(STDERR, SAYS)  # unlike sys.stderr, safe inside a handler
+    _requested.set()
 
 
 def is_requested() -> bool:
-    """Returns whether SIGTERM has arrived."""
+    """Returns whether a request to stop has arrived."""
     return _requested.is_set()
 
 
@@ -55,7 +75,7 @@ def run(work: Callable[[], T]) -> T:
     thread, and a match or a compilation may be one native call.
 
     Raises:
-      Preempted: SIGTERM has arrived. `work` continues in the background until the process ends.
+      Preempted: a request to stop has arrived. `work` continues in the background until the process ends.
     """
     results: list[T] = []
     errors: list[BaseException] = []

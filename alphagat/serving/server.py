@@ -15,7 +15,7 @@ from alphagat.serving.live_run import LiveRun
 from alphagat.serving.roster import Roster
 from alphagat.serving.service import BatchService
 
-PLAY, WATCH = "AlphaGAT plays at {} (Ctrl-C ends it)\n", "AlphaGAT shows the run at {}/watch.html (Ctrl-C ends it)\n"
+PLAY, WATCH = "Open {} in a browser to play (Ctrl-C to stop)\n", "Open {}/watch.html in a browser (Ctrl-C to stop)\n"
 WAIT_S = 1.0  # between looks for the first checkpoint
 
 
@@ -26,6 +26,7 @@ def run_server(options: Any, watched: Path | None = None) -> None:
       watched: the folder of the run that the live view shows, the only source; waits for its first checkpoint.
 
     Raises:
+      KeyboardInterrupt: always, at the end.
       UserError: the port is in use, or a network or flag is invalid.
       ServiceError: the evaluation thread has failed.
     """
@@ -50,6 +51,7 @@ def run_server(options: Any, watched: Path | None = None) -> None:
         sys.stdout.flush()
         http_server.make_server(web_app, service).run(sockets=[listener])
         service.check()
+    raise KeyboardInterrupt  # only a signal ends the server, also where the shell has made Python ignore Ctrl-C
 
 
 def _wait_for_checkpoint(folder: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Protocol
 import jax
 from jax.experimental import multihost_utils
 
-from alphagat import config_validation
+from alphagat import config_files, config_validation
 from alphagat.config import Config
 from alphagat.errors import DiskError, UserError, disk_failure
-from alphagat.runs import compile_times
+from alphagat.runs import compile_times, trackers
 from alphagat.runs.checkpoints import Checkpoints, list_steps, restore_replaced, set_aside
 from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
 from alphagat.runtime import preemption, sharding
@@ -48,20 +48,25 @@ class Evaluator(Protocol):
         ...
 
 
-def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = None) -> None:
+def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | None = None) -> None:
     """Trains a run in `workdir`, or resumes it from its newest intact checkpoint.
 
     Resuming is bit-identical to an uninterrupted run.
 
     Args:
+      config: the config, or the name of one of the package, or of a Python file with `get_config()`.
       profile: `START:STOP`, the iterations to trace for xprof or Perfetto.
 
     Raises:
       UserError: the config, the folder, or every checkpoint in it is unusable; nothing was changed.
       Preempted: SIGTERM arrived; all progress is saved.
+      KeyboardInterrupt: Ctrl-C. All progress is saved, unless it was pressed twice.
       DiskError: a file of the run cannot be written, for example because the disk is full.
     """
+    if isinstance(config, str):
+        config = config_files.load_config(config)
     config_validation.validate(config)
+    trackers.check_installed(config.trackers)
     profiler = Profiler(Path(workdir), parse_span(profile) if profile else None)
     with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
@@ -77,6 +82,8 @@ def train(config: Config, workdir: str | os.PathLike, *, profile: str | None = N
             try:
                 _retry(run, folder, ownership, profiler, recorded)
             except Preempted as error:
+                if error.by_keyboard:
+                    raise KeyboardInterrupt from error
                 raise Preempted(is_saved=bool(list_steps(folder))) from error
             except Exception as error:
                 if failure := disk_failure(error):
@@ -231,16 +238,14 @@ def make_evaluator(run: Run, recorded: Recorded | None) -> Evaluator:
 def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | None) -> Iterations:
     """Compiles the programs of all boards and reports the time. Raises Preempted."""
     before, start = dict(cache_counts()), time.perf_counter()
-    boards = run.config.boards
-    expected = compile_times.expected_seconds(boards)
-    report.stage(f"compiling {len(boards)} program(s)" + (f", about {expected:.0f} s" if expected else ""))
+    report.stage(f"compiling {len(run.boards)} program(s){compile_times.describe_expected(run.config)}")
     iterations = preemption.run(lambda: make_iterations(run, state, report.say, recorded))
     hits = cache_counts()["hits"] - before["hits"]
     cached = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
     seconds = time.perf_counter() - start
-    report.say(f"prepared the programs of {len(boards)} board(s) in {seconds:.0f} s{cached}")
-    if not hits and jax.process_index() == 0:
-        compile_times.remember(boards, seconds)
+    report.say(f"compiled the programs of {len(run.boards)} board(s) in {seconds:.0f} s{cached}")
+    if jax.process_index() == 0:
+        compile_times.remember(run.config, seconds, hits)
     return iterations
 
 

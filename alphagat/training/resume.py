@@ -59,8 +59,10 @@ def find_start(run: Run, folder: Path) -> Start:
             f"{folder / METRICS_FILE} has iterations, but {checkpoints.directory} has no checkpoint; nothing was "
             "changed: restore a checkpoint from a copy, or start again in another --workdir"
         )
-    state, source = init_state(run), run.config.init_from
-    return Start(with_params(state, load_weights(source, run.boards[0])) if source else state, 0, {})
+    source = run.config.init_from
+    weights = load_weights(source, run.boards[0]) if source else None  # first, because it may fail
+    state = init_state(run)
+    return Start(state if weights is None else with_params(state, weights), 0, {})
 
 
 def load_weights(name: str, setup: Setup) -> Any:

@@ -23,8 +23,8 @@ def test_serves_until_interrupted(tmp_path):
     ) as run:
         try:
             line = run.stdout.readline()
-            address = line.split()[3]
-            assert line == f"AlphaGAT plays at {address} (Ctrl-C ends it)\n"
+            address = line.split()[1]
+            assert line == f"Open {address} in a browser to play (Ctrl-C to stop)\n"
             assert address.startswith("http://127.0.0.1:")
             with urllib.request.urlopen(f"{address}/api/info", timeout=60) as answer:
                 assert json.load(answer)["default"] == "hex:2"
@@ -46,7 +46,7 @@ def test_serves_until_interrupted(tmp_path):
         (["hex", "--workdir", "nowhere"], "--workdir nowhere: hex is already named; name all of them by RUN"),
         (
             ["--board", "go:9"],
-            "board go:9: no shipped network plays it, only boards of the families mnk, hex, othello; name a run",
+            "board go:9: no shipped network plays it, only boards like connect_four, hex:4, othello:6; name a run",
         ),
         (["--board", "hex:x"], "board hex:x: it must be hex:SIZE"),
         (["--board", ""], "--board is empty; name one"),

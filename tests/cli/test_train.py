@@ -56,7 +56,7 @@ BASE = ["--config", "configs/good.py", "--workdir", "w"]
 MISTAKES = {
     "no flags": ([], "CONFIG is missing; name one, such as quickstart"),
     "no config": (["--workdir", "w"], "CONFIG is missing"),
-    "no such name": (["quickstrat"], "no such file or config; configs are 2048, breakthrough, "),
+    "no such name": (["quickstrat"], "config quickstrat: there is no such file or config; the nearest is quickstart"),
     "two configs": ([*BASE, "quickstart"], "quickstart is not a flag, and --config configs/good.py already names"),
     "config without a path": (["--workdir", "w", "--config"], "--config: expected one argument"),
     "missing file": (["--config", "configs/god", "--workdir", "w"], "configs/ has empty.py, good.py"),

@@ -21,7 +21,7 @@ def test_waits_for_the_first_checkpoint_and_serves_until_interrupted(tmp_path):
             assert run.stdout.readline() == f"{folder} has no checkpoint yet; waiting for the first\n"
             save_tiny_run(folder, 1)
             line = run.stdout.readline()
-            assert line.startswith("AlphaGAT shows the run at http://127.0.0.1:")
+            assert line.startswith("Open http://127.0.0.1:")
             address = line.split()[5]
             with urllib.request.urlopen(address, timeout=60) as answer:
                 assert b"watch.js" in answer.read()

@@ -1,11 +1,12 @@
-"""Durations of compilations are kept in the cache folder, and no state of that folder is an error."""
+"""Compilations are kept in the cache folder, and no state of that folder is an error."""
 
 import json
 
 import pytest
 
+from alphagat.config import Config
 from alphagat.runs import compile_times
-from alphagat.runs.compile_times import FILE, expected_seconds, remember
+from alphagat.runs.compile_times import FILE, describe_expected, remember
 from alphagat.runtime.xla import CACHE_VARIABLE
 
 
@@ -15,29 +16,51 @@ def cache(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_last_duration_of_the_same_boards_is_expected(cache):
-    assert expected_seconds(["hex:5"]) is None
-    remember(["hex:5"], 20.04)
-    remember(["hex:5", "hex:7"], 50)
-    remember(["hex:5"], 24)
-    assert expected_seconds(["hex:5"]) == 24
-    assert expected_seconds(["hex:5", "hex:7"]) == 50
-    assert expected_seconds(["hex:7"]) is None
+def config_of(*boards: str, width: int = 8, seed: int = 0) -> Config:
+    config = Config(boards=boards, seed=seed)
+    config.network.width = width
+    return config
+
+
+def test_other_programs_of_the_same_boards_are_expected_to_take_as_long(cache):
+    assert describe_expected(config_of("hex:5")) == ""
+    remember(config_of("hex:5"), 20.04, 0)
+    remember(config_of("hex:5", "hex:7"), 50, 0)
+    remember(config_of("hex:5", width=16), 24, 0)
+    assert describe_expected(config_of("hex:5", width=32)) == ", about 24 s"
+    assert describe_expected(config_of("hex:5", "hex:7", width=32)) == ", about 50 s"
+    assert describe_expected(config_of("hex:7")) == ""
+
+
+def test_the_same_programs_are_cached_whatever_the_seed(cache):
+    remember(config_of("hex:5"), 20, 0)
+    assert describe_expected(config_of("hex:5", seed=3)) == ", cached"
+
+
+def test_a_cached_start_says_nothing_of_the_duration_of_compilations(cache):
+    remember(config_of("hex:5"), 20, 0)
+    remember(config_of("hex:5", width=16), 2, 1)
+    assert describe_expected(config_of("hex:5", width=16)) == ", cached"
+    assert describe_expected(config_of("hex:5", width=32)) == ", about 20 s"
 
 
 def test_the_oldest_are_dropped(cache, monkeypatch):
-    monkeypatch.setattr(compile_times, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(compile_times, "MAX_ENTRIES", 4)
     for size in (3, 4, 3, 5):
-        remember([f"hex:{size}"], size)
-    assert [expected_seconds([f"hex:{size}"]) for size in (3, 4, 5)] == [3, None, 5]
+        remember(config_of(f"hex:{size}"), size, 0)
+    found = [describe_expected(config_of(f"hex:{size}", width=16)) for size in (3, 4, 5)]
+    assert found == [", about 3 s", "", ", about 5 s"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"hex:5": "20"}', '{"hex:5": -1}', '{"hex:5": NaN}', "\0"])
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"KEY": "20"}', '{"KEY": -1}', '{"KEY": NaN}', "\0"])
 def test_a_damaged_file_is_replaced(cache, text):
-    (cache / FILE).write_text(text)
-    assert expected_seconds(["hex:5"]) is None
-    remember(["hex:5"], 3)
-    assert json.loads((cache / FILE).read_text()) == {"hex:5": 3}
+    config = config_of("hex:5")
+    remember(config, 20, 0)
+    for key in json.loads((cache / FILE).read_text()):
+        (cache / FILE).write_text(text.replace("KEY", key))
+        assert describe_expected(config) in ("", ", about 20 s")
+        remember(config, 3, 0)
+        assert sorted(json.loads((cache / FILE).read_text()).values()) == [3, 3]
 
 
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
@@ -46,8 +69,8 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
             monkeypatch.delenv(CACHE_VARIABLE, raising=False)
         else:
             monkeypatch.setenv(CACHE_VARIABLE, str(place))
-        remember(["hex:5"], 3)
-        assert expected_seconds(["hex:5"]) is None
+        remember(config_of("hex:5"), 3, 0)
+        assert describe_expected(config_of("hex:5")) == ""
     assert not list(tmp_path.iterdir())
 
 
@@ -56,5 +79,5 @@ def test_a_file_that_cannot_be_written_is_no_error(cache, monkeypatch):
         raise PermissionError(file)
 
     monkeypatch.setattr(compile_times, "write_atomically", fail)
-    remember(["hex:5"], 3)
-    assert expected_seconds(["hex:5"]) is None
+    remember(config_of("hex:5"), 3, 0)
+    assert describe_expected(config_of("hex:5")) == ""

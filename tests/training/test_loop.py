@@ -89,14 +89,18 @@ def test_hours_exclude_compilation(tmp_path, monkeypatch):
 
 def test_a_compilation_is_announced_with_the_duration_of_the_last_one(tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(loop, "make_iterations", lambda *_: time.sleep(0.06))
+    monkeypatch.setattr(loop, "make_iterations", lambda *_: None)
     run, stages = tiny_run(), []
     report: Any = SimpleNamespace(stage=stages.append, say=lambda *lines: None)
     loop._compile(run, None, report, None)  # type: ignore[arg-type]
-    assert compile_times.expected_seconds(run.config.boards)
-    compile_times.remember(run.config.boards, 21)
     loop._compile(run, None, report, None)  # type: ignore[arg-type]
-    assert stages == ["compiling 1 program(s)", "compiling 1 program(s), about 21 s"]
+    assert stages == ["compiling 1 program(s)", "compiling 1 program(s), cached"]
+    other = tiny_config()
+    other.network.width = 12
+    compile_times.remember(other, 21, 0)
+    run.config.network.width = 16
+    loop._compile(run, None, report, None)  # type: ignore[arg-type]
+    assert stages[-1] == "compiling 1 program(s), about 21 s"
 
 
 def test_is_due():
@@ -219,25 +223,45 @@ def test_resume_after_a_kill_and_sigterm_is_bit_identical(finished, tmp_path, pr
     assert_same_run(folder, finished)
 
 
-def test_resume_after_sigterm_is_bit_identical(finished, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "ending"), [(signal.SIGTERM, Preempted), (signal.SIGINT, KeyboardInterrupt)], ids=("SIGTERM", "Ctrl-C")
+)
+def test_resume_after_a_request_to_stop_is_bit_identical(finished, tmp_path, monkeypatch, number, ending):
     run_iteration, moments = iterations.run_iteration, [1, 6, 7]
 
     def run_and_terminate(program, state, board):
         if moments and int(state.iteration) + 1 == moments[0]:
             moments.pop(0)
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(number)
         return run_iteration(program, state, board)
 
     monkeypatch.setattr(iterations, "run_iteration", run_and_terminate)
     folder = tmp_path / "run"
     while moments:
         moment = moments[0]
-        with pytest.raises(Preempted):
+        with pytest.raises(ending):
             train(changed(tiny_config(), "checkpoint.every", 100), folder)
         with Checkpoints(folder, read_only=True) as checkpoints:
             assert checkpoints.steps()[-1] == moment
     train(tiny_config(), folder)
     assert_same_run(folder, finished)
+
+
+def test_a_second_interrupt_ends_at_once(tmp_path, monkeypatch, capfd):
+    run_iteration = iterations.run_iteration
+
+    def run_and_interrupt(program, state, board):
+        if int(state.iteration) == 2:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        return run_iteration(program, state, board)
+
+    monkeypatch.setattr(iterations, "run_iteration", run_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        train(changed(tiny_config(), "checkpoint.every", 100), tmp_path / "run")
+    assert capfd.readouterr().err.count("Ctrl-C again ends at once") == 1
+    with Checkpoints(tmp_path / "run", read_only=True) as checkpoints:
+        assert checkpoints.steps() == [1]
 
 
 def test_sigterm_in_a_match_saves_at_once_and_replays_the_match(finished, tmp_path, monkeypatch):
@@ -344,9 +368,9 @@ def changed(config: Config, path: str, value: object) -> Config:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("boards", ("hex:3",), r"config.boards=\('hex:3',\), but the run in"),
+        ("boards", ("hex:3",), "config.boards=hex:3, but the run in .* has hex:2: set --config.boards=hex:2 to"),
         ("network.width", 16, "config.network.width=16, but the run in"),
-        ("network.name", "resnet", "config.network.name='resnet', but the run in"),
+        ("network.name", "resnet", "config.network.name=resnet, but the run in"),
         ("mesh.data", 9, r"config.mesh.data=9: |config.selfplay.num_groups=8: it must be a multiple"),
         ("boards", ("hexx:3",), "board hexx:3: there is no such game"),
         ("learner.batch_size", 12, "config.learner.batch_size=12: it must be a multiple of"),
