@@ -32,7 +32,7 @@ def overview() -> str:
     """Returns the list of commands."""
     width = max(map(len, COMMANDS)) + 2
     rows = "".join(f"  {name:{width}}{summary}\n" for name, summary in COMMANDS.items())
-    return f"usage: alphagat COMMAND ...\n\ncommands:\n{rows}\nalphagat COMMAND --help describes one of them.\n"
+    return f"usage: alphagat COMMAND ...\n\ncommands:\n{rows}\nRun alphagat COMMAND --help for details.\n"
 
 
 def main() -> None:

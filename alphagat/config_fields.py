@@ -77,7 +77,7 @@ def text_of(value: Any) -> str:
 
 def refusal(path: str, value: Any, fix: str) -> UserError:
     """Returns the error that names a field, its value and the fix."""
-    return UserError(f"config.{path}={shown(repr(value) if isinstance(value, str) else text_of(value))}: {fix}")
+    return UserError(f"config.{path}={shown(repr(value) if isinstance(value, str) else value)}: {fix}")
 
 
 def check(field: Field) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from alphagat import config_files, config_validation
 from alphagat.bounds import Limits, Number
 from alphagat.cli import commands, training_arguments
+from alphagat.config import Config
 from alphagat.errors import UserError
 
 EXAMPLES = """\
@@ -45,7 +46,7 @@ def examine(argv: Sequence[str]) -> None:
     from alphagat.training.setup import num_cpu_devices
 
     console = Console(highlight=False)
-    sharding.configure_cpu_devices(num_cpu_devices(config.mesh) if config else 0)
+    sharding.configure_cpu_devices(num_cpu_devices((config or Config()).mesh))
     rows = [*diagnosis.versions(), *diagnosis.devices()]
     for name, text in rows:
         console.print(f"{name:18} {text}", soft_wrap=True)

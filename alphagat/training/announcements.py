@@ -74,6 +74,6 @@ def say_finished(config: Config, folder: Path, start: int) -> None:
     display = make_display(config.num_iterations, config.boards)
     display.message(
         f"nothing to do: {start} iterations are done, and config.num_iterations={config.num_iterations}; "
-        "set it higher to train on"
+        "raise it to continue"
     )
     display.finish(closing_lines(make_game(config.boards[0]), folder, start))

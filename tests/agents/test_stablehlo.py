@@ -88,7 +88,7 @@ def test_a_shipped_network_of_another_board_runs_without_alphagat(tmp_path, caps
         (["--out", "net.stablehlo", "--batch", "0"], "--batch 0: it must be at least 1"),
         (["--out", "net.safetensors", "--batch", "4"], "works for all boards and batch sizes"),
         (["--out", "net.stablehlo", "--card", "card.txt"], "card.txt: end the name with .md"),
-        (["--out", "net.stablehlo", "--board", "connect_four"], "families"),
+        (["--out", "net.stablehlo", "--board", "connect_four"], "plays only boards of that family"),
     ],
 )
 def test_errors_give_one_line_and_exit_2(tmp_path, monkeypatch, capsys, options, message):

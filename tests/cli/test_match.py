@@ -89,9 +89,19 @@ def test_a_weight_file_determines_the_board(tmp_path, capsys):
     assert "hex:2, 4 games" in capsys.readouterr().out
 
 
+def test_a_missing_package_for_game_files_is_noticed_before_the_match(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "sgfmill", None)  # an import of it raises ImportError
+    monkeypatch.delitem(sys.modules, "alphagat.evaluation.game_formats.sgf", raising=False)
+    monkeypatch.setattr("alphagat.contests.match.play_duel", None)
+    assert match.run(["random", "random", "--board", "hex:3", "--out", str(tmp_path / "games.sgf")]) == 2
+    assert "these game files need sgfmill, which is not installed" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 MISTAKES = {
     "no player": ([], "the following arguments are required: A, B"),
     "no such folder": (["no/run", "random", "--board", "hex:3"], "player 'no/run': there is no such player or folder"),
+    "no such run": (["runs/smok", "mcts:3"], "player 'runs/smok': there is no such player or folder"),
     "a folder without a run": (["tests", "random", "--board", "hex:3"], "tests holds no run"),
     "no board": (["random", "random"], "--board is missing"),
     "unknown board": (["random", "random", "--board", "hexx:3"], "board hexx:3: there is no such game"),
@@ -129,7 +139,7 @@ def test_errors_give_one_line_and_exit_2(capsys, flags: list[str], message: str)
 
 def test_a_checkpoint_of_another_family_is_refused(run, capsys):
     assert match.run([str(run), "random", "--board", "go:5"]) == 2
-    assert "families hex, go" in capsys.readouterr().err
+    assert "plays only boards of that family" in capsys.readouterr().err
 
 
 def test_help(capsys):

@@ -167,7 +167,7 @@ MISTAKES = {
         "opponent 'mcst:3': there is no such player; use one of random",
     ),
     "nobody to play": (["--anchors", "", "--iterations", "8"], "one player alone has no rating"),
-    "another family": (["--board", "connect_four"], "boards of one run share weights"),
+    "another family": (["--board", "connect_four"], "plays only boards of that family"),
     "one player": (["--board", "2048"], "board 2048: ratings need a game for two players"),
     "negative seed": (["--seed", "-1"], "--seed -1: it must"),
     "unknown flag": (["--opponent=random"], "unrecognized arguments: --opponent=random"),

@@ -86,9 +86,11 @@ MISTAKES = {
     "unknown flag": ([*BASE, "--wrkdir=w"], "--wrkdir is not a flag"),
     "abbreviated flag": (["--conf=configs/good.py", "--workdir", "w"], "CONFIG is missing"),
     "stray word": ([*BASE, "now"], "now is not a flag"),
-    "float for int": ([*BASE, "--config.search.num_simulations=3.5"], "num_simulations=3.5"),
-    "word for float": ([*BASE, "--config.learner.learning_rate=fast"], "learning_rate=fast"),
-    "word for bool": ([*BASE, "--config.mesh.fsdp=perhaps"], "fsdp=perhaps"),
+    "float for int": ([*BASE, "--config.search.num_simulations=3.5"], "num_simulations=3.5: it must be an integer"),
+    "word for float": ([*BASE, "--config.learner.learning_rate=fast"], "learning_rate=fast: it must be a number"),
+    "word for bool": ([*BASE, "--config.mesh.fsdp=perhaps"], "fsdp=perhaps: it must be true or false"),
+    "empty number": ([*BASE, "--config.seed="], "--config.seed=: it must be an integer"),
+    "word in a list": ([*BASE, "--config.board_weights=1,a"], "--config.board_weights=a: it must be a number"),
     "number for tuple": ([*BASE, "--config.evaluation.opponents=3"], "tuple of str"),
     "no value": ([*BASE, "--config.seed"], "--config.seed has no value"),
     "refused value": ([*BASE, "--config.search.num_simulations=0"], "config.search.num_simulations=0: it must be at"),
@@ -186,7 +188,7 @@ def test_interrupt_says_how_to_resume(calls, monkeypatch: pytest.MonkeyPatch, ca
 
     monkeypatch.setattr(alphagat, "train", interrupt, raising=False)
     assert train.run(BASE) == 130
-    assert "run the same command to resume" in capsys.readouterr().err
+    assert "run the same command to continue" in capsys.readouterr().err
 
 
 def test_an_interrupt_in_a_garbage_collector_callback_is_repeated():

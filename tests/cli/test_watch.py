@@ -22,7 +22,7 @@ def test_waits_for_the_first_checkpoint_and_serves_until_interrupted(tmp_path):
             save_tiny_run(folder, 1)
             line = run.stdout.readline()
             assert line.startswith("Open http://127.0.0.1:")
-            address = line.split()[5]
+            address = line.split()[1]
             with urllib.request.urlopen(address, timeout=60) as answer:
                 assert b"watch.js" in answer.read()
             with urllib.request.urlopen(address.replace("watch.html", "api/run"), timeout=60) as answer:

@@ -30,13 +30,13 @@ def test_equal_opponents_share_act():
     assert random_player(GAME).act is make_opponent(GAME, "random").act
 
 
-@pytest.mark.parametrize("spec", ["", "mcts", "mcts:", "mcts:-3", "mcts:1e3", "random:2", "stockfish", "mcts:²"])
+@pytest.mark.parametrize("spec", ["", "mcts", "mcts:", "mcts:1e3", "random:2", "stockfish", "mcts:²"])
 def test_unknown_opponent_is_rejected(spec):
     with pytest.raises(UserError, match=r"opponent .* use one of random, mcts:SIM"):
         make_opponent(GAME, spec)
 
 
-@pytest.mark.parametrize("number", ["0", "65537", "9" * 5000])
+@pytest.mark.parametrize("number", ["0", "-3", "65537", "9" * 5000])
 def test_an_opponent_with_a_number_beyond_its_bounds_is_rejected(number):
     with pytest.raises(UserError, match=r"opponent mcts:.*: each number of mcts:SIMULATIONS must be"):
         make_opponent(GAME, f"mcts:{number}")

@@ -41,7 +41,7 @@ def test_resume_keeps_earlier_starts_and_updates_changeable_fields(tmp_path: Pat
 @pytest.mark.parametrize(
     ("section", "name", "value", "message"),
     [
-        (None, "boards", ("hex:4",), "config.boards=('hex:4',), but the run in {} has ('hex:3',)"),
+        (None, "boards", ("hex:4",), "config.boards=hex:4, but the run in {} has hex:3: set --config.boards=hex:3"),
         (None, "seed", 1, "config.seed=1, but the run in {} has 0"),
         ("network", "width", 32, "config.network.width=32, but the run in {} has 16"),
         ("search", "num_simulations", 64, "config.search.num_simulations=64, but the run in {} has 32"),

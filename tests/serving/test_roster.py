@@ -69,7 +69,7 @@ def test_a_resnet_plays_its_board_size_only(folder):
 
 @pytest.mark.parametrize("board", ["go:9", "chess"])
 def test_boards_of_other_families_raise(folder, board):
-    with pytest.raises(UserError, match="boards of one family"):
+    with pytest.raises(UserError, match="plays only boards of that family"):
         Roster([save_untrained(folder, f"breakthrough:{5 + len(board) % 4}")], board)
     with pytest.raises(UserError, match=f"board {board}: no shipped network plays it, only boards like"):
         Roster((), board)

@@ -347,9 +347,17 @@ def test_restarting_a_finished_run_changes_nothing(finished, capsys):
     train(tiny_config(), finished)
     printed = capsys.readouterr().out
     assert f"nothing to do: {NUM_ITERATIONS} iterations are done" in printed
-    assert "config.num_iterations=12; set it higher" in printed
+    assert "config.num_iterations=12; raise it" in printed
     assert f"alphagat play {finished}" in " ".join(printed.split())
     assert contents_of(finished) == before
+
+
+def test_a_config_is_named_by_its_file(finished, tmp_path, capsys):
+    train(str(write_config(tiny_config(), tmp_path / "tiny.py")), finished)
+    assert "nothing to do" in capsys.readouterr().out
+    with pytest.raises(UserError, match="config tinny: there is no such file or config"):
+        train("tinny", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def refuse_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
