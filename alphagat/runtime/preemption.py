@@ -44,7 +44,10 @@ def listening() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or distributed.num_processes() > 1:
         yield
         return
-    before = {each: signal.signal(each, _note) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {each: handler for each, handler in before.items() if handler is not signal.SIG_IGN}  # as under nohup
+    for each in before:
+        signal.signal(each, _note)
     try:
         yield
     finally:

@@ -27,7 +27,7 @@ from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
 from alphagat.runs.lock import FolderLock
 from alphagat.runs.metrics import MetricsWriter, read_metrics
-from alphagat.runtime import sharding
+from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training import iteration, iterations, loop, resume
@@ -245,6 +245,16 @@ def test_resume_after_a_request_to_stop_is_bit_identical(finished, tmp_path, mon
             assert checkpoints.steps()[-1] == moment
     train(tiny_config(), folder)
     assert_same_run(folder, finished)
+
+
+def test_an_ignored_interrupt_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with preemption.listening():
+            signal.raise_signal(signal.SIGINT)
+            assert not preemption.is_requested()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_second_interrupt_ends_at_once(tmp_path, monkeypatch, capfd):
