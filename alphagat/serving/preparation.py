@@ -29,7 +29,7 @@ class Preparation:
     """Prepares each program once. Thread-safe.
 
     Programs in demand come first. One of the two threads prepares only these, so that such a program never waits for
-    one that is prepared ahead.
+    one that is prepared ahead, and nothing is begun ahead while one in demand is prepared, which would slow it down.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Preparation:
         self._ahead: collections.deque[Hashable] = collections.deque()
         self._begun: dict[Hashable, float] = {}  # by program, in seconds of the monotonic clock
         self._ready: set[Hashable] = set()
+        self._urgent: set[Hashable] = set()  # in demand and not ready
         self._durations: collections.deque[float] = collections.deque(maxlen=NUM_RECENT)
         self._closed = False
         for takes_ahead in (False, True):
@@ -58,6 +59,8 @@ class Preparation:
     def demand(self, program: Hashable) -> None:
         """Prepares a program as soon as possible."""
         with self._changed:
+            if program not in self._ready:
+                self._urgent.add(program)
             if program not in self._begun and program not in self._demanded:
                 self._demanded.append(program)
                 self._changed.notify_all()
@@ -92,19 +95,21 @@ class Preparation:
             except BaseException as error:
                 result = error
             with self._changed:
+                self._urgent.discard(program)
                 if isinstance(result, BaseException):
                     del self._begun[program]
                 else:
                     self._durations.append(time.monotonic() - self._begun[program])
                     self._ready.add(program)
+                self._changed.notify_all()
             self._finish(program, result)
 
     def _next(self, takes_ahead: bool) -> Hashable | None:
         """Waits for the next program; None once closed."""
         with self._changed:
             while not self._closed:
-                queues = (self._demanded, self._ahead) if takes_ahead else (self._demanded,)
-                for queue in queues:
+                may_look_ahead = takes_ahead and not self._urgent
+                for queue in (self._demanded, self._ahead) if may_look_ahead else (self._demanded,):
                     while queue:
                         program = queue.popleft()
                         if program not in self._begun:

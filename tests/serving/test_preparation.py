@@ -69,6 +69,32 @@ def test_a_program_in_demand_does_not_wait_for_one_prepared_ahead(compiler, prep
     assert preparation.progress("next") == (False, 0.0)
 
 
+def test_nothing_is_begun_ahead_while_a_program_in_demand_is_prepared(compiler, preparation):
+    preparation.demand("urgent")
+    compiler.wait_for(lambda: compiler.begun == ["urgent"])
+    preparation.prepare_ahead(["ahead"])
+    preparation.demand("second")
+    compiler.wait_for(lambda: len(compiler.begun) == 2)
+    compiler.gate("urgent").set()
+    compiler.wait_for(lambda: "urgent" in compiler.finished)
+    assert compiler.begun == ["urgent", "second"]
+    compiler.gate("second").set()
+    compiler.wait_for(lambda: compiler.begun == ["urgent", "second", "ahead"])
+
+
+def test_a_program_begun_ahead_that_comes_into_demand_holds_the_next_back(compiler, preparation):
+    preparation.prepare_ahead(["broken", "next"])
+    compiler.wait_for(lambda: compiler.begun == ["broken"])
+    preparation.demand("broken")
+    preparation.demand("urgent")
+    compiler.wait_for(lambda: compiler.begun == ["broken", "urgent"])
+    compiler.gate("broken").set()
+    compiler.wait_for(lambda: "broken" in compiler.finished)
+    assert compiler.begun == ["broken", "urgent"]
+    compiler.gate("urgent").set()
+    compiler.wait_for(lambda: compiler.begun == ["broken", "urgent", "next"])
+
+
 def test_each_program_is_prepared_once(compiler, preparation):
     for program in ("a", "b"):
         compiler.gate(program).set()
