@@ -5,11 +5,11 @@
 Games start after 0 to 24 random moves. Without them, self-play narrows to a few openings and the network learns little
 about other positions.
 
-Results of seed 0 after 1,100 iterations: 1.13 M frames in 29 min 55 s of training, mostly alone on the machine. Of
-2,000 positions after 12 to 34 uniformly random plies, it finds the best move according to an exact solver (fastest win
-or slowest loss) in 94.8 % without search and in 97.4 % with 64 simulations; the sign of the network's value is correct
-in 94.8 % (drawn positions excluded). With 256 simulations, it wins from the empty board as the first player. From the
-49 two-ply openings, each with both colours, it won 16 of 98 games against perfect play, drew 20 and lost 62.
+Results of seed 0 after 1,100 iterations: 1.13 M frames in 31 min 45 s of training, beside tests. Of 2,000 positions
+after 12 to 34 uniformly random plies, it finds the best move according to an exact solver (fastest win or slowest loss)
+in 95.5 % without search and in 97.6 % with 64 simulations; the sign of the network's value is correct in 94.0 % (drawn
+positions excluded). With 256 simulations, it wins from the empty board as the first player. From the 49 two-ply
+openings, each with both colours, it won 21 of 98 games against perfect play, drew 20 and lost 57.
 
     python benchmarks/oracle.py --workdir runs/connect_four
     alphagat match runs/connect_four solver --opening_plies 2 --simulations 256 --games_at_once 98
