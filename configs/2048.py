@@ -1,10 +1,10 @@
-"""2048 in ten minutes on two cores.
+"""2048 in three minutes on two cores: a player that comes with the package.
 
 alphagat train 2048
 
-With attention in every block and LAMB, seed 0 scored 7,503 on average (95 % interval 6,956 to 8,049) over 200 games,
-7.5 times the score of random play. Training took 9 min 42 s on two cores that also ran tests; the 200 games took
-another two minutes.
+Seed 0 scores 14,750 on average (95 % interval 13,814 to 15,687) over 200 games with 16 simulations, 13.3 times the
+score of random play, after 2.8 minutes of training beside tests. With attention in every block and LAMB, the former
+defaults, it scored 7,503 (6,956 to 8,049).
 """
 
 from alphagat.config import Config

@@ -1,9 +1,10 @@
-"""Tic-tac-toe in a minute on two cores: a player that never loses.
+"""Tic-tac-toe in 20 seconds on two cores: a player that never loses, which comes with the package.
 
     alphagat train tic_tac_toe
 
 Games start after 0 to 6 random moves, so that self-play also visits positions that good play avoids. With seed 0 and 32
-simulations it plays no losing move in any of the 3,888 reachable positions that are not lost:
+simulations it plays no losing move in any of the 3,888 reachable positions that are not lost, and without search it
+finds a best move in all 2,000 random positions:
 
     python benchmarks/oracle.py --workdir runs/tic_tac_toe --simulations 32
 """

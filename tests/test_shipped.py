@@ -10,13 +10,20 @@ from alphagat.cli import match
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import random_player
+from alphagat.evaluation.single_player import play_alone
 
-BOARDS = {"hex": ("hex:4", "hex:6"), "connect_four": ("connect_four",), "othello": ("othello:6", "othello:8")}
+BOARDS = {
+    "connect_four": ("connect_four",),
+    "hex": ("hex:4", "hex:6"),
+    "othello": ("othello:6", "othello:8"),
+    "tic_tac_toe": ("tic_tac_toe",),
+}
+ALONE = {"2048": ("2048",)}  # games for one player
 NAMES = weight_files.shipped_names()
 
 
 def test_every_network_is_tested():
-    assert set(NAMES) == set(BOARDS)
+    assert set(NAMES) == set(BOARDS | ALONE)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -36,7 +43,7 @@ def test_a_card_states_its_origin(name):
     assert (weight_files.FOLDER / f"{name}{weight_files.ENDING}").stat().st_size < 2e6
 
 
-@pytest.mark.parametrize("board", [board for name in NAMES for board in BOARDS[name]])
+@pytest.mark.parametrize("board", [board for boards in BOARDS.values() for board in boards])
 def test_it_beats_a_random_player(board):
     agent = alphagat.load(board.partition(":")[0], board=board)
     openings = distinct_openings(agent.game, 16, seed=0)
@@ -44,9 +51,17 @@ def test_it_beats_a_random_player(board):
     assert result.score >= 0.9
 
 
+@pytest.mark.parametrize("board", [board for boards in ALONE.values() for board in boards])
+def test_it_scores_more_than_a_random_player(board):
+    agent = alphagat.load(board.partition(":")[0], board=board)
+    players = agent.player(2), random_player(agent.game)
+    ours, random = (play_alone(agent.game, player, 8, jax.random.key(0)) for player in players)
+    assert ours.mean > 3 * random.mean
+
+
 def test_match_resolves_shipped_by_board(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert match.run(["shipped", "random", "--board", "hex:3", "--games", "4", "--simulations", "2"]) == 0
     assert "hex:3, 4 games" in capsys.readouterr().out
     assert match.run(["shipped", "random", "--board", "go:5", "--games", "4"]) == 2
-    assert "board go:5: no shipped network plays it, only boards like connect_four, hex:4" in capsys.readouterr().err
+    assert "board go:5: no shipped network plays it, only boards like " in capsys.readouterr().err

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from alphagat import bounded_json, config_fields, stored_configs
 from alphagat.config import Config
@@ -44,7 +44,7 @@ def write(file: Path, params: Any, config: Config, iteration: int) -> None:
     flat: dict[str, Any] = flatten_dict(params, sep="/")
     arrays = {name: np.ascontiguousarray(value) for name, value in jax.device_get(flat).items()}
     metadata = {"config": json.dumps(config_fields.to_dict(config)), "iteration": str(iteration)}
-    save_file(arrays, file, metadata)
+    file.write_bytes(save(arrays, metadata))  # unlike `save_file`, with the usual permissions
 
 
 def read_header(file: Path) -> tuple[Config, int]:
