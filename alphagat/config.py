@@ -268,7 +268,7 @@ class LearnerConfig:
     weight_decay: float = setting(1e-4, "weight decay of the weight matrices", at_least=0, at_most=1_000)
     clip_norm: float = setting(1.0, "maximum global norm of the gradients", above=0, at_most=10**9)
     value_weight: float = setting(
-        0.1, "weight of the value loss relative to the policy loss", at_least=0, at_most=MAX_FACTOR
+        1.0, "weight of the value loss relative to the policy loss", at_least=0, at_most=MAX_FACTOR
     )
     ownership_weight: float = setting(
         0.5,

@@ -25,7 +25,6 @@ def get_config() -> Config:
     config.replay.min_size = 1 << 16
     config.learner.batch_size = 2048
     config.learner.optimizer = "lamb"
-    config.learner.value_weight = 1.0
     config.learner.learning_rate = 6e-3
     config.learner.warmup_steps = 300
     config.learner.ema_decay = 0.995

@@ -19,6 +19,7 @@ def get_config() -> Config:
     config.selfplay.opening_plies = 4
     config.learner.num_micro_batches = 4  # parts of a batch that fit into the cache of a core
     config.learner.batch_size = 256
+    config.learner.value_weight = 0.1  # the value overfits first
     config.evaluation.every = 30
     config.evaluation.num_games = 50
     config.evaluation.num_simulations = 128

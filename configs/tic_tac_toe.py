@@ -21,6 +21,7 @@ def get_config() -> Config:
     config.selfplay.opening_plies = 6
     config.replay.capacity = 32_768
     config.learner.batch_size = 256
+    config.learner.value_weight = 0.1
     config.evaluation.every = 40
     config.evaluation.opponents = ("random", "solver", "mcts:100")
     return config
