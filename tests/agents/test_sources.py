@@ -66,8 +66,9 @@ def test_the_first_trained_player_determines_the_board(run):
 
 
 @pytest.mark.parametrize("board", EXAMPLES)
-def test_every_command_uses_the_same_shipped_network(board, monkeypatch):
+def test_every_command_uses_the_same_shipped_network(board, monkeypatch, tmp_path):
     """`gtp` opens its agent by `open_agent`, `serve` by `Roster`, `match` by `make_contender`."""
+    monkeypatch.chdir(tmp_path)  # where no runs are
     loaded = []
 
     class Loaded:
