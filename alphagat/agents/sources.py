@@ -1,6 +1,7 @@
 """Resolves names of trained networks: the checkpoint or file of a name, and the shipped network of a board."""
 
 import dataclasses
+import functools
 import math
 import os
 from collections.abc import Sequence
@@ -136,7 +137,7 @@ def shipped_network_for(board: str) -> str:
     Raises:
       UserError: no shipped network plays the board.
     """
-    game, networks = make_game(board), _shipped_games()
+    game, networks = make_game(board), _shipped_games(weight_files.FOLDER)
     family = _family_of(game)
 
     def distance(name: str) -> tuple[bool, float]:
@@ -151,11 +152,12 @@ def shipped_network_for(board: str) -> str:
     return min(fit, key=distance)
 
 
-def _shipped_games() -> dict[str, list[Game]]:
-    """Returns the games that each shipped network trained on."""
+@functools.lru_cache(maxsize=4)
+def _shipped_games(folder: Path) -> dict[str, list[Game]]:
+    """Returns the games that each network of `weight_files.FOLDER` trained on."""
     found = {}
     for name in weight_files.shipped_names():
-        config, _ = weight_files.read_header(weight_files.FOLDER / f"{name}{weight_files.ENDING}")
+        config, _ = weight_files.read_header(folder / f"{name}{weight_files.ENDING}")
         found[name] = [make_game(board) for board in config.boards]
     return found
 

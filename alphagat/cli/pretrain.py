@@ -58,6 +58,5 @@ def pretrain(argv: Sequence[str]) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Trains with the arguments `argv` (without the program's name) and returns the exit status."""
-    interrupted = "interrupted; run the same command to continue from the last checkpoint, if there is one"
     with preemption.listening():
-        return commands.run(pretrain, argv, interrupted=interrupted)
+        return commands.run(pretrain, argv, interrupted=training_arguments.INTERRUPTED)

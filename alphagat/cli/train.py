@@ -26,6 +26,5 @@ def train(argv: Sequence[str]) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Trains with the arguments `argv` (without the program's name) and returns the exit status."""
-    interrupted = "interrupted; run the same command to continue from the last checkpoint, if there is one"
     with preemption.listening():  # before JAX is loaded
-        return commands.run(train, argv, interrupted=interrupted)
+        return commands.run(train, argv, interrupted=training_arguments.INTERRUPTED)

@@ -13,6 +13,7 @@ from alphagat.errors import UserError
 from alphagat.runtime import xla
 
 FIELD = "--config."
+INTERRUPTED = "interrupted; run the same command to continue from the last checkpoint, if there is one"
 
 
 class TrainingArguments(NamedTuple):

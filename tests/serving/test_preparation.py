@@ -36,6 +36,11 @@ class Compiler:
             self.finished[program] = result
             self.changed.notify_all()
 
+    def release(self, program):
+        """Lets the preparation of a program end, and waits for its result."""
+        self.gate(program).set()
+        self.wait_for(lambda: program in self.finished)
+
     def wait_for(self, condition):
         with self.changed:
             assert self.changed.wait_for(condition, PATIENCE_S)
@@ -75,10 +80,9 @@ def test_nothing_is_begun_ahead_while_a_program_in_demand_is_prepared(compiler, 
     preparation.prepare_ahead(["ahead"])
     preparation.demand("second")
     compiler.wait_for(lambda: len(compiler.begun) == 2)
-    compiler.gate("urgent").set()
-    compiler.wait_for(lambda: "urgent" in compiler.finished)
+    compiler.release("urgent")
     assert compiler.begun == ["urgent", "second"]
-    compiler.gate("second").set()
+    compiler.release("second")
     compiler.wait_for(lambda: compiler.begun == ["urgent", "second", "ahead"])
 
 
@@ -88,10 +92,9 @@ def test_a_program_begun_ahead_that_comes_into_demand_holds_the_next_back(compil
     preparation.demand("broken")
     preparation.demand("urgent")
     compiler.wait_for(lambda: compiler.begun == ["broken", "urgent"])
-    compiler.gate("broken").set()
-    compiler.wait_for(lambda: "broken" in compiler.finished)
+    compiler.release("broken")
     assert compiler.begun == ["broken", "urgent"]
-    compiler.gate("urgent").set()
+    compiler.release("urgent")
     compiler.wait_for(lambda: compiler.begun == ["broken", "urgent", "next"])
 
 
