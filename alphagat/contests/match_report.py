@@ -6,7 +6,7 @@ from rich.table import Table
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.single_player import Scores
 from alphagat.evaluation.sprt import Sprt
-from alphagat.evaluation.statistics import elo_difference
+from alphagat.evaluation.statistics import MAX_ELO, elo_difference
 from alphagat.games.base import Game
 
 
@@ -19,10 +19,17 @@ def match_table(game: Game, names: tuple[str, str], result: MatchResult) -> Tabl
     table.add_row("against", names[1])
     table.add_row("won, drawn, lost", f"{result.wins}, {result.draws}, {result.losses}")
     table.add_row("score", f"{result.score:.1%} (95% interval {low:.1%} to {high:.1%})")
-    table.add_row("Elo difference", f"{result.elo:+.0f} ({elo_difference(low):+.0f} to {elo_difference(high):+.0f})")
+    table.add_row("Elo difference", f"{elo_text(result.score)} ({elo_text(low)} to {elo_text(high)})")
     table.add_row("moving first, second", f"{first:.1%}, {second:.1%}")
     table.add_row("plies per game", f"{result.mean_plies:.0f}")
     return table
+
+
+def elo_text(score: float) -> str:
+    """Formats the Elo difference with the expected score `score`; the sign ≥ or ≤ marks a clipped one."""
+    value = elo_difference(score)
+    clipped = "≥" if value >= MAX_ELO else "≤" if value <= -MAX_ELO else ""
+    return f"{clipped}{value:+.0f}"
 
 
 def solo_table(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]) -> Table:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from alphagat.cli import match
+from alphagat.contests.match_report import elo_text
 from alphagat.evaluation.game_files import read_games
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run
@@ -31,6 +32,13 @@ def cells(output: str) -> dict[str, str]:
 
 def counts(output: str) -> list[int]:
     return [int(word) for word in cells(output)["won, drawn, lost"].split(", ")]
+
+
+@pytest.mark.parametrize(
+    ("score", "text"), [(1, "≥+1200"), (0.9995, "≥+1200"), (0.75, "+191"), (0.5, "+0"), (0, "≤-1200")]
+)
+def test_a_clipped_difference_is_marked(score, text):
+    assert elo_text(score) == text
 
 
 def test_two_checkpoints_of_a_run(run, tmp_path, capsys):

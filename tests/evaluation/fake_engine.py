@@ -15,6 +15,7 @@ Flags:
 - `--known WORDS`: what GTP's `list_commands` answers; none: an error;
 - `--refuse WORDS`: which commands get an error, by the start of the line;
 - `--chatty`: answers with comments, blank lines, control characters, several lines, and the answer to another command;
+- `--variants WORDS`: the games that UCI's option `UCI_Variant` offers; none: there is no such option;
 - `--anonymous`: GTP answers without ids;
 - `--stubborn`: ignores `quit`, and the end of its input.
 """
@@ -33,7 +34,7 @@ def main() -> None:
     parser.add_argument("protocol", choices=("gtp", "uci"))
     parser.add_argument("answers", nargs="*", default=["die"])
     parser.add_argument("--log", default=os.devnull)
-    for flag in ("--known", "--refuse"):
+    for flag in ("--known", "--refuse", "--variants"):
         parser.add_argument(flag, action="append", default=[])
     for flag in ("--chatty", "--anonymous", "--stubborn"):
         parser.add_argument(flag, action="store_true")
@@ -97,7 +98,11 @@ def speak_uci(options: argparse.Namespace, log: TextIO) -> None:
         if line == "quit" and not options.stubborn:
             return
         if line == "uci":
-            say("id name Fake\noption name Skill type spin default 20 min 0 max 20\nuciok\n")
+            say("id name Fake\noption name Skill type spin default 20 min 0 max 20\n")
+            if options.variants:
+                offered = " ".join(f"var {name}" for name in ("chess", *options.variants))
+                say(f"option name UCI_Variant type combo default chess {offered}\n")
+            say("uciok\n")
         elif line == "isready":
             say("readyok\n")
         elif line.startswith("go"):

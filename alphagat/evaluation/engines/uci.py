@@ -1,6 +1,7 @@
-"""Chess engines that speak UCI, through the package `chess` (python-chess).
+"""Engines that speak UCI, through the package `chess` (python-chess).
 
-Threefold repetition, the 50-move rule and insufficient material end a game without a claim, and so do 512 plies; an
+Gardner chess and Breakthrough 8x8 need an engine with the option `UCI_Variant`, such as Fairy-Stockfish. In chess,
+threefold repetition, the 50-move rule and insufficient material end a game without a claim, and so do 512 plies; an
 engine never receives such a position. UCI has no command to resign.
 """
 
@@ -12,7 +13,7 @@ import importlib
 import logging
 import threading
 import weakref
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from alphagat.errors import UserError
@@ -49,11 +50,12 @@ class UciEngine(Engine):
           grace: extra seconds before the engine is killed.
 
         Raises:
-          UserError: the board is not chess, the package or the program is not installed, the program does not speak
-            UCI, or it rejects an option.
+          UserError: UCI engines, or this one, do not play the board, the package or the program is not installed, the
+            program does not speak UCI, or it rejects an option.
         """
-        if game.name != "chess":
-            raise UserError(f"board {game.name}: UCI engines play chess only")
+        if game.name not in BOARDS:
+            raise UserError(f"board {game.name}: UCI engines play only {', '.join(BOARDS)}")
+        self._board = game.name
         self._chess = _import_chess()
         self.name = f"uci:{command}"
         self._limit = self._chess.engine.Limit(time=None if nodes else seconds, nodes=nodes)
@@ -64,7 +66,7 @@ class UciEngine(Engine):
         try:
             self._start()
         except EngineError as error:
-            raise UserError(f"engine {command!r} does not play chess: {error}") from error
+            raise UserError(f"engine {command!r} does not play {game.name}: {error}") from error
 
     def choose(self, position: Position) -> int:
         try:
@@ -86,8 +88,10 @@ class UciEngine(Engine):
         self._process = _UciProcess(self._chess, self._words)
         protocol = self._process.protocol
         try:
-            for request in (protocol.initialize, lambda: protocol.configure(self._options), protocol.ping):
-                self._process.wait_for(request(), START_SECONDS)
+            self._process.wait_for(protocol.initialize(), START_SECONDS)
+            self._check_variant(protocol.options)
+            self._process.wait_for(protocol.configure(self._options), START_SECONDS)
+            self._process.wait_for(protocol.ping(), START_SECONDS)
         except EngineError:
             self.close()
             raise
@@ -95,12 +99,23 @@ class UciEngine(Engine):
             self.close()
             raise EngineError("refused", str(error)) from error
 
+    def _check_variant(self, options: Mapping[str, Any]) -> None:
+        """Raises EngineError if the board is a variant that the program does not offer."""
+        if self._board not in VARIANTS:
+            return
+        name, option = VARIANTS[self._board].uci_variant, options.get("UCI_Variant")
+        if option is None or name not in option.var:
+            raise EngineError("refused", f"its options do not include UCI_Variant {name}")
+
+    def _empty_board(self) -> Any:
+        return VARIANTS[self._board](self._chess) if self._board in VARIANTS else self._chess.Board()
+
     def _choose(self, position: Position) -> int:
         assert self._process is not None
         if position.moves[: len(self._moves)] != self._moves:
             self._game_number += 1
         self._moves = position.moves
-        board = self._chess.Board()
+        board = self._empty_board()
         for move in position.moves:
             board.push_uci(move)
         search = self._process.protocol.play(board, self._limit, game=self._game_number)
@@ -112,6 +127,57 @@ class UciEngine(Engine):
         if name not in legal:
             raise EngineError("illegal move", f"it plays {name}; its last output: {self._process.last_said()}")
         return legal[name]
+
+
+class _VariantBoard:
+    """The moves of a game whose rules python-chess does not have. Its protocol reads them like a `chess.Board`.
+
+    Attributes:
+      uci_variant: the name of the game in `UCI_Variant`.
+      starting_fen: the position before the first move.
+      move_stack: the moves made; none is checked.
+    """
+
+    uci_variant: str
+    starting_fen: str
+    chess960 = False
+
+    def __init__(self, chess: Any, moves: Sequence[Any] = ()):
+        self._chess, self.move_stack = chess, list(moves)
+
+    def push_uci(self, name: str) -> Any:
+        """Makes a move and returns it. Raises ValueError unless `name` has the form of one."""
+        self.move_stack.append(self.parse_uci(name))
+        return self.move_stack[-1]
+
+    def parse_uci(self, name: str) -> Any:
+        return self._chess.Move.from_uci(name)
+
+    def pop(self) -> Any:
+        return self.move_stack.pop()
+
+    def root(self) -> "_VariantBoard":
+        return type(self)(self._chess)
+
+    def copy(self, *, stack: bool) -> "_VariantBoard":
+        return type(self)(self._chess, self.move_stack if stack else ())
+
+    def fen(self, **_: object) -> str:
+        return self.starting_fen
+
+
+class _GardnerBoard(_VariantBoard):
+    uci_variant = "gardner"
+    starting_fen = "rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1"
+
+
+class _BreakthroughBoard(_VariantBoard):
+    uci_variant = "breakthrough"
+    starting_fen = "pppppppp/pppppppp/8/8/8/8/PPPPPPPP/PPPPPPPP w - - 0 1"
+
+
+VARIANTS: Mapping[str, type[_VariantBoard]] = {"gardner_chess": _GardnerBoard, "breakthrough:8": _BreakthroughBoard}
+BOARDS = ("chess", *VARIANTS)
 
 
 class _UciProcess:

@@ -1,4 +1,4 @@
-"""Chess engines that speak UCI: how they are spoken to, how they fail, and whole games with one that is installed."""
+"""Engines that speak UCI: how they are spoken to, how they fail, and whole games with one that is installed."""
 
 import os
 import sys
@@ -16,6 +16,15 @@ from alphagat.games import make_game
 from tests.evaluation.host_games import begin, fake, is_installed, play_against_random, position_after, read_log
 
 CHESS = make_game("chess")
+VARIANT_GAMES = {  # the moves before a move, the move, and the start as the engine gets it
+    "gardner_chess": ((), "b2b3", "gardner", "rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1"),
+    "breakthrough:8": (
+        ("a2a3", "h7g6"),
+        "a3b4",
+        "breakthrough",
+        "pppppppp/pppppppp/8/8/8/8/PPPPPPPP/PPPPPPPP w - - 0 1",
+    ),
+}
 needs_stockfish = pytest.mark.skipif(not is_installed("stockfish"), reason="stockfish is not installed")
 
 
@@ -53,6 +62,31 @@ def test_castling_and_promotion_use_our_names():
         assert CHESS.action_name(position.state, engine.choose(position)) == "a7a8n"
 
 
+@pytest.mark.parametrize(("board", "moves", "answer", "variant", "start"), [(k, *v) for k, v in VARIANT_GAMES.items()])
+def test_variant_is_named_and_starts_at_its_own_position(tmp_path, board, moves, answer, variant, start):
+    log = tmp_path / "log"
+    command = fake("uci", answer, "--variants", "other", "--variants", variant, "--log", log)
+    position = position_after(board, *moves)
+    with UciEngine(position.game, command, nodes=9) as engine:
+        assert position.game.action_name(position.state, engine.choose(position)) == answer
+    told = " ".join((f"position fen {start}", *(("moves", *moves) if moves else ())))
+    assert [line for line in read_log(log) if not line.startswith(("uci", "isready", "go"))] == [
+        *(f"setoption name UCI_Variant value {variant}", told, "quit", "end of file")
+    ]
+
+
+ILLEGAL = {"a1a5": "it plays a1a5", "what?": "invalid uci", "(none)": "it plays no move"}
+
+
+@pytest.mark.parametrize(("answer", "message"), ILLEGAL.items())
+def test_illegal_move_in_variant_is_named(answer, message):
+    game = make_game("gardner_chess")
+    with UciEngine(game, fake("uci", answer, "--variants", "gardner")) as engine:
+        with pytest.raises(EngineError, match=message) as caught:
+            engine.choose(begin(game))
+        assert caught.value.end == "illegal move"
+
+
 FAILURES = {
     "die": ("died", "it ended with exit status 3; its last output: readyok | readyok | my last words"),
     "kill": ("died", "it was killed by signal 9"),
@@ -78,7 +112,9 @@ def test_failure_is_named_and_next_call_restarts_engine(tmp_path, answer, end, m
 
 
 MISTAKES = {
-    "another board": ("gardner_chess", "stockfish", {}, "board gardner_chess: UCI engines play chess only"),
+    "another board": ("hex:5", "stockfish", {}, "board hex:5: UCI engines play only chess, gardner_chess, breakth"),
+    "no variants": ("gardner_chess", fake("uci"), {}, "does not play gardner_chess: its options do not include UCI_V"),
+    "another variant": ("breakthrough:8", fake("uci", "--variants", "gardner"), {}, "include UCI_Variant breakthrough"),
     "not installed": ("chess", "no-such-engine", {}, "engine 'no-such-engine' is not installed"),
     "no UCI": ("chess", "true", {}, "engine 'true' does not play chess: it ended with exit status 0"),
     "no such option": ("chess", fake("uci"), {"Skil": "3"}, "does not support option Skil (available options: Skill)"),
@@ -131,6 +167,21 @@ def test_stockfish_plays_complete_games_by_our_rules():
             assert _legal_moves(theirs, last.moves) == set()
             assert last.state.rewards[seed % 2] == 1
             assert last.state.rewards[0] == (-1 if board.turn == chess.WHITE else 1)
+    theirs.close("quit")
+
+
+@pytest.mark.skipif(not is_installed("fairy-stockfish"), reason="fairy-stockfish is not installed")
+@pytest.mark.parametrize("board", VARIANT_GAMES)
+def test_fairy_stockfish_plays_variants_by_our_rules(board):
+    game, variant = make_game(board), VARIANT_GAMES[board][2]
+    theirs = EngineProcess(split_command("fairy-stockfish"))
+    theirs.send(f"setoption name UCI_Variant value {variant}")
+    with UciEngine(game, "fairy-stockfish", nodes=50) as engine:
+        for seed in range(2):
+            positions = play_against_random(engine, game, seed)
+            for position in positions[:-1:4]:
+                assert set(position.legal_actions()) == _legal_moves(theirs, position.moves)
+            assert positions[-1].state.rewards[seed % 2] == 1
     theirs.close("quit")
 
 
