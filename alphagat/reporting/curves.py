@@ -125,7 +125,7 @@ def to_html(figure: Figure) -> str:
         for label, value, colour in figure.legend
     )
     head = f'<h3>{html.escape(figure.title)}</h3><p class="legend">{legend}</p>'
-    return f"<figure><figcaption>{head}</figcaption>{''.join(figure.drawings.values())}</figure>"
+    return f'<figure tabindex="0"><figcaption>{head}</figcaption>{"".join(figure.drawings.values())}</figure>'
 
 
 def _curve(axis: str, label: str, points: Sequence[Point]) -> Curve:

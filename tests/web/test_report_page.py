@@ -1,7 +1,19 @@
-"""Tests the report of a run in a browser: games to click through."""
+"""Tests the report of a run in a browser: games to click through, charts to enlarge."""
+
+import json
 
 from alphagat.reporting.writer import PageWriter
+from alphagat.runs.metrics import METRICS_FILE
 from tests.training.tiny import save_tiny_run
+
+LINE = {
+    "iteration": 1,
+    "board": "hex:2",
+    "frames": 64.0,
+    "hours": 0.01,
+    "train/policy_loss": 2.0,
+    "train/value_loss": 1.0,
+}
 
 
 def test_a_game_is_clicked_through(page, tmp_path):
@@ -29,3 +41,17 @@ def test_a_game_is_clicked_through(page, tmp_path):
     assert shown() == overview[0]
     game.query_selector("input").fill("1")
     assert shown() == overview[1]
+
+
+def test_a_chart_is_enlarged_by_mouse_and_keyboard(page, tmp_path):
+    run = save_tiny_run(tmp_path / "run", 1)
+    (run / METRICS_FILE).write_text(json.dumps(LINE))
+    PageWriter(run, tmp_path / "report.html").write()
+    page.goto((tmp_path / "report.html").as_uri())
+    chart, other = page.query_selector_all(".charts figure")[:2]
+    small = chart.bounding_box()["width"]
+    chart.query_selector("h3").click()
+    assert chart.bounding_box()["width"] > 2 * small
+    assert other.bounding_box()["width"] == small
+    chart.press("Enter")
+    assert chart.bounding_box()["width"] == small
