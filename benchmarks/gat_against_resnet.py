@@ -8,8 +8,8 @@
    replay, losses, optimizer and schedule are the same.
 2. Tuning is the same for each network: first the learning rate, then the weight of the value loss. The candidates are
    the value of the config, and half and twice that rate, or a third and three times that weight. Each candidate trains
-   for `--tuning_minutes` with `--tuning_seed`, which no result uses. The one that scores best against the GAT with the
-   config's value wins. While a network's best value is its lowest or highest, the next one is tried, too.
+   for `--tuning_minutes` with `--tuning_seed`, which no result uses. The one that scores best against the GAT of the
+   config wins. While a network's best value is its lowest or highest, the next one is tried, too.
 3. Each network trains for `--minutes` with each seed, seeds in the outer loop. Only training time counts, so faster
    networks play more games. `--at_once 2` trains two at a time, each on half of the cores.
 4. Each ResNet plays the GAT of its seed in `--games` games with `--simulations`, from distinct openings, each with both
@@ -49,6 +49,7 @@ ROUNDS = 7
 EVALUATIONS = 4  # consecutive, inside one program, as in a search
 
 Steps = tuple[int, ...]  # of the fields in `TUNED`
+UNCHANGED: Steps = (0,) * len(TUNED)
 
 
 def rival_flags(name: str, width: int) -> list[str]:
@@ -131,7 +132,7 @@ def tune(networks: Sequence[str], scores_of: Callable) -> dict[str, Steps]:
     Args:
       scores_of: returns `{network: [score]}` of `{network: [Steps]}`.
     """
-    best = {network: (0,) * len(TUNED) for network in networks}
+    best = dict.fromkeys(networks, UNCHANGED)
     for index in range(len(TUNED)):
         best = tune_field(index, best, scores_of)
     return best
@@ -193,10 +194,10 @@ def main() -> None:
         return Variant(name, networks[network] + flags, options.config, folder, pilots=options.workdir / network)
 
     def scores_of(candidates: dict[str, list[Steps]]) -> dict[str, list[float]]:
+        every = [("gat", UNCHANGED), *((network, steps) for network, tried in candidates.items() for steps in tried)]
         names = {
             (network, steps): "_".join([network, *(f"{value:g}" for value in values(steps).values())])
-            for network, tried in candidates.items()
-            for steps in tried
+            for network, steps in every
         }
         tries = [variant(*key, name, options.workdir / "tuning" / name) for key, name in names.items()]
         found = compare(tries, [options.tuning_seed], Effort(options.tuning_minutes, options.at_once), test, console)

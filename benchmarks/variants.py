@@ -199,8 +199,9 @@ def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
 def measured(run: Path, rival: Path, test: Test) -> dict[str, float]:
     """Returns the result of `measure` for the latest checkpoints, and caches it in the run folder."""
     trained = "_".join(str(len(read_metrics(each))) for each in (run, rival))
-    # Keyed by rival as well: with more seeds, the base of the last seed plays a different one.
-    kept = run / f"measured_{trained}_{rival.name}_{test.games}_{test.simulations}.json"
+    # Keyed by rival as well: with more seeds, the base of the last seed plays a different one. The runs of all variants
+    # have the same names.
+    kept = run / f"measured_{trained}_{rival.parent.name}_{rival.name}_{test.games}_{test.simulations}.json"
     if not kept.exists():
         write_atomically(kept, json.dumps(measure(run, rival, test)))
     return json.loads(kept.read_text())

@@ -1,21 +1,21 @@
-"""Chess for a GPU, optionally from the weights of Gardner chess.
+"""Chess 8x8 and Gardner chess (5x5) with one network, from games that engines play against themselves.
 
-alphagat train chess --init_from runs/gardner_chess
+alphagat pretrain chess --games games/
 """
 
 from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(boards=("chess",), num_iterations=5_000)
+    config = Config(boards=("chess", "gardner_chess"), num_iterations=240)
+    config.board_weights = (3.0, 1.0)
     config.search.num_simulations = 32
-    config.selfplay.num_games = 512
     config.selfplay.opening_plies = 8
     config.selfplay.plies_per_iteration = 16
     config.selfplay.max_plies = 256  # a truncated game is a draw
-    config.replay.capacity = 262_144
-    config.replay.min_size = 32_768
-    config.learner.batch_size = 2048
-    config.evaluation.every = 100
-    config.evaluation.opponents = ("random", "previous")
+    config.replay.capacity = 131_072
+    config.learner.num_micro_batches = 8  # parts of a batch that fit into the cache of a core
+    config.learner.ema_decay = 0.99
+    config.evaluation.every = 60
+    config.evaluation.opponents = ("random",)
     return config

@@ -43,17 +43,17 @@ def test_a_card_states_its_origin(name):
     assert (weight_files.FOLDER / f"{name}{weight_files.ENDING}").stat().st_size < 2e6
 
 
-@pytest.mark.parametrize("board", [board for boards in BOARDS.values() for board in boards])
-def test_it_beats_a_random_player(board):
-    agent = alphagat.load(board.partition(":")[0], board=board)
+@pytest.mark.parametrize(("name", "board"), [(name, board) for name, boards in BOARDS.items() for board in boards])
+def test_it_beats_a_random_player(name, board):
+    agent = alphagat.load(name, board=board)
     openings = distinct_openings(agent.game, 16, seed=0)
     result = play_match(agent.game, agent.player(2), random_player(agent.game), openings, jax.random.key(0))
     assert result.score >= 0.9
 
 
-@pytest.mark.parametrize("board", [board for boards in ALONE.values() for board in boards])
-def test_it_scores_more_than_a_random_player(board):
-    agent = alphagat.load(board.partition(":")[0], board=board)
+@pytest.mark.parametrize(("name", "board"), [(name, board) for name, boards in ALONE.items() for board in boards])
+def test_it_scores_more_than_a_random_player(name, board):
+    agent = alphagat.load(name, board=board)
     players = agent.player(2), random_player(agent.game)
     ours, random = (play_alone(agent.game, player, 8, jax.random.key(0)) for player in players)
     assert ours.mean > 3 * random.mean
