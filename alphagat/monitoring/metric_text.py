@@ -45,7 +45,7 @@ def describe_results(results: Iterable[Result], boards: Sequence[str]) -> list[R
 def _describe(metric: Metric, result: Result, name_board: bool) -> ResultText:
     label = metric.label.format(opponent=result.opponent)
     low, high = interval(result)
-    ends = f"[{metric.text(low)}, {metric.text(high)}]" if low < high else ""
+    ends = f"({metric.text(low)} to {metric.text(high)})" if low < high else ""
     return ResultText(f"{result.board} {label}" if name_board else label, metric.text(result.value), ends, result)
 
 

@@ -36,8 +36,8 @@ def test_the_card_describes_the_exported_checkpoint(tmp_path, capsys):
     assert "hex" in yaml.safe_load(front_matter)["tags"]
     assert "after iteration 7, 448 frames, 0.02 hours" in body
     assert 'alphagat.load("tiny.safetensors")' in body
-    assert "| against random | 75% [60%, 85%] |" in body
-    assert "| Elo | 190 [90, 300] |" in body
+    assert "| against random | 75% (60% to 85%) |" in body
+    assert "| Elo | 190 (90 to 300) |" in body
     assert "| best moves, with search | 91% |" in body
     assert "| `network.width` | `8` |" in body
     assert "`search.algorithm`" not in body  # the default

@@ -74,7 +74,7 @@ def test_the_page_shows_the_run(run, capsys):
     assert not re.search(r"@import|url\(", page)
     assert "<title>a &lt;run&gt;: hex:2</title>" in page
     assert f"iteration 4 of {NUM_ITERATIONS}" in page
-    assert "<dt>Elo</dt><dd>123<small>[50, 190]</small>" in page
+    assert "<dt>Elo</dt><dd>123<small>(50 to 190)</small>" in page
     assert "<h3>Policy loss</h3>" in page
     assert "The network of iteration 4 with" in page
     assert page.count("hex:2: <em>") == 2

@@ -76,8 +76,8 @@ def test_live_shows_progress_numbers_and_scores():
         "3 min 00 s left",
         "12.3 k",
         "0.500",
-        "312  [250, 371]",
-        "99%  [96%, 100%]",
+        "312  (250 to 371)",
+        "99%  (96% to 100%)",
         "against mcts:100  40%",
         "█▃▂▁",
     ):
@@ -166,7 +166,7 @@ def test_plain_prints_each_evaluation_once_on_separate_lines():
         display.update(metrics(iteration) | (EVALUATION if iteration == 2 else {}))
     lines = stream.getvalue().splitlines()
     assert [line.split(",")[0] for line in lines[:2]] == ["hex:5: iteration 1/100", "hex:5: iteration 2/100"]
-    assert lines[2:] == ["  evaluation: Elo 312 [250, 371], against random 99% [96%, 100%], against mcts:100 40%"]
+    assert lines[2:] == ["  evaluation: Elo 312 (250 to 371), against random 99% (96% to 100%), against mcts:100 40%"]
 
 
 def test_time_left_excludes_the_first_iteration():
@@ -247,7 +247,7 @@ def test_results_name_their_board_with_several_boards():
 
 def test_a_single_player_game_shows_its_score():
     results = Result("score", "2048", 5432.1, 5000.0, 6000.0), Result("score_ratio", "2048", 4.94, opponent="random")
-    assert "score 5,432 [5,000, 6,000], against random 4.9 times its score" in shown(["2048"], *results)
+    assert "score 5,432 (5,000 to 6,000), against random 4.9 times its score" in shown(["2048"], *results)
 
 
 def test_holdout_results_omit_unmeasured_values():
