@@ -117,7 +117,7 @@ class UciEngine(Engine):
         self._moves = position.moves
         board = self._empty_board()
         for move in position.moves:
-            board.push_uci(move)
+            board.push(self._chess.Move.from_uci(move))  # without a second check of its legality, which is slow
         search = self._process.protocol.play(board, self._limit, game=self._game_number)
         try:
             move = self._process.wait_for(search, self._patience).move
@@ -145,9 +145,12 @@ class _VariantBoard:
     def __init__(self, chess: Any, moves: Sequence[Any] = ()):
         self._chess, self.move_stack = chess, list(moves)
 
+    def push(self, move: Any) -> None:
+        self.move_stack.append(move)
+
     def push_uci(self, name: str) -> Any:
         """Makes a move and returns it. Raises ValueError unless `name` has the form of one."""
-        self.move_stack.append(self.parse_uci(name))
+        self.push(self.parse_uci(name))
         return self.move_stack[-1]
 
     def parse_uci(self, name: str) -> Any:
