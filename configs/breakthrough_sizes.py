@@ -26,4 +26,5 @@ def get_config() -> Config:
     config.evaluation.every = 300
     config.evaluation.num_simulations = 64
     config.evaluation.opponents = ("random", "mcts:100")
+    config.checkpoint.keep_every = 100
     return config

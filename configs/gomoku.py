@@ -19,4 +19,5 @@ def get_config() -> Config:
     config.evaluation.every = 200
     config.evaluation.num_simulations = 64
     config.evaluation.opponents = ("random", "mcts:1000")
+    config.checkpoint.keep_every = 100
     return config
