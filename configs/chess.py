@@ -7,8 +7,8 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(boards=("chess", "gardner_chess"), num_iterations=240)
-    config.board_weights = (3.0, 1.0)
+    config = Config(boards=("chess", "gardner_chess"), num_iterations=120)
+    config.board_weights = (7.0, 1.0)
     config.search.num_simulations = 32
     config.selfplay.opening_plies = 8
     config.selfplay.plies_per_iteration = 16
@@ -16,6 +16,6 @@ def get_config() -> Config:
     config.replay.capacity = 131_072
     config.learner.num_micro_batches = 8  # parts of a batch that fit into the cache of a core
     config.learner.ema_decay = 0.99
-    config.evaluation.every = 60
+    config.evaluation.every = 40
     config.evaluation.opponents = ("random",)
     return config
