@@ -2,9 +2,9 @@
 
     python benchmarks/engine_self_play.py --engine stockfish --games 4000 --nodes 200,1000 --out games/stockfish.pgn
 
-Every game starts with 0 to `--opening_plies` uniformly random moves. Then each side searches one of the numbers of nodes
-of `--nodes` per move, drawn for the game, so that some games are between unequal players. Games end by the rules of
-`alphagat.games.chess`: at once after a threefold repetition, 50 moves without progress, or with too little material.
+Every game starts with 0 to `--opening_plies` uniformly random moves. Then each side searches one of the numbers of
+nodes of `--nodes` per move, drawn for the game, so that some games are between unequal players. Games end by the rules
+of `alphagat.games.chess`: at once after a threefold repetition, 50 moves without progress, or with too little material.
 """
 
 import argparse

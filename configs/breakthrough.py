@@ -4,6 +4,9 @@ alphagat train breakthrough
 
 The longest game has 85 plies, and the target buffer would have to hold all of them. Games are truncated after 56 plies,
 as draws. None of 2,000 random games was longer, and games between trained players average 17 to 28 plies.
+
+With seed 10, a run of four minutes on one core (86 iterations) wins all of 100 games with 16 simulations against MCTS with
+1,000 rollouts. docs/results.md compares it with a ResNet.
 """
 
 from alphagat.config import Config
@@ -16,5 +19,6 @@ def get_config() -> Config:
     config.selfplay.max_plies = 56
     config.replay.capacity = 131_072
     config.learner.num_micro_batches = 8  # parts of a batch that fit into the cache of a core
+    config.learner.learning_rate = 0.005  # at 0.02 the value learns late
     config.evaluation.every = 50
     return config
