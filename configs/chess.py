@@ -1,6 +1,7 @@
 """Chess 8x8 and Gardner chess (5x5) with one network, from games that engines play against themselves.
 
-alphagat pretrain chess --games games/
+alphagat pretrain chess --games games/                      # this made the network that comes with the package
+alphagat train chess --init_from runs/chess_pretrained      # goes on with self-play
 """
 
 from alphagat.config import Config

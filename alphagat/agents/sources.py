@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,8 +131,8 @@ def choose_steps(folder: Path, wanted: Sequence[int] = ()) -> list[int]:
 
 
 def shipped_network_for(board: str) -> str:
-    """Returns the name of the shipped network of the board's family that trained on the board, or else on the one with
-    the nearest number of nodes.
+    """Returns the name of the shipped network of the board's family that trained on the board, or else on boards with
+    the same kinds of nodes, or else on the nearest number of nodes.
 
     Raises:
       UserError: no shipped network plays the board.
@@ -140,10 +140,10 @@ def shipped_network_for(board: str) -> str:
     game, networks = make_game(board), _shipped_games(weight_files.FOLDER)
     family = _family_of(game)
 
-    def distance(name: str) -> tuple[bool, float]:
+    def distance(name: str) -> tuple[bool, bool, float]:
         trained = networks[name]
         sizes = [math.log(each.topology.num_nodes / game.topology.num_nodes) for each in trained]
-        return game not in trained, min(map(abs, sizes))
+        return game not in trained, node_kinds(trained) != node_kinds([game]), min(map(abs, sizes))
 
     fit = [name for name, trained in networks.items() if _family_of(trained[0]) == family]
     if not fit:
@@ -160,6 +160,11 @@ def _shipped_games(folder: Path) -> dict[str, list[Game]]:
         config, _ = weight_files.read_header(folder / f"{name}{weight_files.ENDING}")
         found[name] = [make_game(board) for board in config.boards]
     return found
+
+
+def node_kinds(games: Iterable[Game]) -> set[int]:
+    """Returns the kinds of nodes that occur on these boards."""
+    return {kind for game in games for kind in game.topology.node_kinds.tolist()}
 
 
 def _family_of(game: Game) -> str:

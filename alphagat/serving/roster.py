@@ -13,7 +13,7 @@ import numpy as np
 from alphagat.agents.agent import Agent, load
 from alphagat.agents.analysis import Analyzer
 from alphagat.agents.attention import attention_blocks, make_attention
-from alphagat.agents.sources import SHIPPED, find_run, resolve, shipped_network_for
+from alphagat.agents.sources import SHIPPED, find_run, node_kinds, resolve, shipped_network_for
 from alphagat.agents.weight_files import shipped_names
 from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
@@ -199,9 +199,9 @@ def _runs() -> dict[str, Config]:
 def _boards(config: Config) -> list[str]:
     """Returns the boards of the run, and those of the menu whose node kinds are the kinds that it trained on."""
     own = [make_game(name) for name in config.boards]
-    kinds = {kind for game in own for kind in game.topology.node_kinds.tolist()}
+    kinds = node_kinds(own)
     offered = [make_game(name) for name in MENU.get(own[0].topology.vocabulary.family, ())]
     if not NETWORK_TRAITS[config.network.name].plays_any_size:
         offered = []
-    fit = [game.name for game in offered if set(game.topology.node_kinds.tolist()) == kinds]
+    fit = [game.name for game in offered if node_kinds([game]) == kinds]
     return [*fit, *(game.name for game in own if game.name not in fit)]

@@ -17,7 +17,11 @@ from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run, tiny_config
 
 FAMILIES = {"mnk": "connect_four"} | {name: name for name in ("2048", "hex", "othello")}
-BOARDS = {"tic_tac_toe": "tic_tac_toe"}  # whose network is not that of their family
+BOARDS = {
+    "tic_tac_toe": "tic_tac_toe",
+    "gomoku:9": "gomoku",
+    "mnk:5x6x4": "gomoku",
+}  # whose network is not that of their family
 
 
 @pytest.fixture(scope="module")
@@ -112,10 +116,18 @@ def test_every_command_uses_the_same_shipped_network(board, monkeypatch, tmp_pat
         ("hex:4", "small"),
         ("hex:11", "large"),
         ("othello:8", "discs"),
+        ("mnk:4x4x4", "plain"),  # the other has the nearest size, but other kinds of nodes
+        ("mnk:5x4x4:gravity", "falling"),
     ],
 )
 def test_the_network_that_trained_on_the_board_or_on_the_nearest_size_plays_it(board, expected, tmp_path, monkeypatch):
-    for name, boards in (("discs", ["othello:4"]), ("large", ["hex:7"]), ("small", ["hex:3", "hex:5"])):
+    for name, boards in (
+        ("discs", ["othello:4"]),
+        ("large", ["hex:7"]),
+        ("small", ["hex:3", "hex:5"]),
+        ("plain", ["tic_tac_toe"]),
+        ("falling", ["mnk:4x3x3:gravity"]),
+    ):
         Path(save_untrained(tmp_path, *boards)).rename(tmp_path / f"{name}.safetensors")
     monkeypatch.setattr(weight_files, "FOLDER", tmp_path)
     assert shipped_network_for(board) == expected
