@@ -28,7 +28,7 @@ def test_the_shipped_networks_are_the_default(tmp_path, monkeypatch):
     roster = Roster()
     assert roster.default == "connect_four"
     assert {"connect_four", "hex:5", "hex:11", "tic_tac_toe", "2048"} <= set(roster.boards)
-    assert not {"gomoku:9", "hex:5:swap", "go:9"} & set(roster.boards)  # node kinds unknown to the nearest network
+    assert not {"hex:5:swap", "go:9"} & set(roster.boards)  # node kinds unknown to the nearest network
     assert roster.players("hex:11") == ("shipped",)
     assert Roster(board="hex:9").default == "hex:9"
 
