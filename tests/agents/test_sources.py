@@ -19,8 +19,8 @@ from tests.training.tiny import save_tiny_run, tiny_config
 FAMILIES = {"mnk": "connect_four"} | {name: name for name in ("2048", "hex", "othello")}
 BOARDS = {
     "tic_tac_toe": "tic_tac_toe",
-    "gomoku:9": "gomoku",
-    "mnk:5x6x4": "gomoku",
+    "gomoku:9": "tic_tac_toe",
+    "mnk:5x6x4": "tic_tac_toe",
 }  # whose network is not that of their family
 
 
