@@ -1,5 +1,7 @@
 """Each shipped network has a card, plays its boards, and clearly beats a random player."""
 
+import re
+
 import jax
 import pytest
 
@@ -13,7 +15,10 @@ from alphagat.evaluation.players import random_player
 from alphagat.evaluation.single_player import play_alone
 
 BOARDS = {
+    "breakthrough": ("breakthrough:6", "breakthrough:8"),
+    "chess": ("chess", "gardner_chess"),
     "connect_four": ("connect_four",),
+    "gomoku": ("gomoku:9",),
     "hex": ("hex:4", "hex:6"),
     "othello": ("othello:6", "othello:8"),
     "tic_tac_toe": ("tic_tac_toe",),
@@ -33,7 +38,7 @@ def test_a_card_states_its_origin(name):
     assert card.startswith("---\nlicense: apache-2.0\nlibrary_name: alphagat\n")
     assert f"- {agent.game.topology.vocabulary.family}\n---\n" in card
     assert f'alphagat.load("{name}")' in card
-    assert "alphagat train " in card
+    assert re.search("alphagat (train|pretrain) ", card)
     assert f"iteration {agent.iteration}" in card
     num_parameters = sum(leaf.size for leaf in jax.tree.leaves(agent.params))
     assert f"{num_parameters:,} parameters" in card

@@ -16,11 +16,11 @@ from alphagat.serving import roster
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run, tiny_config
 
-FAMILIES = {"mnk": "connect_four"} | {name: name for name in ("2048", "hex", "othello")}
+FAMILIES = {"mnk": "connect_four"} | {name: name for name in ("2048", "breakthrough", "chess", "hex", "othello")}
 BOARDS = {
     "tic_tac_toe": "tic_tac_toe",
-    "gomoku:9": "tic_tac_toe",
-    "mnk:5x6x4": "tic_tac_toe",
+    "gomoku:9": "gomoku",
+    "mnk:5x6x4": "gomoku",
 }  # whose network is not that of their family
 
 

@@ -27,7 +27,9 @@ def test_the_shipped_networks_are_the_default(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     roster = Roster()
     assert roster.default == "connect_four"
-    assert {"connect_four", "hex:5", "hex:11", "tic_tac_toe", "2048"} <= set(roster.boards)
+    assert {"connect_four", "hex:5", "hex:11", "gomoku:15", "breakthrough:7", "gardner_chess", "2048"} <= set(
+        roster.boards
+    )
     assert not {"hex:5:swap", "go:9"} & set(roster.boards)  # node kinds unknown to the nearest network
     assert roster.players("hex:11") == ("shipped",)
     assert Roster(board="hex:9").default == "hex:9"
@@ -67,7 +69,7 @@ def test_a_resnet_plays_its_board_size_only(folder):
         Roster([save_untrained(folder, "hex:3", name="resnet")], "hex:4")
 
 
-@pytest.mark.parametrize("board", ["go:9", "chess"])
+@pytest.mark.parametrize("board", ["go:9", "go:13"])
 def test_boards_of_other_families_raise(folder, board):
     with pytest.raises(UserError, match="plays only boards of that family"):
         Roster([save_untrained(folder, f"breakthrough:{5 + len(board) % 4}")], board)
