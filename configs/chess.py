@@ -1,17 +1,18 @@
 """Chess 8x8 and Gardner chess (5x5) with one network, from games that engines play against themselves.
 
-    alphagat pretrain chess --games games                       # this made the network that comes with the package
-    alphagat train chess --init_from runs/chess_pretrained      # would go on with self-play; not yet run
+    alphagat pretrain chess --games games --config.num_iterations=120     # made the network of the package
+    alphagat train chess --init_from runs/chess_pretrained                # goes on with self-play; not yet run
 
 The card of the network (alphagat/weights/chess.md) names the games. After 10.4 minutes on one core, with 64
-simulations, it scored 35 % (95 % interval 18 to 57) in 20 games against Stockfish 15.1 with `UCI_Elo=1350` and 0.05 s per move.
+simulations, it scored 35 % (95 % interval 18 to 57) in 20 games against Stockfish 15.1 with
+`UCI_Elo=1350` and 0.05 s per move.
 """
 
 from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(boards=("chess", "gardner_chess"), num_iterations=120)
+    config = Config(boards=("chess", "gardner_chess"), num_iterations=160)
     config.board_weights = (7.0, 1.0)
     config.search.num_simulations = 32
     config.selfplay.opening_plies = 8
