@@ -1,78 +1,95 @@
-"""Lets a UCI engine play chess against itself, for `alphagat pretrain`, and appends the games to a PGN file.
+"""Lets engines play each other, for `alphagat pretrain`, and appends the games to an SGF or, for chess, PGN file.
 
-    python benchmarks/engine_self_play.py --engine stockfish --games 4000 --nodes 200,1000 --out games/stockfish.pgn
+    python benchmarks/engine_self_play.py --board chess --player uci:stockfish --move_nodes 200 1000 \
+        --games 4000 --out games/stockfish.pgn
+    python benchmarks/engine_self_play.py --board go:9 --games 2000 --out games/gnugo.sgf --player 'gtp:gnugo --mode gtp
+        --level 1 --chinese-rules --positional-superko --play-out-aftermath --capture-all-dead --never-resign'
 
-Every game starts with 0 to `--opening_plies` uniformly random moves. Then each side searches one of the numbers of
-nodes of `--nodes` per move, drawn for the game, so that some games are between unequal players. Games end by the rules
-of `alphagat.games.chess`: at once after a threefold repetition, 50 moves without progress, or with too little material.
+Every game starts with 0 to `--opening_plies` uniformly random moves. Then each colour is one of the players, drawn for
+the game. `--move_nodes` makes one player of each UCI engine for each of its numbers. Games without a result after
+`--max_plies` plies and games that an engine ends by an error are dropped.
 """
 
 import argparse
+import contextlib
 import random
 from pathlib import Path
 
-import chess.engine
-import chess.pgn
 from rich.progress import track
 
-HEADERS = ("White", "Black")
+from alphagat.contests.contenders import EngineLimits, make_contender
+from alphagat.evaluation import game_files
+from alphagat.evaluation.engines.base import Engine, EngineError
+from alphagat.evaluation.game_formats.record import GameRecord
+from alphagat.evaluation.live_game import LiveGame
+from alphagat.games import make_game
+from alphagat.games.base import Game
 
 
-def is_over(board: chess.Board) -> bool:
-    return (
-        not any(board.legal_moves)
-        or board.is_insufficient_material()
-        or board.is_fifty_moves()
-        or board.is_repetition(3)
-    )
+def make_players(game: Game, names: list[str], nodes: list[int]) -> dict[str, Engine]:
+    """Returns the players by name; one per number of nodes if `nodes` is not empty."""
+    players = {}
+    for name in names:
+        for number in nodes or [None]:
+            player = make_contender(game, name, None, EngineLimits(nodes=number), seed=0)
+            assert isinstance(player, Engine), f"{name} is no engine"
+            players[f"{name}, {number} nodes" if number else name] = player
+    return players
 
 
-def random_opening(max_plies: int, draw: random.Random) -> chess.Board:
-    """Returns a position after 0 to `max_plies` uniformly random moves in which the game goes on."""
+def random_opening(game: Game, max_plies: int, draw: random.Random) -> LiveGame:
+    """Returns a game that goes on after 0 to `max_plies` uniformly random moves."""
     while True:
-        board = chess.Board()
+        live = LiveGame(game)
         for _ in range(draw.randint(0, max_plies)):
-            if not is_over(board):
-                board.push(draw.choice(list(board.legal_moves)))
-        if not is_over(board):
-            return board
+            if not live.is_over:
+                live.play_action(draw.choice(list(live.position.legal_actions().values())))
+        if not live.is_over:
+            return live
 
 
-def play(engine: chess.engine.SimpleEngine, nodes: tuple[int, int], board: chess.Board, max_plies: int) -> None:
-    """Plays on from `board`; White searches `nodes[0]` nodes per move, Black `nodes[1]`."""
-    game = object()  # tells the engine that a new game begins
-    while not is_over(board) and board.ply() < max_plies:
-        limit = chess.engine.Limit(nodes=nodes[0 if board.turn else 1])
-        move = engine.play(board, limit, game=game).move
-        assert move is not None
-        board.push(move)
+def play_on(live: LiveGame, players: tuple[Engine, Engine], max_plies: int) -> None:
+    """Plays to the end, or to `max_plies` plies. Raises EngineError if an engine fails."""
+    while not live.is_over and len(live.position.moves) < max_plies:
+        live.play_action(players[live.position.player].choose(live.position))
 
 
-def to_pgn(board: chess.Board, name: str, nodes: tuple[int, int]) -> str:
-    game = chess.pgn.Game.from_board(board)
-    game.headers.update({colour: f"{name}, {number} nodes" for colour, number in zip(HEADERS, nodes)})
-    result = board.result()  # * after a repetition or 50 moves, which need a claim in the rules of FIDE
-    game.headers["Result"] = result if result != "*" else "1/2-1/2"
-    return f"{game}\n\n"
+def record_of(live: LiveGame, names: tuple[str, str]) -> GameRecord:
+    end = live.position
+    return GameRecord(live.game.name, names, end.moves, end.players, outcome=int(live.outcome()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", default="stockfish", help="a UCI engine for chess (default: %(default)s)")
+    parser.add_argument("--board", default="chess", help="default: %(default)s")
+    parser.add_argument("--player", action="append", required=True, help="an engine; may be repeated")
+    parser.add_argument("--move_nodes", type=int, nargs="+", default=[], help="nodes per move of UCI engines")
     parser.add_argument("--games", type=int, default=4000, help="default: %(default)s")
-    parser.add_argument("--nodes", default="200,1000", help="nodes per move (default: %(default)s)")
     parser.add_argument("--opening_plies", type=int, default=10, help="default: %(default)s")
-    parser.add_argument("--max_plies", type=int, default=300, help="then the game is a draw (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the openings and nodes (default: %(default)s)")
-    parser.add_argument("--out", type=Path, required=True, help="the PGN file")
+    parser.add_argument("--max_plies", type=int, default=300, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="of the openings and players (default: %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, help="the file, .pgn for chess, else .sgf")
     options = parser.parse_args()
-    choices, draw = [int(word) for word in options.nodes.split(",")], random.Random(options.seed)
+    game, draw = make_game(options.board), random.Random(options.seed)
+    if options.out.suffix != game_files.file_ending(game):
+        parser.error(f"--out: games of {game.name} are {game_files.file_ending(game)} files")
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    with chess.engine.SimpleEngine.popen_uci(options.engine) as engine, options.out.open("a") as file:
-        for _ in track(range(options.games), "games"):
-            board, nodes = random_opening(options.opening_plies, draw), (draw.choice(choices), draw.choice(choices))
-            play(engine, nodes, board, options.max_plies)
-            file.write(to_pgn(board, Path(options.engine).name, nodes))
+    with contextlib.ExitStack() as stack:
+        players = make_players(game, options.player, options.move_nodes)
+        for player in players.values():
+            stack.enter_context(player)
+        file = stack.enter_context(options.out.open("a"))
+        for number in track(range(options.games), "games"):
+            live = random_opening(game, options.opening_plies, draw)
+            names = draw.choice(list(players)), draw.choice(list(players))
+            try:
+                play_on(live, (players[names[0]], players[names[1]]), options.max_plies)
+            except EngineError as error:
+                print(f"game {number}: {error}", flush=True)
+                continue
+            if live.is_over:
+                file.write(game_files.to_text(record_of(live, names)))
+                file.flush()
 
 
 if __name__ == "__main__":

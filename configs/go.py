@@ -1,23 +1,31 @@
-"""Go 9x9 for a GPU; `--config.boards=go:5` fits a laptop.
+"""Go 5x5, 7x7 and 9x9 with one network.
 
-alphagat train go
+    alphagat train go
+
+Early iterations mostly train on 5x5, where games are short and cheap, late ones on 9x9. Random play never ends, so
+games are truncated after 120 plies and scored as they are.
 """
 
 from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(boards=("go:9",), num_iterations=2_000)
-    config.network.width = 128
-    config.network.num_blocks = 6
-    config.search.num_simulations = 32
-    config.selfplay.num_games = 512
-    config.selfplay.opening_plies = 8
-    config.selfplay.plies_per_iteration = 16
-    config.selfplay.max_plies = 120  # random play never ends; a truncated game is scored as it is
-    config.replay.capacity = 262_144
-    config.replay.min_size = 16_384
-    config.learner.batch_size = 1024
-    config.evaluation.every = 100
-    config.evaluation.opponents = ("random", "previous")
+    config = Config(boards=("go:5", "go:7", "go:9"), num_iterations=700)
+    config.board_weights = (4.0, 2.0, 1.0)
+    config.final_board_weights = (0.0, 1.0, 4.0)
+    config.network.width = 48
+    config.network.ownership_head = True
+    config.search.num_simulations = 16
+    config.selfplay.opening_plies = 6
+    config.selfplay.plies_per_iteration = 8
+    config.selfplay.max_plies = 120
+    config.replay.capacity = 131_072
+    config.learner.num_micro_batches = 4  # parts of a batch that fit into the cache of a core
+    config.learner.batch_size = 256
+    config.learner.learning_rate = 0.01
+    config.learner.ema_decay = 0.99
+    config.evaluation.every = 350
+    config.evaluation.num_simulations = 64
+    config.evaluation.opponents = ("random", "mcts:100")
+    config.checkpoint.keep_every = 100
     return config

@@ -6,6 +6,7 @@ import typing
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import jax
 import numpy as np
 
 from alphagat.games.base import Game
@@ -38,8 +39,13 @@ class Position:
 
     def legal_actions(self) -> dict[str, int]:
         """Returns the legal actions as a dict keyed by `game.action_name`."""
-        actions = np.flatnonzero(self.state.legal_action_mask)
+        actions = np.flatnonzero(_legal_action_mask(self.state))
         return dict(zip(self.game.names_of(self.state, actions), actions.tolist()))
+
+
+@jax.jit
+def _legal_action_mask(state: Any) -> jax.Array:
+    return state.legal_action_mask  # in chess, a computation
 
 
 class EngineError(Exception):
