@@ -41,6 +41,9 @@ def solo_table(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]
         table.add_row(title, name)
         table.add_row("mean score", f"{each.mean:,.0f} (95% interval {low:,.0f} to {high:,.0f})")
         table.add_row("plies per game", f"{each.plies.mean():.0f}")
+        if shares := each.shares():
+            cells = ", ".join(f"{number:,}: {share:.1%}" for number, share in shares.items())
+            table.add_row(f"{game.achievement_name}, at least", cells)
     table.add_row("ratio of scores", f"{_ratio(scores):.1f}")
     return table
 

@@ -23,10 +23,12 @@ class Scores:
     Attributes:
       scores: `[N]` float32, the sum of the rewards of each game.
       plies: `[N]` int32.
+      achievements: `[N]` int32, `Game.achievement` of each final state; None if the game has none.
     """
 
     scores: np.ndarray
     plies: np.ndarray
+    achievements: np.ndarray | None = None
 
     @property
     def mean(self) -> float:
@@ -36,6 +38,13 @@ class Scores:
     def interval(self) -> tuple[float, float]:
         """The 95% interval of the mean."""
         return mean_interval(self.scores)
+
+    def shares(self) -> dict[int, float]:
+        """Returns the share of games that achieved at least each of the numbers achieved, largest first."""
+        if self.achievements is None:
+            return {}
+        numbers = np.unique(self.achievements)[::-1]
+        return {int(number): float((self.achievements >= number).mean()) for number in numbers}
 
 
 def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh: Mesh | None = None) -> Scores:
@@ -49,8 +58,8 @@ def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh:
     if mesh is not None:
         params = sharding.place(params, sharding.replicated(mesh))
         keys = sharding.place(keys, sharding.sharded(mesh))
-    scores, plies = _compile_play(game, player.act, mesh)(params, keys)
-    return Scores(sharding.fetch(scores)[:num_games], sharding.fetch(plies)[:num_games])
+    played = _compile_play(game, player.act, mesh)(params, keys)
+    return Scores(*jax.tree.map(lambda values: sharding.fetch(values)[:num_games], played))
 
 
 @functools.lru_cache(maxsize=16)
@@ -62,8 +71,8 @@ def _compile_play(game: Game, act: Act, mesh: Mesh | None):
     return jax.jit(sharding.over_data(play, mesh, specs, sharding.SHARDED))
 
 
-def _play(game: Game, act: Act, params: Any, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Plays one game per key on one device; returns scores and plies."""
+def _play(game: Game, act: Act, params: Any, keys: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+    """Plays one game per key on one device; returns the fields of `Scores`."""
     num_games = len(keys)
 
     def play_ply(carry):
@@ -80,5 +89,5 @@ def _play(game: Game, act: Act, params: Any, keys: jax.Array) -> tuple[jax.Array
         )
 
     start = jax.vmap(game.init)(keys), jnp.zeros(num_games), jnp.zeros(num_games, jnp.int32), jnp.int32(0)
-    _, scores, plies, _ = jax.lax.while_loop(lambda carry: ~carry[0].terminated.all(), play_ply, start)
-    return scores, plies
+    states, scores, plies, _ = jax.lax.while_loop(lambda carry: ~carry[0].terminated.all(), play_ply, start)
+    return scores, plies, jax.vmap(game.achievement)(states)

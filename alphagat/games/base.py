@@ -80,12 +80,14 @@ class Game(abc.ABC):
       action_names: `[A]` human-readable names, e.g. `b3`.
       player_colours: each player's name and colour in drawings.
       goal: one or two sentences on how to win, for display; may be empty.
+      achievement_name: what `achievement` counts, e.g. `largest tile`; empty if the game has none.
     """
 
     num_players: ClassVar[int] = 2
     player_colours: ClassVar[tuple[tuple[str, str], ...]] = (("orange", svg.COLOURS[0]), ("blue", svg.COLOURS[1]))
     value_support: ClassVar[tuple[float, ...] | None] = None
     goal: str = ""
+    achievement_name: ClassVar[str] = ""
     name: str
     max_plies: int
     num_features: int
@@ -146,6 +148,14 @@ class Game(abc.ABC):
 
     def counts(self, state: Any) -> tuple[float, float] | None:
         """Returns each player's discs or points where these decide the game; None, the default, where they do not."""
+        del state
+        return None
+
+    def achievement(self, state: Any) -> jax.Array | None:
+        """Returns `[]` int32, by which people judge the end of a one-player game besides its score.
+
+        None, the default, if there is no such number.
+        """
         del state
         return None
 

@@ -105,6 +105,7 @@ class TwentyFortyEightGame(base.StochasticGame):
     num_features = LARGEST_EXPONENT + 3
     value_support = support_of_returns(NUM_ATOMS, LARGEST_RETURN)
     action_names = DIRECTIONS
+    achievement_name = "largest tile"
 
     def __init__(self, size: int = USUAL_SIZE):
         """Makes a board of `size` x `size` cells. Raises UserError for sizes out of range."""
@@ -136,6 +137,9 @@ class TwentyFortyEightGame(base.StochasticGame):
         lines = jnp.where(backwards, lines[:, ::-1], lines)
         board = jnp.where(vertical, lines.T, lines)
         return state.replace(board=board.ravel(), rewards=score[None])
+
+    def achievement(self, state: TwentyFortyEightState) -> jax.Array:
+        return jnp.int32(1) << state.board.max().astype(jnp.int32)
 
     def chance_log_probs(self, afterstate: TwentyFortyEightState) -> jax.Array:
         empty = afterstate.board == 0

@@ -258,39 +258,54 @@ function hint() {
   if (move) $("live").textContent = `Hint: ${move.name}.`;
 }
 
+let openings = 0;
+
 /**
- * Starts a game on a board, or continues a saved one at its `ply` (default: the last). If the server rejects it, the
- * current game stays.
+ * Starts a game on a board, or continues a saved one at its `ply` (default: the last). A later call supersedes this one.
+ * Until the board is open, nobody plays on the current one, unless it is the same. If the server rejects the game, the
+ * current one stays.
  */
 async function open(name, saved = {}) {
+  const number = ++openings, isLatest = () => number === openings;
+  $("status-text").textContent = `Opening ${title(name)}`;
+  document.querySelector("main").inert = name !== game.board;
+  attempt(() => prepare(name));
   try {
-    await replaceGame(name, saved);
+    const found = await fetchGame(name, saved);
+    if (isLatest()) replaceGame(name, saved, found);
   } catch (error) {
-    if (view.position) showPosition();
+    if (isLatest() && view.position) {
+      $("boards").value = game.board;
+      showPosition();
+    }
     throw error;
+  } finally {
+    if (isLatest()) document.querySelector("main").inert = false;
   }
+  if (isLatest()) await update();
 }
 
-async function replaceGame(name, saved) {
-  $("status-text").textContent = `Opening ${title(name)}`;
-  attempt(() => prepare(name));
-  const opened = await api.board(name);
+async function fetchGame(name, saved) {
+  const board = await api.board(name);
   const seed = saved.seed ?? crypto.getRandomValues(new Uint32Array(1))[0];
   const { moves } = await api.position({ board: name, seed, moves: saved.moves ?? [] });
+  return { board, seed, moves };
+}
+
+function replaceGame(name, saved, { board, seed, moves }) {
   const actions = moves.map((step) => step.action);
   analyses.clear();
   const cursor = Math.max(0, Math.min(saved.ply ?? moves.length, moves.length));
   if (game.isSwapped) exchangeSides();
-  server.board = opened;
+  server.board = board;
   const resigned = [0, 1].includes(saved.resigned) ? saved.resigned : null, isSwapped = saved.isSwapped ?? false;
   Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false, resigned, isSwapped });
   Object.assign(view, { block: null, head: -1 });
   if (moves.length && saved.ply === undefined) settings.sides = ["person", "person"]; // the network does not move in a file
   $("boards").value = name;
-  $("goal").textContent = opened.goal;
+  $("goal").textContent = board.goal;
   showControls({ update: change, annotate });
   attempt(() => prepare(name));
-  await update();
 }
 
 /** Shows the position anew after a change of sides or levels. */

@@ -9,7 +9,7 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.evaluation.players import Player, mcts_player, random_player
-from alphagat.evaluation.single_player import play_alone
+from alphagat.evaluation.single_player import Scores, play_alone
 from alphagat.games import make_game
 from alphagat.runtime import sharding
 
@@ -40,6 +40,7 @@ def test_score_is_sum_of_rewards():
             state = step(state, action, step_key)
             score, ply = score + float(state.rewards[0]), ply + 1
         assert (found.scores[number], found.plies[number]) == (score, ply)
+        assert found.achievements[number] == 2 ** int(np.max(state.board))
     assert len(set(found.scores.tolist())) > 3
 
 
@@ -71,6 +72,12 @@ def test_interval_contains_mean():
     assert low < found.mean < high
     half = 2.131450 * found.scores.std(ddof=1) / 4  # Student's quantile of 15 degrees of freedom
     assert (low, high) == pytest.approx((found.mean - half, found.mean + half), rel=1e-5)
+
+
+def test_shares_count_games_that_achieved_at_least_a_number():
+    found = Scores(np.zeros(4), np.ones(4, np.int32), np.array([8, 16, 8, 4]))
+    assert found.shares() == {16: 0.25, 8: 0.75, 4: 1.0}
+    assert Scores(np.zeros(4), np.ones(4, np.int32)).shares() == {}
 
 
 def test_random_2048_scores_match_known_mean():

@@ -48,6 +48,12 @@ def replayed(page):
     return Playthroughs(make_game(game["board"])).replay(game["seed"], game["moves"])
 
 
+def other_boards(page):
+    """Returns the names of the boards in the menu, without the current one."""
+    names = [option.get_attribute("value") for option in page.query_selector_all("#boards option")]
+    return [name for name in names if name != page.input_value("#boards")]
+
+
 def click_any(page, chooser):
     """Plays a random move: clicks a place, then a destination if that selected a piece, or clicks a button."""
     ply = ply_of(page)
@@ -170,6 +176,36 @@ def test_moves_are_blocked_until_the_position_is_shown(serve, page):
     open_page(page, serve("hex:3"))
     page.eval_on_selector_all(".hit", "(hits) => hits.forEach((hit) => hit.dispatchEvent(new Event('click')))")
     wait_for_ply(page, 1)
+    assert len(saved(page)["moves"]) == 1
+
+
+def test_the_board_chosen_last_opens_and_nobody_plays_until_then(serve, page):
+    open_page(page, serve("hex:3"))
+    first, second, *_ = other_boards(page)
+    held = []
+    page.route("**/api/boards/*", lambda route: held.append(route))
+    for name in (first, second):
+        page.select_option("#boards", name)
+        page.wait_for_selector("main[inert]")
+    for route in reversed(held):  # the answer for the first board comes last
+        route.continue_()
+    page.wait_for_selector("main:not([inert])")
+    wait_for_ply(page, 0)
+    page.wait_for_timeout(500)  # for the answer that comes last
+    assert page.input_value("#boards") == second
+    assert replayed(page).steps == ()
+    assert saved(page)["board"] == second
+
+
+def test_a_rejected_board_leaves_the_game_as_it_is(serve, page):
+    open_page(page, serve("hex:3"))
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    page.route("**/api/boards/*", lambda route: route.fulfill(status=500, json={"error": "no such board"}))
+    page.select_option("#boards", other_boards(page)[0])
+    page.wait_for_selector("#toast:not([hidden])")
+    assert page.input_value("#boards") == "hex:3"
+    assert page.query_selector("main[inert]") is None
     assert len(saved(page)["moves"]) == 1
 
 
