@@ -18,6 +18,7 @@ BOARDS = {
     "breakthrough": ("breakthrough:6", "breakthrough:8"),
     "chess": ("chess", "gardner_chess"),
     "connect_four": ("connect_four",),
+    "go": ("go:5", "go:9"),
     "gomoku": ("gomoku:9",),
     "hex": ("hex:4", "hex:6"),
     "othello": ("othello:6", "othello:8"),
@@ -68,5 +69,5 @@ def test_match_resolves_shipped_by_board(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert match.run(["shipped", "random", "--board", "hex:3", "--games", "4", "--simulations", "2"]) == 0
     assert "hex:3, 4 games" in capsys.readouterr().out
-    assert match.run(["shipped", "random", "--board", "go:5", "--games", "4"]) == 2
-    assert "board go:5: no shipped network plays it, only boards like " in capsys.readouterr().err
+    assert match.run(["shipped", "random", "--board", "pgx:tic_tac_toe", "--games", "4"]) == 2
+    assert "board pgx:tic_tac_toe: no shipped network plays it, only boards like " in capsys.readouterr().err

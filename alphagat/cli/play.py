@@ -6,8 +6,8 @@ from alphagat.cli import commands
 from alphagat.cli.server_options import add_server, check_server
 
 EXAMPLES = """\
-Without RUN, the networks of the package play (Hex, Connect Four, gomoku, Othello, Breakthrough, chess, 2048), and the
-runs in the folder runs.
+Without RUN, the networks of the package play (Hex, Connect Four, gomoku, Othello, Breakthrough, Go, chess, 2048),
+and the runs in the folder runs.
 
 examples:
   alphagat play

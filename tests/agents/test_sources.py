@@ -16,7 +16,7 @@ from alphagat.serving import roster
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run, tiny_config
 
-FAMILIES = {"mnk": "connect_four"} | {name: name for name in ("2048", "breakthrough", "chess", "hex", "othello")}
+FAMILIES = {"mnk": "connect_four"} | {name: name for name in ("2048", "breakthrough", "chess", "go", "hex", "othello")}
 BOARDS = {
     "tic_tac_toe": "tic_tac_toe",
     "gomoku:9": "gomoku",

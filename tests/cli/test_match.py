@@ -89,6 +89,7 @@ def test_single_player_games_compare_mean_scores(capsys):
     rows = cells(capsys.readouterr().out)
     assert rows["player"] == rows["against"] == "random"
     assert rows["ratio of scores"] == "1.0"  # both players use the same keys
+    assert rows["largest tile, at least"].endswith(": 100.0%")
 
 
 def test_a_weight_file_determines_the_board(tmp_path, capsys):

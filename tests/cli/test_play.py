@@ -45,8 +45,8 @@ def test_serves_until_interrupted(tmp_path):
         (["--workdir", "nowhere"], "nowhere"),
         (["hex", "--workdir", "nowhere"], "--workdir nowhere: hex is already named; name all of them by RUN"),
         (
-            ["--board", "go:9"],
-            "board go:9: no shipped network plays it, only boards like ",
+            ["--board", "pgx:tic_tac_toe"],
+            "board pgx:tic_tac_toe: no shipped network plays it, only boards like ",
         ),
         (["--board", "hex:x"], "board hex:x: it must be hex:SIZE"),
         (["--board", ""], "--board is empty; name one"),

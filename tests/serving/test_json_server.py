@@ -203,7 +203,7 @@ def test_the_command_uses_the_shipped_network(capsys, monkeypatch):
     [
         ([], "no player and no --board given"),
         (["hex", "--workdir", "runs/1"], "--workdir runs/1: hex already names a player"),
-        (["--board", "go:5"], "board go:5: no shipped network plays it"),
+        (["--board", "pgx:tic_tac_toe"], "board pgx:tic_tac_toe: no shipped network plays it"),
         (["--board", "hex:5", "--simulations", "0"], "--simulations 0: it must be at least 1"),
         (["--board", "hex:5", "--batch", "0"], "--batch 0: it must be at least 1"),
         (["nothing", "--board", "hex:5"], "nothing holds no run"),
