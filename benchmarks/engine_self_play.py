@@ -32,7 +32,8 @@ def make_players(game: Game, names: list[str], nodes: list[int]) -> dict[str, En
     for name in names:
         for number in nodes or [None]:
             player = make_contender(game, name, None, EngineLimits(nodes=number), seed=0)
-            assert isinstance(player, Engine), f"{name} is no engine"
+            if not isinstance(player, Engine):
+                raise SystemExit(f"--player {name}: it is no engine; use gtp:COMMAND or uci:COMMAND")
             players[f"{name}, {number} nodes" if number else name] = player
     return players
 
