@@ -17,6 +17,7 @@ COLOURS = ("#2a8fd8", "#d9792b", "#3ba366", "#b867c9", "#c9a227", "#d65a6b")
 
 WIDTH, HEIGHT = 380, 200
 LEFT, RIGHT, TOP, BOTTOM = 46, 370, 12, 176  # edges of the plot area, in pixels
+HALF_CHARACTER = 3.2  # half the width of a digit, in pixels
 MAX_POINTS = 240  # per curve; longer curves are averaged over equal intervals
 MAX_MARKED = 40  # longer curves are drawn without dots; without intervals, they are drawn pale below their average
 SMOOTHING = 0.03  # the average falls off by half over this share of the points
@@ -82,15 +83,18 @@ def draw_chart(
     shapes += [
         f'<text x="{LEFT - 6}" y="{y_of(tick) + 3.5:.1f}" text-anchor="end">{text(tick)}</text>' for tick in y_ticks
     ]
-    shapes += [
-        f'<text x="{x_of(tick):.1f}" y="{BOTTOM + 17}" text-anchor="middle">{tick_text(tick)}</text>'
-        for tick in x_ticks
-    ]
+    shapes += [_label_below(x_of(tick), tick_text(tick)) for tick in x_ticks]
     for curve in curves:
         shapes += _draw_levels(curve, colours[curve.label], y_of)
         shapes += _draw_curve(curve, colours[curve.label], x_of, y_of, text)
     name = html.escape(f"{', '.join(each.label for each in curves)} over {axis}")
     return f'<svg class="{axis}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">{"".join(shapes)}</svg>'
+
+
+def _label_below(x: float, text: str) -> str:
+    """Centres a label of the x axis at `x`, or as near as it fits into the drawing."""
+    x = min(x, WIDTH - HALF_CHARACTER * len(text))
+    return f'<text x="{x:.1f}" y="{BOTTOM + 17}" text-anchor="middle">{text}</text>'
 
 
 def _scale(

@@ -76,6 +76,12 @@ def test_ticks_are_round_numbers(end, axis, ticks):
     assert [each.text for each in drawing.findall("text") if each.get("text-anchor") == "middle"] == ticks
 
 
+def test_a_long_label_at_the_edge_fits_into_the_drawing():
+    drawing = ET.fromstring(draw_chart([curve([0, 1000], [0, 1])], "iterations", 1000, tick_text, True))
+    (label,) = (each for each in drawing.findall("text") if each.text == "1,000")
+    assert RIGHT - 10 < float(label.get("x") or 0) < RIGHT - 5
+
+
 def test_levels_lie_within_the_axis():
     levels = {"<random>": -300.0}
     drawing = ET.fromstring(draw_chart([curve([0, 6], [0, 90])._replace(levels=levels)], "hours", 6, tick_text, False))
