@@ -28,7 +28,7 @@ def get_config() -> Config:
     config.learner.batch_size = 256
     config.learner.learning_rate = 0.01
     config.learner.ema_decay = 0.99
-    config.evaluation.every = 350
+    config.evaluation.every = 300
     config.evaluation.num_simulations = 64
     config.evaluation.opponents = ("random", "mcts:100")
     config.checkpoint.keep_every = 100

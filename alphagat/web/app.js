@@ -21,6 +21,7 @@ const BEGINNER_POWER = 0.7; // of the policy from which a beginner draws its mov
 
 const analyses = new Map(); // of the current board, by seed, moves and simulations
 let controller = new AbortController(); // of the requests for the displayed position
+let opening = new AbortController(); // of the requests for the board that opens
 
 const board = new Board($("board"), $("choices"), {
   onPlay: (action) => play(action),
@@ -258,52 +259,48 @@ function hint() {
   if (move) $("live").textContent = `Hint: ${move.name}.`;
 }
 
-let openings = 0;
-
 /**
  * Starts a game on a board, or continues a saved one at its `ply` (default: the last). A later call supersedes this one.
  * Until the board is open, nobody plays on the current one, unless it is the same. If the server rejects the game, the
  * current one stays.
  */
 async function open(name, saved = {}) {
-  const number = ++openings, isLatest = () => number === openings;
-  $("status-text").textContent = `Opening ${title(name)}`;
-  document.querySelector("main").inert = name !== game.board;
-  attempt(() => prepare(name));
+  opening.abort();
+  opening = new AbortController();
+  const { signal } = opening, main = document.querySelector("main");
+  main.inert = name !== game.board;
   try {
-    const found = await fetchGame(name, saved);
-    if (isLatest()) replaceGame(name, saved, found);
+    await replaceGame(name, saved, signal);
   } catch (error) {
-    if (isLatest() && view.position) {
+    if (!signal.aborted && view.position) {
       $("boards").value = game.board;
       showPosition();
     }
     throw error;
   } finally {
-    if (isLatest()) document.querySelector("main").inert = false;
+    if (!signal.aborted) main.inert = false;
   }
-  if (isLatest()) await update();
+  await update();
 }
 
-async function fetchGame(name, saved) {
-  const board = await api.board(name);
+async function replaceGame(name, saved, signal) {
+  $("status-text").textContent = `Opening ${title(name)}`;
+  attempt(() => prepare(name));
+  const opened = await api.board(name, signal);
   const seed = saved.seed ?? crypto.getRandomValues(new Uint32Array(1))[0];
-  const { moves } = await api.position({ board: name, seed, moves: saved.moves ?? [] });
-  return { board, seed, moves };
-}
-
-function replaceGame(name, saved, { board, seed, moves }) {
+  const { moves } = await api.position({ board: name, seed, moves: saved.moves ?? [] }, signal);
+  signal.throwIfAborted();
   const actions = moves.map((step) => step.action);
   analyses.clear();
   const cursor = Math.max(0, Math.min(saved.ply ?? moves.length, moves.length));
   if (game.isSwapped) exchangeSides();
-  server.board = board;
+  server.board = opened;
   const resigned = [0, 1].includes(saved.resigned) ? saved.resigned : null, isSwapped = saved.isSwapped ?? false;
   Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false, resigned, isSwapped });
   Object.assign(view, { block: null, head: -1 });
   if (moves.length && saved.ply === undefined) settings.sides = ["person", "person"]; // the network does not move in a file
   $("boards").value = name;
-  $("goal").textContent = board.goal;
+  $("goal").textContent = opened.goal;
   showControls({ update: change, annotate });
   attempt(() => prepare(name));
 }

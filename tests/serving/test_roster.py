@@ -27,10 +27,9 @@ def test_the_shipped_networks_are_the_default(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     roster = Roster()
     assert roster.default == "connect_four"
-    assert {"connect_four", "hex:5", "hex:11", "gomoku:15", "breakthrough:7", "go:9", "gardner_chess", "2048"} <= set(
-        roster.boards
-    )
-    assert "hex:5:swap" not in roster.boards  # its nodes are unknown to the nearest network
+    assert {"connect_four", "hex:5", "hex:11", "tic_tac_toe", "2048"} <= set(roster.boards)
+    assert {"gomoku:15", "breakthrough:7", "go:9", "gardner_chess"} <= set(roster.boards)
+    assert "hex:5:swap" not in roster.boards  # node kinds unknown to the nearest network
     assert roster.players("hex:11") == ("shipped",)
     assert Roster(board="hex:9").default == "hex:9"
 
@@ -69,9 +68,13 @@ def test_a_resnet_plays_its_board_size_only(folder):
         Roster([save_untrained(folder, "hex:3", name="resnet")], "hex:4")
 
 
-def test_boards_of_other_families_raise(folder):
+@pytest.mark.parametrize("board", ["go:9", "chess"])
+def test_boards_of_other_families_raise(folder, board):
     with pytest.raises(UserError, match="plays only boards of that family"):
-        Roster([save_untrained(folder, "breakthrough:5")], "go:9")
+        Roster([save_untrained(folder, f"breakthrough:{5 + len(board) % 4}")], board)
+
+
+def test_a_board_that_no_shipped_network_plays_raises():
     with pytest.raises(UserError, match="board pgx:tic_tac_toe: no shipped network plays it, only boards like"):
         Roster((), "pgx:tic_tac_toe")
 
