@@ -187,11 +187,11 @@ def test_the_board_chosen_last_opens_and_nobody_plays_until_then(serve, page):
     for name in (first, second):
         page.select_option("#boards", name)
         page.wait_for_selector("main[inert]")
-    for route in reversed(held):  # the answer for the first board comes last
-        route.continue_()
+    held[1].continue_()
     page.wait_for_selector("main:not([inert])")
     wait_for_ply(page, 0)
-    page.wait_for_timeout(500)  # for the answer that comes last
+    held[0].continue_()
+    page.wait_for_timeout(500)  # for the answer about the first board, which comes last
     assert page.input_value("#boards") == second
     assert replayed(page).steps == ()
     assert saved(page)["board"] == second
