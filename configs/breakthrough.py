@@ -1,6 +1,6 @@
 """Breakthrough 6x6. Every action is an edge from the origin of a move to its destination.
 
-alphagat train breakthrough
+    alphagat train breakthrough
 
 The longest game has 85 plies, and the target buffer would have to hold all of them. Games are truncated after 56 plies,
 as draws. None of 2,000 random games was longer, and games between trained players average 17 to 28 plies.

@@ -1,9 +1,9 @@
 """Connect Four in eleven minutes on one H100.
 
-alphagat train connect_four_gpu
+    alphagat train connect_four_gpu
 
 Its player comes with the package. Compared with `configs/connect_four.py`, games start after fewer random moves (0 to
-16), and a move costs 5 % of the value instead of 10 %, because the larger number of games also covers the first moves.
+16), because the larger number of games also covers the first moves, and a move costs 5 % of the value instead of 2 %.
 It keeps checkpoints for rating afterwards. It plays no matches during training, which saves compiling their programs.
 """
 

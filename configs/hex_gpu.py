@@ -1,6 +1,6 @@
 """One network for Hex of any size, trained on 4x4, 5x5, 7x7 and 9x9 in nine minutes on one H100.
 
-alphagat train hex_gpu
+    alphagat train hex_gpu
 
 The network that comes with the package is one of its checkpoints.
 """

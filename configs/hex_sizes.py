@@ -1,6 +1,6 @@
 """One network for Hex 5x5 and 7x7, to be evaluated on unseen sizes.
 
-alphagat train hex_sizes
+    alphagat train hex_sizes
 alphagat evaluate runs/hex_sizes --board hex:9 --opponent mcts:100
 
 Early iterations mostly train on 5x5, where games are short and cheap, late ones on 7x7.

@@ -1,6 +1,6 @@
 """Othello 6x6 and 8x8 with one network, which comes with the package.
 
-alphagat train othello
+    alphagat train othello
 
 Early iterations mostly train on 6x6, where games are short and cheap, late ones on 8x8. The longest game has 119 plies,
 almost half of them passes, and the target buffer would have to hold all of them. Games are truncated after 66 plies,

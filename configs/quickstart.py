@@ -1,6 +1,6 @@
 """Hex 5x5 in a few minutes on two cores.
 
-alphagat train quickstart
+    alphagat train quickstart
 
 Games start after 0 to 4 random moves, as the matches also start from such openings. Four evaluations of 50 games per
 opponent show how the Elo rises; the results were measured afterwards, with 200 games:
