@@ -1,0 +1,83 @@
+"""Shows when a player gives results away, in game files of a match on a solved board.
+
+    alphagat match runs/connect_four solver --opening_plies 2 --simulations 256 --games_at_once 98 --out games.sgf
+    python benchmarks/mistakes.py games.sgf --player runs/connect_four
+
+A mistake is a move that lowers the exact value for its player: a win becomes a draw or a loss, or a draw a loss.
+Prints, by ply, the moves of the player in positions that are not lost, its mistakes, and its first mistakes of games.
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from alphagat.evaluation import game_files
+from alphagat.evaluation.game_formats.record import GameRecord
+from alphagat.evaluation.live_game import LiveGame
+from alphagat.evaluation.oracles import score_positions
+from alphagat.games import make_game
+from alphagat.runtime import sharding
+
+
+class Move(NamedTuple):
+    """A move of the judged player: the index of its game, the plies before it, the state there, and its action."""
+
+    game: int
+    ply: int
+    state: Any
+    action: int
+
+
+def moves_of(player: str, records: list[GameRecord], opening_plies: int) -> Iterator[Move]:
+    """Yields the moves of the players whose names begin with `player`, after the opening."""
+    for number, record in enumerate(records):
+        live = LiveGame(make_game(record.board))
+        for ply, name in enumerate(record.moves):
+            before = live.position
+            live.play(name)
+            if ply >= opening_plies and record.names[before.player].startswith(player):
+                yield Move(number, ply, before.state, before.legal_actions()[name])
+
+
+def drops_of(moves: list[Move], board: str) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the exact value before each move `[N]`, in -1, 0 and 1, and by how much the move lowers it `[N]`."""
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), *(move.state for move in moves))
+    scores = score_positions(make_game(board), states)
+    values = np.sign(scores.max(axis=1))
+    return values, values - np.sign(scores[np.arange(len(moves)), [move.action for move in moves]])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, help="an SGF file; all games on one board")
+    parser.add_argument("--player", required=True, help="how the name of the player begins")
+    parser.add_argument("--opening_plies", type=int, default=2, help="not judged (default: %(default)s)")
+    parser.add_argument("--plies", type=int, default=4, help="per row (default: %(default)s)")
+    options = parser.parse_args()
+    sharding.configure_cpu_devices(1)
+    records = game_files.read_file(options.file)
+    moves = list(moves_of(options.player, records, options.opening_plies))
+    if not moves:
+        parser.error(f"--player {options.player}: no player of {options.file} has a name that begins with it")
+    values, drops = drops_of(moves, records[0].board)
+    games, plies = np.array([(move.game, move.ply) for move in moves]).T
+    bad_games, first = np.unique(games[drops > 0], return_index=True)
+    first_plies = plies[drops > 0][first]
+    table = Table("plies", "moves in positions not lost", "mistakes", "first mistakes", title=f"{len(records)} games")
+    for start in range(options.opening_plies, plies.max() + 1, options.plies):
+        last = start + options.plies - 1
+        of = [plies[values >= 0], plies[drops > 0], first_plies]
+        table.add_row(f"{start} to {last}", *(str(((start <= each) & (each <= last)).sum()) for each in of))
+    console = Console(soft_wrap=True)
+    console.print(table)
+    console.print(f"{(drops > 0).sum()} mistakes in {len(bad_games)} games give away {drops.sum() / 2:g} points")
+
+
+if __name__ == "__main__":
+    main()
