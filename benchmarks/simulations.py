@@ -7,8 +7,8 @@
 share of decided positions whose winner the value names; the error (RMS) and the mean error of the value for the player
 to move; the shares of best moves and of moves that keep the result. The positions:
 
-- Connect Four: 300 after 2 to 11 random plies, by an exact solver. The best move is the fastest win or slowest loss.
-  The exact value is discounted like those of the search.
+- Connect Four, by an exact solver: the 49 openings of two plies, and in other rows 300 positions after 2 to 11 random
+  plies. The best move is the fastest win or slowest loss. The exact value is discounted like those of the search.
 - Hex 7x7: the 49 openings of one ply, by Hayward et al. 2005, and in other rows 300 positions after 12 to 20 random
   plies, by an exact solver. Moves are not judged.
 - Othello 6x6: 300 after 22 random plies, with 10 empty cells, by negamax. The best move wins by the most discs.
@@ -71,13 +71,18 @@ class Solved(NamedTuple):
 
 
 def solved_connect_four(game: Game, discount: float) -> dict[str, Solved]:
-    states = to_host(random_positions(game, NUM_POSITIONS, 2, 11, seed=0))
-    scores = score_positions(game, states)
-    best = scores.max(axis=1)
-    played = (np.asarray(states.board) != 0).sum(axis=-1)
-    winner = (played + (best < 0)) % 2  # 0: moves first
-    length = 2 * (CELLS // 2 + 1 - abs(best)) - (winner == 0)  # a score counts the winner's stones left, plus 1
-    return {"2 to 11 plies": Solved(states, np.sign(best) * discount ** (length - played - 1.0), scores)}
+    def solved(states: Any) -> Solved:
+        scores = score_positions(game, states)
+        best = scores.max(axis=1)
+        played = (np.asarray(states.board) != 0).sum(axis=-1)
+        winner = (played + (best < 0)) % 2  # 0: moves first
+        length = 2 * (CELLS // 2 + 1 - abs(best)) - (winner == 0)  # a score counts the winner's stones left, plus 1
+        return Solved(states, np.sign(best) * discount ** (length - played - 1.0), scores)
+
+    return {
+        "openings": solved(to_host(openings_after(game, 2, seed=0).states)),
+        "2 to 11 plies": solved(to_host(random_positions(game, NUM_POSITIONS, 2, 11, seed=0))),
+    }
 
 
 def solved_hex(game: Game, discount: float) -> dict[str, Solved]:

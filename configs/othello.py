@@ -11,7 +11,7 @@ from alphagat.config import Config
 
 
 def get_config() -> Config:
-    config = Config(boards=("othello:6", "othello:8"), num_iterations=150)
+    config = Config(boards=("othello:6", "othello:8"), num_iterations=1_000)
     config.board_weights = (3.0, 1.0)
     config.final_board_weights = (0.0, 1.0)
     config.network.width = 48
@@ -20,9 +20,13 @@ def get_config() -> Config:
     config.selfplay.opening_plies = 12
     config.selfplay.plies_per_iteration = 8
     config.selfplay.max_plies = 66
+    config.replay.capacity = 131_072
+    config.learner.num_micro_batches = 4  # parts of a batch that fit into the cache of a core
     config.learner.batch_size = 256
+    config.learner.learning_rate = 0.01
     config.learner.ema_decay = 0.99
-    config.evaluation.every = 75
+    config.evaluation.every = 500
     config.evaluation.num_simulations = 64
     config.evaluation.opponents = ("random", "mcts:100")
+    config.checkpoint.keep_every = 100
     return config
