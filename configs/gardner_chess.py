@@ -1,6 +1,6 @@
 """Gardner chess (5x5). Its weights can initialize a chess run (`--init_from`).
 
-    alphagat train gardner_chess
+alphagat train gardner_chess
 """
 
 from alphagat.config import Config
