@@ -1,0 +1,63 @@
+"""AlphaGAT's backup against mctx's own, on trees of real searches."""
+
+import importlib.util
+
+import chex
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+
+from alphagat.games import make_game
+from alphagat.search import Evaluation
+from alphagat.search.backup import back_up
+from tests.evaluation.toy import PileGame, piles
+from tests.search.evaluators import make_table_evaluator, make_tree_search, some_positions
+
+NUM_SIMULATIONS = 24
+
+
+@pytest.fixture(scope="module")
+def original():
+    """Returns mctx's own backup, from a fresh copy of its module."""
+    spec = importlib.util.find_spec("mctx._src.search")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.backward is not back_up
+    return module.backward
+
+
+def evaluate_pile(params, states):
+    return Evaluation(jnp.zeros(states.legal_action_mask.shape), 0.9 * jnp.sin(states.pile))
+
+
+@pytest.fixture(scope="module", params=["alternating", "extra moves"])
+def tree(request):
+    if request.param == "alternating":
+        game = make_game("tic_tac_toe")
+        evaluate, (states, plies) = make_table_evaluator(game), some_positions(game, 20)
+    else:
+        game, evaluate = PileGame(12), evaluate_pile
+        states, plies = piles(range(1, 13)), jnp.zeros(12, jnp.int32)
+    search = make_tree_search(game, evaluate, algorithm="puct", num_simulations=NUM_SIMULATIONS, explore=True)
+    return search(jax.random.key(0), states, plies)[1]
+
+
+def test_equals_backup_of_mctx_from_every_node(tree, original):
+    num_trees, num_nodes = tree.node_visits.shape
+    ours, theirs = jax.jit(back_up), jax.jit(original)
+    depths = set()
+    for shift in range(num_nodes):  # each call starts from nodes of different depths
+        leaves = (jnp.arange(num_trees) + shift) % num_nodes
+        leaves = jnp.where(tree.node_visits[jnp.arange(num_trees), leaves] > 0, leaves, tree.ROOT_INDEX)
+        expected, found = theirs(tree, leaves), ours(tree, leaves)
+        chex.assert_trees_all_close(found, expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_array_equal(found.children_visits, expected.children_visits)
+        np.testing.assert_array_equal(found.node_visits, expected.node_visits)
+        depths |= set(np.asarray(found.node_visits.sum(axis=1) - tree.node_visits.sum(axis=1)).tolist())
+    assert {0, 1, 2, 3} <= depths
+
+
+def test_searches_use_it():
+    assert mctx.search.__globals__["backward"] is back_up
