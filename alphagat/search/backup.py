@@ -7,7 +7,7 @@ JAX drops what it writes. The results are the same.
 """
 
 # mctx's dataclasses are too wide for a type checker.
-# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
 
 import jax
 import jax.numpy as jnp
