@@ -45,8 +45,11 @@ class Curve(NamedTuple):
 
 
 def tick_text(value: float) -> str:
-    """Formats a tick label: 0.05, 1,500, 20.0 k."""
-    return compact(value) if abs(value) >= 1e4 else f"{value:,.4g}"
+    """Formats a tick label: 0.05, 1,500, 20 k, 1.25 M."""
+    if abs(value) < 1e4:
+        return f"{value:,.4g}"
+    number, unit = compact(value).split()
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
 
 
 def percent_text(value: float) -> str:

@@ -68,7 +68,9 @@ def test_long_curves_are_averaged_over_equal_intervals():
         (12, "iterations", ["0", "5", "10"]),
         (7, "iterations", ["0", "2", "4", "6"]),
         (0.3, "hours", ["0", "0.1", "0.2", "0.3"]),
-        (1.3e6, "frames", ["0", "500.0 k", "1.00 M"]),
+        (1.3e6, "frames", ["0", "500 k", "1 M"]),
+        (2.6e6, "frames", ["0", "1 M", "2 M"]),
+        (6.1e4, "frames", ["0", "20 k", "40 k", "60 k"]),
     ],
 )
 def test_ticks_are_round_numbers(end, axis, ticks):
