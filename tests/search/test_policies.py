@@ -13,6 +13,8 @@ from alphagat.errors import UserError
 from alphagat.evaluation.solvers import reachable_positions
 from alphagat.games import make_game
 from alphagat.search import make_search
+from alphagat.search.policies import add_root_noise
+from alphagat.search.tree import mask_illegal
 from tests.search.evaluators import (
     make_exact_evaluator,
     make_table_evaluator,
@@ -260,8 +262,8 @@ def test_noise_requires_exploration(algorithm, explore, monkeypatch):
     class HasAskedError(Exception):
         pass
 
-    def listen(*arguments, **keywords):
-        asked.update(keywords)
+    def listen(params, key, root, *arguments, **keywords):
+        asked.update(keywords, root=root)
         raise HasAskedError
 
     monkeypatch.setattr(mctx, name, listen)
@@ -272,7 +274,31 @@ def test_noise_requires_exploration(algorithm, explore, monkeypatch):
     if algorithm == "gumbel":
         assert (asked["gumbel_scale"] == float(explore)).all()
     else:
-        assert asked["dirichlet_fraction"] == (0.25 if explore else 0)
+        assert asked["dirichlet_fraction"] == 0
+        legal = np.asarray(states.legal_action_mask)
+        prior = np.asarray(jax.nn.softmax(asked["root"].prior_logits))
+        assert (prior[~legal] == 0).all()
+        uniform = legal / legal.sum(axis=1, keepdims=True)
+        assert (np.abs(prior - uniform).max() > 0.05) == explore
+
+
+def test_root_noise_is_dirichlet_over_legal_actions():
+    """Mean and variance, against the closed forms; two thirds of the actions are illegal."""
+    alpha, fraction, number, samples = 0.3, 0.25, 3, 20_000
+    prior = np.zeros(9)
+    prior[[1, 4, 8]] = 0.2, 0.5, 0.3
+    states = GAME.init(KEY).replace(board=jnp.asarray(prior == 0, jnp.int8))
+    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (samples, *x.shape)), states)
+    np.testing.assert_array_equal(states.legal_action_mask[0], prior > 0)
+    logits = mask_illegal(jnp.broadcast_to(jnp.log(prior + 1e-9), (samples, 9)), states)
+    found = np.asarray(jax.nn.softmax(add_root_noise(KEY, logits, states, alpha, fraction)), np.float64)
+    assert (found[:, prior == 0] == 0).all()
+    noise = (found - (1 - fraction) * prior)[:, prior > 0] / fraction
+    np.testing.assert_allclose(noise.sum(axis=1), 1, atol=1e-5)
+    assert noise.min() > -1e-6
+    np.testing.assert_allclose(noise.mean(axis=0), 1 / number, atol=0.01)
+    variance = (1 / number) * (1 - 1 / number) / (number * alpha + 1)
+    np.testing.assert_allclose(noise.var(axis=0), variance, rtol=0.05)
 
 
 def test_noise_ends_with_the_exploration():
