@@ -102,6 +102,11 @@ class Game(abc.ABC):
     def num_actions(self) -> int:
         return self.topology.num_actions
 
+    @property
+    def max_legal_actions(self) -> int:
+        """An upper bound on the legal actions of a position. If it is below A, search trees need less memory."""
+        return self.num_actions
+
     @abc.abstractmethod
     def init(self, key: jax.Array) -> Any:
         """Returns the initial state. `key` matters only if chance moves first."""

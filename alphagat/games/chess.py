@@ -27,6 +27,9 @@ from alphagat.games.square_sets import Squares, only, stack
 
 LETTERS = ".PNBRQK"
 COLUMNS = "abcdefgh"
+# By size. 8: the position of Petrović (1964), which a proof by computer (2024) showed to be the extreme among reachable
+# ones. 5: a bound; 16 moves for each of six queens and 8 for each other piece.
+MAX_LEGAL_ACTIONS = {5: 128, 8: 218}
 BACK_ROWS = {5: (ROOK, KNIGHT, BISHOP, QUEEN, KING), 8: (ROOK, KNIGHT, BISHOP, QUEEN, KING, BISHOP, KNIGHT, ROOK)}
 
 
@@ -57,6 +60,10 @@ class ChessGame(base.Game):
             f"{names[here]}{names[there]}{' rbn'[kind].strip()}"
             for here, there, kind in zip(actions.senders, actions.receivers, actions.kinds)
         )
+
+    @property
+    def max_legal_actions(self) -> int:
+        return MAX_LEGAL_ACTIONS[self.size]
 
     def init(self, key: jax.Array) -> ChessState:
         del key

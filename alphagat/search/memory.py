@@ -11,6 +11,7 @@ from alphagat.games.base import Game, StochasticGame
 from alphagat.runtime.memory import device_memory
 
 EDGE_BYTES, NODE_BYTES = 24, 20  # of mctx's tree, per action and per node, without the state
+COLUMN_BYTES = 4  # of `CompactState`, per action
 
 
 def check_trees(num_trees: int, num_simulations: int, bytes_per_tree: float) -> None:
@@ -29,8 +30,9 @@ def check_trees(num_trees: int, num_simulations: int, bytes_per_tree: float) -> 
 
 def tree_bytes(game: Game, num_simulations: int) -> float:
     """Returns the bytes of one game's tree in mctx."""
-    edges = game.num_actions + (game.num_chance_outcomes if isinstance(game, StochasticGame) else 0)
-    return (num_simulations + 1) * (state_bytes(game) + EDGE_BYTES * edges + NODE_BYTES)
+    edge_bytes = EDGE_BYTES + (COLUMN_BYTES if game.max_legal_actions < game.num_actions else 0)
+    edges = game.max_legal_actions + (game.num_chance_outcomes if isinstance(game, StochasticGame) else 0)
+    return (num_simulations + 1) * (state_bytes(game) + edge_bytes * edges + NODE_BYTES)
 
 
 @functools.lru_cache(maxsize=64)

@@ -23,11 +23,12 @@ from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.games.transition import transition
 from alphagat.search.evaluator import Evaluator, evaluate_states
-from alphagat.search.memory import check_trees, tree_bytes
+from alphagat.search.memory import check_trees, state_bytes
 from alphagat.search.policies import Search
 from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
 
 EXPLORATION_BASE = 19652.0  # c2
+EDGE_BYTES, NODE_BYTES = 20, 20  # of a `Tree`, per action and per node, without the state
 
 
 class Tree(NamedTuple):
@@ -169,6 +170,11 @@ def read(tree: Tree) -> SearchOutput:
     tables = (x[None] for x in (tree.visits, values, discounts, tree.children))
     root = root_statistics(*tables)
     return SearchOutput(action[None], shares[None], value[None], root)
+
+
+def tree_bytes(game: Game, capacity: int) -> float:
+    """Returns the bytes of a `Tree`."""
+    return (capacity + 1) * (state_bytes(game) + EDGE_BYTES * game.num_actions + NODE_BYTES)
 
 
 def _means(tree: Tree) -> jax.Array:

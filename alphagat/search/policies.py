@@ -3,6 +3,7 @@
 # The types that mctx declares (chex's arrays, dataclasses, trees) are too wide for a type checker.
 # pyright: reportArgumentType=false, reportIndexIssue=false
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ import mctx
 from alphagat.bounds import MAX_PLIES
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
+from alphagat.search.compact import CompactGame, columns_of, make_compact_evaluator, widen
 from alphagat.search.evaluator import Evaluator
 from alphagat.search.memory import check_trees, tree_bytes
 from alphagat.search.stochastic import make_stochastic_search
@@ -22,9 +24,9 @@ from alphagat.search.tree import (
     SearchOutput,
     describe_root,
     invalid_actions,
-    mask_illegal,
     make_recurrent_fn,
     make_root,
+    mask_illegal,
     policy_surprise,
     policy_value,
 )
@@ -35,7 +37,7 @@ Search = Callable[[Any, jax.Array, Any, jax.Array], SearchOutput]  # (params, ke
 
 
 def make_gumbel_search(
-    game: Game,
+    game: Game | CompactGame,
     evaluate: Evaluator,
     *,
     num_simulations: int,
@@ -78,7 +80,7 @@ def make_gumbel_search(
             gumbel_scale=jnp.where(plies < exploration_plies, 1.0, 0.0)[:, None],
         )
         value = policy_value(output.search_tree, output.action_weights)
-        root = describe_root(output.search_tree, game.num_actions)
+        root = describe_root(output.search_tree, game.num_actions, columns_of(output.search_tree))
         surprise = policy_surprise(output.action_weights, before.prior_logits)
         return SearchOutput(output.action, output.action_weights, value, root, surprise)
 
@@ -102,7 +104,7 @@ def scaled_q_values(tree: mctx.Tree, node: jax.Array, *, value_scale: float, min
 
 
 def make_puct_search(
-    game: Game,
+    game: Game | CompactGame,
     evaluate: Evaluator,
     *,
     num_simulations: int,
@@ -130,7 +132,7 @@ def make_puct_search(
         noisy = before
         if dirichlet_fraction:
             mixed = add_root_noise(noise_key, before.prior_logits, states, dirichlet_alpha, dirichlet_fraction)
-            noisy = before.replace(prior_logits=mixed)
+            noisy = dataclasses.replace(before, prior_logits=mixed)
         output = mctx.muzero_policy(
             params,
             search_key,
@@ -141,7 +143,7 @@ def make_puct_search(
             dirichlet_fraction=0.0,  # `add_root_noise` instead
         )
         move = draw_move(move_key, output.action_weights, jnp.where(plies < exploration_plies, temperature, 0.0))
-        root = describe_root(output.search_tree, game.num_actions)
+        root = describe_root(output.search_tree, game.num_actions, columns_of(output.search_tree))
         surprise = policy_surprise(output.action_weights, before.prior_logits)
         return SearchOutput(move, output.action_weights, output.search_tree.summary().value, root, surprise)
 
@@ -198,12 +200,18 @@ def make_search(
       UserError: the game has chance moves, and `algorithm` is PUCT or `discount` is not 1.
     """
     explored = (exploration_plies or MAX_PLIES) if explore else 0
+    compact = None
+    if game.max_legal_actions < game.num_actions:
+        compact, evaluate = CompactGame(game), make_compact_evaluator(evaluate)
+    searched = compact or game
     if algorithm == "gumbel":
         search = make_gumbel_search(
-            game,
+            searched,
             evaluate,
             num_simulations=num_simulations,
-            max_num_considered_actions=min(max_num_considered_actions, game.num_actions),  # mctx makes a row of each
+            max_num_considered_actions=min(
+                max_num_considered_actions, searched.num_actions
+            ),  # mctx makes a row of each
             value_scale=value_scale,
             min_value_range=min_value_range,
             exploration_plies=explored,
@@ -211,7 +219,7 @@ def make_search(
         )
     else:
         search = make_puct_search(
-            game,
+            searched,
             evaluate,
             num_simulations=num_simulations,
             dirichlet_alpha=dirichlet_alpha,
@@ -223,6 +231,9 @@ def make_search(
 
     def search_within_memory(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         check_trees(len(states.terminated), num_simulations, tree_bytes(game, num_simulations))
-        return search(params, key, states, plies)
+        if compact is None:
+            return search(params, key, states, plies)
+        compact_states = jax.vmap(compact.compact)(states)
+        return widen(search(params, key, compact_states, plies), compact_states)
 
     return search_within_memory

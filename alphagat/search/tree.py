@@ -118,8 +118,11 @@ def policy_value(tree: mctx.Tree, policy: jax.Array) -> jax.Array:
     return (weights * (rewards + discounts * values)).sum(-1) / weights.sum(-1)
 
 
-def describe_root(tree: mctx.Tree, num_actions: int) -> RootStatistics:
-    """Returns the root statistics of mctx's tree, whose first `num_actions` actions are moves."""
+def describe_root(tree: mctx.Tree, num_actions: int, columns: jax.Array | None = None) -> RootStatistics:
+    """Returns the root statistics of mctx's tree, whose first `num_actions` columns are moves.
+
+    Variations consist of the actions `columns` `[B, N, num_actions]` of the nodes, or of columns.
+    """
     visits, rewards, discounts, values, children = (
         x[..., :num_actions]
         for x in (
@@ -130,10 +133,12 @@ def describe_root(tree: mctx.Tree, num_actions: int) -> RootStatistics:
             tree.children_index,
         )
     )
-    return root_statistics(visits, rewards + discounts * values, discounts, children)
+    return root_statistics(visits, rewards + discounts * values, discounts, children, columns)
 
 
-def root_statistics(visits: jax.Array, values: jax.Array, discounts: jax.Array, children: jax.Array) -> RootStatistics:
+def root_statistics(
+    visits: jax.Array, values: jax.Array, discounts: jax.Array, children: jax.Array, columns: jax.Array | None = None
+) -> RootStatistics:
     """Returns the root statistics of a tree whose root is node 0.
 
     Args:
@@ -141,6 +146,7 @@ def root_statistics(visits: jax.Array, values: jax.Array, discounts: jax.Array, 
       values: `[B, N, A]` of these actions for the player to move; undefined for unvisited ones.
       discounts: `[B, N, A]`, 0 if the action ends the game.
       children: `[B, N, A]` the node after each action, -1 for none.
+      columns: `[B, N, A]` what to call each action in variations; None: its number.
     """
     chex.assert_rank(visits, 3)
     chex.assert_equal_shape([visits, values, discounts, children])
@@ -152,9 +158,10 @@ def root_statistics(visits: jax.Array, values: jax.Array, discounts: jax.Array, 
 
     def follow(carry: tuple[jax.Array, jax.Array], _: None) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         node, move = carry  # [B, A] both, -1 after the end
+        called = move if columns is None else jnp.where(move < 0, -1, columns[rows, node, move])
         child = jnp.where(move < 0, -1, children[rows, node, move])
         is_over = (child < 0) | (discounts[rows, node, move] == 0)
-        return (child, jnp.where(is_over, -1, best[rows, child])), move
+        return (child, jnp.where(is_over, -1, best[rows, child])), called
 
     first = jnp.broadcast_to(jnp.arange(num_actions, dtype=jnp.int32), (batch_size, num_actions))
     _, moves = jax.lax.scan(follow, (jnp.zeros_like(first), first), None, length=VARIATION_LENGTH)

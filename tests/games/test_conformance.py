@@ -132,11 +132,12 @@ def test_shapes_and_dtypes_are_preserved(name):
 
 @every_board
 def test_random_games_end_and_terminal_states_absorb(name, record):
-    games = record(name, NUM_GAMES)
-    if make_game(name).max_plies < len(games.actions):
-        assert games.terminated[make_game(name).max_plies].all()
+    game, games = make_game(name), record(name, NUM_GAMES)
+    if game.max_plies < len(games.actions):
+        assert games.terminated[game.max_plies].all()
     assert not games.terminated[0].any()
     assert (games.legal.any(axis=-1) == ~games.terminated).all()
+    assert games.legal.sum(axis=-1).max() <= game.max_legal_actions <= game.num_actions
     over = games.terminated[:-1]
     assert (games.rewards[1:][over] == 0).all()
     for leaf in jax.tree.leaves(games.states.replace(rewards=games.terminated)):

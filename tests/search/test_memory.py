@@ -9,7 +9,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation import mcts
 from alphagat.games import make_game
 from alphagat.games.states import first_state
-from alphagat.search import make_search
+from alphagat.search import make_search, parallel
 from alphagat.search.evaluator import Evaluation
 from alphagat.search.memory import num_bytes, tree_bytes
 from alphagat.search.parallel import make_growing_search
@@ -49,13 +49,19 @@ def largest_loop_state(jaxpr: Jaxpr) -> float:
     return max(found)
 
 
-@pytest.mark.parametrize("board", ["hex:9", "2048"])
+@pytest.mark.parametrize("board", ["hex:9", "2048", "gardner_chess"])
 def test_the_estimate_of_mctx_is_its_tree(board: str):
     game = make_game(board)
     search = make_search(game, evaluate, algorithm="gumbel", num_simulations=SIMULATIONS, explore=False)
     arguments = None, jax.random.key(0), batch(game), jnp.zeros(GAMES, jnp.int32)
     held = largest_loop_state(jax.make_jaxpr(search)(*arguments).jaxpr)
     assert held == pytest.approx(GAMES * tree_bytes(game, SIMULATIONS), rel=0.05)
+
+
+def test_the_estimate_of_a_growing_tree_is_its_tree():
+    search = make_growing_search(GAME, evaluate, capacity=SIMULATIONS, num_leaves=1)
+    tree = jax.eval_shape(search.start, None, first_state(GAME))
+    assert num_bytes(tree) == pytest.approx(parallel.tree_bytes(GAME, SIMULATIONS), rel=0.01)
 
 
 def test_the_estimate_of_rollouts_is_their_tree():

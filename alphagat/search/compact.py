@@ -1,0 +1,111 @@
+"""Search trees with a column for each legal action of a position, instead of one for each action of the game.
+
+The tables of mctx have a column for each action, and every simulation reads and writes whole rows of them. A position
+of chess has at most 218 legal actions, of 1,858. Where `max_legal_actions` is below `num_actions`, the search
+therefore runs on a `CompactGame`, in which column k of a position is its k-th legal action, and `widen` translates
+its output.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mctx
+from flax import struct
+
+from alphagat.games.base import Game
+from alphagat.search.evaluator import Evaluation, Evaluator, evaluate_states
+from alphagat.search.tree import RootStatistics, SearchOutput
+
+
+class CompactState(struct.PyTreeNode):
+    """A state and the actions of its columns.
+
+    Attributes:
+      state: a state of the game.
+      columns: `[K]` int32, the legal actions in ascending order, then `num_actions`.
+      num_actions: A, static.
+    """
+
+    state: Any
+    columns: jax.Array
+    num_actions: int = struct.field(pytree_node=False)
+
+    @property
+    def current_player(self) -> jax.Array:
+        return self.state.current_player
+
+    @property
+    def rewards(self) -> jax.Array:
+        return self.state.rewards
+
+    @property
+    def terminated(self) -> jax.Array:
+        return self.state.terminated
+
+    @property
+    def legal_action_mask(self) -> jax.Array:
+        return self.columns < self.num_actions
+
+
+class CompactGame:
+    """The rules of `game` with `max_legal_actions` actions, as far as a search needs them."""
+
+    def __init__(self, game: Game):
+        self.name, self.num_actions, self._game = game.name, game.max_legal_actions, game
+
+    def compact(self, state: Any) -> CompactState:
+        """Finds the legal actions of one state."""
+        legal = state.legal_action_mask
+        num_actions = len(legal)
+        column = jnp.where(legal, jnp.cumsum(legal) - 1, self.num_actions)  # outside: dropped
+        columns = jnp.full(self.num_actions, num_actions, jnp.int32)
+        columns = columns.at[column].set(jnp.arange(num_actions, dtype=jnp.int32), mode="drop")
+        return CompactState(state, columns, num_actions)
+
+    def step(self, state: CompactState, action: jax.Array, key: jax.Array) -> CompactState:
+        played = jnp.minimum(state.columns[action], state.num_actions - 1)  # any action, if the game is over
+        return self.compact(self._game.step(state.state, played, key))
+
+
+def make_compact_evaluator(evaluate: Evaluator) -> Evaluator:
+    """Returns an evaluator of `CompactState`s."""
+
+    def evaluate_compact(params: Any, states: CompactState) -> Evaluation:
+        evaluation = evaluate_states(evaluate, params, states.state)
+        columns = jnp.minimum(states.columns, states.num_actions - 1)
+        return Evaluation(jnp.take_along_axis(evaluation.prior_logits, columns, axis=1), evaluation.value)
+
+    return evaluate_compact
+
+
+def columns_of(tree: mctx.Tree) -> jax.Array | None:
+    """Returns `[B, N, K]`, the actions of the columns of each node; None for a search of the game itself."""
+    states = tree.embeddings
+    return states.columns if isinstance(states, CompactState) else None
+
+
+def widen(output: SearchOutput, states: CompactState) -> SearchOutput:
+    """Translates the output of a search of `[B]` compact states to `A` actions."""
+    columns, num_actions = states.columns, states.num_actions
+    rows = jnp.arange(len(columns))[:, None]
+
+    def spread(
+        table: jax.Array, blank: jax.Array
+    ) -> jax.Array:  # [B, K, ...], blank of an illegal action -> [B, A, ...]
+        wide = jnp.broadcast_to(blank, (len(table), num_actions, *table.shape[2:]))
+        return wide.at[rows, columns].set(table, mode="drop")
+
+    root = output.root
+    if root is not None:
+        alone = jnp.full((num_actions, root.variations.shape[-1]), -1, jnp.int32).at[:, 0].set(jnp.arange(num_actions))
+        root = RootStatistics(
+            visits=spread(root.visits, jnp.zeros((), root.visits.dtype)),
+            action_values=spread(root.action_values, jnp.full((), jnp.nan, root.action_values.dtype)),
+            variations=spread(root.variations, alone),
+        )
+    return output._replace(
+        action=columns[rows[:, 0], output.action],
+        policy_target=spread(output.policy_target, jnp.zeros((), output.policy_target.dtype)),
+        root=root,
+    )

@@ -1,0 +1,105 @@
+"""Searches with a column per legal action find what those with a column per action find."""
+
+import chess
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from alphagat.games import make_game
+from alphagat.games.batches import take
+from alphagat.games.chess import ChessGame
+from alphagat.search import Evaluation, make_search
+from alphagat.search.compact import CompactGame
+
+GAMES, PLIES, SIMULATIONS = 12, 40, 48
+BOARDS = ["gardner_chess", "chess"]
+every_board = pytest.mark.parametrize("board", BOARDS)
+
+
+def random_positions(game):
+    """Returns `[GAMES]` positions, each after a different number of random plies."""
+
+    def play(carry, ply):
+        states, key = carry
+        key, move_key = jax.random.split(key)
+        moves = jax.random.categorical(move_key, jnp.where(states.legal_action_mask, 0.0, -jnp.inf))
+        after = jax.vmap(game.step, (0, 0, None))(states, moves, key)
+        goes_on = (ply < PLIES * jnp.arange(GAMES) // GAMES) & ~after.terminated
+        states = jax.tree.map(lambda x, y: jnp.where(goes_on.reshape(-1, *[1] * (x.ndim - 1)), x, y), after, states)
+        return (states, key), None
+
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), GAMES))
+    return jax.jit(lambda states: jax.lax.scan(play, (states, jax.random.key(1)), jnp.arange(PLIES))[0][0])(states)
+
+
+def make_evaluator(game):
+    """Gives every action a different logit in every position, the highest to illegal ones."""
+    weights = np.random.default_rng(0).normal(0, 1, (game.topology.num_nodes * game.num_features, game.num_actions + 1))
+
+    def evaluate(params, states):
+        nodes = jax.vmap(game.observe)(states).nodes
+        scores = jnp.sin(nodes.reshape(len(nodes), -1) @ jnp.asarray(weights, jnp.float32))
+        return Evaluation(jnp.where(states.legal_action_mask, 2 * scores[:, 1:], 9.0), 0.9 * scores[:, 0])
+
+    return evaluate
+
+
+@pytest.mark.parametrize("algorithm", ["gumbel", "puct"])
+@every_board
+def test_finds_what_the_wide_search_finds(board, algorithm, monkeypatch):
+    game = make_game(board)
+    states, plies = random_positions(game), jnp.zeros(GAMES, jnp.int32)
+    found = []
+    for bound in (game.max_legal_actions, game.num_actions):
+        monkeypatch.setattr(ChessGame, "max_legal_actions", bound)
+        options = {"algorithm": algorithm, "num_simulations": SIMULATIONS, "explore": False}
+        search = jax.jit(make_search(game, make_evaluator(game), **options))
+        found.append(jax.tree.map(np.asarray, search(None, jax.random.key(2), states, plies)))
+    compact, wide = found
+    assert compact.policy_target.shape == (GAMES, game.num_actions)
+    np.testing.assert_array_equal(compact.action, wide.action)
+    np.testing.assert_array_equal(compact.root.visits, wide.root.visits)
+    np.testing.assert_array_equal(compact.root.variations, wide.root.variations)
+    for ours, theirs in (
+        (compact.policy_target, wide.policy_target),
+        (compact.value, wide.value),
+        (compact.surprise, wide.surprise),
+        (compact.root.action_values, wide.root.action_values),
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+    assert (np.take_along_axis(np.asarray(states.legal_action_mask), compact.action[:, None], axis=1)).all()
+    assert compact.root.variations[:, :, 2].max() > 0  # some lines are three moves long
+
+
+@every_board
+def test_explores_legal_actions_alone(board):
+    game = make_game(board)
+    states, plies = random_positions(game), jnp.zeros(GAMES, jnp.int32)
+    options = {"algorithm": "puct", "num_simulations": 8, "temperature": 5.0, "dirichlet_fraction": 0.9}
+    search = jax.jit(make_search(game, make_evaluator(game), explore=True, **options))
+    legal, moves = np.asarray(states.legal_action_mask), set()
+    for seed in range(5):
+        output = search(None, jax.random.key(seed), states, plies)
+        assert legal[np.arange(GAMES), output.action].all()
+        assert (np.asarray(output.policy_target)[~legal] == 0).all()
+        moves.add(tuple(np.asarray(output.action).tolist()))
+    assert len(moves) > 1
+
+
+@every_board
+def test_columns_are_the_legal_actions(board):
+    game = make_game(board)
+    states = random_positions(game)
+    columns = np.asarray(jax.jit(jax.vmap(CompactGame(game).compact))(states).columns)
+    for row in range(GAMES):
+        expected = np.flatnonzero(np.asarray(take(states, row).legal_action_mask))
+        assert len(expected) > 0
+        np.testing.assert_array_equal(columns[row, : len(expected)], expected)
+        assert (columns[row, len(expected) :] == game.num_actions).all()
+
+
+def test_the_bound_of_chess_is_reached():
+    """The position of Petrović has as many legal moves as `max_legal_actions`, according to python-chess, too."""
+    fen = "R6R/3Q4/1Q4Q1/4Q3/2Q4Q/Q4Q2/pp1Q4/kBNN1KB1 w - - 0 1"
+    assert chess.Board(fen).legal_moves.count() == make_game("chess").max_legal_actions
