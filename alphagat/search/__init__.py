@@ -7,8 +7,8 @@ chance nodes, and `backup` makes mctx's backup faster.
 
 from alphagat.search.backup import install_backup
 from alphagat.search.evaluator import Evaluation, Evaluator, make_network_evaluator
-from alphagat.search.policies import Search, make_search
-from alphagat.search.tree import SearchOutput
+from alphagat.search.policies import make_search
+from alphagat.search.tree import Search, SearchOutput
 
 __all__ = ["Evaluation", "Evaluator", "Search", "SearchOutput", "make_network_evaluator", "make_search"]
 

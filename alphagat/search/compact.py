@@ -6,6 +6,7 @@ therefore runs on a `CompactGame`, in which column k of a position is its k-th l
 its output.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ from flax import struct
 
 from alphagat.games.base import Game
 from alphagat.search.evaluator import Evaluation, Evaluator, evaluate_states
-from alphagat.search.tree import RootStatistics, SearchOutput
+from alphagat.search.tree import RootStatistics, Search, SearchOutput
 
 
 class CompactState(struct.PyTreeNode):
@@ -77,6 +78,18 @@ def make_compact_evaluator(evaluate: Evaluator) -> Evaluator:
         return Evaluation(jnp.take_along_axis(evaluation.prior_logits, columns, axis=1), evaluation.value)
 
     return evaluate_compact
+
+
+def make_compact_search(game: Game, evaluate: Evaluator, make: Callable[[CompactGame, Evaluator], Search]) -> Search:
+    """Returns a search of `[B]` states of the game that runs `make`'s search of compact states."""
+    compact_game = CompactGame(game)
+    search = make(compact_game, make_compact_evaluator(evaluate))
+
+    def search_compactly(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
+        compact_states = jax.vmap(compact_game.compact)(states)
+        return widen(search(params, key, compact_states, plies), compact_states)
+
+    return search_compactly
 
 
 def columns_of(tree: mctx.Tree) -> jax.Array | None:

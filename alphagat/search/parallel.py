@@ -24,8 +24,7 @@ from alphagat.games.base import Game, StochasticGame
 from alphagat.games.transition import transition
 from alphagat.search.evaluator import Evaluator, evaluate_states
 from alphagat.search.memory import check_trees, state_bytes
-from alphagat.search.policies import Search
-from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
+from alphagat.search.tree import Search, SearchOutput, mask_illegal, root_statistics
 
 EXPLORATION_BASE = 19652.0  # c2
 EDGE_BYTES, NODE_BYTES = 20, 20  # of a `Tree`, per action and per node, without the state

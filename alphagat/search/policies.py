@@ -5,7 +5,6 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -16,11 +15,12 @@ import mctx
 from alphagat.bounds import MAX_PLIES
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
-from alphagat.search.compact import CompactGame, columns_of, make_compact_evaluator, widen
+from alphagat.search.compact import CompactGame, columns_of, make_compact_search
 from alphagat.search.evaluator import Evaluator
 from alphagat.search.memory import check_trees, tree_bytes
 from alphagat.search.stochastic import make_stochastic_search
 from alphagat.search.tree import (
+    Search,
     SearchOutput,
     describe_root,
     invalid_actions,
@@ -32,8 +32,6 @@ from alphagat.search.tree import (
 )
 
 MAXVISIT_INIT = 50.0  # mctx's default: Q-values weigh in proportion to it plus the visits of the most visited action
-
-Search = Callable[[Any, jax.Array, Any, jax.Array], SearchOutput]  # (params, key, states [B], plies [B])
 
 
 def make_gumbel_search(
@@ -200,26 +198,22 @@ def make_search(
       UserError: the game has chance moves, and `algorithm` is PUCT or `discount` is not 1.
     """
     explored = (exploration_plies or MAX_PLIES) if explore else 0
-    compact = None
-    if game.max_legal_actions < game.num_actions:
-        compact, evaluate = CompactGame(game), make_compact_evaluator(evaluate)
-    searched = compact or game
-    if algorithm == "gumbel":
-        search = make_gumbel_search(
-            searched,
-            evaluate,
-            num_simulations=num_simulations,
-            max_num_considered_actions=min(
-                max_num_considered_actions, searched.num_actions
-            ),  # mctx makes a row of each
-            value_scale=value_scale,
-            min_value_range=min_value_range,
-            exploration_plies=explored,
-            discount=discount,
-        )
-    else:
-        search = make_puct_search(
-            searched,
+
+    def make(game: Game | CompactGame, evaluate: Evaluator) -> Search:
+        if algorithm == "gumbel":
+            considered = min(max_num_considered_actions, game.num_actions)  # mctx makes a row of each
+            return make_gumbel_search(
+                game,
+                evaluate,
+                num_simulations=num_simulations,
+                max_num_considered_actions=considered,
+                value_scale=value_scale,
+                min_value_range=min_value_range,
+                exploration_plies=explored,
+                discount=discount,
+            )
+        return make_puct_search(
+            game,
             evaluate,
             num_simulations=num_simulations,
             dirichlet_alpha=dirichlet_alpha,
@@ -229,11 +223,11 @@ def make_search(
             discount=discount,
         )
 
+    is_compact = game.max_legal_actions < game.num_actions
+    search = make_compact_search(game, evaluate, make) if is_compact else make(game, evaluate)
+
     def search_within_memory(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         check_trees(len(states.terminated), num_simulations, tree_bytes(game, num_simulations))
-        if compact is None:
-            return search(params, key, states, plies)
-        compact_states = jax.vmap(compact.compact)(states)
-        return widen(search(params, key, compact_states, plies), compact_states)
+        return search(params, key, states, plies)
 
     return search_within_memory

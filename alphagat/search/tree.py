@@ -4,6 +4,7 @@
 # pyright: reportCallIssue=false, reportReturnType=false, reportIndexIssue=false, reportArgumentType=false
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import chex
@@ -50,6 +51,9 @@ class SearchOutput(NamedTuple):
     value: jax.Array
     root: RootStatistics | None = None
     surprise: jax.Array | None = None
+
+
+Search = Callable[[Any, jax.Array, Any, jax.Array], SearchOutput]  # (params, key, states [B], plies [B])
 
 
 def invalid_actions(states: Any) -> jax.Array:
