@@ -100,25 +100,25 @@ def columns_of(tree: mctx.Tree) -> jax.Array | None:
 
 def widen(output: SearchOutput, states: CompactState) -> SearchOutput:
     """Translates the output of a search of `[B]` compact states to `A` actions."""
-    columns, num_actions = states.columns, states.num_actions
-    rows = jnp.arange(len(columns))[:, None]
-
-    def spread(
-        table: jax.Array, blank: jax.Array
-    ) -> jax.Array:  # [B, K, ...], blank of an illegal action -> [B, A, ...]
-        wide = jnp.broadcast_to(blank, (len(table), num_actions, *table.shape[2:]))
-        return wide.at[rows, columns].set(table, mode="drop")
-
     root = output.root
     if root is not None:
-        alone = jnp.full((num_actions, root.variations.shape[-1]), -1, jnp.int32).at[:, 0].set(jnp.arange(num_actions))
+        alone = jnp.arange(states.num_actions, dtype=jnp.int32)[:, None]  # variations of one move
+        alone = jnp.pad(alone, ((0, 0), (0, root.variations.shape[-1] - 1)), constant_values=-1)
         root = RootStatistics(
-            visits=spread(root.visits, jnp.zeros((), root.visits.dtype)),
-            action_values=spread(root.action_values, jnp.full((), jnp.nan, root.action_values.dtype)),
-            variations=spread(root.variations, alone),
+            visits=spread(root.visits, states, 0),
+            action_values=spread(root.action_values, states, jnp.nan),
+            variations=spread(root.variations, states, alone),
         )
+    action = jnp.take_along_axis(states.columns, output.action[:, None], axis=1)[:, 0]
     return output._replace(
-        action=columns[rows[:, 0], output.action],
-        policy_target=spread(output.policy_target, jnp.zeros((), output.policy_target.dtype)),
+        action=jnp.where(action < states.num_actions, action, 0),  # any action, if the game is over
+        policy_target=spread(output.policy_target, states, 0),
         root=root,
     )
+
+
+def spread(table: jax.Array, states: CompactState, blank: Any) -> jax.Array:
+    """Returns `[B, A, ...]`: the values of `table` `[B, K, ...]` at the legal actions, and `blank` at the others."""
+    rows = jnp.arange(len(table))[:, None]
+    wide = jnp.broadcast_to(jnp.asarray(blank, table.dtype), (len(table), states.num_actions, *table.shape[2:]))
+    return wide.at[rows, states.columns].set(table, mode="drop")

@@ -30,9 +30,14 @@ def check_trees(num_trees: int, num_simulations: int, bytes_per_tree: float) -> 
 
 def tree_bytes(game: Game, num_simulations: int) -> float:
     """Returns the bytes of one game's tree in mctx."""
-    edge_bytes = EDGE_BYTES + (COLUMN_BYTES if game.max_legal_actions < game.num_actions else 0)
     edges = game.max_legal_actions + (game.num_chance_outcomes if isinstance(game, StochasticGame) else 0)
-    return (num_simulations + 1) * (state_bytes(game) + edge_bytes * edges + NODE_BYTES)
+    return (num_simulations + 1) * (searched_state_bytes(game) + EDGE_BYTES * edges + NODE_BYTES)
+
+
+def searched_state_bytes(game: Game) -> float:
+    """Returns the bytes of a state in a tree: those of `CompactState` if the game has one."""
+    columns = game.max_legal_actions if game.max_legal_actions < game.num_actions else 0
+    return state_bytes(game) + COLUMN_BYTES * columns
 
 
 @functools.lru_cache(maxsize=64)

@@ -22,8 +22,9 @@ import jax.numpy as jnp
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.games.transition import transition
+from alphagat.search.compact import CompactGame, CompactState, make_compact_evaluator, spread, widen
 from alphagat.search.evaluator import Evaluator, evaluate_states
-from alphagat.search.memory import check_trees, state_bytes
+from alphagat.search.memory import check_trees, searched_state_bytes
 from alphagat.search.tree import Search, SearchOutput, mask_illegal, root_statistics
 
 EXPLORATION_BASE = 19652.0  # c2
@@ -86,12 +87,14 @@ class ParallelSearch(NamedTuple):
         `num_simulations`, but at most `limit` or `capacity` (both `[]` int32). Repeated calls continue the same tree.
       read: `read(tree) -> SearchOutput` of a batch of one: the most visited move (ties: the best value), visit shares,
         and the mean value of the simulations.
+      prior: `prior(tree) -> [1, A]`, the network's policy at the root.
     """
 
     start: Callable[[Any, Any], Tree]
     resume: Callable[[Any, Tree, Any], Tree]
     grow: Callable[[Any, Tree, Any, Any], Tree]
     read: Callable[[Tree], SearchOutput]
+    prior: Callable[[Tree], jax.Array]
 
 
 def make_growing_search(
@@ -120,11 +123,16 @@ def make_growing_search(
     check_trees(1, capacity, tree_bytes(game, capacity))
     select = functools.partial(_best_action, exploration=exploration, first_play_reduction=first_play_reduction)
 
+    rules, compact = game, lambda state: state
+    if game.max_legal_actions < game.num_actions:
+        rules, evaluate = CompactGame(game), make_compact_evaluator(evaluate)
+        compact = rules.compact
+
     def start(params: Any, state: Any) -> Tree:
-        return _plant(evaluate, params, state, capacity + 1)
+        return _plant(evaluate, params, compact(state), capacity + 1)
 
     def resume(params: Any, tree: Tree, state: Any) -> Tree:
-        node = _find(tree, state)
+        node = _find(tree, compact(state))
         return jax.lax.cond(node < 0, lambda: start(params, state), lambda: _cut_out(tree, node))
 
     def grow(params: Any, tree: Tree, num_simulations: Any, limit: Any) -> Tree:
@@ -133,11 +141,11 @@ def make_growing_search(
 
         def play_round(tree: Tree) -> Tree:
             tree, leaves = _select_leaves(tree, select, num_leaves, limit - tree.visits[0].sum())
-            return _back_up(_expand(game, evaluate, params, tree, leaves, discount), leaves)
+            return _back_up(_expand(rules, evaluate, params, tree, leaves, discount), leaves)
 
         return jax.lax.while_loop(lambda tree: tree.visits[0].sum() < target, play_round, tree)
 
-    return ParallelSearch(start, resume, grow, read)
+    return ParallelSearch(start, resume, grow, read, read_prior)
 
 
 def make_parallel_search(
@@ -166,14 +174,25 @@ def read(tree: Tree) -> SearchOutput:
     shares = jnp.where(total > 0, visits / jnp.maximum(total, 1), tree.prior[0])
     value = (tree.raw_values[0] + tree.sums[0].sum()) / (1 + total)
     discounts = tree.discounts[tree.children]
-    tables = (x[None] for x in (tree.visits, values, discounts, tree.children))
-    root = root_statistics(*tables)
-    return SearchOutput(action[None], shares[None], value[None], root)
+    columns = tree.states.columns[None] if isinstance(tree.states, CompactState) else None
+    root = root_statistics(tree.visits[None], values[None], discounts[None], tree.children[None], columns)
+    output = SearchOutput(action[None], shares[None], value[None], root)
+    return output if columns is None else widen(output, _root_state(tree))
+
+
+def read_prior(tree: Tree) -> jax.Array:
+    """Implements `ParallelSearch.prior`."""
+    prior = tree.prior[:1]
+    return spread(prior, _root_state(tree), 0) if isinstance(tree.states, CompactState) else prior
+
+
+def _root_state(tree: Tree) -> Any:  # a batch of one
+    return jax.tree.map(lambda x: x[:1], tree.states)
 
 
 def tree_bytes(game: Game, capacity: int) -> float:
     """Returns the bytes of a `Tree`."""
-    return (capacity + 1) * (state_bytes(game) + EDGE_BYTES * game.num_actions + NODE_BYTES)
+    return (capacity + 1) * (searched_state_bytes(game) + EDGE_BYTES * game.max_legal_actions + NODE_BYTES)
 
 
 def _means(tree: Tree) -> jax.Array:
@@ -307,7 +326,9 @@ def _select_leaves(
     return jax.lax.fori_loop(0, num_leaves, walk, (tree, leaves))
 
 
-def _expand(game: Game, evaluate: Evaluator, params: Any, tree: Tree, leaves: Leaves, discount: float) -> Tree:
+def _expand(
+    game: Game | CompactGame, evaluate: Evaluator, params: Any, tree: Tree, leaves: Leaves, discount: float
+) -> Tree:
     """Plays the moves to the new nodes and evaluates all of them in one batch."""
     rows = jnp.where(leaves.is_new, leaves.nodes, 0)
     before = jax.tree.map(lambda x: x[tree.parents[rows]], tree.states)

@@ -68,7 +68,7 @@ class Thinker:
         self._tree: Tree | None = None  # of the last search
 
         def read(tree: Tree) -> Analysis:
-            analysis = make_analysis(tree.prior[:1], tree.raw_values[:1], search.read(tree))
+            analysis = make_analysis(search.prior(tree), tree.raw_values[:1], search.read(tree))
             return jax.tree.map(lambda x: x[0], analysis)
 
         self._read = jax.jit(read)

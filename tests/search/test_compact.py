@@ -1,6 +1,7 @@
 """Searches with a column per legal action find what those with a column per action find."""
 
 import chess
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +12,7 @@ from alphagat.games.batches import take
 from alphagat.games.chess import ChessGame
 from alphagat.search import Evaluation, make_search
 from alphagat.search.compact import CompactGame
+from alphagat.search.parallel import make_growing_search
 
 GAMES, PLIES, SIMULATIONS = 12, 40, 48
 BOARDS = ["gardner_chess", "chess"]
@@ -73,6 +75,28 @@ def test_finds_what_the_wide_search_finds(board, algorithm, monkeypatch):
 
 
 @every_board
+def test_growing_search_finds_what_the_wide_one_finds(board, monkeypatch):
+    """Also after it resumes from its most visited child."""
+    game = make_game(board)
+    states, found = random_positions(game), []
+    for bound in (game.max_legal_actions, game.num_actions):
+        monkeypatch.setattr(ChessGame, "max_legal_actions", bound)
+        search = make_growing_search(game, make_evaluator(game), capacity=SIMULATIONS, num_leaves=4)
+        start, grow, resume = jax.jit(search.start), jax.jit(search.grow), jax.jit(search.resume)
+        describe = jax.jit(lambda tree, search=search: (tree.visits[0].sum(), search.prior(tree), search.read(tree)))
+        for row in (0, 5, GAMES - 1):
+            state = take(states, row)
+            tree = grow(None, start(None, state), SIMULATIONS, SIMULATIONS)
+            described = describe(tree)
+            after = jax.jit(game.step)(state, described[2].action[0], jax.random.key(0))
+            found.append(jax.tree.map(np.asarray, (described, describe(resume(None, tree, after)))))
+    for compact, wide in zip(found[: len(found) // 2], found[len(found) // 2 :], strict=True):
+        chex.assert_trees_all_close(compact, wide, atol=2e-5)
+        assert compact[0][1].shape == (1, game.num_actions)
+    assert max(resumed[0] for _, resumed in found) > 0
+
+
+@every_board
 def test_explores_legal_actions_alone(board):
     game = make_game(board)
     states, plies = random_positions(game), jnp.zeros(GAMES, jnp.int32)
@@ -85,6 +109,18 @@ def test_explores_legal_actions_alone(board):
         assert (np.asarray(output.policy_target)[~legal] == 0).all()
         moves.add(tuple(np.asarray(output.action).tolist()))
     assert len(moves) > 1
+
+
+def test_action_of_a_finished_game_is_one_of_the_game():
+    """Matches search finished games along with the others."""
+    game = make_game("gardner_chess")
+    states = random_positions(game)
+    over = jnp.arange(GAMES) < 4
+    states = states.replace(terminated=over, planes=jnp.where(over[:, None, None, None], 0, states.planes))
+    search = jax.jit(make_search(game, make_evaluator(game), algorithm="gumbel", num_simulations=4, explore=False))
+    output = search(None, jax.random.key(0), states, jnp.zeros(GAMES, jnp.int32))
+    assert (output.action[:4] == 0).all()
+    assert np.asarray(states.legal_action_mask)[np.arange(4, GAMES), output.action[4:]].all()
 
 
 @every_board

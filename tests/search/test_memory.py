@@ -58,10 +58,12 @@ def test_the_estimate_of_mctx_is_its_tree(board: str):
     assert held == pytest.approx(GAMES * tree_bytes(game, SIMULATIONS), rel=0.05)
 
 
-def test_the_estimate_of_a_growing_tree_is_its_tree():
-    search = make_growing_search(GAME, evaluate, capacity=SIMULATIONS, num_leaves=1)
-    tree = jax.eval_shape(search.start, None, first_state(GAME))
-    assert num_bytes(tree) == pytest.approx(parallel.tree_bytes(GAME, SIMULATIONS), rel=0.01)
+@pytest.mark.parametrize("board", ["hex:9", "gardner_chess"])
+def test_the_estimate_of_a_growing_tree_is_its_tree(board: str):
+    game = make_game(board)
+    search = make_growing_search(game, evaluate, capacity=SIMULATIONS, num_leaves=1)
+    tree = jax.eval_shape(search.start, None, first_state(game))
+    assert num_bytes(tree) == pytest.approx(parallel.tree_bytes(game, SIMULATIONS), rel=0.01)
 
 
 def test_the_estimate_of_rollouts_is_their_tree():
