@@ -11,10 +11,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import mctx
 from flax import struct
 
-from alphagat.games.base import Game
+from alphagat.games.base import Game, StochasticGame
 from alphagat.search.evaluator import Evaluation, Evaluator, evaluate_states
 from alphagat.search.tree import RootStatistics, Search, SearchOutput
 
@@ -69,6 +68,16 @@ class CompactGame:
         return self.compact(self._game.step(state.state, played, key))
 
 
+def num_columns(game: Game) -> int:
+    """Returns the columns for actions in the search trees of a game; those with chance have one for each action."""
+    return game.num_actions if isinstance(game, StochasticGame) else game.max_legal_actions
+
+
+def is_compact(game: Game) -> bool:
+    """Returns whether the search trees of a game hold `CompactState`s."""
+    return num_columns(game) < game.num_actions
+
+
 def make_compact_evaluator(evaluate: Evaluator) -> Evaluator:
     """Returns an evaluator of `CompactState`s."""
 
@@ -92,9 +101,8 @@ def make_compact_search(game: Game, evaluate: Evaluator, make: Callable[[Compact
     return search_compactly
 
 
-def columns_of(tree: mctx.Tree) -> jax.Array | None:
-    """Returns `[B, N, K]`, the actions of the columns of each node; None for a search of the game itself."""
-    states = tree.embeddings
+def columns_of(states: Any) -> jax.Array | None:
+    """Returns the actions of the columns of the states in a tree; None unless they are `CompactState`s."""
     return states.columns if isinstance(states, CompactState) else None
 
 

@@ -9,6 +9,7 @@ import jax
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.runtime.memory import device_memory
+from alphagat.search.compact import is_compact, num_columns
 
 EDGE_BYTES, NODE_BYTES = 24, 20  # of mctx's tree, per action and per node, without the state
 COLUMN_BYTES = 4  # of `CompactState`, per action
@@ -30,14 +31,13 @@ def check_trees(num_trees: int, num_simulations: int, bytes_per_tree: float) -> 
 
 def tree_bytes(game: Game, num_simulations: int) -> float:
     """Returns the bytes of one game's tree in mctx."""
-    edges = game.max_legal_actions + (game.num_chance_outcomes if isinstance(game, StochasticGame) else 0)
+    edges = num_columns(game) + (game.num_chance_outcomes if isinstance(game, StochasticGame) else 0)
     return (num_simulations + 1) * (searched_state_bytes(game) + EDGE_BYTES * edges + NODE_BYTES)
 
 
 def searched_state_bytes(game: Game) -> float:
     """Returns the bytes of a state in a tree: those of `CompactState` if the game has one."""
-    columns = game.max_legal_actions if game.max_legal_actions < game.num_actions else 0
-    return state_bytes(game) + COLUMN_BYTES * columns
+    return state_bytes(game) + (COLUMN_BYTES * num_columns(game) if is_compact(game) else 0)
 
 
 @functools.lru_cache(maxsize=64)

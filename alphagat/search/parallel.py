@@ -22,7 +22,16 @@ import jax.numpy as jnp
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.games.transition import transition
-from alphagat.search.compact import CompactGame, CompactState, make_compact_evaluator, spread, widen
+from alphagat.search.compact import (
+    CompactGame,
+    CompactState,
+    columns_of,
+    is_compact,
+    make_compact_evaluator,
+    num_columns,
+    spread,
+    widen,
+)
 from alphagat.search.evaluator import Evaluator, evaluate_states
 from alphagat.search.memory import check_trees, searched_state_bytes
 from alphagat.search.tree import Search, SearchOutput, mask_illegal, root_statistics
@@ -124,7 +133,7 @@ def make_growing_search(
     select = functools.partial(_best_action, exploration=exploration, first_play_reduction=first_play_reduction)
 
     rules, compact = game, lambda state: state
-    if game.max_legal_actions < game.num_actions:
+    if is_compact(game):
         rules, evaluate = CompactGame(game), make_compact_evaluator(evaluate)
         compact = rules.compact
 
@@ -174,10 +183,10 @@ def read(tree: Tree) -> SearchOutput:
     shares = jnp.where(total > 0, visits / jnp.maximum(total, 1), tree.prior[0])
     value = (tree.raw_values[0] + tree.sums[0].sum()) / (1 + total)
     discounts = tree.discounts[tree.children]
-    columns = tree.states.columns[None] if isinstance(tree.states, CompactState) else None
-    root = root_statistics(tree.visits[None], values[None], discounts[None], tree.children[None], columns)
+    tables = tree.visits, values, discounts, tree.children, columns_of(tree.states)
+    root = root_statistics(*jax.tree.map(lambda x: x[None], tables))
     output = SearchOutput(action[None], shares[None], value[None], root)
-    return output if columns is None else widen(output, _root_state(tree))
+    return widen(output, _root_state(tree)) if isinstance(tree.states, CompactState) else output
 
 
 def read_prior(tree: Tree) -> jax.Array:
@@ -192,7 +201,7 @@ def _root_state(tree: Tree) -> Any:  # a batch of one
 
 def tree_bytes(game: Game, capacity: int) -> float:
     """Returns the bytes of a `Tree`."""
-    return (capacity + 1) * (searched_state_bytes(game) + EDGE_BYTES * game.max_legal_actions + NODE_BYTES)
+    return (capacity + 1) * (searched_state_bytes(game) + EDGE_BYTES * num_columns(game) + NODE_BYTES)
 
 
 def _means(tree: Tree) -> jax.Array:

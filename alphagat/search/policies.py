@@ -15,7 +15,7 @@ import mctx
 from alphagat.bounds import MAX_PLIES
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
-from alphagat.search.compact import CompactGame, columns_of, make_compact_search
+from alphagat.search.compact import CompactGame, columns_of, is_compact, make_compact_search
 from alphagat.search.evaluator import Evaluator
 from alphagat.search.memory import check_trees, tree_bytes
 from alphagat.search.stochastic import make_stochastic_search
@@ -78,7 +78,7 @@ def make_gumbel_search(
             gumbel_scale=jnp.where(plies < exploration_plies, 1.0, 0.0)[:, None],
         )
         value = policy_value(output.search_tree, output.action_weights)
-        root = describe_root(output.search_tree, game.num_actions, columns_of(output.search_tree))
+        root = describe_root(output.search_tree, game.num_actions, columns_of(output.search_tree.embeddings))
         surprise = policy_surprise(output.action_weights, before.prior_logits)
         return SearchOutput(output.action, output.action_weights, value, root, surprise)
 
@@ -141,7 +141,7 @@ def make_puct_search(
             dirichlet_fraction=0.0,  # `add_root_noise` instead
         )
         move = draw_move(move_key, output.action_weights, jnp.where(plies < exploration_plies, temperature, 0.0))
-        root = describe_root(output.search_tree, game.num_actions, columns_of(output.search_tree))
+        root = describe_root(output.search_tree, game.num_actions, columns_of(output.search_tree.embeddings))
         surprise = policy_surprise(output.action_weights, before.prior_logits)
         return SearchOutput(move, output.action_weights, output.search_tree.summary().value, root, surprise)
 
@@ -223,8 +223,7 @@ def make_search(
             discount=discount,
         )
 
-    is_compact = game.max_legal_actions < game.num_actions
-    search = make_compact_search(game, evaluate, make) if is_compact else make(game, evaluate)
+    search = make_compact_search(game, evaluate, make) if is_compact(game) else make(game, evaluate)
 
     def search_within_memory(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         check_trees(len(states.terminated), num_simulations, tree_bytes(game, num_simulations))

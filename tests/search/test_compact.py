@@ -7,32 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from alphagat.evaluation.openings import random_positions
 from alphagat.games import make_game
 from alphagat.games.batches import take
 from alphagat.games.chess import ChessGame
 from alphagat.search import Evaluation, make_search
-from alphagat.search.compact import CompactGame
+from alphagat.search.compact import CompactGame, is_compact, num_columns
 from alphagat.search.parallel import make_growing_search
 
 GAMES, PLIES, SIMULATIONS = 12, 40, 48
 BOARDS = ["gardner_chess", "chess"]
 every_board = pytest.mark.parametrize("board", BOARDS)
-
-
-def random_positions(game):
-    """Returns `[GAMES]` positions, each after a different number of random plies."""
-
-    def play(carry, ply):
-        states, key = carry
-        key, move_key = jax.random.split(key)
-        moves = jax.random.categorical(move_key, jnp.where(states.legal_action_mask, 0.0, -jnp.inf))
-        after = jax.vmap(game.step, (0, 0, None))(states, moves, key)
-        goes_on = (ply < PLIES * jnp.arange(GAMES) // GAMES) & ~after.terminated
-        states = jax.tree.map(lambda x, y: jnp.where(goes_on.reshape(-1, *[1] * (x.ndim - 1)), x, y), after, states)
-        return (states, key), None
-
-    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), GAMES))
-    return jax.jit(lambda states: jax.lax.scan(play, (states, jax.random.key(1)), jnp.arange(PLIES))[0][0])(states)
 
 
 def make_evaluator(game):
@@ -51,7 +36,7 @@ def make_evaluator(game):
 @every_board
 def test_finds_what_the_wide_search_finds(board, algorithm, monkeypatch):
     game = make_game(board)
-    states, plies = random_positions(game), jnp.zeros(GAMES, jnp.int32)
+    states, plies = random_positions(game, GAMES, 0, PLIES, seed=0), jnp.zeros(GAMES, jnp.int32)
     found = []
     for bound in (game.max_legal_actions, game.num_actions):
         monkeypatch.setattr(ChessGame, "max_legal_actions", bound)
@@ -78,7 +63,7 @@ def test_finds_what_the_wide_search_finds(board, algorithm, monkeypatch):
 def test_growing_search_finds_what_the_wide_one_finds(board, monkeypatch):
     """Also after it resumes from its most visited child."""
     game = make_game(board)
-    states, found = random_positions(game), []
+    states, found = random_positions(game, GAMES, 0, PLIES, seed=0), []
     for bound in (game.max_legal_actions, game.num_actions):
         monkeypatch.setattr(ChessGame, "max_legal_actions", bound)
         search = make_growing_search(game, make_evaluator(game), capacity=SIMULATIONS, num_leaves=4)
@@ -99,7 +84,7 @@ def test_growing_search_finds_what_the_wide_one_finds(board, monkeypatch):
 @every_board
 def test_explores_legal_actions_alone(board):
     game = make_game(board)
-    states, plies = random_positions(game), jnp.zeros(GAMES, jnp.int32)
+    states, plies = random_positions(game, GAMES, 0, PLIES, seed=0), jnp.zeros(GAMES, jnp.int32)
     options = {"algorithm": "puct", "num_simulations": 8, "temperature": 5.0, "dirichlet_fraction": 0.9}
     search = jax.jit(make_search(game, make_evaluator(game), explore=True, **options))
     legal, moves = np.asarray(states.legal_action_mask), set()
@@ -114,7 +99,7 @@ def test_explores_legal_actions_alone(board):
 def test_action_of_a_finished_game_is_one_of_the_game():
     """Matches search finished games along with the others."""
     game = make_game("gardner_chess")
-    states = random_positions(game)
+    states = random_positions(game, GAMES, 0, PLIES, seed=0)
     over = jnp.arange(GAMES) < 4
     states = states.replace(terminated=over, planes=jnp.where(over[:, None, None, None], 0, states.planes))
     search = jax.jit(make_search(game, make_evaluator(game), algorithm="gumbel", num_simulations=4, explore=False))
@@ -126,7 +111,7 @@ def test_action_of_a_finished_game_is_one_of_the_game():
 @every_board
 def test_columns_are_the_legal_actions(board):
     game = make_game(board)
-    states = random_positions(game)
+    states = random_positions(game, GAMES, 0, PLIES, seed=0)
     columns = np.asarray(jax.jit(jax.vmap(CompactGame(game).compact))(states).columns)
     for row in range(GAMES):
         expected = np.flatnonzero(np.asarray(take(states, row).legal_action_mask))
@@ -139,3 +124,10 @@ def test_the_bound_of_chess_is_reached():
     """The position of Petrović has as many legal moves as `max_legal_actions`, according to python-chess, too."""
     fen = "R6R/3Q4/1Q4Q1/4Q3/2Q4Q/Q4Q2/pp1Q4/kBNN1KB1 w - - 0 1"
     assert chess.Board(fen).legal_moves.count() == make_game("chess").max_legal_actions
+
+
+def test_games_with_chance_keep_a_column_per_action(monkeypatch):
+    game = make_game("2048")
+    monkeypatch.setattr(type(game), "max_legal_actions", game.num_actions - 1)
+    assert not is_compact(game)
+    assert num_columns(game) == game.num_actions
