@@ -4,7 +4,7 @@ import dataclasses
 
 from alphagat.bounds import MAX_BATCH, MAX_GAMES, MAX_ITERATIONS, MAX_PLIES, MAX_SEED, MAX_SIMULATIONS
 from alphagat.config_fields import setting
-from alphagat.network_traits import BACKENDS, BLOCK_KINDS, DENSE, NETWORK_TRAITS
+from alphagat.network_traits import AUTO, BACKENDS, BLOCK_KINDS, NETWORK_TRAITS
 from alphagat.opponents import PREVIOUS, USAGES
 
 MAX_DEVICES = 4_096
@@ -61,9 +61,9 @@ class NetworkConfig:
 
     name: str = setting("gat", "network architecture", choices=tuple(NETWORK_TRAITS))
     backend: str = setting(
-        DENSE,
-        "messages as masked matrix products (dense), as segment operations (jraph), or all blocks as one GPU kernel "
-        "(fused; auto: if a check at the start passes, else dense; both experimental); gat only",
+        AUTO,
+        "messages as masked matrix products (dense), as segment operations (jraph), or in self-play all blocks as one "
+        "GPU kernel (fused); auto: fused on an H100 or H200 if a check at the start passes, else dense; gat only",
         choices=BACKENDS,
     )
     width: int = setting(64, "features per node (gat) or channels (resnet)", at_least=1, at_most=MAX_WIDTH)

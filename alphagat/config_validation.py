@@ -5,7 +5,7 @@ from typing import Any
 from alphagat.config import MAX_DEVICES, Config, MeshConfig, NetworkConfig
 from alphagat.config_fields import assign, check, fields, refusal
 from alphagat.errors import UserError
-from alphagat.network_traits import BLOCK_KINDS, MAY_FUSE, NETWORK_TRAITS, networks_with
+from alphagat.network_traits import BLOCK_KINDS, FUSED, NETWORK_TRAITS, networks_with
 from alphagat.opponents import PREVIOUS, USAGES, find_opponent
 
 
@@ -98,8 +98,8 @@ def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:
         if size > 1 and not getattr(NETWORK_TRAITS[network.name], trait):
             fix = f"splitting a network needs config.network.name={networks_with(trait)}; set it to 1"
             raise refusal(f"mesh.{axis}", size, fix)
-        if size > 1 and network.backend in MAY_FUSE and NETWORK_TRAITS[network.name].passes_messages:
-            fix = f"config.network.backend={network.backend!r} needs a network on one device; set it to 1"
+        if size > 1 and network.backend == FUSED and NETWORK_TRAITS[network.name].passes_messages:
+            fix = f"config.network.backend={FUSED!r} needs a network on one device; set it to 1"
             raise refusal(f"mesh.{axis}", size, fix)
     if mesh.num_devices > MAX_DEVICES:
         fix = f"times config.mesh.stage={mesh.stage} and model={mesh.model}, it must be at most {MAX_DEVICES} devices"

@@ -35,11 +35,11 @@ from alphagat.training.iteration import make_iteration, program_arguments, run_i
 from alphagat.training.setup import Run, Setup, make_setups
 from alphagat.training.state import init_state
 
-HALF, FUSED = {"precision": "bfloat16"}, {"backend": "fused"}
-NETWORKS = NETWORKS | {"GAT dense, bfloat16": HALF, "GAT fused": FUSED, "GAT fused, bfloat16": HALF | FUSED}
+HALF, DENSE, FUSED = {"precision": "bfloat16"}, {"backend": "dense"}, {"backend": "fused"}
+NETWORKS = NETWORKS | {"GAT dense, bfloat16": HALF | DENSE, "GAT fused": FUSED, "GAT fused, bfloat16": HALF | FUSED}
 SPEED_NETWORKS = {
-    "GAT, float32": {},
-    "GAT, bfloat16": HALF,
+    "GAT dense, float32": DENSE,
+    "GAT dense, bfloat16": HALF | DENSE,
     "GAT fused, float32": FUSED,
     "GAT fused, bfloat16": HALF | FUSED,
     "ResNet, bfloat16": HALF | {"name": "resnet"},  # of about as many parameters

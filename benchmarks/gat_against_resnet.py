@@ -38,6 +38,7 @@ from alphagat.agents.build import make_configured_network, make_params, param_sh
 from alphagat.config import Config
 from alphagat.games import make_game
 from alphagat.networks import Network
+from alphagat.networks.placement import place_params
 from alphagat.runtime import sharding
 
 RIVALS = "resnet", "resnet_pool"  # network.name
@@ -89,6 +90,8 @@ def repeat_evaluation(network: Network, params: Any, nodes: jax.Array, times: in
     """Returns a program that evaluates `[B, V, F]` nodes in a loop; each pass depends on the one before."""
 
     def evaluate(params: Any, nodes: jax.Array) -> jax.Array:
+        params = place_params(network, params)
+
         def once(nodes: jax.Array, _: None) -> tuple[jax.Array, None]:
             logits, value = network.apply(params, nodes)
             return nodes + 0 * (logits.mean() + value.mean()), None

@@ -1,9 +1,9 @@
-"""Compiles the fused kernels for an H100, without a GPU, and prints the registers that they take.
+"""Compiles the fused kernel for an H100, without a GPU, and prints the registers that it takes.
 
     pip install triton            # 3.9; beside JAX 0.10.2, whose Triton programs it reads
     python benchmarks/kernel_registers.py --board connect_four --width 64 --num_blocks 6
 
-One line per distinct kernel: warps, registers per thread, bytes of spilled registers, and bytes of shared memory. A
+One line: warps, stages, registers per thread, bytes of spilled registers, and bytes of shared memory. A
 thread has at most 255 registers; spills go through the L1 cache, so many of them make a kernel slow.
 """
 
@@ -40,12 +40,12 @@ def make_fused(options: argparse.Namespace) -> tuple[FusedNetwork, Any]:
     game = make_game(options.board)
     network = make_portable_network(config, game)
     assert isinstance(network, GraphAttentionNetwork)
-    shape = 2 * options.positions, game.topology.num_nodes, game.num_features
-    return FusedNetwork(network, positions=options.positions), jax.ShapeDtypeStruct(shape, jnp.float32)
+    shape = 2, game.topology.num_nodes, game.num_features
+    return FusedNetwork(network), jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
-def find_kernels(operation: Any) -> Iterator[tuple[str, int, str]]:
-    """Yields the name, the number of warps and the Triton program of each kernel inside an operation."""
+def find_kernels(operation: Any) -> Iterator[tuple[str, int, int, str]]:
+    """Yields the name, the numbers of warps and stages, and the Triton program of each kernel in an operation."""
     attributes = operation.attributes
     if "mhlo.backend_config" in attributes and "triton" in str(attributes["call_target_name"]):
         config = attributes["mhlo.backend_config"]
@@ -53,19 +53,19 @@ def find_kernels(operation: Any) -> Iterator[tuple[str, int, str]]:
         dialect.register_dialect(context)
         with context:
             text = str(ir.Module.parse(config["ir"].value_bytes))
-        yield config["name"].value, config["num_warps"].value, text
+        yield config["name"].value, config["num_warps"].value, config["num_stages"].value, text
     for region in operation.regions:
         for block in region.blocks:
             for inner in block.operations:
                 yield from find_kernels(inner.operation)
 
 
-def compile_kernel(program: str, num_warps: int) -> str:
+def compile_kernel(program: str, num_warps: int, num_stages: int) -> str:
     """Returns what the assembler says of the registers of one kernel, and its shared memory."""
     with tempfile.TemporaryDirectory() as folder:
         source, assembly = Path(folder) / "kernel.ttir", Path(folder) / "kernel.ptx"
         source.write_text(program)
-        kernel = triton.compile(str(source), target=H100, options={"num_warps": num_warps, "num_stages": 1})
+        kernel = triton.compile(str(source), target=H100, options={"num_warps": num_warps, "num_stages": num_stages})
         assembly.write_text(kernel.asm["ptx"])
         assembler = max(Path(triton.__file__).parent.glob("backends/nvidia/bin/ptxas*"))  # the newer one has a suffix
         command = [assembler, "-v", "--gpu-name=sm_90a", assembly, "-o", Path(folder) / "kernel.cubin"]
@@ -80,18 +80,14 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=64, help="default: %(default)s")
     parser.add_argument("--num_blocks", type=int, default=6, help="default: %(default)s")
     parser.add_argument("--precision", default="bfloat16", help="float32 or bfloat16 (default: %(default)s)")
-    parser.add_argument("--positions", type=int, default=1, help="per program of the forward kernel (default: 1)")
     options = parser.parse_args()
     jax.config.update("jax_platforms", "cpu")
     network, nodes = make_fused(options)
     params = jax.eval_shape(network.init, jax.random.key(0), nodes)
 
-    def loss(params: Any, nodes: jax.Array) -> jax.Array:
-        return network.apply(params, nodes)[0].sum()
-
-    lowered = jax.jit(jax.grad(loss)).trace(params, nodes).lower(lowering_platforms=("cuda",))
-    for name, num_warps, program in sorted(set(find_kernels(lowered.compiler_ir().operation))):
-        print(f"{name}: {num_warps} warps, {compile_kernel(program, num_warps)}", flush=True)
+    lowered = jax.jit(network.apply).trace(params, nodes).lower(lowering_platforms=("cuda",))
+    for name, warps, stages, program in sorted(set(find_kernels(lowered.compiler_ir().operation))):
+        print(f"{name}: {warps} warps, {stages} stages, {compile_kernel(program, warps, stages)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games.base import Game
-from alphagat.network_traits import DENSE, MAY_FUSE, NETWORK_TRAITS, networks_with
+from alphagat.network_traits import AUTO, DENSE, MAY_FUSE, NETWORK_TRAITS, networks_with
 from alphagat.networks import Network, make_network
 from alphagat.networks.fused.network import find_obstacle
 from alphagat.networks.gat import GraphAttentionNetwork
@@ -39,7 +39,15 @@ def check_one_family(config: Config, games: Sequence[Game]) -> None:
 
 def make_configured_network(config: Config, game: Game) -> Network:
     """Builds the network of `config` for one board."""
-    return make_network(game.topology, value_support=game.value_support, **dataclasses.asdict(config.network))
+    options = dataclasses.asdict(config.network)
+    if config.network.backend == AUTO and splits_network(config):
+        options["backend"] = DENSE
+    return make_network(game.topology, value_support=game.value_support, **options)
+
+
+def splits_network(config: Config) -> bool:
+    """Returns whether several devices share one network."""
+    return config.mesh.model * config.mesh.stage > 1
 
 
 def make_portable_network(config: Config, game: Game) -> Network:
@@ -51,12 +59,14 @@ def make_portable_network(config: Config, game: Game) -> Network:
 
 
 def fusing_obstacle(config: Config, game: Game) -> str | None:
-    """Returns why the blocks cannot run as one kernel; None if they can, or if the config asks for no kernel."""
+    """Returns why the blocks do not run as one kernel; None if they do, or if the config asks for no kernel."""
     if config.network.backend not in MAY_FUSE or not NETWORK_TRAITS[config.network.name].passes_messages:
         return None
+    if splits_network(config):
+        return "several devices share the network"
     network = make_portable_network(config, game)
     assert isinstance(network, GraphAttentionNetwork)
-    return find_obstacle(network)
+    return find_obstacle(network, config.network.backend)
 
 
 def make_params(game: Game, network: Network, key: jax.Array) -> Any:

@@ -59,8 +59,7 @@ def make_network(
     network_class = pkgutil.resolve_name(NETWORK_TRAITS[name].implementation)
     accepted = {field.name for field in dataclasses.fields(network_class)}
     chosen = {option: value for option, value in options.items() if option in accepted}
-    may_fuse = chosen.get("backend") in MAY_FUSE
-    if may_fuse:
-        chosen["backend"] = DENSE
-    network = network_class(topology, value_support=value_support, **chosen)
-    return fuse(network) if may_fuse else network
+    backend = chosen.get("backend", DENSE)
+    if backend not in MAY_FUSE:
+        return network_class(topology, value_support=value_support, **chosen)
+    return fuse(network_class(topology, value_support=value_support, **chosen | {"backend": DENSE}), backend)

@@ -58,15 +58,18 @@ class GraphAttentionNetwork(nn.Module):
             setattr(self, name, AUXILIARY_HEADS[name](self.dtype))  # an attribute names its parameters
 
     def __call__(self, nodes: jax.Array, with_auxiliary: bool = False) -> tuple[Any, ...]:
-        hidden = self.embed(nodes)
-        for block in self.block:
-            hidden = block(hidden)
-        return self.read_out(hidden, with_auxiliary)
+        return self.read_out(self.transform(self.embed(nodes)), with_auxiliary)
 
     def embed(self, nodes: jax.Array) -> jax.Array:
         """Returns the input of the first block: `[B, V, F]` -> `[B, V, D]`."""
         kinds = jax.nn.one_hot(self.topology.node_kinds, len(self.topology.vocabulary.node_kinds))
         return self.features(nodes) + self.kinds(kinds)[None]
+
+    def transform(self, hidden: jax.Array) -> jax.Array:
+        """Returns the output of the last block, `[B, V, D]`, for the input of the first one."""
+        for block in self.block:
+            hidden = block(hidden)
+        return hidden
 
     def read_out(self, hidden: jax.Array, with_auxiliary: bool = False) -> tuple[Any, ...]:
         """Returns the outputs of the network for the output `[B, V, D]` of the last block."""

@@ -32,7 +32,7 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
             f"{setup.game.name}: memory over all devices: {_megabytes(board.replay)} of replay, "
             f"{_megabytes(board.games.waiting)} of positions without targets ({setup.plan.num_waiting} plies per game)"
         )
-        if obstacle := fusing_obstacle(config, setup.game):
+        if jax.default_backend() == "gpu" and (obstacle := fusing_obstacle(config, setup.game)):
             lines.append(f"{setup.game.name}: blocks as XLA's operations, not as one kernel: {obstacle}")
         if isinstance(setup.network, FusedNetwork):
             lines.append(f"{setup.game.name}: blocks as one GPU kernel, which agrees with XLA's operations")

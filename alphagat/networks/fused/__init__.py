@@ -5,11 +5,11 @@ first block and writes the output of the last; the weights come from the L2 cach
 each of the kinds of blocks, on shapes padded with zeros to powers of two, which Triton needs. With n the normed
 features, the message of a "mixing+attention" block is
 
-    sum_h softmax(n Q_h (n K_h)^T + bias_h) (n V_h) O_h  +  sum_s M_s (n V_s) O_s
+    (sum_h softmax(n Q_h (n K_h)^T + bias_h) (n V) e_h  +  sum_s M_s (n V) e_s) O
 
-over heads h and groups s of features, where V and O are split along the features of a head or a group: mixing shares
-the values of the attention, which the kernel computes again per group.
+over heads h and groups s of features, where e keeps the features of a head or a group and is 0 for the others.
 
-`weights` packs the parameters for the kernels; `forward` and `backward` are the kernels, written for Pallas's Triton
-backend; `network` gives the fused network to everyone else.
+`weights` packs the parameters; `kernel` computes, by Pallas's Triton backend; `network` gives the fused network to
+everyone else. The gradient comes from XLA's operations: a kernel for it, which computed each block again from its
+input, was slower on an H200.
 """

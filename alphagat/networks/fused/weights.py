@@ -23,18 +23,16 @@ LOG2_E = math.log2(math.e)
 class BlockWeights(NamedTuple):
     """The weights of one block. In a run of L equal blocks, each has a leading axis `[L]`.
 
-    `P` nodes, `D` features, `k` and `d` features of a key and of a value of a head, `g` features of a group, `R` the
-    ratio of the MLP: all sizes but H, S and R are padded. None for a part that this kind of block lacks.
+    `P` nodes, `D` features, `k` features of a key, `H` heads, `S` groups of features, `R` the ratio of the MLP: all
+    sizes but H, S and R are padded. None for a part that this kind of block lacks.
 
     Attributes:
       query: `[H, D, k]`, times log2(e) / sqrt(key size), so that exp2 gives the softmax.
       key: `[H, D, k]`.
-      value: `[H, D, d]`.
-      out: `[H, d, D]`.
       bias: `[H, P, P]` float32 by (receiver, sender), times log2(e); very low without an edge.
-      group_value: `[S, D, g]`.
-      group_out: `[S, g, D]`.
       matrix: `[S, P, P]` by (receiver, sender); 0 without an edge.
+      value: `[D, D]`, of all heads and groups.
+      out: `[D, D]`, of all heads and groups.
       mean_out: `[D, D]`, of the global path.
       expand: `[R, D, D]`, the first layer of the MLP.
       contract: `[R, D, D]`, the second.
@@ -45,12 +43,10 @@ class BlockWeights(NamedTuple):
 
     query: Any
     key: Any
+    bias: Any
+    matrix: Any
     value: Any
     out: Any
-    bias: Any
-    group_value: Any
-    group_out: Any
-    matrix: Any
     mean_out: Any
     expand: Any
     contract: Any
@@ -65,13 +61,10 @@ class FusedBlocks:
 
     Attributes:
       interpret: runs the kernels as XLA's operations, for tests on a CPU.
-      positions: per program of the forward kernel, if it divides the batch. They share registers, and each weight is
-        loaded once for all.
     """
 
     network: GraphAttentionNetwork
     interpret: bool
-    positions: int
 
     @property
     def runs(self) -> list[tuple[str, int]]:
@@ -113,25 +106,23 @@ def pack(blocks: FusedBlocks, params: Any) -> list[BlockWeights]:
 
 def pack_block(network: GraphAttentionNetwork, kind: str, params: Any) -> BlockWeights:
     """Returns the weights of one block in float32."""
-    topology, ratio, groups = network.topology, network.mlp_ratio, network.mixing_groups
+    topology, ratio = network.topology, network.mlp_ratio
     matrices = {
         "mean_out": params["global"]["kernel"],
         "expand": _by_columns(params["mlp_in"]["kernel"], ratio),
         "contract": _by_rows(params["mlp_out"]["kernel"], ratio),
     }
     out = params["attention_out" if "attention" in kind else "mixing_out"]
+    matrices["out"] = out["kernel"]
     if "attention" in kind:
         projection = params["query_key_value"]["kernel"]
         query, key, value = split_heads(projection, network.num_heads, network.key_size)  # [D, H, k] or [D, H, d]
-        values = value.reshape(len(value), -1)
         query *= network.key_size**-0.5 * LOG2_E
-        matrices |= {name: jnp.swapaxes(x, 0, 1) for name, x in (("query", query), ("key", key), ("value", value))}
-        matrices["out"] = _by_rows(out["kernel"], network.num_heads)
+        matrices |= {name: jnp.swapaxes(x, 0, 1) for name, x in (("query", query), ("key", key))}
+        matrices["value"] = value.reshape(len(value), -1)
     else:
-        values = params["mixing_in"]["kernel"]
+        matrices["value"] = params["mixing_in"]["kernel"]
     if "mixing" in kind:
-        matrices["group_value"] = _by_columns(values, groups)
-        matrices["group_out"] = _by_rows(out["kernel"], groups)
         matrices["matrix"] = mixing_matrix(params["relation_weights"], topology)
     vectors = {
         "norms": jnp.stack([params[name]["scale"] for name in ("attention_norm", "mlp_norm")]),
