@@ -10,6 +10,7 @@ from alphagat import bounded_json
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.training.pretraining.game_sources import read_sources
+from alphagat.training.pretraining.loader import import_grain
 from alphagat.training.pretraining.positions import Split, digest, join, split
 from alphagat.training.setup import Run
 
@@ -41,9 +42,10 @@ def read_recorded(run: Run, folder: Path | None) -> Recorded:
       folder: folder of the run to resume; None for a new run.
 
     Raises:
-      UserError: a source cannot be read or used, a board has no position, or the positions differ from those with which
-        the run in `folder` started.
+      UserError: grain is not installed, a source cannot be read or used, a board has no position, or the positions
+        differ from those with which the run in `folder` started.
     """
+    import_grain()  # reading may take minutes, and would be in vain
     config = run.config
     games = [setup.game for setup in run.boards]
     sources = list(read_sources(config.pretrain.games, games, config.search.discount))

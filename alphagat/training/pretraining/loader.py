@@ -34,7 +34,7 @@ def make_loader(
     Raises:
       UserError: grain is not installed.
     """
-    grain = _import_grain()
+    grain = import_grain()
     stream = grain.MapDataset.range(positions.size).seed(seed).shuffle().repeat()
     places = np.arange(num_updates)[:, None] * batch_size + np.arange(batch_size)[rows]
 
@@ -47,7 +47,8 @@ def make_loader(
     return iter(grain.MapDataset.range(first, last).map(read).to_iter_dataset(options))
 
 
-def _import_grain() -> Any:
+def import_grain() -> Any:
+    """Returns the library that shuffles and prefetches. Raises UserError if it is not installed."""
     try:
         return importlib.import_module("grain")
     except ImportError as error:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import sys
 from pathlib import Path
 
 import chex
@@ -73,6 +74,13 @@ def test_it_fits_the_recorded_moves(finished):
     assert lines[-1]["train/policy_loss"] < lines[0]["train/policy_loss"]
     assert lines[-1]["pretrain/epochs"] == pytest.approx(2 * lines[2]["pretrain/epochs"])
     assert all(line["train/skipped"] == 0 for line in lines)
+
+
+def test_a_missing_grain_is_reported_before_games_are_read(config, monkeypatch):
+    monkeypatch.setitem(sys.modules, "grain", None)
+    monkeypatch.setattr("alphagat.training.pretraining.dataset.read_sources", lambda *_: pytest.fail("it reads games"))
+    with pytest.raises(UserError, match=r"pip install 'alphagat\[pretrain\]'"):
+        read_recorded(make_run(config, sharding.make_mesh(1)), None)
 
 
 def test_the_configured_fraction_is_held_out(config):
