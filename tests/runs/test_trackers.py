@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import pytest
 
@@ -48,7 +49,11 @@ def test_wandb_writes_offline(tmp_path, monkeypatch):
     assert identifiers[0] == identifiers[1]
     files = list(tmp_path.glob(f"wandb/offline-run-*/run-{identifiers[0]}.wandb"))
     assert files
-    assert all(b"train/policy_loss" in file.read_bytes() for file in files)
+    for _ in range(600):  # a process of wandb's writes them, in its own time
+        if written := all(b"train/policy_loss" in file.read_bytes() for file in files):
+            break
+        time.sleep(0.1)
+    assert written
 
 
 def test_without_trackers_nothing_is_written(tmp_path):
