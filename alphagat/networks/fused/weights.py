@@ -1,4 +1,4 @@
-"""The parameters of the blocks in the layout of the kernels."""
+"""The parameters of the blocks in the layout of the kernel."""
 
 import dataclasses
 import itertools
@@ -57,10 +57,10 @@ class BlockWeights(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class FusedBlocks:
-    """What the kernels compute; hashable, as a static argument.
+    """What the kernel computes; hashable, as a static argument.
 
     Attributes:
-      interpret: runs the kernels as XLA's operations, for tests on a CPU.
+      interpret: runs the kernel as XLA's operations, for tests on a CPU.
     """
 
     network: GraphAttentionNetwork
@@ -85,7 +85,7 @@ def pad(array: jax.Array, num_axes: int, value: float = 0.0) -> jax.Array:
 
 
 def find_misfit(topology: Topology, width: int, precision: str) -> str | None:
-    """Returns why the kernels cannot compute a network, or None if they can."""
+    """Returns why the kernel cannot compute a network, or None if they can."""
     nodes, features = pad_size(topology.num_nodes), pad_size(width)
     if precision not in DTYPES:
         return f"it computes in {' or '.join(DTYPES)}, not in {precision}"
@@ -98,22 +98,22 @@ def pack(blocks: FusedBlocks, params: Any) -> list[BlockWeights]:
     """Returns the weights of each run of equal blocks from the parameters of the blocks by name."""
     numbers, packed = itertools.count(), []
     for kind, count in blocks.runs:
-        weights = [pack_block(blocks.network, kind, params[f"block_{next(numbers)}"]) for _ in range(count)]
+        weights = [_pack_block(blocks.network, kind, params[f"block_{next(numbers)}"]) for _ in range(count)]
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
-        packed.append(cast(stacked, blocks.network.dtype))
+        packed.append(_cast(stacked, blocks.network.dtype))
     return packed
 
 
-def pack_block(network: GraphAttentionNetwork, kind: str, params: Any) -> BlockWeights:
+def _pack_block(network: GraphAttentionNetwork, kind: str, params: Any) -> BlockWeights:
     """Returns the weights of one block in float32."""
     topology, ratio = network.topology, network.mlp_ratio
+    out = params["attention_out" if "attention" in kind else "mixing_out"]
     matrices = {
+        "out": out["kernel"],
         "mean_out": params["global"]["kernel"],
         "expand": _by_columns(params["mlp_in"]["kernel"], ratio),
         "contract": _by_rows(params["mlp_out"]["kernel"], ratio),
     }
-    out = params["attention_out" if "attention" in kind else "mixing_out"]
-    matrices["out"] = out["kernel"]
     if "attention" in kind:
         projection = params["query_key_value"]["kernel"]
         query, key, value = split_heads(projection, network.num_heads, network.key_size)  # [D, H, k] or [D, H, d]
@@ -136,7 +136,7 @@ def pack_block(network: GraphAttentionNetwork, kind: str, params: Any) -> BlockW
     return BlockWeights(**(dict.fromkeys(BlockWeights._fields) | packed))
 
 
-def cast(weights: BlockWeights, dtype: Any) -> BlockWeights:
+def _cast(weights: BlockWeights, dtype: Any) -> BlockWeights:
     """Casts what matrix products take; the logits' bias and the vectors stay float32."""
     stay = "bias", "norms", "biases", "hidden_biases"
     casts = {name: part.astype(dtype) for name, part in weights._asdict().items() if part is not None}
