@@ -3,8 +3,8 @@
     pip install triton            # 3.9; beside JAX 0.10.2, whose Triton programs it reads
     python benchmarks/kernel_registers.py --board connect_four --width 64 --num_blocks 6
 
-One line: warps, stages, registers per thread, bytes of spilled registers, and bytes of shared memory. A
-thread has at most 255 registers; spills go through the L1 cache, so many of them make a kernel slow.
+One line: warps, stages, registers per thread, bytes of spilled registers, and bytes of shared memory. A thread has at
+most 255 registers; spills go through the L1 cache, so many of them make a kernel slow.
 """
 
 import argparse

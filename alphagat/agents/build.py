@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games.base import Game
-from alphagat.network_traits import AUTO, DENSE, MAY_FUSE, NETWORK_TRAITS, networks_with
+from alphagat.network_traits import MAY_FUSE, NETWORK_TRAITS, networks_with
 from alphagat.networks import Network, make_network
-from alphagat.networks.fused.network import find_obstacle
+from alphagat.networks.fused.network import FusedNetwork, find_obstacle
 from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.search import Evaluator, Search, make_search
 
@@ -38,35 +38,34 @@ def check_one_family(config: Config, games: Sequence[Game]) -> None:
 
 
 def make_configured_network(config: Config, game: Game) -> Network:
-    """Builds the network of `config` for one board."""
-    options = dataclasses.asdict(config.network)
-    if config.network.backend == AUTO and splits_network(config):
-        options["backend"] = DENSE
-    return make_network(game.topology, value_support=game.value_support, **options)
-
-
-def splits_network(config: Config) -> bool:
-    """Returns whether several devices share one network."""
-    return config.mesh.model * config.mesh.stage > 1
+    """Builds the network of `config` for one board, with its blocks as one kernel if it asks for that and nothing
+    prevents it.
+    """
+    network = make_portable_network(config, game)
+    if not _asks_for_kernel(config) or fusing_obstacle(config, game):
+        return network
+    assert isinstance(network, GraphAttentionNetwork)
+    return FusedNetwork(network)
 
 
 def make_portable_network(config: Config, game: Game) -> Network:
     """Builds the network of `config` for one board from XLA's operations alone, which run on every device."""
-    if config.network.backend not in MAY_FUSE:
-        return make_configured_network(config, game)
-    network = dataclasses.replace(config.network, backend=DENSE)
-    return make_configured_network(dataclasses.replace(config, network=network), game)
+    return make_network(game.topology, value_support=game.value_support, **dataclasses.asdict(config.network))
 
 
 def fusing_obstacle(config: Config, game: Game) -> str | None:
     """Returns why the blocks do not run as one kernel; None if they do, or if the config asks for no kernel."""
-    if config.network.backend not in MAY_FUSE or not NETWORK_TRAITS[config.network.name].passes_messages:
+    if not _asks_for_kernel(config):
         return None
-    if splits_network(config):
+    if config.mesh.model * config.mesh.stage > 1:
         return "several devices share the network"
     network = make_portable_network(config, game)
     assert isinstance(network, GraphAttentionNetwork)
     return find_obstacle(network, config.network.backend)
+
+
+def _asks_for_kernel(config: Config) -> bool:
+    return config.network.backend in MAY_FUSE and NETWORK_TRAITS[config.network.name].passes_messages
 
 
 def make_params(game: Game, network: Network, key: jax.Array) -> Any:

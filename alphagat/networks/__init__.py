@@ -16,7 +16,6 @@ import jax.numpy as jnp
 from alphagat.graphs.topology import Topology
 from alphagat.network_traits import DENSE, MAY_FUSE, NETWORK_TRAITS
 from alphagat.networks.auxiliary_heads import AUXILIARY_HEADS
-from alphagat.networks.fused.network import fuse
 from alphagat.networks.values import Support
 
 
@@ -45,8 +44,8 @@ def make_network(
     value_support: Support | None = None,
     **options: Any,
 ) -> Network:
-    """Returns the network called `name` in `network_traits.NETWORK_TRAITS`; with `backend` fused or auto, the dense
-    one where the kernel cannot run.
+    """Returns the network called `name` in `network_traits.NETWORK_TRAITS`, made of XLA's operations; `backend` fused
+    and auto mean the dense one.
 
     Args:
       precision: the dtype of the blocks: float32, bfloat16 or float16. Parameters, softmaxes and the outputs of the
@@ -59,7 +58,6 @@ def make_network(
     network_class = pkgutil.resolve_name(NETWORK_TRAITS[name].implementation)
     accepted = {field.name for field in dataclasses.fields(network_class)}
     chosen = {option: value for option, value in options.items() if option in accepted}
-    backend = chosen.get("backend", DENSE)
-    if backend not in MAY_FUSE:
-        return network_class(topology, value_support=value_support, **chosen)
-    return fuse(network_class(topology, value_support=value_support, **chosen | {"backend": DENSE}), backend)
+    if chosen.get("backend") in MAY_FUSE:
+        chosen["backend"] = DENSE
+    return network_class(topology, value_support=value_support, **chosen)

@@ -81,11 +81,6 @@ def _run_backward(blocks: FusedBlocks, backward: Any, gradient: jax.Array) -> tu
 run_blocks.defvjp(_run_and_keep, _run_backward)
 
 
-def fuse(network: GraphAttentionNetwork, backend: str) -> GraphAttentionNetwork | FusedNetwork:
-    """Returns the fused network, or `network` itself where `find_obstacle` finds an obstacle."""
-    return network if find_obstacle(network, backend) else FusedNetwork(network)
-
-
 def find_obstacle(network: GraphAttentionNetwork, backend: str) -> str | None:
     """Returns why the blocks of a network do not run as one kernel here, or None if they do; `backend` is of
     `MAY_FUSE`.
