@@ -1,12 +1,19 @@
 """Optimizers and the learning rate schedule."""
 
+import collections
+from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 import optax.contrib
 
 MUON_RMS = 0.2
+MAX_BATCHED_SIZE = 1 << 16  # of a kernel; larger ones keep a device busy alone
+NEWTON_SCHULZ = optax.contrib.scale_by_muon(  # of matrices `[K, rows, columns]`, without momentum
+    beta=0.0, nesterov=False, weight_dimension_numbers=optax.contrib.MuonDimensionNumbers(1, 2)
+)
 
 
 def _lamb(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
@@ -41,23 +48,61 @@ def _muon(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransf
     All updates have a root mean square of about `MUON_RMS` times the rate, that of typical updates of Adam (Liu et al.
     2025, Muon is scalable for LLM training, section 2.2).
     """
-
-    def dimensions(params: Any) -> Any:
-        return jax.tree.map(_muon_dimensions, is_matrix(params), params)
-
-    return optax.contrib.muon(
-        schedule,
-        weight_decay=weight_decay,
-        weight_decay_mask=is_matrix,
-        muon_weight_dimension_numbers=dimensions,
-        consistent_rms=MUON_RMS,
-        adam_learning_rate=lambda step: MUON_RMS * schedule(step),
+    matrices = optax.chain(
+        optax.contrib.scale_by_muon(ns_steps=0, weight_dimension_numbers=_muon_dimensions),  # momentum alone
+        optax.stateless(lambda momentum, _: orthogonalize(momentum)),
+        optax.add_decayed_weights(weight_decay),
+        optax.scale_by_learning_rate(schedule),
+    )
+    others = optax.adamw(lambda step: MUON_RMS * schedule(step), weight_decay=0.0, nesterov=True)
+    labels = {True: "muon", False: "adam"}
+    return optax.partition(
+        {"muon": matrices, "adam": others}, lambda params: jax.tree.map(labels.get, is_matrix(params))
     )
 
 
-def _muon_dimensions(is_matrix: bool, leaf: jax.Array) -> optax.contrib.MuonDimensionNumbers | None:
-    """Returns the axes of the inputs and of the outputs of a kernel `[..., inputs, outputs]`; None for Adam."""
-    return optax.contrib.MuonDimensionNumbers(tuple(range(leaf.ndim - 1)), leaf.ndim - 1) if is_matrix else None
+def orthogonalize(momentum: Any) -> Any:
+    """Returns Muon's directions for kernels `[..., inputs, outputs]`, with a root mean square of about `MUON_RMS`.
+
+    Small kernels of one shape are orthogonalized as one batch, because a GPU takes as long for the products of one small
+    matrix as for those of many.
+    """
+    kernels, structure = jax.tree.flatten(momentum)
+    directions = list(kernels)
+    for numbers in _batches(kernels):
+        batch = jnp.stack([_as_wide_matrix(kernels[number]) for number in numbers])
+        orthogonal, _ = NEWTON_SCHULZ.update(batch, NEWTON_SCHULZ.init(batch))
+        scale = MUON_RMS * batch.shape[-1] ** 0.5
+        for number, matrix in zip(numbers, scale * orthogonal, strict=True):
+            kernel = kernels[number]
+            directions[number] = (matrix if _is_wide(kernel) else matrix.T).reshape(kernel.shape)
+    return structure.unflatten(directions)
+
+
+def _batches(kernels: Sequence[jax.Array]) -> list[list[int]]:
+    """Groups the numbers of small kernels by the shape of their matrices; each large kernel is alone."""
+    batches = collections.defaultdict(list)
+    for number, kernel in enumerate(kernels):
+        is_small = kernel.size <= MAX_BATCHED_SIZE
+        batches[_as_wide_matrix(kernel).shape, None if is_small else number].append(number)
+    return list(batches.values())
+
+
+def _is_wide(kernel: jax.Array) -> bool:
+    return kernel.size <= kernel.shape[-1] ** 2
+
+
+def _as_wide_matrix(kernel: jax.Array) -> jax.Array:
+    """Returns the matrix `[inputs, outputs]` of a kernel, transposed if it has more inputs than outputs."""
+    matrix = kernel.reshape(-1, kernel.shape[-1])
+    return matrix if _is_wide(kernel) else matrix.T
+
+
+def _muon_dimensions(kernels: Any) -> Any:
+    """Returns the axes of the inputs and of the outputs of each kernel `[..., inputs, outputs]`."""
+    return jax.tree.map(
+        lambda leaf: optax.contrib.MuonDimensionNumbers(tuple(range(leaf.ndim - 1)), leaf.ndim - 1), kernels
+    )
 
 
 OPTIMIZERS = {"muon": _muon, "lamb": _lamb, "lars": _lars, "adamw": _adamw, "sgd": _sgd}

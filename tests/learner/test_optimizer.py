@@ -1,5 +1,6 @@
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +9,15 @@ import pytest
 
 from alphagat.config import NetworkConfig
 from alphagat.games import make_game
-from alphagat.learner.optimizer import OPTIMIZERS, is_matrix, make_optimizer, make_schedule
+from alphagat.learner import optimizer as optimizer_module
+from alphagat.learner.optimizer import (
+    MUON_RMS,
+    OPTIMIZERS,
+    is_matrix,
+    make_optimizer,
+    make_schedule,
+    orthogonalize,
+)
 from alphagat.networks import make_network
 
 RATE, DECAY = 0.01, 0.1
@@ -28,15 +37,18 @@ def on_device(tree):
     return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), tree)
 
 
+def follow(optimizer, params, all_gradients):
+    state, update = optimizer.init(params), jax.jit(optimizer.update)
+    for gradient in all_gradients:
+        updates, state = update(gradient, state, params)
+        params = optax.apply_updates(params, updates)
+    return params
+
+
 @functools.cache
 def run(name, num_steps, decay=DECAY, clip_norm=1e9):
     optimizer = make_optimizer(name=name, schedule=lambda _: RATE, weight_decay=decay, clip_norm=clip_norm)
-    params = on_device(PARAMS)
-    state, update = optimizer.init(params), jax.jit(optimizer.update)
-    for step in range(num_steps):
-        updates, state = update(on_device(gradients(step)), state, params)
-        params = optax.apply_updates(params, updates)
-    return params
+    return follow(optimizer, on_device(PARAMS), [on_device(gradients(step)) for step in range(num_steps)])
 
 
 def slow_lamb(name, num_steps):
@@ -68,14 +80,62 @@ def test_muon_makes_the_updates_of_matrices_orthogonal():
     np.testing.assert_allclose(np.linalg.svd(change)[1], 1, atol=0.35)
 
 
+KERNEL_SHAPES = {
+    "square": (6, 6),
+    "wide": (4, 6),
+    "tall": (6, 4),
+    "another_tall": (6, 4),
+    "heads": (2, 3, 4),  # inputs of two axes
+    "column": (6, 1),
+}
+
+
+@pytest.mark.parametrize("max_batched_size", [0, 24, 1 << 16])
+def test_muon_in_batches_equals_optax(max_batched_size, monkeypatch):
+    """Compares four updates with Optax's Muon, which orthogonalizes one kernel after the other."""
+
+    def dimensions(params):
+        axes = optax.contrib.MuonDimensionNumbers
+        return jax.tree.map(
+            lambda matrix, x: axes(tuple(range(x.ndim - 1)), x.ndim - 1) if matrix else None, is_matrix(params), params
+        )
+
+    monkeypatch.setattr(optimizer_module, "MAX_BATCHED_SIZE", max_batched_size)
+    schedule = optax.linear_schedule(RATE, RATE / 2, 4)
+    ours = OPTIMIZERS["muon"](schedule, DECAY)
+    optaxs = optax.contrib.muon(
+        schedule,
+        weight_decay=DECAY,
+        weight_decay_mask=is_matrix,
+        muon_weight_dimension_numbers=dimensions,
+        consistent_rms=MUON_RMS,
+        adam_learning_rate=lambda step: MUON_RMS * schedule(step),
+    )
+    generator = np.random.default_rng(0)
+
+    def draw():
+        return {
+            name: {"kernel": generator.normal(size=shape), "bias": generator.normal(size=shape[-1])}
+            for name, shape in KERNEL_SHAPES.items()
+        }
+
+    params = on_device(draw())
+    all_gradients = [on_device(draw()) for _ in range(4)]
+    chex.assert_trees_all_close(follow(ours, params, all_gradients), follow(optaxs, params, all_gradients), rtol=1e-4)
+
+
+def test_muon_orthogonalizes_small_kernels_of_one_shape_in_one_batch():
+    """A Newton-Schulz step, which the program repeats in a loop, has three products."""
+    kernels = {name: jnp.ones(shape) for name, shape in KERNEL_SHAPES.items()}
+    program = jax.jit(orthogonalize).lower(kernels).as_text()
+    assert program.count("dot_general") == 3 * 3  # shapes: 6 x 6, 4 x 6 and 1 x 6
+
+
 @pytest.mark.parametrize("name", ["bias", "relation_bias"])
 def test_muon_updates_other_parameters_like_adam_at_the_scale_of_matrices(name):
-    optimizer, params = optax.nadam(0.2 * RATE), on_device(PARAMS[name])
-    state = optimizer.init(params)
-    for step in range(4):
-        updates, state = optimizer.update(on_device(gradients(step)[name]), state, params)
-        params = optax.apply_updates(params, updates)
-    np.testing.assert_allclose(run("muon", 4)[name], params, rtol=1e-5)
+    all_gradients = [on_device(gradients(step)[name]) for step in range(4)]
+    expected = follow(optax.nadam(0.2 * RATE), on_device(PARAMS[name]), all_gradients)
+    np.testing.assert_allclose(run("muon", 4)[name], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
