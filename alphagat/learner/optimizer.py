@@ -64,8 +64,8 @@ def _muon(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransf
 def orthogonalize(momentum: Any) -> Any:
     """Returns Muon's directions for kernels `[..., inputs, outputs]`, with a root mean square of about `MUON_RMS`.
 
-    Small kernels of one shape are orthogonalized as one batch, because a GPU takes as long for the products of one small
-    matrix as for those of many.
+    Small kernels of one shape are orthogonalized as one batch, because a GPU takes as long for the products of one
+    small matrix as for those of many.
     """
     kernels, structure = jax.tree.flatten(momentum)
     directions = list(kernels)

@@ -59,5 +59,36 @@ def test_equals_backup_of_mctx_from_every_node(tree, original):
     assert {0, 1, 2, 3} <= depths
 
 
+def pick(number, tree):
+    return jax.tree.map(lambda x: x[number], tree)
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (None, 0), (0, None)], ids=["both", "leaves", "tree"])
+def test_batches_of_searches_equal_each_alone(tree, axes):
+    """The arguments with an axis differ between three searches, in each of two equal batches."""
+    num_trees, num_nodes = tree.node_visits.shape
+    leaves = jnp.stack([(jnp.arange(num_trees) + shift) % num_nodes for shift in range(3)])
+    leaves = jnp.where(tree.node_visits[jnp.arange(num_trees), leaves] > 0, leaves, tree.ROOT_INDEX)
+    changed = [tree.replace(node_values=factor * tree.node_values) for factor in (1.0, 2.0, 3.0)]
+    trees = jax.tree.map(lambda *x: jnp.stack(x), *changed)
+    arguments = [x if axis == 0 else pick(1, x) for axis, x in zip(axes, (trees, leaves), strict=True)]
+    batches = jax.tree.map(lambda x: jnp.stack([x, x]), arguments)
+    found = jax.jit(jax.vmap(jax.vmap(back_up, axes)))(*batches)
+    for number in range(3):
+        alone = [pick(number, x) if axis == 0 else x for axis, x in zip(axes, arguments, strict=True)]
+        expected = jax.jit(back_up)(*alone)
+        for batch in range(2):
+            chex.assert_trees_all_close(pick((batch, number), found), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_a_batch_of_searches_copies_no_table(tree):
+    """A loop that may have ended for some searches would select between the old and the new tables."""
+    leaves = jnp.ones((3, len(tree.parents)), jnp.int32)
+    program = jax.jit(jax.vmap(back_up, (None, 0))).lower(tree, leaves).as_text()
+    tables = "x".join(map(str, tree.children_values.shape[1:]))
+    assert f"x{tables}x" in program
+    assert not [line for line in program.splitlines() if "stablehlo.select" in line and f"x{tables}x" in line]
+
+
 def test_searches_use_it():
     assert mctx.search.__globals__["backward"] is back_up
