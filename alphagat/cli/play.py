@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from alphagat.cli import commands
 from alphagat.cli.server_options import add_server, check_server
+from alphagat.serving.listener import listen
 
 EXAMPLES = """\
 Without RUN, the networks of the package play (Hex, Connect Four, gomoku, Othello, Breakthrough, Go, chess, 2048),
@@ -20,7 +21,7 @@ def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("play", epilog=EXAMPLES)
     commands.add_runs(parser, help="folders of runs, files of alphagat export, or shipped networks")
     parser.add_argument("--board", help="the initial board, e.g. hex:7 (default: the first of the first run)")
-    add_server(parser, simulations=64)
+    add_server(parser, simulations=16)
     return parser
 
 
@@ -29,12 +30,13 @@ def play(argv: Sequence[str]) -> None:
     options = make_parser().parse_args(list(argv))
     options.sources = commands.named_runs(options)
     check_server(options)
-    from alphagat.runtime import sharding  # JAX is imported only after the flags are checked
+    with listen(options.host, options.port) as listener:
+        from alphagat.runtime import sharding  # JAX is imported only after the flags are checked
 
-    sharding.configure_cpu_devices(1)
-    from alphagat.serving.server import run_server
+        sharding.configure_cpu_devices(1)
+        from alphagat.serving.server import run_server
 
-    run_server(options)
+        run_server(options, listener)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -1,5 +1,6 @@
 """Trains or resumes a run: `alphagat train quickstart`."""
 
+import sys
 from collections.abc import Sequence
 
 import alphagat
@@ -19,6 +20,8 @@ def make_parser() -> commands.ArgumentParser:
 
 def train(argv: Sequence[str]) -> None:
     arguments = training_arguments.read(make_parser(), argv)
+    if sys.stderr.isatty():
+        commands.say("loading JAX ...")  # which takes seconds, and more at the first start
     xla.use_flags(arguments.xla)
     distributed.connect(arguments.nodes, arguments.node_rank, arguments.coordinator)
     alphagat.train(arguments.config, arguments.workdir, profile=arguments.profile)

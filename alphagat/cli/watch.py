@@ -5,6 +5,7 @@ from pathlib import Path
 
 from alphagat.cli import commands
 from alphagat.cli.server_options import add_server, check_server
+from alphagat.serving.listener import listen
 
 EXAMPLES = """\
 Reads the run's files and computes on the CPU, so that it can start and end at any time beside the training.
@@ -28,15 +29,16 @@ def watch(argv: Sequence[str]) -> None:
     folder = commands.required_run(options)
     options.sources = [folder]
     check_server(options)
-    import jax  # only after the flags are checked
+    with listen(options.host, options.port) as listener:
+        import jax  # only after the flags are checked
 
-    jax.config.update("jax_platforms", "cpu")  # leaves the accelerator to the run
-    from alphagat.runtime import sharding
+        jax.config.update("jax_platforms", "cpu")  # leaves the accelerator to the run
+        from alphagat.runtime import sharding
 
-    sharding.configure_cpu_devices(1)
-    from alphagat.serving.server import run_server
+        sharding.configure_cpu_devices(1)
+        from alphagat.serving.server import run_server
 
-    run_server(options, watched=Path(folder))
+        run_server(options, listener, watched=Path(folder))
 
 
 def run(argv: Sequence[str]) -> int:

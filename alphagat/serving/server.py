@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from alphagat.errors import UserError
 from alphagat.runs.checkpoints import list_steps
 from alphagat.runs.folder import read_config
 from alphagat.serving import app, http_server
@@ -19,26 +18,24 @@ PLAY, WATCH = "Open {} in a browser to play (Ctrl-C to stop)\n", "Open {}/watch.
 WAIT_S = 1.0  # between looks for the first checkpoint
 
 
-def run_server(options: Any, watched: Path | None = None) -> None:
+def run_server(options: Any, listener: socket.socket, watched: Path | None = None) -> None:
     """Serves until interrupted.
 
     Args:
+      listener: the socket of the server.
       watched: the folder of the run that the live view shows, the only source; waits for its first checkpoint.
 
     Raises:
       KeyboardInterrupt: always, at the end.
-      UserError: the port is in use, or a network or flag is invalid.
+      UserError: a network or flag is invalid.
       ServiceError: the evaluation thread has failed.
     """
     if watched:
         _wait_for_checkpoint(watched)
     roster = Roster(options.sources, options.board)
-    with (
-        listen(options.host, options.port) as listener,
-        BatchService(
-            roster.prepare, max_batch=options.max_batch, max_wait_ms=options.max_wait_ms, max_queue=options.max_queue
-        ) as service,
-    ):
+    with BatchService(
+        roster.prepare, max_batch=options.max_batch, max_wait_ms=options.max_wait_ms, max_queue=options.max_queue
+    ) as service:
         service.prepare_ahead([roster.program(roster.default, "", options.simulations)])  # before the first request
         host, port = listener.getsockname()[:2]
         hosts = AllowedHosts(
@@ -61,16 +58,3 @@ def _wait_for_checkpoint(folder: Path) -> None:
         sys.stdout.flush()
         while not list_steps(folder):
             time.sleep(WAIT_S)
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Opens a listening socket; port 0 takes any free port. Raises UserError if that fails."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        host.encode("idna")  # inside `create_server` its error would leak a socket
-        return socket.create_server((host, port), family=family)
-    except UnicodeError as error:
-        raise UserError(f"--host {host[:60]}: it is not a host name; use one such as 127.0.0.1") from error
-    except OSError as error:
-        reason = str(error.strerror).partition(" (")[0]  # drops the repeated address
-        raise UserError(f"--host {host} --port {port}: {reason}; use another port, or --port 0") from error

@@ -8,7 +8,7 @@ import { $, capital, html } from "./dom.js";
 import { read, save, writeRecord } from "./files.js";
 import { showCandidates, showChart, showCounts, showLine, showMoves, showValue, title } from "./panels.js";
 import { prepare } from "./preparation.js";
-import { marks, nearestMark, summary } from "./review.js";
+import { marks, nearestMark, summary, verdict } from "./review.js";
 import {
   address, addressed, engineOf, game, hasTwoEngines, isAtEnd, isPersons, keep, networkOf, recall, request, resignedAt,
   server, settings, shownAttention, view,
@@ -17,7 +17,8 @@ import { firstValue, meanOfHeads, outcome, valueOf } from "./values.js";
 
 const PAUSE_MS = 350; // minimum time per move of the network, so that people can follow
 const TOAST_MS = 6000;
-const BEGINNER_POWER = 0.7; // of the policy from which a beginner draws its moves; below 1 flattens it
+const CARELESSNESS = 0.5; // of a beginner: the share of its moves that it plays at random
+const REVIEW_SIMULATIONS = 64; // per position of a review, at least
 
 const analyses = new Map(); // of the current board, by seed, moves and simulations
 let controller = new AbortController(); // of the requests for the displayed position
@@ -72,7 +73,7 @@ function update(announcement = "") {
     signal.throwIfAborted();
     const { value, prior, action } = view.analysis, { isBeginner } = engineOf(position.player);
     if (canSwap() && value < 0) swapSides();
-    else play(isBeginner ? drawn(position.legal, prior, BEGINNER_POWER) : action);
+    else play(isBeginner ? drawn(position.legal, prior, CARELESSNESS) : action);
   });
 }
 
@@ -105,7 +106,7 @@ async function attend(signal) {
 async function analyse(signal) {
   const { players } = server.board;
   const analysis = await find(game.cursor, engineOf(view.position.player), signal);
-  game.values[game.cursor] = valueOf(view.position, analysis);
+  if (!game.isReviewed) game.values[game.cursor] = valueOf(view.position, analysis);
   for (const move of analysis.variation) move.colour = players[move.player].colour;
   return analysis;
 }
@@ -119,17 +120,27 @@ async function find(ply, engine, signal) {
   return analyses.get(key);
 }
 
+/** Returns the engine that reviews games: that of the first level, with at least `REVIEW_SIMULATIONS` if on offer. */
+function reviewer() {
+  const [engine] = settings.engines, { strengths } = server.info;
+  const enough = strengths.filter((simulations) => simulations >= REVIEW_SIMULATIONS);
+  return { ...engine, simulations: Math.max(engine.simulations, Math.min(...enough, Math.max(...strengths))) };
+}
+
 /** Analyses every position of the game, and marks the moves that give something away. */
 async function review() {
-  const { signal } = controller, last = game.moves.length;
+  const { signal } = controller, last = game.moves.length, engine = reviewer();
+  const values = [], better = [];
   try {
     for (let ply = 0; ply <= last; ply += 1) {
       $("review").textContent = `Reviewing ${ply} of ${last}`;
       const position = ply === last ? await api.position(request(ply), signal) : null;
       signal.throwIfAborted();
-      game.values[ply] = position?.over ? outcome(position) : firstValue(await find(ply, settings.engines[0], signal));
+      const analysis = position?.over ? null : await find(ply, engine, signal);
+      values[ply] = analysis ? firstValue(analysis) : outcome(position);
+      better[ply] = analysis?.variation[0] ?? null;
     }
-    game.isReviewed = true;
+    Object.assign(game, { values, better, isReviewed: true });
   } finally {
     $("review").textContent = "Review";
   }
@@ -170,8 +181,12 @@ function goTo(cursor) {
   update();
 }
 
-/** Moves the cursor by `step`, 1 or -1, and on to a position in which a person is to move. */
+/** Moves the cursor by `step`, 1 or -1, and on to a position in which a person is to move; takes back a resignation. */
 function turn(step) {
+  if (step < 0 && resignedAt(game.cursor) !== null) {
+    game.resigned = null;
+    return update();
+  }
   let cursor = game.cursor + step;
   if (cursor < 0 || cursor > game.moves.length) return;
   if (settings.sides.slice(0, server.board.players.length).includes("person")) {
@@ -208,7 +223,8 @@ function showPosition() {
   showCounts(position.counts, players);
   showAttentionControls(annotate);
   $("again").hidden = !position.over;
-  for (const id of ["first", "back"]) $(id).disabled = game.cursor === 0;
+  $("first").disabled = game.cursor === 0;
+  $("back").disabled = game.cursor === 0 && resignedAt(0) === null;
   for (const id of ["forward", "last"]) $(id).disabled = isAtEnd();
   board.show(position, family, players[position.player].colour, canPlay);
   annotate();
@@ -219,7 +235,9 @@ function annotate() {
   const { position, analysis, attention, node } = view, { players } = server.board;
   if (!position) return;
   const line = settings.line && analysis ? analysis.variation : null;
-  const hint = view.hint && analysis ? analysis.variation.slice(0, 1) : null;
+  const better = marks()[game.cursor] && game.better[game.cursor];
+  const advice = better ? [{ ...better, colour: players[position.player].colour }] : null;
+  const hint = view.hint && analysis ? analysis.variation.slice(0, 1) : advice;
   const looking = Boolean(settings.attention && shownAttention());
   board.annotate({
     policy: settings.policy && analysis ? analysis[settings.source] : null,
@@ -229,9 +247,12 @@ function annotate() {
   showValue(game.values[game.cursor] ?? null, players);
   $("value").hidden = !settings.value || players.length < 2;
   $("chart").hidden = !settings.value;
-  $("policy-panel").hidden = !settings.policy;
+  $("policy-panel").hidden = !settings.policy || position.over;
   $("line-panel").hidden = !line?.length;
   $("attention-panel").hidden = !looking;
+  const hasSearch = engineOf(position.player).simulations > 0;
+  $("source").hidden = !hasSearch;
+  $("candidates").classList.toggle("without-values", !hasSearch);
   if (settings.policy) showCandidates(position, analysis, settings.source, play);
   if (line) showLine(line);
   showChart(game.values, game.moves.length, game.cursor, players, goTo, marks());
@@ -240,6 +261,7 @@ function annotate() {
   $("reviewed").hidden = !game.isReviewed;
   if (game.isReviewed) {
     $("summary").textContent = summary(players);
+    $("verdict").textContent = verdict(game.cursor);
     $("mark-back").disabled = nearestMark(-1) === null;
     $("mark-forward").disabled = nearestMark(1) === null;
   }
@@ -298,7 +320,8 @@ async function replaceGame(name, saved, signal) {
   const resigned = [0, 1].includes(saved.resigned) ? saved.resigned : null, isSwapped = saved.isSwapped ?? false;
   Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false, resigned, isSwapped });
   Object.assign(view, { block: null, head: -1 });
-  if (moves.length && saved.ply === undefined) settings.sides = ["person", "person"]; // the network does not move in a file
+  if (saved.sides) settings.sides = saved.sides;
+  else if (moves.length && saved.ply === undefined) settings.sides = ["person", "person"]; // the network does not move in a file
   $("boards").value = name;
   $("goal").textContent = opened.goal;
   showControls({ update: change, annotate });

@@ -14,7 +14,8 @@ export class Board {
   constructor(root, choices, { onPlay, onLook }) {
     Object.assign(this, { root, choices, onPlay, onLook });
     this.held = null; // the node of the selected piece
-    this.looking = false;
+    this.looking = false; // whether attention is on
+    this.looked = null; // the node whose attention is shown
     document.addEventListener("keydown", (event) => {
       if (this.position && (event.target === document.body || root.contains(event.target))) this.#onKey(event);
     });
@@ -25,7 +26,7 @@ export class Board {
   /** Draws a position; `canPlay` is true on a person's turn. */
   show(position, family, mover, canPlay) {
     const hadFocus = this.root.contains(document.activeElement) || this.choices.contains(document.activeElement);
-    Object.assign(this, { position, canPlay, held: null });
+    Object.assign(this, { position, canPlay, held: null, looked: null });
     const drawing = document.importNode(
       new DOMParser().parseFromString(position.svg, "image/svg+xml").documentElement, true);
     drawing.setAttribute("aria-hidden", "true");
@@ -114,19 +115,25 @@ export class Board {
     hit.dataset.name = move?.name ?? "";
     if (!this.looking && (move?.name ?? "") in WAYS) hit.classList.add("arrow");
     hit.addEventListener("click", () => this.#choose(node));
-    const look = (there) => this.looking && this.onLook(there);
-    hit.addEventListener("focus", () => { this.lastNode = node; look(node); });
-    hit.addEventListener("pointerenter", (event) => { look(node); this.#ghost(event.pointerType === "mouse" && move); });
+    hit.addEventListener("focus", () => {
+      this.lastNode = node;
+      if (hit.matches(":focus-visible")) this.#look(node); // by keyboard
+    });
+    hit.addEventListener("pointerenter", (event) => {
+      if (event.pointerType !== "mouse") return;
+      this.#look(node);
+      this.#ghost(move);
+    });
     hit.addEventListener("pointerleave", (event) => {
       this.#ghost(null);
-      if (event.pointerType === "mouse") look(null);
+      if (event.pointerType === "mouse") this.#look(null);
     });
     return hit;
   }
 
   /** Previews a stone at the place of a move. */
   #ghost(move) {
-    const isShown = move && move.place && !this.looking && !WAYS[move.name];
+    const isShown = move && move.place && this.canPlay && !WAYS[move.name];
     const [x, y, width, height] = isShown ? move.place : [];
     const stone = isShown ? [shape("circle", { cx: x, cy: y, r: 0.36 * Math.min(width, height) })] : [];
     this.layers.ghost.replaceChildren(...stone);
@@ -139,17 +146,26 @@ export class Board {
       const node = Number(hit.dataset.node), names = this.#movesAt(node).map((move) => move.name + share(move));
       let label = names.slice(0, MOST_NAMED).join("; ") + (names.length > MOST_NAMED ? " and more" : "");
       if (node === this.held) label = "Put down";
-      if (this.looking) label = `Look from ${hit.dataset.name || `node ${node + 1}`}`;
+      if (this.looking && !(this.canPlay && label)) label = `Look from ${hit.dataset.name || `node ${node + 1}`}`;
       hit.setAttribute("aria-label", label);
     }
   }
 
+  /** Shows the attention of a node, if attention is on. */
+  #look(node) {
+    this.looked = node;
+    if (this.looking) this.onLook(node);
+  }
+
+  /** Plays or selects what is at a node. With attention on, the first tap on a node shows its attention. */
   #choose(node) {
-    if (this.looking) return this.onLook(node);
+    if (this.looking && this.looked !== node) return this.#look(node);
+    if (!this.canPlay) return;
     if (node === this.held) return this.#hold(null);
     const moves = this.#movesAt(node);
     if (this.held === null && moves.some((move) => move.to !== node)) return this.#hold(node);
     if (moves.length === 1) return this.onPlay(moves[0].action);
+    if (!moves.length) return;
     this.#offer(moves);
     this.choices.querySelector("button")?.focus();
   }

@@ -11,7 +11,7 @@ function levels(strengths) {
     name: NAMES[simulations] ?? String(simulations), simulations, isBeginner: false,
     title: simulations ? `${simulations} simulations per move` : "The network alone, without search",
   }));
-  return [{ name: "Beginner", simulations: 0, isBeginner: true, title: "Often overlooks the best move" }, ...named];
+  return [{ name: "Beginner", simulations: 0, isBeginner: true, title: "Plays about half of its moves at random" }, ...named];
 }
 
 /** Returns whether an engine plays at a level. */

@@ -1,5 +1,6 @@
 // The review of a game: the value of every position, and the moves that cost most.
 
+import { percent } from "./dom.js";
 import { game } from "./state.js";
 
 // Marks of chess, by the least share of the expected score that a move gives away.
@@ -21,6 +22,14 @@ export function nearestMark(direction) {
   const plies = marks().flatMap((mark, ply) => (mark ? [ply] : []));
   const ahead = plies.filter((ply) => (ply - game.cursor) * direction > 0);
   return (direction > 0 ? ahead[0] : ahead.at(-1)) ?? null;
+}
+
+/** Returns what the move after `ply` moves gives away and what was better; empty if the move is not marked. */
+export function verdict(ply) {
+  const mark = marks()[ply], better = game.better[ply];
+  if (!mark) return "";
+  const advice = better && better.action !== game.moves[ply] ? ` Better: ${better.name}.` : "";
+  return `${mark.name}: ${game.steps[ply].name} gives away ${percent(mark.cost)} of the expected score.${advice}`;
 }
 
 /** Returns one sentence per player. */

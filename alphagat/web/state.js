@@ -1,7 +1,8 @@
 // The state of the page: game, view and settings. The server is stateless.
 
 export const game = {
-  board: "", seed: 0, moves: [], steps: [], cursor: 0, values: [], isReviewed: false,
+  board: "", seed: 0, moves: [], steps: [], cursor: 0, values: [],
+  isReviewed: false, better: [], // the best move by ply, after a review
   resigned: null, // the player who gave up at the end of the moves
   isSwapped: false, // whether the sides were exchanged after the first move
 };
@@ -27,7 +28,8 @@ export function recall() {
 
 /** Returns the address of the game at the cursor, as a fragment. */
 export function address() {
-  const fields = { board: game.board, seed: game.seed, moves: game.moves.join("."), ply: game.cursor };
+  const sides = settings.sides.join(".");
+  const fields = { board: game.board, seed: game.seed, moves: game.moves.join("."), ply: game.cursor, sides };
   if (game.resigned !== null) fields.resigned = game.resigned;
   if (game.isSwapped) fields.swapped = 1;
   return `#${new URLSearchParams(fields)}`;
@@ -41,7 +43,8 @@ export function addressed() {
   const ply = fields.has("ply") ? Number(fields.get("ply")) : moves.length;
   const resigned = fields.has("resigned") ? Number(fields.get("resigned")) : null;
   const isSwapped = fields.has("swapped");
-  return { board: fields.get("board"), seed: Number(fields.get("seed") ?? 0), moves, ply, resigned, isSwapped };
+  const sides = fields.get("sides")?.split(".").map((side) => (side === "network" ? side : "person"));
+  return { board: fields.get("board"), seed: Number(fields.get("seed") ?? 0), moves, ply, resigned, isSwapped, sides };
 }
 
 /** Returns the player who resigned in the position after `ply` moves, or null. */

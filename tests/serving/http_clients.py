@@ -7,7 +7,7 @@ import threading
 import time
 
 from alphagat.serving.http_server import make_server
-from alphagat.serving.server import listen
+from alphagat.serving.listener import listen
 
 PATIENCE_S = 30  # reached only by failing tests
 

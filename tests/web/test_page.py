@@ -297,8 +297,28 @@ def test_shows_policy_line_and_attention(serve, page):
     page.click("#heads label:has-text('2')")
     page.hover('.hit[data-name="a1"]')
     assert page.inner_html(".attention") != before
-    page.click('.hit[data-name="b2"]')  # shows attention and does not play
-    assert ply_of(page) == 0
+    page.click('.hit[data-name="b2"]')  # a mouse has pointed at it before, so the click plays
+    wait_for_ply(page, 1)
+
+
+def test_with_attention_on_a_second_tap_plays(serve, browser):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    open_page(page, serve("hex:3"))
+    page.keyboard.press("a")
+    page.wait_for_selector(".attention path")
+    for cell in ("b2", "a1"):
+        page.tap(f'.hit[data-name="{cell}"]')
+        page.wait_for_selector(".attention .eye")
+        assert ply_of(page) == 0
+    page.tap('.hit[data-name="a1"]')
+    wait_for_ply(page, 1)
+    assert page.inner_text("#moves button") == "a1"
+    page.wait_for_selector(".attention path")
+    for _ in range(2):
+        page.tap('.hit[data-node="0"]')  # a1 is taken, so a second tap does nothing
+    assert ply_of(page) == 1
+    context.close()
 
 
 def test_a_saved_game_loads(serve, page, tmp_path):
@@ -351,7 +371,13 @@ def test_a_resigned_game_is_over_and_stays_so(serve, page):
     with page.expect_download() as download:
         page.click("#record")
     assert "RE[B+R]" in download.value.path().read_text()
-    page.click("#back")
+    page.click("#back")  # takes back the resignation
+    wait_for_ply(page, 1)
+    assert not is_over(page)
+    assert "resigned" not in saved(page)
+    page.click("#resign")
+    page.wait_for_selector('body[data-over="true"]')
+    page.click("#first")
     wait_for_ply(page, 0)
     assert not is_over(page)
     page.click('.hit[data-name="a1"]')
@@ -485,6 +511,27 @@ def test_a_reload_keeps_the_game_and_a_link_shares_it(serve, page, browser):
     other.close()
 
 
+def test_a_link_keeps_the_sides(serve, page, browser):
+    """Otherwise the network would move at once for a person who opens it as the other side."""
+    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['network', 'person'] })")
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 1)
+    other = browser.new_page()
+    other.goto(page.url)  # with the default sides: the person moves first
+    wait_for_ply(other, 1)
+    assert other.inner_text("#status-text") == "Your move"
+    assert other.is_checked("#sides label:has-text('Blue') input")
+    other.close()
+
+
+def test_help_opens_at_its_start(serve, page):
+    page.set_viewport_size({"width": 390, "height": 500})
+    open_page(page, serve("hex:3"))
+    page.click("#help-open")
+    assert page.evaluate("document.getElementById('help').scrollTop") == 0
+    assert page.evaluate("document.activeElement.id") == "help-title"
+
+
 @pytest.mark.parametrize(
     ("fragment", "message"),
     [
@@ -514,7 +561,21 @@ def test_a_hint_shows_the_move_without_playing_it(serve, page):
     assert page.query_selector_all("#board .line *") == []
 
 
-def test_a_beginner_draws_moves_from_the_policy(serve, page):
+def test_a_careless_player_plays_half_of_its_moves_at_random(serve, page):
+    page.goto(serve("hex:3"))
+    shares = page.evaluate("""async () => {
+      const { drawn } = await import("./choice.js"), legal = [0, 1, 2, 3].map((action) => ({ action }));
+      return [0.5, undefined].map((carelessness) => {
+        const counts = [0, 0, 0, 0];
+        for (let number = 0; number < 20000; number += 1) counts[drawn(legal, [0.6, 0.4, 0, 0], carelessness)] += 1;
+        return counts.map((count) => count / 20000);
+      });
+    }""")
+    assert shares[0] == pytest.approx([0.425, 0.325, 0.125, 0.125], abs=0.03)
+    assert shares[1] == pytest.approx([0.6, 0.4, 0.0, 0.0], abs=0.03)
+
+
+def test_a_beginner_varies_its_moves(serve, page):
     """The network alone always begins with the same move, a beginner does not."""
     page.add_init_script("localStorage.alphagat = JSON.stringify({ sides: ['network', 'person'] })")
     page.goto(serve("hex:3"))
@@ -537,12 +598,13 @@ def test_a_review_marks_the_moves_that_give_something_away(serve, page):
     values = {0: 0.5, 1: 0.5, 2: 0.4, 3: -0.6}  # for the player to move, after so many moves
 
     def answer(route):
-        response = route.fetch()
-        body = response.json() | {"value": values[len(route.request.post_data_json["moves"])]}
-        route.fulfill(response=response, json=body)
+        response, asked = route.fetch(), route.request.post_data_json
+        value = values[len(asked["moves"])] if asked["simulations"] == 64 else -0.2
+        route.fulfill(response=response, json=response.json() | {"value": value})
 
     page.route("**/api/analysis", answer)
     open_page(page, serve("hex:3"))
+    page.click("#strengths-0 label:has-text('Easy')")  # a review has 64 simulations nevertheless
     for ply, cell in enumerate(("a1", "b2", "c3")):
         page.click(f'.hit[data-name="{cell}"]')
         wait_for_ply(page, ply + 1)
@@ -555,12 +617,18 @@ def test_a_review_marks_the_moves_that_give_something_away(serve, page):
     assert marks[0][1] == "A blunder: gives away 50 % of the expected score"
     assert marks[1][1] == "A blunder: gives away 45 % of the expected score"
     assert page.inner_text("#summary") == "Orange: 1 × ??. Blue: 1 × ??."
+    assert page.inner_text("#verdict") == ""
     assert len(page.query_selector_all("#chart .mark")) == 2
     page.click("#mark-back")
     wait_for_ply(page, 1)
+    verdict = page.inner_text("#verdict")
+    assert verdict.startswith("A blunder: b2 gives away 45 % of the expected score. Better: ")
+    assert page.query_selector_all("#board .line > *")  # marks the better move
     page.click("#mark-back")
     wait_for_ply(page, 0)
     assert page.is_disabled("#mark-back")
+    # The values of the review stay, although the level of the page has others.
+    assert page.get_attribute("#value", "title") == "The network expects 75 % for orange"
     page.click('.hit[data-name="c1"]')
     wait_for_ply(page, 1)
     assert page.is_hidden("#reviewed")
