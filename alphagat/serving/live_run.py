@@ -1,7 +1,9 @@
 """A run in progress, as its live view shows it."""
 
 import contextlib
+import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +29,18 @@ class LiveRun:
         self.describe()
 
     def describe(self) -> dict[str, Any]:
-        """Returns the progress, the latest results and the charts; `network` is the iteration of the players."""
+        """Returns the progress, the latest results and the charts.
+
+        `network` is the iteration of the players, and `silent_s` the age of the newest metrics in seconds; None before
+        the first.
+        """
         with self._lock:
             self._load_newest()
-            seen = _state_of(self._folder / METRICS_FILE), self._newest
+            state = _state_of(self._folder / METRICS_FILE)
+            seen = state and (state.st_size, state.st_mtime_ns), self._newest
             if seen != self._seen:
                 self._described, self._seen = self._read(), seen
-            return self._described
+            return self._described | {"silent_s": max(0.0, time.time() - state.st_mtime) if state else None}
 
     def _load_newest(self) -> None:
         newest = max(list_steps(self._folder), default=0)
@@ -63,9 +70,8 @@ class LiveRun:
         }
 
 
-def _state_of(file: Path) -> Any:
-    """Returns what changes with the file; None if it does not exist."""
+def _state_of(file: Path) -> os.stat_result | None:
+    """Returns the state of a file; None if it does not exist."""
     with contextlib.suppress(OSError):
-        state = file.stat()
-        return state.st_size, state.st_mtime_ns
+        return file.stat()
     return None

@@ -10,6 +10,7 @@ import { about, meanOfHeads, outcome, valueOf } from "./values.js";
 const POLL_MS = 3000; // between looks at the run
 const END_MS = 3000; // for which a finished game stays
 const SLOW_MS = 1000; // after which an answer is announced as slow
+const SILENT_MINUTES = 2; // after which the page says that the run is silent: it may have ended
 const DRAWN_PLIES = 6; // at the start of a game, drawn from the policy so that games differ
 const SPEEDS = [[1500, "Slow"], [700, "Normal"], [150, "Fast"]]; // milliseconds per move
 const AXES = [["iterations", "Iterations"], ["frames", "Frames"], ["hours", "Hours"]];
@@ -142,7 +143,10 @@ async function follow() {
   run = await api.run();
   document.title = `${run.name}: iteration ${run.iteration}`;
   $("name").textContent = run.name;
-  $("progress-text").textContent = `Iteration ${run.iteration.toLocaleString("en")} of ${run.end.toLocaleString("en")}`;
+  const minutes = Math.floor((run.silent_s ?? 0) / 60);
+  const silence = minutes >= SILENT_MINUTES && run.iteration < run.end ? `; nothing new for ${minutes} min` : "";
+  $("progress-text").textContent =
+    `Iteration ${run.iteration.toLocaleString("en")} of ${run.end.toLocaleString("en")}${silence}`;
   Object.assign($("progress"), { max: run.end, value: run.iteration });
   $("tiles").replaceChildren(...run.tiles.map(({ label, value, interval }) => html("div", {},
     html("dt", { textContent: label }), html("dd", { textContent: value }, html("small", { textContent: interval })))));

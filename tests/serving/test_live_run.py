@@ -1,12 +1,14 @@
 """Tests what the live view reads of a run."""
 
+import os
 import shutil
+import time
 
 import pytest
 
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints
-from alphagat.runs.metrics import MetricsWriter
+from alphagat.runs.metrics import METRICS_FILE, MetricsWriter
 from alphagat.serving.live_run import LiveRun
 from alphagat.serving.roster import Roster
 from alphagat.training.state import init_state
@@ -33,11 +35,22 @@ def test_new_iterations_are_read(live):
             writer.write(iteration, {"board": "hex:2", "frames": 10, "hours": 1.0, "train/value_loss": 0.5 / iteration})
             assert run.describe()["iteration"] == iteration
     described = run.describe()
-    assert run.describe() is described  # not read again
+    assert run.describe()["charts"] is described["charts"]  # not read again
     (chart,) = described["charts"]
     assert (chart["title"], chart["legend"][0]["value"]) == ("Value loss", "0.1667")
     assert set(chart["drawings"]) == {"iterations", "frames", "hours"}
     assert [tile["label"] for tile in described["tiles"]] == ["frames", "training"]
+
+
+def test_the_age_of_the_newest_metrics(live):
+    folder, run = live
+    assert run.describe()["silent_s"] is None
+    with MetricsWriter(folder) as writer:
+        writer.write(1, {"board": "hex:2", "frames": 10, "hours": 1.0})
+    assert 0 <= run.describe()["silent_s"] < 60
+    now = time.time()
+    os.utime(folder / METRICS_FILE, (now - 300, now - 300))
+    assert 300 <= run.describe()["silent_s"] < 360
 
 
 def test_a_new_checkpoint_is_loaded_and_a_deleted_one_does_no_harm(live):

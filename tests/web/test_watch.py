@@ -1,7 +1,10 @@
 """Tests the live view of a run in a browser."""
 
+import os
+import time
+
 from alphagat.runs.checkpoints import Checkpoints
-from alphagat.runs.metrics import MetricsWriter, Result
+from alphagat.runs.metrics import METRICS_FILE, MetricsWriter, Result
 from alphagat.training.state import init_state
 from tests.training.tiny import save_tiny_run, tiny_run
 
@@ -40,6 +43,10 @@ def test_a_run_is_watched_while_it_goes_on(start, page, tmp_path):
     assert page.inner_text("#progress-text").startswith("Iteration 4 of ")
     page.click("#next")
     page.wait_for_selector("#status-text:has-text('network of iteration 2')")
+    # The run is killed.
+    long_ago = time.time() - 200
+    os.utime(folder / METRICS_FILE, (long_ago, long_ago))
+    page.wait_for_selector("#progress-text:has-text('nothing new for 3 min')")
 
 
 def test_games_follow_one_another_and_can_be_paused(start, page, tmp_path):
