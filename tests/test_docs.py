@@ -116,6 +116,13 @@ def test_public_docstrings_are_in_the_reference(site, file: Path):
         assert f'id="{name}"' in page
 
 
+def test_the_reference_of_python_starts_with_what_most_programs_need(site):
+    page = (site / "reference" / "python.html").read_text()
+    names = re.findall(r'<h2 id="(alphagat[^"]*)"', page)
+    assert names[:3] == ["alphagat.training.loop.train", "alphagat.agents.agent.load", "alphagat.agents.agent.Agent"]
+    assert page.count("Source code in") >= len(names)
+
+
 def test_sections_of_docstrings_are_read(site):
     unread = re.compile(r"<p>[^<]*\b(?:Attributes|Args|Raises|Returns|Yields):\s")
     assert [page.name for page in (site / "reference").glob("*.html") if unread.search(page.read_text())] == []

@@ -19,7 +19,16 @@ from alphagat.config import Config
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "alphagat"
 FOLDER = "reference/"
-COMMAND_LIST, FIELDS = f"{FOLDER}commands/index.md", f"{FOLDER}config.md"
+COMMAND_LIST, FIELDS, API = f"{FOLDER}commands/index.md", f"{FOLDER}config.md", f"{FOLDER}python.md"
+FIRST = (  # what most programs need
+    "alphagat.training.loop.train",
+    "alphagat.agents.agent.load",
+    "alphagat.agents.agent.Agent",
+    "alphagat.games.make_game",
+    "alphagat.games.base.Game",
+    "alphagat.evaluation.players.Player",
+    "alphagat.evaluation.arena.play_match",
+)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -28,7 +37,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     reference += [
         {"Commands": [COMMAND_LIST, *(_command_page(name) for name in COMMANDS)]},
         {"Config": FIELDS},
-        {"Python": [_package_page(name) for name in modules_by_package()]},
+        {"Python": [API, *(_package_page(name) for name in modules_by_package())]},
     ]
     return config
 
@@ -37,7 +46,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages."""
     parsers = {name: parser_of(name) for name in COMMANDS}
     pages = {_command_page(name): command_text(parser) for name, parser in parsers.items()}
-    pages |= {COMMAND_LIST: commands_text(parsers), FIELDS: config_text()}
+    pages |= {COMMAND_LIST: commands_text(parsers), FIELDS: config_text(), API: api_text()}
     pages |= {
         _package_page(package): package_text(package, modules) for package, modules in modules_by_package().items()
     }
@@ -118,6 +127,17 @@ def config_text() -> str:
         default = ",".join(map(str, field.value)) if isinstance(field.value, tuple) else str(field.value)
         cells = [f"`{field.path}`{{ #{field.path} }}", f"`{default}`" if default else "", str(field.limits), field.help]
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    return "\n".join(lines)
+
+
+def api_text() -> str:
+    """Returns the page of the functions and classes that most programs need, with their source."""
+    lines = ["---\ntitle: First steps\n---\n# Python\n"]
+    lines.append(
+        "`alphagat.train` and `alphagat.load`, and what they return. [The guide](../guides/python.md) has examples."
+    )
+    for name in FIRST:
+        lines.append(f"\n::: {name}\n    options:\n      show_source: true\n      skip_local_inventory: true")
     return "\n".join(lines)
 
 
