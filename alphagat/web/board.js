@@ -5,7 +5,7 @@ import { drawAttention, drawHeat, drawLine } from "./overlays.js";
 
 // Directions of arrow keys, swipes and the moves with these names.
 const WAYS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] };
-const LAYERS = ["hits", "arrows", "ghost", "marks", "heat", "attention", "line"]; // bottom to top
+const LAYERS = ["hits", "arrows", "ghost", "marks", "attention", "heat", "line"]; // bottom to top
 const SWIPE = 30; // pixels
 const MOST_NAMED = 6; // moves per place in the label for screen readers
 
