@@ -109,9 +109,11 @@ def play_duel(contest: Contest, settings: Settings, console: Console) -> tuple[M
     test = None
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("games", total=2 * len(openings.actions))
+        task = progress.add_task("compiling, then playing", total=2 * len(openings.actions))
 
         def show(over: int) -> None:
+            if over and not parts:
+                progress.update(task, description="games")
             progress.update(task, completed=sum(part.num_games for part in parts) + over)
 
         series = Series(
