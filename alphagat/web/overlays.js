@@ -87,7 +87,7 @@ export function drawAttention(nodes, { senders, receivers, weights }, node) {
     const [x, y] = middle(nodes[each]), [, , width, height] = nodes[each];
     const side = Math.min(width, height, height > 2 * width ? LABEL : 40);
     const square = { x: x - side / 2, y: y - side / 2, width: side, height: side, rx: side / 4 };
-    return [shape("rect", { class: "shade", ...square, opacity: 0.75 * weight / most })];
+    return [shape("rect", { class: "shade", ...square, opacity: 0.5 * weight / most })];
   });
   const lines = edges.reverse().map(({ edge, weight }) => {
     const [x1, y1] = middle(nodes[receivers[edge]]), [x2, y2] = middle(nodes[senders[edge]]);
