@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from alphagat.cli import commands
 from alphagat.cli.server_options import add_server, check_server
-from alphagat.serving.listener import listen
+from alphagat.serving.hosts import listen
 
 EXAMPLES = """\
 Without RUN, the networks of the package play (Hex, Connect Four, gomoku, Othello, Breakthrough, Go, chess, 2048),

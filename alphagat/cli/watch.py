@@ -5,7 +5,7 @@ from pathlib import Path
 
 from alphagat.cli import commands
 from alphagat.cli.server_options import add_server, check_server
-from alphagat.serving.listener import listen
+from alphagat.serving.hosts import listen
 
 EXAMPLES = """\
 Reads the run's files and computes on the CPU, so that it can start and end at any time beside the training.

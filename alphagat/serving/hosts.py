@@ -1,4 +1,4 @@
-"""The `Host` and `Origin` headers that the web server accepts.
+"""Where the web server listens, and the `Host` and `Origin` headers that it accepts.
 
 A page of another site can send requests to this server, and with a host name that its owner points to this machine (DNS
 rebinding) it can even read the answers. Such requests carry the name or the origin of that site.
@@ -6,8 +6,11 @@ rebinding) it can even read the answers. Such requests carry the name or the ori
 
 import ipaddress
 import re
+import socket
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from alphagat.errors import UserError
 
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")  # in lower case, with an optional port
 MAX_QUOTED = 60  # characters
@@ -54,3 +57,16 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Opens a listening socket; port 0 takes any free port. Raises UserError if that fails."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        host.encode("idna")  # inside `create_server` its error would leak a socket
+        return socket.create_server((host, port), family=family)
+    except UnicodeError as error:
+        raise UserError(f"--host {host[:60]}: it is not a host name; use one such as 127.0.0.1") from error
+    except OSError as error:
+        reason = str(error.strerror).partition(" (")[0]  # drops the repeated address
+        raise UserError(f"--host {host} --port {port}: {reason}; use another port, or --port 0") from error

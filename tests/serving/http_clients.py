@@ -6,8 +6,8 @@ import socket
 import threading
 import time
 
+from alphagat.serving.hosts import listen
 from alphagat.serving.http_server import make_server
-from alphagat.serving.listener import listen
 
 PATIENCE_S = 30  # reached only by failing tests
 

@@ -52,8 +52,8 @@ def page(browser):
 def start():
     """Returns `start(sources, board, folder)`, which serves networks, and the run in `folder`; returns the address."""
     from alphagat.serving.app import make_app
+    from alphagat.serving.hosts import listen
     from alphagat.serving.http_server import make_server
-    from alphagat.serving.listener import listen
     from alphagat.serving.live_run import LiveRun
     from alphagat.serving.roster import Roster
     from alphagat.serving.service import BatchService
