@@ -235,7 +235,7 @@ function annotate() {
   const { position, analysis, attention, node } = view, { players } = server.board;
   if (!position) return;
   const line = settings.line && analysis ? analysis.variation : null;
-  const better = marks()[game.cursor] && game.better[game.cursor];
+  const marked = marks(), better = marked[game.cursor] && game.better[game.cursor];
   const advice = better ? [{ ...better, colour: players[position.player].colour }] : null;
   const hint = view.hint && analysis ? analysis.variation.slice(0, 1) : advice;
   const looking = Boolean(settings.attention && shownAttention());
@@ -255,13 +255,13 @@ function annotate() {
   $("candidates").classList.toggle("without-values", !hasSearch);
   if (settings.policy) showCandidates(position, analysis, settings.source, play);
   if (line) showLine(line);
-  showChart(game.values, game.moves.length, game.cursor, players, goTo, marks());
-  showMoves(game.steps, game.cursor, players, goTo, marks());
+  showChart(game.values, game.moves.length, game.cursor, players, goTo, marked);
+  showMoves(game.steps, game.cursor, players, goTo, marked);
   $("review").hidden = players.length < 2 || !game.moves.length || game.isReviewed;
   $("reviewed").hidden = !game.isReviewed;
   if (game.isReviewed) {
     $("summary").textContent = summary(players);
-    $("verdict").textContent = verdict(game.cursor);
+    $("verdict").textContent = verdict(marked[game.cursor], game.cursor);
     $("mark-back").disabled = nearestMark(-1) === null;
     $("mark-forward").disabled = nearestMark(1) === null;
   }

@@ -24,10 +24,10 @@ export function nearestMark(direction) {
   return (direction > 0 ? ahead[0] : ahead.at(-1)) ?? null;
 }
 
-/** Returns what the move after `ply` moves gives away and what was better; empty if the move is not marked. */
-export function verdict(ply) {
-  const mark = marks()[ply], better = game.better[ply];
+/** Returns what the move after `ply` moves gives away, by its mark, and what was better; empty without a mark. */
+export function verdict(mark, ply) {
   if (!mark) return "";
+  const better = game.better[ply];
   const advice = better && better.action !== game.moves[ply] ? ` Better: ${better.name}.` : "";
   return `${mark.name}: ${game.steps[ply].name} gives away ${percent(mark.cost)} of the expected score.${advice}`;
 }
