@@ -16,10 +16,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gat_against_resnet import EVALUATIONS, make_evaluation, matching_width, median_seconds, num_params
+from gat_against_resnet import EVALUATIONS, make_evaluation, matching_width, num_params
 from rich.console import Console
 from rich.table import Table
 from throughput import NETWORKS
+from timing import median_seconds
 
 from alphagat import config_validation
 from alphagat.agents.build import make_params, make_portable_network
@@ -127,11 +128,11 @@ def time_iterations(setup: Setup) -> tuple[float, float]:
         holder[0], metrics, _ = run_iteration(program, holder[0])
         return metrics
 
-    (playing,) = median_seconds([iterate])
+    playing = median_seconds(iterate)
     assert int(holder[0].iteration) <= setup.plan.first_update_iteration
     while int(holder[0].iteration) <= setup.plan.first_update_iteration:
         jax.block_until_ready(iterate())
-    (whole,) = median_seconds([iterate])
+    whole = median_seconds(iterate)
     return playing, whole
 
 
@@ -172,8 +173,7 @@ def speed(options: argparse.Namespace, console: Console) -> None:
         except UserError as error:
             console.print(f"{name}: {error}")
             continue
-        (evaluation,) = median_seconds([make_evaluation(config)])
-        evaluation /= EVALUATIONS
+        evaluation = median_seconds(make_evaluation(config)) / EVALUATIONS
         playing, whole = time_iterations(setup)
         frames, updates = setup.plan.frames_per_iteration, setup.plan.updates_per_iteration
         table.add_row(

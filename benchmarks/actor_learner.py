@@ -6,11 +6,12 @@ wait for the actors, so the difference is the gain from overlap. The age of the 
 
 import argparse
 import statistics
-import time
+from typing import Any
 
 import jax
 from rich.console import Console
 from rich.table import Table
+from timing import median_ratio, take_turns
 
 from alphagat import config_files
 from alphagat.runtime import sharding
@@ -28,18 +29,19 @@ def start_together(config):
 
     def iterate():
         holder[0], *_ = run_iteration(program, holder[0])
-        jax.block_until_ready(holder[0])
-        return {}
+        return holder[0]
 
     for _ in range(setup.plan.first_update_iteration + WARM_UP):
         iterate()
     return iterate
 
 
-def start_apart(config, *, overlaps: bool):
+def start_apart(config, ages: list[float], *, overlaps: bool):
+    """Adds the age of the parameters that play to `ages` in every iteration."""
     run = make_run(config, make_configured_mesh(config))
     holder = [init_state(run)]
-    iterations, count = ActorLearnerIterations(run, holder[0], print), 0
+    iterations: Any = ActorLearnerIterations(run, holder[0], print)
+    count = 0
     if not overlaps:
         play = iterations._play
         iterations._play = [lambda *arguments: jax.block_until_ready(play[0](*arguments))]
@@ -48,8 +50,8 @@ def start_apart(config, *, overlaps: bool):
         nonlocal count
         count += 1
         holder[0], metrics, _ = iterations.run(holder[0], count)
-        jax.block_until_ready(holder[0])
-        return metrics
+        ages.extend([float(metrics[PARAMS_AGE])] if PARAMS_AGE in metrics else [])
+        return holder[0]
 
     for _ in range(run.boards[0].plan.first_update_iteration + WARM_UP):
         iterate()
@@ -68,24 +70,16 @@ def main() -> None:
         flags = [f"--config.mesh.data={options.devices}", f"--config.mesh.actors={actors}"]
         return config_files.load_config(options.config, [*flags, "--config.num_iterations=10000"])
 
-    half = options.devices // 2
+    half, ages = options.devices // 2, []
     ways = {
         "together": start_together(configured(0)),
-        "apart": start_apart(configured(half), overlaps=True),
-        "apart, after each other": start_apart(configured(half), overlaps=False),
+        "apart": start_apart(configured(half), ages, overlaps=True),
+        "apart, after each other": start_apart(configured(half), ages, overlaps=False),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    ages = []
-    for _ in range(options.rounds):
-        for name, iterate in ways.items():
-            start = time.perf_counter()
-            metrics = iterate()
-            seconds[name].append(time.perf_counter() - start)
-            ages += [float(metrics[PARAMS_AGE])] if PARAMS_AGE in metrics else []
+    seconds = take_turns(ways, options.rounds)
     table = Table("way", "s per iteration", "over together", title=f"{options.config}, {options.devices} devices")
     for name, found in seconds.items():
-        ratio = statistics.median(one / other for one, other in zip(found, seconds["together"], strict=True))
-        table.add_row(name, f"{statistics.median(found):.3f}", f"{ratio:.2f}")
+        table.add_row(name, f"{statistics.median(found):.3f}", f"{median_ratio(found, seconds['together']):.2f}")
     Console().print(table, f"age of the parameters that played: {statistics.median(ages):g} updates")
 
 

@@ -22,23 +22,18 @@ Finished runs are not repeated: the command resumes where it was stopped.
 
 import argparse
 import dataclasses
-import functools
-import statistics
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 from rich.console import Console
+from timing import ROUNDS, median_ratio, repeat_evaluation, take_turns
 from variants import Effort, Test, Variant, compare, end_trainings_as_well
 
 from alphagat import config_files
 from alphagat.agents.build import make_configured_network, make_params, param_shapes
 from alphagat.config import Config
 from alphagat.games import make_game
-from alphagat.networks import Network
-from alphagat.networks.placement import place_params
 from alphagat.runtime import sharding
 
 RIVALS = "resnet", "resnet_pool"  # network.name
@@ -46,7 +41,6 @@ WIDTHS = range(16, 193, 16)
 TUNED = {"learner.learning_rate": 2.0, "learner.value_weight": 3.0}  # the factor between candidates, by field
 FIRST_STEPS = 0, -1, 1  # the candidates are the config's value times the factor to the power of the step
 MAX_STEP = 4
-ROUNDS = 7
 EVALUATIONS = 4  # consecutive, inside one program, as in a search
 
 Steps = tuple[int, ...]  # of the fields in `TUNED`
@@ -86,33 +80,6 @@ def make_evaluation(config: Config) -> Callable[[], jax.Array]:
     return repeat_evaluation(network, params, nodes, EVALUATIONS)
 
 
-def repeat_evaluation(network: Network, params: Any, nodes: jax.Array, times: int) -> Callable[[], jax.Array]:
-    """Returns a program that evaluates `[B, V, F]` nodes in a loop; each pass depends on the one before."""
-
-    def evaluate(params: Any, nodes: jax.Array) -> jax.Array:
-        params = place_params(network, params)
-
-        def once(nodes: jax.Array, _: None) -> tuple[jax.Array, None]:
-            logits, value = network.apply(params, nodes)
-            return nodes + 0 * (logits.mean() + value.mean()), None
-
-        return jax.lax.scan(once, nodes, length=times)[0]
-
-    return functools.partial(jax.jit(evaluate), params, nodes)
-
-
-def median_seconds(functions: Sequence[Callable[[], Any]]) -> list[float]:
-    """Times all functions in alternation; the first round compiles."""
-    times: list[list[float]] = [[] for _ in functions]
-    for number in range(ROUNDS + 1):
-        for function, seconds in zip(functions, times):
-            start = time.perf_counter()
-            jax.block_until_ready(function())
-            if number:
-                seconds.append(time.perf_counter() - start)
-    return [statistics.median(each) for each in times]
-
-
 def find_rivals(path: str, names: Sequence[str], console: Console) -> dict[str, list[str]]:
     """Returns the flags of each rival, with the width that matches the GAT's number of parameters."""
     gat = configure(path, [])
@@ -122,9 +89,10 @@ def find_rivals(path: str, names: Sequence[str], console: Console) -> dict[str, 
         config.network.width = matching_width(count, config)
         rivals[f"{name}_{config.network.width}"] = rival_flags(name, config.network.width)
         configs.append(config)
-    base, *seconds = median_seconds([make_evaluation(config) for config in configs])
-    for name, config, each in zip(rivals, configs[1:], seconds):
-        ratio = f"{num_params(config) / count:.2f} times the parameters, {each / base:.2f} times the time of the GAT"
+    base, *others = take_turns(dict(enumerate(map(make_evaluation, configs))), ROUNDS).values()
+    for name, config, seconds in zip(rivals, configs[1:], others):
+        time_ratio = median_ratio(seconds, base)
+        ratio = f"{num_params(config) / count:.2f} times the parameters, {time_ratio:.2f} times the time of the GAT"
         console.print(f"{name}: {ratio}")
     return rivals
 
@@ -143,7 +111,7 @@ def tune(networks: Sequence[str], scores_of: Callable) -> dict[str, Steps]:
 
 def tune_field(index: int, before: dict[str, Steps], scores_of: Callable) -> dict[str, Steps]:
     """Widens the range of a network while its best step lies at the edge."""
-    tried = {network: list(FIRST_STEPS) for network in before}
+    tried: dict[str, Sequence[int]] = dict.fromkeys(before, FIRST_STEPS)
     while True:
         candidates = {network: [replaced(before[network], index, step) for step in tried[network]] for network in tried}
         scores = scores_of(candidates)
@@ -158,7 +126,7 @@ def replaced(steps: Steps, index: int, step: int) -> Steps:
     return (*steps[:index], step, *steps[index + 1 :])
 
 
-def widen(steps: list[int], best: int) -> list[int]:
+def widen(steps: Sequence[int], best: int) -> Sequence[int]:
     """Adds the next step if `best` is the lowest or the highest one, unless it is a limit."""
     if abs(best) == MAX_STEP or min(steps) < best < max(steps):
         return steps

@@ -17,11 +17,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import triton
+import triton  # pyright: ignore[reportMissingImports]
 from jax._src.interpreters import mlir
-from jax._src.lib.mlir import ir
+from jax._src.lib.mlir import ir  # pyright: ignore[reportPrivateImportUsage]
 from jaxlib.triton import dialect
-from triton.backends.compiler import GPUTarget
+from triton.backends.compiler import GPUTarget  # pyright: ignore[reportMissingImports]
 
 from alphagat.agents.build import make_portable_network
 from alphagat.config import Config
@@ -67,7 +67,9 @@ def compile_kernel(program: str, num_warps: int, num_stages: int) -> str:
         source.write_text(program)
         kernel = triton.compile(str(source), target=H100, options={"num_warps": num_warps, "num_stages": num_stages})
         assembly.write_text(kernel.asm["ptx"])
-        assembler = max(Path(triton.__file__).parent.glob("backends/nvidia/bin/ptxas*"))  # the newer one has a suffix
+        assembler = max(
+            Path(str(triton.__file__)).parent.glob("backends/nvidia/bin/ptxas*")
+        )  # the newer one has a suffix
         command = [assembler, "-v", "--gpu-name=sm_90a", assembly, "-o", Path(folder) / "kernel.cubin"]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     found = re.findall(r"\d+ registers|\d+ bytes spill (?:stores|loads)", said)
@@ -85,7 +87,7 @@ def main() -> None:
     network, nodes = make_fused(options)
     params = jax.eval_shape(network.init, jax.random.key(0), nodes)
 
-    lowered = jax.jit(network.apply).trace(params, nodes).lower(lowering_platforms=("cuda",))
+    lowered: Any = jax.jit(network.apply).trace(params, nodes).lower(lowering_platforms=("cuda",))
     for name, warps, stages, program in sorted(set(find_kernels(lowered.compiler_ir().operation))):
         print(f"{name}: {warps} warps, {stages} stages, {compile_kernel(program, warps, stages)}", flush=True)
 

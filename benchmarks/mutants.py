@@ -290,7 +290,7 @@ def task_of(mutant: Mutant, unchanged: dict[str, Result]) -> Task:
 
 def record_functions(tree: str) -> set[str]:
     """Returns a set that fills with the functions of the package as this process calls them."""
-    called, package, monitoring = set[str](), f"{tree}/alphagat/", sys.monitoring
+    called, package, monitoring = set[str](), f"{tree}/alphagat/", sys.monitoring  # pyright: ignore[reportAttributeAccessIssue]
 
     def add(code, _) -> object:
         if code.co_filename.startswith(package):
@@ -321,7 +321,7 @@ def run_tests(tree: str, task: Task, report: str) -> None:
         def pytest_collection_modifyitems(self, items):
             called.clear()  # of the imports
             if not task.mutant:
-                sys.monitoring.restart_events()
+                sys.monitoring.restart_events()  # pyright: ignore[reportAttributeAccessIssue]
             items.sort(key=lambda item: task.files.index(item.nodeid.partition("::")[0]))
 
         def pytest_runtest_logreport(self, report):
@@ -447,6 +447,7 @@ def main() -> None:
         unchanged = run_unchanged({package_of(mutant.file) for mutant in mutants}, options.processes, compiled)
         tasks = [task_of(mutant, unchanged) for mutant in mutants]
         for number, (task, result) in enumerate(run_all(tasks, options.processes, compiled), 1):
+            assert task.mutant
             verdict = result.noticed_by or f"SURVIVED {len(task.files)} files"
             print(f"{number}/{len(mutants)} {result.seconds:.0f} s  {task.mutant.name}\n        {verdict}", flush=True)
             if not result.noticed_by:

@@ -11,13 +11,13 @@ devices share the physical cores, which limit the speedup, and emulate half prec
 import argparse
 import copy
 import statistics
-import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from timing import median_ratio, take_turns
 
 from alphagat.config import Config
 from alphagat.runtime import sharding
@@ -77,7 +77,7 @@ def prepare(options: argparse.Namespace, changes: dict, state):
     program = jax.jit(make_find_gradients(setup, mesh)).lower(*arguments).compile()
     gradients, _ = jax.device_get(program(*arguments))
     replay = sum(leaf.nbytes for leaf in jax.tree.leaves(placed.boards)) / config.mesh.data
-    return lambda: jax.block_until_ready(program(*arguments)), gradients, memory_needed(program) - replay
+    return lambda: program(*arguments), gradients, memory_needed(program) - replay
 
 
 def largest(tree) -> float:
@@ -95,19 +95,14 @@ def main() -> None:
     sharding.configure_cpu_devices(8)
     state = play(options)
     ways = {name: prepare(options, changes, state) for name, changes in WAYS.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(options.rounds):
-        for name, (call, _, _) in ways.items():
-            start = time.perf_counter()
-            call()
-            seconds[name].append(time.perf_counter() - start)
+    seconds = take_turns({name: call for name, (call, _, _) in ways.items()}, options.rounds)
     title = f"{options.board}, width {options.width}, {options.blocks} blocks, batch {options.batch}"
     table = Table("way", "error", "memory, MB per device", "examples/s", "ratio", title=title)
     exact = ways[FIRST][1]
     for name, (_, gradients, memory) in ways.items():
         error = largest(jax.tree.map(np.subtract, gradients, exact)) / largest(exact)
         speed = options.batch / statistics.median(seconds[name])
-        ratio = statistics.median(a / b for a, b in zip(seconds[FIRST], seconds[name], strict=True))
+        ratio = median_ratio(seconds[FIRST], seconds[name])
         table.add_row(name, f"{error:.1e}", f"{memory / 1e6:,.1f}", f"{speed:,.0f}", f"{ratio:.2f}")
     Console().print(table)
 

@@ -33,6 +33,7 @@ import functools
 import json
 import math
 import os
+import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,10 +42,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from gat_against_resnet import FACTORS, median_seconds, repeat_evaluation, widen
+from gat_against_resnet import FIRST_STEPS, widen
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from timing import ROUNDS, repeat_evaluation, take_turns
 
 from alphagat import load
 from alphagat.agents.build import make_configured_network
@@ -69,7 +71,7 @@ ROLLOUTS = 800  # of a teacher without a network
 BATCH = 256
 TIMED_BATCH = 64  # a part of a batch
 EVALUATIONS_PER_UPDATE = 6  # 24 simulations per position, each trained on 4 times
-RATE = 0.01  # times the factors tried
+RATE = 0.01  # the first one tried
 SOLVED = 1500
 REPEATS = 8  # consecutive evaluations or gradients per timing
 CONSOLE = Console(width=200)
@@ -133,7 +135,7 @@ def label(board: str, num_games: int, seed: int, file: Path) -> None:
             break
     *columns, is_open = (np.concatenate(column) for column in zip(*plies))
     games = np.tile(np.arange(num_games), len(plies))
-    labels = Labels(*(column[is_open] for column in columns), games[is_open])
+    labels = Labels(*(column[is_open] for column in columns), game=games[is_open])
     file.parent.mkdir(parents=True, exist_ok=True)
     np.savez(file, **labels._asdict())
     CONSOLE.print(f"{file}: {len(labels.value):,} positions of {num_games:,} games")
@@ -182,7 +184,8 @@ class Student:
 
     def __init__(self, name: str, game: Game):
         self.name, self.game = name, game
-        config = Config(boards=(game.name,), network=NetworkConfig(**(BASE | NETWORKS[name])))
+        fields: dict[str, Any] = BASE | NETWORKS[name]
+        config = Config(boards=(game.name,), network=NetworkConfig(**fields))
         self.network: Network = make_configured_network(config, game)
         self.steps = 0
         nodes = jnp.zeros((1, game.topology.num_nodes, game.num_features))
@@ -270,8 +273,8 @@ def batches(size: int, count: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def batch_of(labels: Labels, rows: np.ndarray) -> Batch:
-    ones = np.ones(len(rows), np.float32)
-    return Batch(labels.nodes[rows], labels.legal[rows], labels.policy[rows], ones, labels.value[rows])
+    nodes, legal, policy, value = (jnp.asarray(column[rows]) for column in labels[:4])
+    return Batch(nodes, legal, policy, jnp.ones(len(rows)), value)
 
 
 def find_seconds(file: Path, game: Game, students: list[Student], labels: Labels) -> dict[str, tuple[float, float]]:
@@ -305,11 +308,15 @@ def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[fl
 
         return functools.partial(jax.jit(lambda params: jax.lax.scan(once, params, length=REPEATS)[0]), student.params)
 
-    programs = [repeat_evaluation(student.network, student.params, batch.nodes, REPEATS) for student in students]
-    programs += map(gradients, students)
-    seconds = [each * parts / REPEATS for each in median_seconds(programs)]
-    pairs = zip(seconds[: len(students)], seconds[len(students) :])
-    return {student.name: pair for student, pair in zip(students, pairs)}
+    def evaluations(student: Student) -> Callable[[], Any]:
+        return repeat_evaluation(student.network, student.params, batch.nodes, REPEATS)
+
+    kinds = {"evaluation": evaluations, "gradient": gradients}
+    calls = {(student.name, kind): make(student) for student in students for kind, make in kinds.items()}
+    seconds = {key: statistics.median(found) * parts / REPEATS for key, found in take_turns(calls, ROUNDS).items()}
+    return {
+        student.name: (seconds[student.name, "evaluation"], seconds[student.name, "gradient"]) for student in students
+    }
 
 
 def compare(options: argparse.Namespace) -> None:
@@ -336,13 +343,13 @@ def compare(options: argparse.Namespace) -> None:
 
 def best_rate(loss: Callable[[float], float]) -> float:
     """Returns the rate with the lowest loss, which is not at the edge of those tried."""
-    factors = list(FACTORS)
+    steps = FIRST_STEPS
     while True:
-        best = min(factors, key=lambda factor: loss(factor * RATE))
-        wider = widen(factors, best)
-        if wider == factors:
-            return best * RATE
-        factors = wider
+        best = min(steps, key=lambda step: loss(RATE * 2**step))
+        wider = widen(steps, best)
+        if wider == steps:
+            return RATE * 2**best
+        steps = wider
 
 
 class Results:

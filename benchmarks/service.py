@@ -10,6 +10,7 @@ import argparse
 import concurrent.futures
 import threading
 import time
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -37,20 +38,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="per round (default: %(default)s)")
     options = parser.parse_args()
     sharding.configure_cpu_devices(1)
-    roster = Roster(options.workdir, options.board)
-    program = Program(options.board, options.simulations)
+    roster = Roster([options.workdir] if options.workdir else [], options.board)
+    program = roster.program(options.board, "", options.simulations)
     states = random_positions(roster.session(options.board).game, NUM_POSITIONS, 0, 8, seed=0)
     positions = [take(states, row) for row in range(NUM_POSITIONS)]
-    expected = compile_and_analyse(roster, program, positions, options.max_batch)
+    analyze = roster.prepare(program)
+    expected = compile_and_analyze(analyze, positions, options.max_batch)
     print(f"{options.board}, {options.simulations} simulations, batches of {batch_sizes(options.max_batch)}")
     print("clients   positions/s   of best batch   p50 ms   p99 ms   p99/p50   mean batch   wrong")
     for clients in options.clients:
-        print(measure(roster, program, positions, expected, clients, options))
+        print(measure(analyze, program, positions, expected, clients, options))
 
 
-def compile_and_analyse(roster: Roster, program: Program, positions: list, max_batch: int) -> list:
-    """Compiles the program for all batch sizes, and returns the analysis of each position."""
-    analyze = roster.prepare(program)
+def compile_and_analyze(analyze: Callable, positions: list, max_batch: int) -> list:
+    """Compiles `analyze` for all batch sizes, and returns the analysis of each position."""
     for size in batch_sizes(max_batch):
         analyze(stack(positions[:size]))
     found = [analyze(stack(positions[at : at + max_batch])) for at in range(0, len(positions), max_batch)]
@@ -95,14 +96,14 @@ def serve(service: BatchService, program: Program, positions: list, expected: li
     return len(times) / elapsed, latencies, sum(wrong for _, wrong in answers)
 
 
-def measure(roster: Roster, program: Program, positions: list, expected: list, clients: int, options) -> str:
+def measure(analyze: Callable, program: Program, positions: list, expected: list, clients: int, options) -> str:
     """Returns one table row: medians over rounds in which service and best batch alternate."""
-    analyze, part = roster.prepare(program), options.seconds / 2
+    part = options.seconds / 2
     batches = [stack(positions[:size]) for size in batch_sizes(options.max_batch)]
     best = max(batches, key=lambda batch: positions_per_second(analyze, batch, part))
     sizes = {"max_batch": options.max_batch, "max_wait_ms": options.max_wait_ms, "max_queue": 4 * options.max_batch}
     rates, ratios, p50s, p99s, wrong = [], [], [], [], 0
-    with BatchService(roster.prepare, **sizes) as service:
+    with BatchService(lambda _: analyze, **sizes) as service:
         for _ in range(options.rounds):
             before = positions_per_second(analyze, best, part)
             rate, latencies, mistakes = serve(service, program, positions, expected, clients, options.seconds)

@@ -216,7 +216,7 @@ def start_processes(number: int, workdir: Path, cache: Path, port: int) -> list[
     for rank in range(number):
         where = ["--nodes", str(number), "--node_rank", str(rank), "--coordinator", f"127.0.0.1:{port}"]
         words = command("train", workdir, *flags, *(where if number > 1 else []))
-        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        silent: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         processes.append(subprocess.Popen(words, cwd=ROOT, env=environment(cache), **silent))
     return processes
 
@@ -273,7 +273,7 @@ def deaths(times: int, moments: random.Random, folder: Path) -> bool:
     workdir, seconds = folder / "deaths", []
     flags = ("--config.num_iterations=100000", "--config.checkpoint.every=5", "--config.evaluation.every=0")
     words = command("launch", workdir, "--processes", "2", *flags)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(words, cwd=ROOT, env=environment(folder / "compiled"), **quiet) as launcher:
         wait_for_iteration(workdir, 6)
         for number in range(times):

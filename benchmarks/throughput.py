@@ -11,7 +11,6 @@ import functools
 import itertools
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
+from timing import median_ratio, take_turns
 
 from alphagat import config_validation
 from alphagat.agents.build import make_params
@@ -78,15 +78,11 @@ def make_parts(options: argparse.Namespace, devices: int, folder: Path) -> Parts
 
 def measure(options: argparse.Namespace, columns: dict[int, Parts]) -> dict[str, dict[int, list[float]]]:
     """Returns rates per second by row, number of devices and round."""
-    rates: dict[str, dict[int, list[float]]] = {}
-    for _ in range(options.rounds):
-        for row in columns[next(iter(columns))]:
-            for devices, parts in columns.items():
-                call, units = parts[row]
-                start = time.perf_counter()
-                call()
-                seconds = time.perf_counter() - start
-                rates.setdefault(row, {}).setdefault(devices, []).append(units / seconds)
+    rows = columns[next(iter(columns))]
+    calls = {(row, devices): parts[row][0] for row in rows for devices, parts in columns.items()}
+    rates: dict[str, dict[int, list[float]]] = {row: {} for row in rows}
+    for (row, devices), seconds in take_turns(calls, options.rounds).items():
+        rates[row][devices] = [columns[devices][row][1] / each for each in seconds]
     bare, play = rates["GAT dense, evaluations/s"], rates["self-play, evaluations/s"]
     rates["self-play / GAT dense evaluations"] = {
         devices: [one / other for one, other in zip(play[devices], bare[devices], strict=True)] for devices in columns
@@ -129,8 +125,11 @@ def network_parts(name: str, config: Config) -> dict:
         return jax.lax.fori_loop(0, UPDATES, lambda _, train: update(train, batch)[0], train)
 
     return {
-        f"{name}, evaluations/s": (warm(evaluations, params, nodes[:size]), size * repeats),
-        f"{name}, training examples/s": (warm(jax.jit(update_repeatedly), train, batch), UPDATES * batch_size),
+        f"{name}, evaluations/s": (functools.partial(evaluations, params, nodes[:size]), size * repeats),
+        f"{name}, training examples/s": (
+            functools.partial(jax.jit(update_repeatedly), train, batch),
+            UPDATES * batch_size,
+        ),
     }
 
 
@@ -171,26 +170,16 @@ def run_parts(config: Config, folder: Path) -> Parts:
         iteration()
     return {
         "mctx without a network, simulations/s": (
-            warm(compile_play(bare), state.train.params, state.boards[0]),
+            functools.partial(compile_play(bare), state.train.params, state.boards[0]),
             simulations,
         ),
         "self-play, evaluations/s": (
-            warm(compile_play(setup), state.train.params, state.boards[0]),
+            functools.partial(compile_play(setup), state.train.params, state.boards[0]),
             simulations + setup.plan.frames_per_iteration,
         ),
         "whole iteration, frames/s": (iteration, setup.plan.frames_per_iteration),
         "checkpoint, MB/s": (save, sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / 1e6),
     }
-
-
-def warm(function: Callable, *arguments: object) -> Callable[[], object]:
-    """Compiles `function` and returns a call of it that waits for its result."""
-
-    def call():
-        return jax.block_until_ready(function(*arguments))
-
-    call()
-    return call
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -220,7 +209,7 @@ def main() -> None:
         cells = []
         for found in by_devices.values():
             value = statistics.median(found)
-            ratio = statistics.median(one / first for one, first in zip(found, by_devices[counts[0]], strict=True))
+            ratio = median_ratio(found, by_devices[counts[0]])
             cells.append(f"{value:.2f}" if value < 10 else f"{value:,.0f} ({ratio:.2f})")
         table.add_row(row, *cells)
     Console(width=160).print(table)

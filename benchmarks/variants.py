@@ -31,6 +31,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -254,7 +255,7 @@ def report(results: Results, title: str, test: Test) -> Table:
         if name == next(iter(results)):
             score = f"{BASE}, against the next seed: {score}" if score else BASE
         else:
-            low, high = mean_interval([each["score"] for each in found]) if len(found) > 1 else (0.0, 1.0)
+            low, high = mean_interval(np.array([each["score"] for each in found])) if len(found) > 1 else (0.0, 1.0)
             score = f"{score} ({low:.3f} to {high:.3f})"
         table.add_row(name, f"{minutes:.1f}", f"{frames / 1000:.0f} k", *cells, score)
     return table

@@ -48,9 +48,8 @@ def answer_of(words: list[str], data: bytes | None = None, **variables: str) -> 
 
 
 def train(folder: Path, flags: list[str], **variables: str) -> Answer:
-    return answer_of(
-        ["alphagat", "train", "--config", "configs/smoke.py", "--workdir", str(folder), *flags], **variables
-    )
+    words = ["alphagat", "train", "--config", "configs/smoke.py", "--workdir", str(folder), *flags]
+    return answer_of(words, None, **variables)
 
 
 Attack = Callable[[Path], Answer]  # attacks a copy of a run

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from commands import MORE, ROOT, RUN, Answer, Attack, train
 
@@ -139,8 +138,8 @@ def workdir_below_a_file(folder: Path) -> Answer:
 def early_sigterm(folder: Path) -> Answer:
     """Ends a new run while it compiles."""
     command = [sys.executable, "-m", "alphagat", "train", "--config", "configs/smoke.py"]
-    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    process = subprocess.Popen([*command, "--workdir", str(folder.with_name("new")), *RUN], cwd=ROOT, **pipes)
+    words = [*command, "--workdir", str(folder.with_name("new")), *RUN]
+    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     while not (folder.with_name("new") / "lock").exists():
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
