@@ -79,7 +79,7 @@ def _get_config(file: Path) -> Config:
     try:
         get_config = runpy.run_path(str(file)).get("get_config")
         config = get_config() if callable(get_config) else None
-    except BaseException as error:  # also SystemExit, which would end the command as if it had succeeded
+    except (Exception, SystemExit) as error:  # SystemExit would end the command as if it had succeeded
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
         where = f"{file}, line {lines[-1]}" if lines else str(file)
         raise UserError(f"--config {where}: {type(error).__name__}: {error}") from error

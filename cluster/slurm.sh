@@ -1,5 +1,6 @@
 #!/bin/bash
-# Trains on several nodes, one process per GPU:  sbatch cluster/slurm.sh configs/connect_four.py runs/c4
+# Trains on several nodes, one process per GPU:
+#   sbatch cluster/slurm.sh configs/connect_four.py /shared/c4 --config.selfplay.num_groups=16
 # The processes find each other through Slurm's environment. A minute before the time limit the job receives SIGTERM,
 # saves, and exits with status 75. It is then requeued, and resumes.
 #SBATCH --job-name=alphagat

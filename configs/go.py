@@ -5,7 +5,7 @@
 Early iterations mostly train on 5x5, where games are short and cheap, late ones on 9x9. Random play never ends, so
 games are truncated after 120 plies and scored as they are.
 
-The values of good moves differ little, so `search.value_scale` is above the default (docs/results.md).
+The values of good moves differ little, so `search.value_scale` is above the default (docs/experiments.md).
 
 Seed 0 trained for about 48 minutes on one core, beside other work (1.02 M frames). With 64 simulations it scored 84 %
 (95 % interval 76 to 90) of 100 games on 9x9 and 73 % (65 to 80) of 100 on 5x5 against the network that came with the

@@ -23,6 +23,12 @@ def test_configs_exist():
     assert {"smoke.py", "quickstart.py"} <= set(FILES)
 
 
+def test_an_interrupt_is_no_error_of_the_config(tmp_path):
+    (tmp_path / "slow.py").write_text("raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        config_files.load_config(str(tmp_path / "slow.py"))
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_config_builds_a_run(name: str):
     config = config_files.load_config(str(FOLDER / name))

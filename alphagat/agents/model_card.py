@@ -51,7 +51,7 @@ def write(file: Path, agent: Agent, exported: str, lines: Sequence[Line], measur
 
     `file` must be new and end in .md; the caller checks this with `atomic_files.check_new`.
     """
-    file.write_text("\n\n".join(part.strip("\n") for part in _parts(agent, exported, lines, measured)) + "\n")
+    file.write_text("\n\n".join(part.strip("\n") for part in _parts(agent, exported, lines, measured)) + "\n", "utf-8")
 
 
 def _parts(agent: Agent, exported: str, lines: Sequence[Line], measured: Measured | None) -> list[str]:

@@ -26,7 +26,7 @@ def add_options(parser: commands.ArgumentParser) -> None:
         kind=int,
         limits=limits,
         metavar="N",
-        help="simulations per move (default: its run's)",
+        help="simulations per move (default: evaluation.num_simulations of its run; with a clock, as time allows)",
     )
     parser.add_argument(
         "--max_simulations",
@@ -35,7 +35,7 @@ def add_options(parser: commands.ArgumentParser) -> None:
         limits=limits,
         default=4096,
         metavar="N",
-        help="simulations at most of a search with a clock or of an open-ended analysis (default: %(default)s)",
+        help="maximum simulations of a search with a clock or of an open-ended analysis (default: %(default)s)",
     )
 
 

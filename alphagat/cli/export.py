@@ -79,10 +79,12 @@ def _write(options, file: Path) -> None:
 
 def _write_card(card: Path, agent: "Agent", exported: str, workdir: str) -> None:
     from alphagat.agents import model_card
+    from alphagat.agents.sources import find_run
     from alphagat.monitoring.metric_text import describe_results
     from alphagat.runs.metrics import RESULTS, last_evaluation, read_metrics
 
-    lines, measured = read_metrics(workdir), None
+    run = find_run(Path(workdir))
+    lines, measured = read_metrics(run.folder) if run else [], None
     if evaluation := last_evaluation(lines, agent.iteration):
         results = describe_results(evaluation[RESULTS], agent.config.boards)
         rows = [(each.label, each.value_and_interval) for each in results]

@@ -49,7 +49,7 @@ def _rate(options) -> None:
     sharding.configure_cpu_devices(0)
     from rich.console import Console
 
-    from alphagat.contests.rate_run import RATINGS_FILE, Settings, rate_run
+    from alphagat.contests.rate_run import CURVE_FILE, RATINGS_FILE, Settings, rate_run
     from alphagat.monitoring import rating_curve
     from alphagat.runs.folder import read_config
 
@@ -62,8 +62,8 @@ def _rate(options) -> None:
     title = f"{settings.board}, {simulations} simulations, {settings.games} games per match"
     console = Console()
     console.print(rating_curve.table(title, players))
-    rating_curve.draw(folder, {settings.board: players}, title)
-    console.print(f"in {folder}: {RATINGS_FILE}, {rating_curve.CURVE_FILE}", markup=False, soft_wrap=True)
+    rating_curve.draw(folder / CURVE_FILE, {settings.board: players}, title)
+    console.print(f"in {folder}: {RATINGS_FILE}, {CURVE_FILE}", markup=False, soft_wrap=True)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import alphagat
 from alphagat.cli import commands, engine_options
-from alphagat.errors import UserError
 
-EXAMPLES = """\
-SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), or a file of alphagat export. The package has no
-network for chess.
+EXAMPLES = f"""\
+{engine_options.SOURCES}
 
 examples:
+  alphagat uci                                # the shipped chess network
   alphagat uci runs/chess --simulations 200
   alphagat uci chess.safetensors"""
 
@@ -25,14 +24,13 @@ def make_parser() -> commands.ArgumentParser:
 def uci(argv: Sequence[str]) -> None:
     """Answers commands until `quit` or the end of input."""
     options = make_parser().parse_args(list(argv))
-    if not commands.named_run(options):
-        raise UserError("SOURCE is missing: the package has no network for chess; name a run, such as runs/chess")
+    options.board = options.board or "chess"
     engine_options.check_options(options)
     from alphagat.serving.line_reader import standard_streams
     from alphagat.serving.thinking import Thinker  # JAX is imported only after the flags are checked
     from alphagat.serving.uci_server import UciServer
 
-    agent = engine_options.open_agent(options, options.board or "chess")
+    agent = engine_options.open_agent(options, None)
     thinker = Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
     UciServer(thinker, options.simulations, alphagat.__version__).serve(*standard_streams())
 

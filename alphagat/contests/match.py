@@ -156,5 +156,5 @@ def _draw_openings(game: Game, settings: Settings) -> Openings:
 
 def _write_games(contest: Contest, settings: Settings, openings: Openings, part: MatchResult) -> None:
     if settings.out is not None:
-        with settings.out.open("a") as file:
+        with settings.out.open("a", encoding="utf-8") as file:
             file.writelines(to_text(record) for record in records_of(contest.game, contest.names, openings, part))

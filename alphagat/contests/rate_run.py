@@ -28,7 +28,7 @@ from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 
-RATINGS_FILE = "ratings.json"
+RATINGS_FILE, CURVE_FILE = "ratings.json", "ratings.svg"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,8 +91,7 @@ def rate_run(
     openings = distinct_openings(game, settings.games // 2, settings.seed)
     players = {each.name: each for each in opponents} | _networks(folder, steps, settings)
     file, mesh = folder / RATINGS_FILE, sharding.make_mesh(0)
-    matches = _read_matches(file, settings)
-    played = matches.played
+    played = _read_matches(file, settings).played
     missing = [pair for pair in pairings if pair not in played]
     if len(missing) < len(pairings):
         known = f"{len(pairings) - len(missing)} of {len(pairings)} matches were played before; see {file}"
@@ -100,10 +99,10 @@ def rate_run(
     for pair in track(missing, "matches", console=console, transient=True, disable=not console.is_terminal):
         one, other = (players[name] for name in pair)
         played[pair] = play_match(game, one, other, openings, _match_key(settings.seed, pair), mesh).pair_scores
-        _write(file, settings, anchor, [], matches)
+        _write(file, settings, anchor, [], played)
     pair_results = [PairResult(*pair, played[pair]) for pair in pairings]
     rated = rated_players(rate(pair_results, anchor), read_metrics(folder))
-    _write(file, settings, anchor, rated, matches)
+    _write(file, settings, anchor, rated, played)
     return rated
 
 
@@ -147,11 +146,13 @@ def _write(
     settings: Settings,
     anchor: str,
     players: Sequence[Rated],
-    matches: Matches,
+    played: dict[tuple[str, str], np.ndarray],
 ) -> None:
+    """Adds the matches to those in the file, which another call may have changed."""
+    matches = _read_matches(file, settings)
     lines = [
         {"player": player, "opponent": opponent, "score": float(scores.mean() / 2), "pair_scores": scores.tolist()}
-        for (player, opponent), scores in matches.played.items()
+        for (player, opponent), scores in (matches.played | played).items()
     ]
     content: dict[str, Any] = {"settings": dataclasses.asdict(settings), "anchor": anchor}
     content |= {"players": [each._asdict() for each in players], "matches": lines, "others": matches.others}

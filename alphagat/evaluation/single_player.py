@@ -75,11 +75,16 @@ def _play(game: Game, act: Act, params: Any, keys: jax.Array) -> tuple[jax.Array
     """Plays one game per key on one device; returns the fields of `Scores`."""
     num_games = len(keys)
 
+    def split(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+        pairs = jax.vmap(jax.random.split)(keys)
+        return pairs[:, 0], pairs[:, 1]
+
+    init_keys, ply_keys = split(keys)
+
     def play_ply(carry):
         states, scores, plies, ply = carry
-        ply_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, ply)
-        act_key, step_keys = ply_keys[0], jax.vmap(jax.random.fold_in, in_axes=(0, None))(ply_keys, 1)
-        after = jax.vmap(game.step)(states, act(params, act_key, states), step_keys)
+        act_keys, step_keys = split(jax.vmap(jax.random.fold_in, in_axes=(0, None))(ply_keys, ply))
+        after = jax.vmap(game.step)(states, act(params, act_keys[0], states), step_keys)
         running = ~states.terminated
         return (
             select(running, after, states),
@@ -88,6 +93,6 @@ def _play(game: Game, act: Act, params: Any, keys: jax.Array) -> tuple[jax.Array
             ply + 1,
         )
 
-    start = jax.vmap(game.init)(keys), jnp.zeros(num_games), jnp.zeros(num_games, jnp.int32), jnp.int32(0)
+    start = jax.vmap(game.init)(init_keys), jnp.zeros(num_games), jnp.zeros(num_games, jnp.int32), jnp.int32(0)
     states, scores, plies, _ = jax.lax.while_loop(lambda carry: ~carry[0].terminated.all(), play_ply, start)
     return scores, plies, jax.vmap(game.achievement)(states)

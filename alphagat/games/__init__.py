@@ -58,9 +58,9 @@ EXAMPLES = (
 __all__ = ["EXAMPLES", "GAMES", "Features", "Game", "State", "StochasticGame", "Symmetries", "UserError", "make_game"]
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)  # clients of a server choose names
 def make_game(name: str) -> Game:
-    """Makes the board of that name, e.g. `hex:5`; equal names give the same object. Raises UserError if unknown."""
+    """Makes the board of that name, e.g. `hex:5`; equal names give equal objects. Raises UserError if unknown."""
     family, *arguments = name.split(":")
     if family not in GAMES:
         raise UserError(f"board {name}: there is no such game; use one such as {', '.join(EXAMPLES)}")

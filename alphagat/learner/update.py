@@ -14,7 +14,7 @@ from alphagat.learner.loss import AuxiliaryLoss, Batch, alphazero_loss
 from alphagat.networks import Network
 
 FIRST_LOSS_SCALE = 2.0**15
-LARGEST_LOSS_SCALE = 2.0**24
+LARGEST_LOSS_SCALE, LEAST_LOSS_SCALE = 2.0**24, 1.0
 GROWTH_INTERVAL = 2000  # finite updates before the scale doubles
 
 
@@ -166,7 +166,8 @@ def next_health(health: Health, is_finite: jax.Array, *, scale_loss: bool) -> He
     scale, since = health.loss_scale, health.since_scaled
     if scale_loss:
         grows = is_finite & (since + 1 >= GROWTH_INTERVAL)
-        scale = jnp.where(is_finite, jnp.where(grows, jnp.minimum(2 * scale, LARGEST_LOSS_SCALE), scale), scale / 2)
+        grown = jnp.where(grows, jnp.minimum(2 * scale, LARGEST_LOSS_SCALE), scale)
+        scale = jnp.where(is_finite, grown, jnp.maximum(scale / 2, LEAST_LOSS_SCALE))
         since = jnp.where(is_finite & ~grows, since + 1, 0)
     return Health(
         skipped=health.skipped + skipped,

@@ -12,6 +12,7 @@ from alphagat.opponents import PREVIOUS
 from alphagat.runs.atomic_files import move_if_wrong_type
 from alphagat.runs.metrics import ELO, NUM_GAMES, RESULTS, WIN_RATE, Line, Result, read_metrics
 
+CURVE_FILE = "elo.svg"
 NUM_RESAMPLES = 400
 
 
@@ -28,7 +29,7 @@ class LiveRatings:
         `notes` says if something else was in the place of the curve, and where it is now.
         """
         self._folder, self._boards = folder, config.boards
-        self.notes = move_if_wrong_type(folder / rating_curve.CURVE_FILE, Path.is_file)
+        self.notes = move_if_wrong_type(folder / CURVE_FILE, Path.is_file)
         self._lines: list[Line] = [line for line in read_metrics(folder) if RESULTS in line]
 
     def add(self, line: Line) -> list[Result]:
@@ -45,7 +46,8 @@ class LiveRatings:
             if any(each.iteration for each in players):
                 curves[board] = players
         if curves:
-            rating_curve.draw(self._folder, curves, f"{', '.join(curves)}: Elo, from the matches during training")
+            title = f"{', '.join(curves)}: Elo, from the matches during training"
+            rating_curve.draw(self._folder / CURVE_FILE, curves, title)
         return results
 
 

@@ -13,7 +13,6 @@ from alphagat.monitoring.charts import AXES, AXIS_CLASSES, COLOURS, HEIGHT, WIDT
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.metrics import Line
 
-CURVE_FILE = "ratings.svg"
 PREFIX = "iteration "
 HEADER, FOOTER = 52, 22  # pixels above and below the panels
 STYLE = """
@@ -86,8 +85,8 @@ def table(title: str, players: Sequence[Rated]) -> Table:
     return found
 
 
-def draw(folder: Path, curves: Mapping[str, Sequence[Rated]], title: str) -> None:
-    """Writes the curves of all boards to `ratings.svg` in `folder`, over iterations, frames and hours where known.
+def draw(file: Path, curves: Mapping[str, Sequence[Rated]], title: str) -> None:
+    """Writes the curves of all boards as an SVG file, over iterations, frames and hours where known.
 
     Players other than networks of the run are dashed lines.
     """
@@ -109,7 +108,7 @@ def draw(folder: Path, curves: Mapping[str, Sequence[Rated]], title: str) -> Non
         f'<style>{STYLE}</style><text class="title" x="{width / 2}" y="20">{html.escape(title)}</text>'
         f'<text x="8" y="{HEADER}">Elo</text>{legend}{"".join(panels)}</svg>\n'
     )
-    write_atomically(folder / CURVE_FILE, text)
+    write_atomically(file, text)
 
 
 def _curve(board: str, players: Sequence[Rated], axis: str) -> Curve:

@@ -80,10 +80,10 @@ def colours_of(game: Game) -> tuple[str, str]:
 
 def fill_template(charts: str, colours: tuple[str, str], refresh: float | None, **parts: str) -> str:
     """Returns a page. `parts` are the other variables of the template, as HTML."""
-    return string.Template((FOLDER / "page.html").read_text()).substitute(
+    return string.Template((FOLDER / "page.html").read_text("utf-8")).substitute(
         charts=charts or "<p>No iteration has been written yet.</p>",
         refresh=f'<meta http-equiv="refresh" content="{refresh:g}">' if refresh else "",
-        style=(FOLDER / "page.css").read_text(),
+        style=(FOLDER / "page.css").read_text("utf-8"),
         colours=f"--first:{colours[0]};--second:{colours[1]}",
         written=time.strftime("%Y-%m-%d %H:%M:%S"),
         **parts,

@@ -19,7 +19,7 @@ def write_atomically(file: Path, text: str) -> None:
         raise UserError(f"{file} is a folder, and a file of that name has to be written; rename it")
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w") as stream:
+        with temporary.open("w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())

@@ -19,6 +19,7 @@ from jax.sharding import SingleDeviceSharding
 from alphagat.errors import UserError
 from alphagat.runs.folder import CHECKPOINT_FOLDER, identity_of, is_run, read_config
 from alphagat.runs.manifest import find_damage, find_metadata_damage, write_manifest
+from alphagat.runtime import sharding
 
 DAMAGED_FOLDER = "damaged"
 _ITEMS = _RUN, _PARAMS = "run", "params"  # the parameters are also saved on their own, for evaluation
@@ -91,14 +92,20 @@ class Checkpoints:
         return identity_of(read_config(self._workdir)) if is_run(self._workdir) else {}
 
     def replace(self, state: Any, step: int) -> None:
-        """Replaces the existing `step` with `state`; the old files remain until the new ones are complete."""
-        before = self.directory / f"{step}{_REPLACED}"
-        shutil.rmtree(before, ignore_errors=True)
-        (self.directory / str(step)).rename(before)
+        """Replaces the existing `step` with `state`; the old files remain until the new ones are complete.
+
+        All processes call it together.
+        """
+        before, is_first = self.directory / f"{step}{_REPLACED}", jax.process_index() == 0
+        if is_first:
+            shutil.rmtree(before, ignore_errors=True)
+            (self.directory / str(step)).rename(before)
+        sharding.wait_for_all("replacing a checkpoint")
         self._manager.reload()
         self.save(state, step)
         self.wait()
-        shutil.rmtree(before)
+        if is_first:
+            shutil.rmtree(before)
 
     def wait(self) -> None:
         """Waits until all started writes are on disk."""

@@ -22,8 +22,18 @@ from alphagat.runs.metrics import METRICS_FILE
 CONFIG_FILE = "config.json"
 CHECKPOINT_FOLDER = "checkpoints"
 ENVIRONMENT_FILE = "env.json"
-# Fields that may change on resume: they set the length, monitoring and devices, but no array's shape or meaning.
-CHANGEABLE = ("num_iterations", "trackers", "mesh.", "selfplay.audit_every", "evaluation.", "checkpoint.")
+# Fields that may change on resume: the length, monitoring, devices and memory, but no array's shape or meaning.
+CHANGEABLE = (
+    "num_iterations",
+    "trackers",
+    "mesh.",
+    "network.backend",
+    "network.remat",
+    "selfplay.audit_every",
+    "learner.num_micro_batches",
+    "evaluation.",
+    "checkpoint.",
+)
 PACKAGES = ("alphagat", "jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orbax-checkpoint", "chex", "numpy")
 
 
@@ -142,6 +152,12 @@ def _check_same_run(folder: Path, before: Config, now: Config) -> None:
         raise UserError(
             f"config.mesh.actors={now.mesh.actors}, but the run in {folder} has {before.mesh.actors}: it cannot "
             f"change from or to 0; set it to {before.mesh.actors}, or name another --workdir"
+        )
+    if now.mesh.actors and now.final_board_weights and now.num_iterations != before.num_iterations:
+        raise UserError(
+            f"config.num_iterations={now.num_iterations}, but the run in {folder} has {before.num_iterations}: with "
+            "config.mesh.actors and config.final_board_weights it cannot change, because it changes the order of the "
+            f"boards, and the learners are one iteration late; set it to {before.num_iterations}"
         )
     fields_before = {field.path: field.value for field in config_fields.fields(before)}
     for field in config_fields.fields(now):

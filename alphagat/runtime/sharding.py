@@ -130,3 +130,9 @@ def fetch(array: jax.Array) -> np.ndarray:
     if array.is_fully_addressable:
         return np.asarray(array)
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+
+
+def wait_for_all(where: str) -> None:
+    """Waits until every process has called it with this name."""
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices(where)

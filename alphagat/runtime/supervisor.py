@@ -66,7 +66,11 @@ def supervise(
                 )
             pause = min(2.0**restarts, LONGEST_PAUSE)
             say(f"restarting all processes from the last checkpoint in {pause:.0f} s")
-            time.sleep(pause)
+            until = time.monotonic() + pause
+            while time.monotonic() < until:
+                if is_terminated():
+                    return status
+                time.sleep(POLL_SECONDS)
 
 
 def count_gpus() -> int:

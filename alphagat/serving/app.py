@@ -137,8 +137,10 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
             raise UserError(f"board {request.board}: game files are for two players")
         moves = tuple(step.name for step in playthrough.steps)
         players = tuple(step.player for step in playthrough.steps)
-        outcome, forfeit = int(np.sign(playthrough.returns[0])), ""
-        if request.resigned is not None and not playthrough.state.terminated:
+        outcome, forfeit = None, ""
+        if playthrough.state.terminated:
+            outcome = int(np.sign(playthrough.returns[0]))
+        elif request.resigned is not None:
             outcome, forfeit = (-1, 1)[request.resigned], RESIGNATION
         names = request.names
         return PlainTextResponse(to_text(GameRecord(session.game.name, names, moves, players, outcome, forfeit)))

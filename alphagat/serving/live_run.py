@@ -25,7 +25,7 @@ class LiveRun:
         self._lock = threading.Lock()
         self._seen: Any = None  # what `_described` was made from
         self._described: dict[str, Any] = {}
-        self._newest = max(list_steps(folder), default=0)
+        self._newest = roster.iteration()
         self.describe()
 
     def describe(self) -> dict[str, Any]:
@@ -37,17 +37,16 @@ class LiveRun:
         with self._lock:
             self._load_newest()
             state = _state_of(self._folder / METRICS_FILE)
-            seen = state and (state.st_size, state.st_mtime_ns), self._newest
+            seen = (state and (state.st_size, state.st_mtime_ns)), self._newest
             if seen != self._seen:
                 self._described, self._seen = self._read(), seen
             return self._described | {"silent_s": max(0.0, time.time() - state.st_mtime) if state else None}
 
     def _load_newest(self) -> None:
-        newest = max(list_steps(self._folder), default=0)
-        if newest > self._newest:
+        if max(list_steps(self._folder), default=0) > self._newest:
             with contextlib.suppress(UserError):  # deleted by the run meanwhile
                 self._roster.refresh()
-                self._newest = newest
+                self._newest = self._roster.iteration()
 
     def _read(self) -> dict[str, Any]:
         config, lines = read_config(self._folder), read_metrics(self._folder)

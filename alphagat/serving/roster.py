@@ -138,6 +138,10 @@ class Roster:
                 self._agents[board, player] = load(self._sources[board][player], board=board)
             return self._agents[board, player]
 
+    def iteration(self) -> int:
+        """Returns the iteration of the first player of the default board."""
+        return self.agent(self.default, self.players(self.default)[0]).iteration
+
     def refresh(self) -> None:
         """Replaces the loaded agents by those of the newest checkpoints.
 

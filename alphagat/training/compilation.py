@@ -66,8 +66,8 @@ def compile_to_fit(
             break
     raise UserError(
         f"config.learner.batch_size={setup.config.learner.batch_size}: the program of {setup.game.name} does not fit "
-        f"into the {limit / 1e9:,.2f} GB of a device; set config.learner.num_micro_batches=0, remat=True "
-        "or a lower config.selfplay.num_games"
+        f"into the {limit / 1e9:,.2f} GB of a device; set config.learner.num_micro_batches=0, "
+        "config.network.remat=True or a lower config.selfplay.num_games"
     )
 
 

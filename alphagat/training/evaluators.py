@@ -91,19 +91,20 @@ class _BoardMatches:
         """Evaluates the parameters against every opponent. The game is the first one against the last opponent."""
         player = search_player("now", self._search, params)
         key = jax.random.fold_in(jax.random.key(self._seed), iteration)
-        scores = self._score(player, key) if self._alone else None
+        own_key, oracle_key, matches_key = jax.random.split(key, 3)
+        scores = self._score(player, own_key) if self._alone else None
         results = [] if scores is None else [Result(SCORE, self.name, scores.mean, *scores.interval)]
         if self._oracle is not None:
             stage(f"solved positions of {self.name}")
             # The oracle test runs on one device of each process.
             here = jax.tree.map(sharding.fetch, params)
-            shares = self._oracle.play(here, key)
+            shares = self._oracle.play(here, oracle_key)
             results += [Result(ORACLE + name, self.name, share) for name, share in shares.items()]
         games = []
         for number, name in enumerate(self._config.opponents):
             is_previous = name == PREVIOUS
             opponent = search_player(PREVIOUS, self._search, previous) if is_previous else self._opponents[name]
-            match_key = jax.random.fold_in(key, number)
+            match_key = jax.random.fold_in(matches_key, number)
             stage(f"match {number + 1} of {len(self._config.opponents)}, {self.name} against {name}")
             if scores is not None:
                 ratio = scores.mean / self._score(opponent, match_key).mean

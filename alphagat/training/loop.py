@@ -73,13 +73,13 @@ def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | No
         run = make_run(config, make_configured_mesh(config))
         check_memory(run)
         folder = check_run_folder(workdir, config)
-        recorded = preemption.run(lambda: read_recorded(run, folder)) if run.learns_from_games else None
         with Ownership(folder) as ownership:
             if is_run(folder):
                 ownership.take(is_new=False)
                 if jax.process_index() == 0:
                     restore_replaced(folder)
             try:
+                recorded = preemption.run(lambda: read_recorded(run, folder)) if run.learns_from_games else None
                 _retry(run, folder, ownership, profiler, recorded)
             except Preempted as error:
                 if error.by_keyboard:
@@ -95,20 +95,43 @@ def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | No
 
 def _retry(run: Run, folder: Path, ownership: Ownership, profiler: Profiler, recorded: Recorded | None) -> None:
     """Trains to the end, again from the last checkpoint after non-finite updates or a lack of memory."""
-    rollbacks = 0
+    rollbacks = _Rollbacks()
     while True:
         try:
             return _train(run, folder, ownership, profiler, rollbacks, recorded)
         except Diverged as error:
-            if rollbacks == MAX_ROLLBACKS:
-                rate = f"config.learner.learning_rate={run.config.learner.learning_rate}"
-                raise UserError(
-                    f"{rate}: {error}, even after {MAX_ROLLBACKS} returns to the last checkpoint; set it lower, in "
-                    "another --workdir"
-                ) from error
-            rollbacks += 1
+            rollbacks.error = error
         except jax.errors.JaxRuntimeError as error:
             run = with_less_memory(run, error)
+
+
+class _Rollbacks:
+    """Counts the returns to a checkpoint.
+
+    Attributes:
+      error: why the last attempt failed, until the next one starts.
+    """
+
+    def __init__(self) -> None:
+        self.error: Diverged | None = None
+        self._count = self._iteration = 0
+
+    def count(self, run: Run, iteration: int) -> int:
+        """Returns how often the run has returned to the checkpoint of `iteration`, from which it starts now.
+
+        Raises:
+          UserError: too often.
+        """
+        if iteration > self._iteration:
+            self._count, self._iteration = 0, iteration
+        if self.error is not None and self._count == MAX_ROLLBACKS:
+            raise UserError(
+                f"config.learner.learning_rate={run.config.learner.learning_rate}: {self.error}, even after "
+                f"{MAX_ROLLBACKS} returns to the last checkpoint; set it lower, in another --workdir"
+            ) from self.error
+        self._count += self.error is not None
+        self.error = None
+        return self._count
 
 
 def _train(
@@ -116,16 +139,16 @@ def _train(
     folder: Path,
     ownership: Ownership,
     profiler: Profiler,
-    rollback: int,
+    rollbacks: _Rollbacks,
     recorded: Recorded | None,
 ) -> None:
-    """Trains to the end; `rollback` above 0 counts restarts from the last checkpoint. Raises Diverged to roll back."""
+    """Trains to the end. Raises Diverged to return to the last checkpoint."""
     config = run.config
     start = find_start(run, folder)  # must precede every write into a new folder
     owed = _is_evaluation_owed(config, start)
     if start.iteration >= config.num_iterations and not owed:
         return say_finished(config, folder, start.iteration)
-    if rollback:
+    if rollback := rollbacks.count(run, start.iteration):
         start = start._replace(state=with_another_key(start.state, rollback))
     evaluator = preemption.run(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
     ownership.take(is_new=True)

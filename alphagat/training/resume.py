@@ -138,4 +138,4 @@ def with_another_key(state: RunState, number: int) -> RunState:
         return jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(data), number))
 
     key = jax.jit(change, out_shardings=state.key.sharding)(state.key)
-    return state.replace(key=key, rollbacks=state.rollbacks + 1)
+    return state.replace(key=key, rollbacks=state.rollbacks + number)

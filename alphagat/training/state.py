@@ -182,7 +182,7 @@ def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
     example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()), blanks)
     block = None
     if setup.config.mesh.actors:
-        shape = plan.num_groups, plan.plies_per_iteration * plan.group_games
+        shape = plan.num_groups, plan.full_plies * plan.group_games
         samples = jax.tree.map(lambda x: jnp.zeros((*shape, *x.shape), x.dtype), example)
         block = Block(samples, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
     return BoardState(

@@ -31,6 +31,9 @@ def test_the_card_describes_the_exported_checkpoint(tmp_path, capsys):
     (run / METRICS_FILE).write_text("".join(json.dumps(each) + "\n" for each in LINES))
     out, card = tmp_path / "tiny.safetensors", tmp_path / "README.md"
     assert export.run(["--workdir", str(run), "--out", str(out), "--card", str(card)]) == 0, capsys.readouterr().err
+    again = ["--workdir", str(run / "checkpoints" / "7"), "--out", str(tmp_path / "again.safetensors")]
+    assert export.run([*again, "--card", str(tmp_path / "again.md")]) == 0, capsys.readouterr().err
+    assert "| against random | 75% (60% to 85%) |" in (tmp_path / "again.md").read_text()
     _, front_matter, body = card.read_text().split("---\n", 2)
     assert yaml.safe_load(front_matter)["library_name"] == "alphagat"
     assert "hex" in yaml.safe_load(front_matter)["tags"]

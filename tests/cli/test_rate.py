@@ -13,7 +13,6 @@ import pytest
 
 from alphagat.cli import rate
 from alphagat.contests import rate_run
-from alphagat.monitoring import rating_curve
 from alphagat.runs import folder as run_folder
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
@@ -41,7 +40,7 @@ def read(run: Path) -> dict:
 
 
 def drawing(run: Path) -> Path:
-    return run / rating_curve.CURVE_FILE
+    return run / rate_run.CURVE_FILE
 
 
 @pytest.fixture
@@ -133,6 +132,27 @@ def test_an_interrupted_call_keeps_its_matches(run, capsys, monkeypatch, played)
     assert rate.run(["--workdir", str(run), *FLAGS]) == 0
     assert "2 of 9 matches were played before" in capsys.readouterr().err
     assert len(set(played)) == len(played) == 9
+
+
+def test_two_calls_at_once_keep_the_matches_of_both(run, monkeypatch, played):
+    """The second call begins and ends while the first one plays its third match."""
+    (run / rate_run.RATINGS_FILE).unlink(missing_ok=True)
+    play_match, other = rate_run.play_match, [*FLAGS, "--games", "4"]
+
+    def play(*arguments):
+        if len(played) == 2:
+            with monkeypatch.context() as inner:
+                inner.setattr(rate_run, "play_match", play_match)
+                assert rate.run(["--workdir", str(run), *other]) == 0
+        return play_match(*arguments)
+
+    with monkeypatch.context() as context:
+        context.setattr(rate_run, "play_match", play)
+        assert rate.run(["--workdir", str(run), *FLAGS]) == 0
+    assert len(played) == 2 * 9
+    for flags in (FLAGS, other):
+        assert rate.run(["--workdir", str(run), *flags]) == 0
+    assert len(played) == 2 * 9
 
 
 def test_networks_share_one_program(run):

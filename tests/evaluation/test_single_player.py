@@ -1,6 +1,7 @@
 """Games of one player: the sum of what each game pays, over whole games, whatever the number of devices."""
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,15 +34,50 @@ def test_score_is_sum_of_rewards():
     found = scores(12, 0)
     step = jax.jit(GAME.step)
     for number, key in enumerate(jax.random.split(KEY, 12)):
-        state, score, ply = GAME.init(key), 0.0, 0
+        init_key, ply_key = jax.random.split(key)
+        state, score, ply = GAME.init(init_key), 0.0, 0
         while not state.terminated:
-            step_key = jax.random.fold_in(jax.random.fold_in(key, ply), 1)
+            step_key = jax.random.split(jax.random.fold_in(ply_key, ply))[1]
             action = jnp.int32(np.argmax(np.asarray(state.legal_action_mask)))
             state = step(state, action, step_key)
             score, ply = score + float(state.rewards[0]), ply + 1
         assert (found.scores[number], found.plies[number]) == (score, ply)
         assert found.achievements[number] == 2 ** int(np.max(state.board))
     assert len(set(found.scores.tolist())) > 3
+
+
+class KeyState(NamedTuple):
+    """The state of a game of three plies that compares its keys."""
+
+    terminated: jax.Array
+    rewards: jax.Array
+    ply: jax.Array
+    init_key: jax.Array  # key data
+
+
+class KeyGame:
+    """Pays 1 if the key of a step is the key of the first state or of the player, or one that these split into."""
+
+    def init(self, key):
+        return KeyState(jnp.bool_(False), jnp.zeros(1), jnp.int32(0), jax.random.key_data(key))
+
+    def step(self, state, action, key):
+        used = [jax.random.wrap_key_data(data) for data in (state.init_key, action)]
+        used = jnp.concatenate([jax.random.key_data(jnp.stack([each, *jax.random.split(each)])) for each in used])
+        clashes = (used == jax.random.key_data(key)[None]).all(axis=1).any()
+        return KeyState(state.ply >= 2, clashes.astype(float)[None], state.ply + 1, state.init_key)
+
+    def achievement(self, state):
+        return state.ply
+
+
+def test_no_key_is_used_twice():
+    def act(params, key, states):
+        return jnp.broadcast_to(jax.random.key_data(key), (len(states.ply), 2))
+
+    found = play_alone(KeyGame(), Player("keys", act), 4, KEY)
+    assert (found.scores == 0).all()
+    assert (found.plies == 3).all()
 
 
 def test_result_is_independent_of_device_count():

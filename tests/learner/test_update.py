@@ -138,5 +138,9 @@ def test_the_loss_scale_halves_on_overflow_and_doubles_periodically(monkeypatch)
         health = update.next_health(health, jnp.bool_(is_finite), scale_loss=True)
         scales.append(float(health.loss_scale) / update.FIRST_LOSS_SCALE)
     assert scales == [1, 1, 0.5, 0.5, 0.5, 1, 1]
+    least = health.replace(loss_scale=jnp.float32(1.5))
+    for _ in range(2):
+        least = update.next_health(least, jnp.bool_(False), scale_loss=True)
+    assert least.loss_scale == update.LEAST_LOSS_SCALE == 1  # halved for ever, it would become 0
     largest = health.replace(loss_scale=jnp.float32(update.LARGEST_LOSS_SCALE), since_scaled=jnp.int32(2))
     assert update.next_health(largest, jnp.bool_(True), scale_loss=True).loss_scale == update.LARGEST_LOSS_SCALE

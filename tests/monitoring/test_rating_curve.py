@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from rich.console import Console
 
 from alphagat.evaluation.ratings import Rating
-from alphagat.monitoring.rating_curve import CURVE_FILE, draw, player_name, rated_players, table
+from alphagat.monitoring.rating_curve import draw, player_name, rated_players, table
 
 RATINGS = {
     "iteration 12": Rating(500, 420, 610),
@@ -20,8 +20,8 @@ LINES = [{"iteration": n, "frames": 64.0 * n, "hours": n / 10} for n in range(1,
 
 
 def draw_text(folder: Path, curves, title="hex:5") -> str:
-    draw(folder, curves, title)
-    return (folder / CURVE_FILE).read_text()
+    draw(folder / "elo.svg", curves, title)
+    return (folder / "elo.svg").read_text()
 
 
 def test_players_have_positions_and_order():
@@ -71,4 +71,4 @@ def test_each_board_has_a_curve(tmp_path):
 def test_the_file_is_deterministic(tmp_path):
     curves = {"hex:5": rated_players(RATINGS, LINES)}
     assert draw_text(tmp_path, curves) == draw_text(tmp_path, curves)
-    assert [path.name for path in tmp_path.iterdir()] == [CURVE_FILE]
+    assert [path.name for path in tmp_path.iterdir()] == ["elo.svg"]

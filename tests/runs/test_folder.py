@@ -33,6 +33,7 @@ def test_resume_keeps_earlier_starts_and_updates_changeable_fields(tmp_path: Pat
     config.mesh.data = 4
     config.evaluation = EvaluationConfig(every=5, opponents=("random",))
     config.checkpoint.keep = 9
+    config.learner.num_micro_batches, config.network.remat, config.network.backend = 2, True, "dense"
     open_run_folder(tmp_path, config)
     assert read_config(tmp_path) == config
     assert len(json.loads((tmp_path / "env.json").read_text())) == 2
@@ -59,6 +60,22 @@ def test_another_run_is_refused_and_unchanged(tmp_path: Path, config: Config, se
     assert message.format(tmp_path) in str(refusal.value)
     assert "another --workdir" in str(refusal.value)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_actors_need_the_same_order_of_boards(tmp_path: Path, config: Config):
+    """The length of a run changes the order of the boards, and the learners are one iteration late."""
+    config.mesh.actors, config.boards, config.board_weights = 1, ("hex:3", "hex:2"), (1.0, 0.0)
+    open_run_folder(tmp_path, config)
+    (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n')
+    config.num_iterations += 1
+    open_run_folder(tmp_path, config)  # constant weights give a constant order
+    changes = tmp_path / "changes"
+    config.final_board_weights = (0.0, 1.0)
+    open_run_folder(changes, config)
+    (changes / "metrics.jsonl").write_text('{"iteration": 1}\n')
+    config.num_iterations += 1
+    with pytest.raises(UserError, match=r"config\.num_iterations=.* it changes the order of the boards"):
+        open_run_folder(changes, config)
 
 
 @pytest.mark.parametrize("progress", [None, "metrics.jsonl", "checkpoints/1"])

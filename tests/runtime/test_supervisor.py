@@ -94,6 +94,19 @@ def test_final_statuses_do_not_restart(program, tmp_path, status):
     assert starts(tmp_path) == 1
 
 
+def test_sigterm_during_the_pause_starts_nothing(program, tmp_path, monkeypatch):
+    command = program("sys.exit(7)")
+    monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 60.0)
+    limits = Limits(restarts=2, hang_seconds=60.0)
+
+    def say(line: str) -> None:
+        if line.startswith("restarting"):
+            signal.raise_signal(signal.SIGTERM)
+
+    assert supervise(command, 1, 0, tmp_path / "progress", limits, say) == 7
+    assert starts(tmp_path) == 1
+
+
 def test_sigterm_lets_all_processes_save(program, tmp_path):
     command = program("""
         import signal

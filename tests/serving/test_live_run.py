@@ -67,6 +67,15 @@ def test_a_new_checkpoint_is_loaded_and_a_deleted_one_does_no_harm(live):
     assert run.describe()["network"] == 2
 
 
+def test_a_checkpoint_written_while_the_server_starts_is_loaded(tmp_path):
+    folder = save_tiny_run(tmp_path / "mine", 1)
+    roster = Roster([str(folder)])
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(init_state(tiny_run()), 2)
+    run = LiveRun(folder, roster)
+    assert run.describe()["network"] == roster.agent("hex:2", str(folder)).iteration == 2
+
+
 def test_a_folder_without_a_run_raises(live, tmp_path):
     with pytest.raises(UserError, match="holds no run"):
         LiveRun(tmp_path / "none", live[1]._roster)

@@ -100,6 +100,8 @@ def test_a_record_reads_back(client):
     resigned = client.post("/api/record", json=game("b1", "a1", resigned=0)).text
     (record,) = read_games(resigned)
     assert (record.outcome, record.forfeit) == (-1, "resigned")
+    (record,) = read_games(client.post("/api/record", json=game("b1", "a1")).text)
+    assert (record.outcome, record.forfeit) == (None, "")  # the game goes on
     assert client.post("/api/games", json={"text": answer.text + resigned}).json() == {
         "games": [
             {"board": "hex:3", "moves": ["b1", "a1", "b2", "a2", "b3"], "names": names},

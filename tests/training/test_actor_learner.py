@@ -44,11 +44,13 @@ def devices_of(tree) -> set[int]:
     return {device.id for leaf in jax.tree.leaves(tree) for device in leaf.sharding.device_set}
 
 
-def test_constant_parameters_match_one_device_one_iteration_late():
+@pytest.mark.parametrize("full_search_fraction", [1.0, 0.5])
+def test_constant_parameters_match_one_device_one_iteration_late(full_search_fraction: float):
     """With nearly constant parameters, the games equal those of one device; replay and losses lag one iteration."""
     configs = config_of(actor_sync_every=NEVER), config_of(0)
     for config in configs:
         config.learner.learning_rate = 1e-30
+        config.selfplay.full_search_fraction = full_search_fraction
     iterations, state = start(configs[0])
     (setup,), mesh = make_setups(configs[1]), sharding.make_mesh(1)
     together, program = init_state(run_of(setup, mesh)), make_iteration(setup, mesh)

@@ -34,8 +34,10 @@ from alphagat.training import iteration, iterations, loop, resume
 from alphagat.training.evaluators import Matches
 from alphagat.training.iterations import make_iterations
 from alphagat.training.loop import is_due, train
+from alphagat.training.reporter import Diverged
+from alphagat.training.resume import with_another_key
 from alphagat.training.setup import make_run
-from alphagat.training.state import RunState, placed_shapes
+from alphagat.training.state import RunState, init_state, placed_shapes
 from tests.runs.event_files import events
 from tests.training.tiny import NUM_ITERATIONS, tiny_config, tiny_run, write_config
 
@@ -140,7 +142,7 @@ def test_run_folder_contents(finished):
         "metrics.jsonl",
         "checkpoints",
         "tensorboard",
-        "ratings.svg",
+        "elo.svg",
     }
     assert {int(path.name) for path in (finished / "checkpoints").iterdir()} == {10, 11, 12}
     assert int(last_state(finished).iteration) == NUM_ITERATIONS
@@ -247,6 +249,21 @@ def test_resume_after_a_request_to_stop_is_bit_identical(finished, tmp_path, mon
     assert_same_run(folder, finished)
 
 
+def test_a_request_to_stop_while_games_are_read_saves_nothing(tmp_path, monkeypatch):
+    config = tiny_config()
+    config.pretrain.games = ("games.sgf",)
+
+    def read_for_an_hour(run, folder):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(3600)
+
+    monkeypatch.setattr(loop, "read_recorded", read_for_an_hour)
+    with pytest.raises(Preempted) as ended:
+        train(config, tmp_path / "run")
+    assert not ended.value.is_saved
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_ignored_interrupt_stays_ignored():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -340,6 +357,26 @@ def test_nonfinite_updates_roll_the_run_back(tmp_path, monkeypatch, capsys):
     assert [line["iteration"] for line in read_metrics(folder)] == list(range(1, 13))
     assert read_metrics(folder)[7]["train/skipped"] == 4
     assert read_metrics(folder)[7]["train/grad_norm"] is None
+
+
+def test_only_returns_to_one_checkpoint_are_counted(monkeypatch):
+    monkeypatch.setattr(loop, "MAX_ROLLBACKS", 2)
+    run, rollbacks = tiny_run(), loop._Rollbacks()
+    counts = []
+    for fails, step in ((False, 0), (True, 0), (False, 0), (True, 0), (True, 20), (True, 20)):
+        rollbacks.error = Diverged("updates were not finite") if fails else None
+        counts.append(rollbacks.count(run, step))
+    assert counts == [0, 1, 1, 2, 1, 2]
+    rollbacks.error = Diverged("updates were not finite")
+    with pytest.raises(UserError, match="even after 2 returns"):
+        rollbacks.count(run, 20)
+
+
+def test_each_return_has_another_key_and_count():
+    state = init_state(tiny_run())
+    retries = [with_another_key(state, number) for number in (1, 2)]
+    assert [int(each.rollbacks) for each in retries] == [1, 2]
+    assert len({each.key.tobytes() for each in jax.device_get((state, *retries))}) == 3
 
 
 def test_persistent_nonfinite_updates_end_the_run(tmp_path, monkeypatch):
@@ -552,17 +589,17 @@ def test_damaged_outputs_do_not_stop_a_run(finished, tmp_path, capsys):
     (folder / "metrics.jsonl").write_bytes(b"".join(lines[:3]) + b"\xff\n" + b"".join(lines[4:]))
     (folder / "tensorboard").rename(tmp_path / "tensorboard")
     (folder / "tensorboard").write_text("words")
-    (folder / "ratings.svg").unlink()
-    (folder / "ratings.svg").mkdir()
+    (folder / "elo.svg").unlink()
+    (folder / "elo.svg").mkdir()
     train(tiny_config(), folder)
     said = " ".join(capsys.readouterr().out.split())
     assert (
         "1 damaged line(s) were dropped; 1 of 11 iterations are missing; metrics.jsonl.damaged keeps the old file"
         in said
     )
-    for name in ("tensorboard", "ratings.svg"):
+    for name in ("tensorboard", "elo.svg"):
         assert f"{name} was of the wrong type, and was moved to {name}.damaged" in said
-    assert (folder / "ratings.svg").is_file()
+    assert (folder / "elo.svg").is_file()
     assert [line["iteration"] for line in read_metrics(folder)] == [1, 2, 3, *range(5, 13)]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
 from tests.training.tiny import tiny_config, write_config
@@ -30,7 +31,9 @@ def launch(tmp_path, process_environment):
     config_file = write_config(config_for_two(), tmp_path / "config.py")
     words = ["--processes", "2", "--config", str(config_file), "--workdir", str(tmp_path / "run")]
     command = [sys.executable, "-m", "alphagat", "launch", *words]
-    return lambda: subprocess.Popen(command, cwd=ROOT, env=process_environment, stderr=subprocess.PIPE, text=True)
+    return lambda *flags: subprocess.Popen(
+        [*command, *flags], cwd=ROOT, env=process_environment, stderr=subprocess.PIPE, text=True
+    )
 
 
 def wait_for_step(folder: Path, step: int, process: subprocess.Popen) -> None:
@@ -67,3 +70,10 @@ def test_two_killed_processes_match_one_process(launch, tmp_path):
         curves = [np.array([line[name] for line in each], float) for each in lines]  # NaN without an update
         # Across processes, gradients are summed in another order.
         np.testing.assert_allclose(*curves, rtol=1e-4, err_msg=name)
+    with launch(f"--config.evaluation.every={NUM_ITERATIONS}") as launcher:  # owed now, so the checkpoint is replaced
+        _, said = launcher.communicate(timeout=400)
+    assert launcher.returncode == 0, said
+    assert "ended with status" not in said
+    assert "results" in read_metrics(folder)[-1]
+    with Checkpoints(folder, read_only=True) as checkpoints:
+        assert checkpoints.find_damage(NUM_ITERATIONS) is None

@@ -13,6 +13,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord, read_file
 from alphagat.evaluation.game_replay import play_again
 from alphagat.games.base import Game, StochasticGame
+from alphagat.network_traits import DENSE
 from alphagat.replay import Replay
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
@@ -139,7 +140,8 @@ def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator
     shared = [game for game in games if game.name in config.boards]
     if not shared:
         raise UserError(f"--games {folder}: its boards are {', '.join(config.boards)}; remove it, or set config.boards")
-    config.mesh = MeshConfig(actors=config.mesh.actors)  # the devices of that run do not matter
+    # The devices of that run do not matter.
+    config.mesh, config.network.backend = MeshConfig(actors=config.mesh.actors), DENSE
     run = Run(config, sharding.make_mesh(1), make_setups(config))
     try:
         step = choose_steps(folder, [] if step is None else [step])[-1]

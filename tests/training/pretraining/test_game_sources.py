@@ -192,6 +192,16 @@ def test_runs_without_usable_positions_are_refused(tmp_path):
         read(str(tmp_path / "learned"), games=[make_game("hex:2")])
 
 
+def test_a_replay_is_read_without_the_gpu_of_its_run(tmp_path):
+    folder = save_tiny_run(tmp_path / "run", 4)
+    file = folder / "config.json"
+    before = file.read_text()
+    file.write_text(before.replace('"backend": "auto"', '"backend": "fused"'))
+    assert file.read_text() != before
+    with pytest.raises(UserError, match=r"replay of hex:2 is empty"):  # so far it came
+        read(str(folder), games=[make_game("hex:2")])
+
+
 def test_positions_after_the_end_are_excluded(tmp_path):
     (source,) = read(write(tmp_path / "games.sgf", WON))
     assert not source.positions.state.terminated.any()

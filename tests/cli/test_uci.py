@@ -1,0 +1,30 @@
+"""The uci command."""
+
+import io
+
+import pytest
+
+from alphagat.cli import uci
+from alphagat.serving import line_reader
+
+
+@pytest.fixture
+def talk(monkeypatch):
+    """Returns a function that runs the command with these lines as its input, and returns its status and output."""
+
+    def run(argv: list[str], *lines: str) -> tuple[int, str]:
+        out = io.StringIO()
+        monkeypatch.setattr(line_reader, "standard_streams", lambda: (io.StringIO("\n".join(lines) + "\n"), out))
+        return uci.run(argv), out.getvalue()
+
+    return run
+
+
+def test_without_arguments_the_shipped_network_plays_chess(talk):
+    status, said = talk([], "position startpos moves e2e4", "isready", "quit")
+    assert (status, said) == (0, "readyok\n")
+
+
+def test_a_network_for_another_family_is_refused(talk, capsys):
+    assert talk(["hex"], "quit") == (2, "")
+    assert capsys.readouterr().err.startswith("error: board chess: ")
