@@ -113,7 +113,7 @@ class SearchConfig:
         16, "actions in the sequential halving at the root; gumbel only", at_least=1, at_most=4_096
     )
     value_scale: float = setting(
-        0.1, "weight of the completed Q-values relative to the prior logits; gumbel only", above=0, at_most=MAX_FACTOR
+        0.5, "weight of the completed Q-values relative to the prior logits; gumbel only", above=0, at_most=MAX_FACTOR
     )
     discount: float = setting(
         1.0,
@@ -135,14 +135,14 @@ class SearchConfig:
     )
     temperature: float = setting(
         1.0,
-        "sampling temperature while the game is explored, 0 afterwards; puct only",
+        "sampling temperature in the first exploration_plies plies, 0 afterwards; puct only",
         at_least=0,
         at_most=1_000,
     )
     exploration_plies: int = setting(
         30,
-        "plies of a game of self-play, random openings included, whose moves explore, by Gumbel noise (gumbel) or by "
-        "sampling with temperature (puct); 0: all",
+        "number of plies, random openings included, in which self-play explores: by Gumbel noise (gumbel) or by "
+        "sampling (puct); 0: the whole game",
         at_least=0,
         at_most=MAX_PLIES,
     )
@@ -170,7 +170,7 @@ class SelfplayConfig:
     )
     first_simulations: int = setting(
         0,
-        "simulations per move at the start of the run, doubled in equal parts of it up to search.num_simulations; 0: "
+        "simulations per move at the start of the run; doubled at equal intervals up to search.num_simulations; 0: "
         "search.num_simulations throughout",
         at_least=0,
         at_most=MAX_SIMULATIONS,
@@ -309,7 +309,7 @@ class EvaluationConfig:
     )
     value_scale: float = setting(
         1.0,
-        "search.value_scale in matches and fast searches, which do not explore; gumbel only",
+        "replaces search.value_scale where the search does not explore (matches, fast searches); gumbel only",
         above=0,
         at_most=MAX_FACTOR,
     )
@@ -352,13 +352,15 @@ class Config:
         (), "shares at the end of the run, approached linearly; empty: constant shares", at_least=0, at_most=MAX_FACTOR
     )
     init_from: str = setting(
-        "", "run folder or weights file to start from, trained on any board of the family; empty: random weights"
+        "",
+        "trained network to start from, of any board of the family: a run folder, a checkpoint, an exported file, or "
+        "the name of a shipped network; empty: random weights",
     )
     seed: int = setting(0, "random seed", at_least=0, at_most=MAX_SEED)
     num_iterations: int = setting(100, "iterations of the run", at_least=1, at_most=MAX_ITERATIONS)
     trackers: tuple[str, ...] = setting(
         (),
-        "also send the metrics there; each is an extra of the package, as in pip install 'alphagat[wandb]'",
+        "experiment trackers that also receive the metrics; each needs the extra of its name",
         choices=TRACKERS,
     )
     mesh: MeshConfig = dataclasses.field(default_factory=MeshConfig)

@@ -46,8 +46,7 @@ def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
 def _find(path: str) -> Path:
     """Returns the config file; `path` may omit `.py`, and may be the name of a config of the package."""
     file = Path(path)
-    folders = (Path(), FOLDER) if path == file.name else (Path(),)
-    for candidate in (folder / name for folder in folders for name in (path, f"{path}.py")) if file.name else ():
+    for candidate in _candidates(path):
         try:
             if candidate.is_file():
                 return candidate
@@ -62,6 +61,15 @@ def _find(path: str) -> Path:
     neighbours = sorted(each.name for each in folder.glob("*.py") if each.name != "__init__.py")
     have = f"{folder}/ has {', '.join(neighbours) or 'no Python file'}"
     raise UserError(f"--config {path}: there is no such file; {have}")
+
+
+def _candidates(path: str) -> list[Path]:
+    """Lists the files that `path` may mean: with and without `.py`; a bare name also in the folder of the package."""
+    name = Path(path).name
+    if not name:
+        return []
+    folders = (Path(), FOLDER) if path == name else (Path(),)
+    return [folder / file for folder in folders for file in (path, f"{path}.py")]
 
 
 def names() -> list[str]:

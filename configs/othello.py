@@ -22,6 +22,7 @@ def get_config() -> Config:
     config.network.width = 48
     config.network.ownership_head = True
     config.search.num_simulations = 16
+    config.search.value_scale = 0.1  # as in the runs above
     config.selfplay.opening_plies = 12
     config.selfplay.plies_per_iteration = 8
     config.selfplay.max_plies = 66

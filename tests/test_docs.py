@@ -21,7 +21,9 @@ from alphagat.config import Config
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "alphagat"
 MODULES = sorted(f for f in PACKAGE.rglob("*.py") if f.parent.name != "cli" or f.stem not in COMMANDS)
-TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *PACKAGE.glob("weights/*.md")])
+TEXTS = sorted(
+    [*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *ROOT.glob("docs/**/*.md"), *PACKAGE.glob("weights/*.md")]
+)
 TAKING_FIELDS = ("train", "pretrain", "launch", "doctor")
 PLACEHOLDERS = (None, "FILE")
 LOADING = {"src", "srcset", "poster", "data"}  # attributes; for <link>, also `href`
@@ -164,6 +166,13 @@ def test_code_blocks_stand_on_lines_of_their_own(file: Path):
     fences = re.findall(r"^ *```(?:[a-z]+)?$", text, re.MULTILINE)
     assert len(fences) == text.count("```")
     assert len(fences) % 2 == 0
+
+
+def test_every_benchmark_is_listed():
+    folder = ROOT / "benchmarks"
+    names = {path.name for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__main__.py")}
+    listed = re.findall(r"^(?:\| )?`([a-z_.]+)`", (folder / "README.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(names)
 
 
 def told() -> Iterator[tuple[str, str]]:

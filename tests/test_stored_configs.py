@@ -7,7 +7,7 @@ import pytest
 from alphagat import config_fields, stored_configs
 from alphagat.config import Config
 from alphagat.errors import UserError
-from tests.training.wiring_configs import GUMBEL, PUCT
+from tests.training.reference.wiring_configs import GUMBEL, PUCT
 
 
 @pytest.mark.parametrize("values", [{}, GUMBEL, PUCT], ids=["defaults", "gumbel", "puct"])

@@ -10,7 +10,6 @@ from alphagat.bounds import MAX_PROCESSES, Limits, Number
 from alphagat.cli import commands
 from alphagat.config import Config
 from alphagat.errors import UserError
-from alphagat.runtime import xla
 
 FIELD = "--config."
 INTERRUPTED = "interrupted; run the same command to continue from the last checkpoint, if there is one"
@@ -37,17 +36,27 @@ def make_parser(
       folder: the default of `--workdir`.
     """
     parser = commands.ArgumentParser(name, details, f"{examples}\n\n{config_files.config_help()}")
-    parser.usage = "%(prog)s CONFIG [--workdir FOLDER] [--init_from FOLDER] [--config.FIELD=VALUE ...]"
+    parser.usage = "%(prog)s CONFIG [--workdir FOLDER] [--init_from SOURCE] [--config.FIELD=VALUE ...]"
     add_config(parser)
     default = folder.format(config="CONFIG")
     parser.add_argument(
         "--workdir", metavar="FOLDER", help=f"folder of the run; resumes if it holds this run (default: {default})"
     )
     parser.set_defaults(folder=folder)
-    parser.add_argument("--init_from", metavar="FOLDER", help="start from the latest weights of another run")
+    parser.add_argument(
+        "--init_from",
+        metavar="SOURCE",
+        help="network to start from: a run folder, a checkpoint, an exported file, or the name of a shipped network",
+    )
+    parser.add_argument(
+        "--xla",
+        metavar="NAME",
+        default="default",
+        help="compiler flags: default; deterministic (bit-identical sums on a GPU, slower); overlap (all-reduce during "
+        "the backward pass); debug (few optimizations)",
+    )
     inside = parser.add_argument_group("profiling (SIGUSR1 writes a profile of the device memory)")
     inside.add_argument("--profile", metavar="START:STOP", help="trace these iterations into the run's profiles/")
-    inside.add_argument("--xla", metavar="NAME", default="default", help=f"compiler flags: {', '.join(xla.FLAGS)}")
     processes, ranks = Limits(at_least=1, at_most=MAX_PROCESSES), Limits(at_least=0, below=MAX_PROCESSES)
     several = parser.add_argument_group("several processes (Slurm, Open MPI and Kubernetes are detected)")
     several.add_argument(

@@ -1,7 +1,7 @@
 """Exact scores of Connect Four moves, from the package `bitbully`."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -9,18 +9,6 @@ from alphagat.errors import UserError
 
 ROWS, COLUMNS = 6, 7
 ILLEGAL = -1000
-
-
-class MoveShares(NamedTuple):
-    """Shares of correct moves, in [0, 1].
-
-    Attributes:
-      optimal: moves of the maximal score: the fastest win or the slowest loss.
-      value_preserving: moves that preserve the exact result: win, draw or loss.
-    """
-
-    optimal: float
-    value_preserving: float
 
 
 def connect_four_scores(states: Any) -> np.ndarray:
@@ -39,17 +27,6 @@ def connect_four_scores(states: Any) -> np.ndarray:
         for column, score in solver.score_all_moves(make_board(board.tolist())).items():
             scores[row, column] = score
     return scores
-
-
-def share_of_optimal_moves(actions: np.ndarray, scores: np.ndarray) -> MoveShares:
-    """Compares `[B]` actions with the `[B, 7]` scores of `connect_four_scores`."""
-    best = scores.max(axis=1)
-    chosen = scores[np.arange(len(scores)), np.asarray(actions)]
-    is_legal = chosen != ILLEGAL
-    return MoveShares(
-        optimal=float((chosen == best).mean()),
-        value_preserving=float((is_legal & (np.sign(chosen) == np.sign(best))).mean()),
-    )
 
 
 @functools.cache

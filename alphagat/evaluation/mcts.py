@@ -1,8 +1,8 @@
 """Plain Monte-Carlo tree search (UCT, Kocsis & Szepesvari 2006), batched on the device: a baseline without a network.
 
-It does not use mctx, whose backup is a vmapped while loop that copies the whole tree at every step. That cost is
-negligible with a network and a few dozen simulations, but took over 90% of the time with random rollouts and a thousand
-simulations. Here all games descend in lockstep, and a simulation touches only the nodes on its path.
+It does not use mctx. Its trees take 16 bytes per action, those of mctx 24. All games descend in lockstep, and a
+simulation touches only the nodes on its path. mctx's own backup, which `search.backup` replaces, copies the whole tree
+at every step: over 90% of the time with random rollouts and a thousand simulations.
 """
 
 from collections.abc import Callable

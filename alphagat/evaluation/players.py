@@ -109,7 +109,7 @@ def _make_mcts_act(game: Game, num_simulations: int) -> Act:
 @functools.lru_cache(maxsize=64)
 def _make_search_act(search: Search) -> Act:
     def act(params: Any, key: jax.Array, states: Any) -> jax.Array:
-        # Only the temperature of self-play depends on plies.
+        # Only the exploration of self-play depends on plies.
         plies = jnp.zeros(states.terminated.shape, jnp.int32)
         return search(params, key, states, plies).action
 

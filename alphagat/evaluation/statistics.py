@@ -6,18 +6,19 @@ import numpy as np
 from scipy.special import stdtrit
 
 MAX_ELO = 1200.0
+Z = 1.959964  # 95% of a normal distribution lie within Z standard deviations
 
 
-def wilson_interval(score: float, num_games: float, z: float = 1.959964) -> tuple[float, float]:
-    """Returns the Wilson score interval (Wilson 1927) of a share of `num_games` independent games; 95% by default.
+def wilson_interval(score: float, num_games: float) -> tuple[float, float]:
+    """Returns the 95% Wilson score interval (Wilson 1927) of a share of `num_games` independent games.
 
     A draw counts as half a win in `score`. Draws lower the variance, so the interval is conservative.
     """
     if num_games == 0:
         return 0.0, 1.0
-    shrink = 1 + z * z / num_games
-    centre = (score + z * z / (2 * num_games)) / shrink
-    half = z / shrink * math.sqrt(score * (1 - score) / num_games + z * z / (4 * num_games * num_games))
+    shrink = 1 + Z * Z / num_games
+    centre = (score + Z * Z / (2 * num_games)) / shrink
+    half = Z / shrink * math.sqrt(score * (1 - score) / num_games + Z * Z / (4 * num_games * num_games))
     return max(0.0, centre - half), min(1.0, centre + half)
 
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
+from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE = 5, 8
@@ -112,11 +113,10 @@ class BreakthroughGame(base.Game):
         board = jnp.where(cells == receiver, jnp.int8(OWN), state.board)
         board = jnp.where(cells == sender, jnp.int8(EMPTY), board)
         won = running & ((receiver < self.size) | ~(board == OPPONENT).any())
-        pay = jnp.where(jnp.arange(2) == state.current_player, jnp.float32(1), jnp.float32(-1))
         return state.replace(
             board=jnp.where(running, -board[::-1], state.board),
             current_player=jnp.where(running, jnp.int8(1) - state.current_player, state.current_player),
-            rewards=jnp.where(won, pay, jnp.float32(0)),
+            rewards=win_rewards(state.current_player, won),
             terminated=state.terminated | won,
         )
 

@@ -7,6 +7,7 @@ import numpy as np
 from alphagat.games import base, chess_graph, chess_moves, square_sets
 from alphagat.games.chess_moves import BISHOP, KING, KNIGHT, PAWN, QUEEN, ROOK, Position
 from alphagat.games.square_sets import Squares, constant, only
+from alphagat.games.transition import win_rewards
 
 MAX_PLIES = {5: 256, 8: 512}
 MAX_REVERSIBLE = 100  # plies
@@ -111,9 +112,8 @@ def step(state: ChessState, action: jax.Array) -> ChessState:
     planes = planes.where(~over).words(state.size**2)
     after = after.replace(terminated=over, planes=planes)
     after = jax.tree.map(lambda new, old: jnp.where(state.terminated, old, new), after, state)
-    pay = jnp.where(jnp.arange(2) == state.current_player, jnp.float32(1), jnp.float32(-1))
     mate = stuck & in_check & ~state.terminated
-    return after.replace(rewards=jnp.where(mate, pay, jnp.float32(0)))
+    return after.replace(rewards=win_rewards(state.current_player, mate))
 
 
 def move(state: ChessState, action: jax.Array) -> ChessState:

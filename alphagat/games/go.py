@@ -21,7 +21,7 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.games import base, go_rules, places, svg_stones
 from alphagat.games.go_rules import NUM_RECENT, GoState
-from alphagat.games.rays import DIRECTIONS
+from alphagat.games.rays import DIRECTIONS, grid_symmetries
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE, KOMI = 5, 19, 7.5
@@ -195,10 +195,7 @@ def make_topology(size: int) -> Topology:
 
 def make_symmetries(size: int) -> base.Symmetries:
     """Lists the 8 symmetries of a square."""
-    grid = np.arange(size * size).reshape(size, size)
-    grids = [grid, grid[:, ::-1], grid[::-1], grid[::-1, ::-1]]
-    cells = np.stack([turned.ravel() for turned in (*grids, *(turned.T for turned in grids))])
-    nodes = np.pad(cells, ((0, 0), (0, 1)), constant_values=size * size).astype(np.int32)
+    nodes = np.pad(grid_symmetries(size, size), ((0, 0), (0, 1)), constant_values=size * size)
     return base.Symmetries(nodes, nodes)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
+from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE = 2, 19
@@ -105,12 +106,11 @@ class HexGame(base.Game):
             won &= ~swapped
             can_swap = (state.cells == 0).all()
         won &= running
-        pay = jnp.where(jnp.arange(2) == state.current_player, jnp.float32(1), jnp.float32(-1))
         return state.replace(
             cells=jnp.where(running, cells, state.cells),
             can_swap=can_swap,
             current_player=jnp.where(running, jnp.int8(1) - state.current_player, state.current_player),
-            rewards=jnp.where(won, pay, jnp.float32(0)),
+            rewards=win_rewards(state.current_player, won),
             terminated=state.terminated | won,
         )
 

@@ -14,12 +14,13 @@ from flax import struct
 
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
-from alphagat.games.rays import DIRECTIONS
+from alphagat.games.rays import grid_symmetries, ray_names, ray_relations
+from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE, MIN_RUN, GOMOKU_RUN = 3, 19, 3, 5
 SIZE = "[1-9][0-9]{0,5}"  # a pattern
-DISTANCES = ("1", "2", "3", "4", "5+")
+NUM_DISTANCES = 5
 HEIGHTS = ("0", "1", "2", "3", "4", "5", "6", "7", "8+")
 LINES = ((0, 1), (1, 0), (1, 1), (1, -1))  # (row step, column step)
 CELL, COLUMN = 0, 1
@@ -28,7 +29,7 @@ VOCABULARY = RelationVocabulary(
     version=1,
     relations=(
         "self",
-        *(f"{direction}{distance}" for direction, _, _ in DIRECTIONS for distance in DISTANCES),
+        *ray_names(NUM_DISTANCES),
         *(f"cell>column at height {height}" for height in HEIGHTS),
         "column>cell",
         "column to the left",
@@ -99,11 +100,10 @@ class MnkGame(base.Game):
         colour = state.current_player + jnp.int8(1)
         board = jnp.where(self._landing(state.board, action) & running, colour, state.board)
         won = self._has_line(board == colour) & running
-        pay = jnp.where(jnp.arange(2) == state.current_player, jnp.float32(1), jnp.float32(-1))
         return state.replace(
             board=board,
             current_player=jnp.where(running, jnp.int8(1) - state.current_player, state.current_player),
-            rewards=jnp.where(won, pay, jnp.float32(0)),
+            rewards=win_rewards(state.current_player, won),
             terminated=state.terminated | won | (board != 0).all(),
         )
 
@@ -215,13 +215,9 @@ class MnkGame(base.Game):
 def make_topology(rows: int, columns: int, run: int, gravity: bool) -> Topology:
     """Builds cells (row-major) with line edges up to distance `run - 1` and, with gravity, a node per column."""
     row, column = np.divmod(np.arange(rows * columns), columns)
-    down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)
-    distance = np.maximum(abs(down), abs(right))
-    bucket = np.minimum(distance, len(DISTANCES)) - 1
-    cells = np.full(distance.shape, -1, np.int32)
-    for number, (_, row_step, column_step) in enumerate(DIRECTIONS):
-        edge = (down == distance * row_step) & (right == distance * column_step) & (distance > 0) & (distance < run)
-        cells = np.where(edge, 1 + number * len(DISTANCES) + bucket, cells)
+    distance = np.maximum(abs(row[None, :] - row[:, None]), abs(column[None, :] - column[:, None]))
+    rays = ray_relations(rows, columns, NUM_DISTANCES)
+    cells = np.where((rays >= 0) & (distance < run), rays + RELATION["n1"], -1)
     np.fill_diagonal(cells, RELATION["self"])
     if not gravity:
         kinds = np.full(rows * columns, CELL)
@@ -249,18 +245,12 @@ def _add_column_nodes(matrix: np.ndarray, row: np.ndarray, column: np.ndarray) -
 
 def make_symmetries(rows: int, columns: int, gravity: bool) -> base.Symmetries:
     """Lists the 8 symmetries of a square, the 4 of other rectangles, or the 2 with gravity."""
-    grid = np.arange(rows * columns).reshape(rows, columns)
-    if gravity:
-        line = np.arange(columns)
-        actions = np.stack([line, line[::-1]])
-        cells = np.stack([grid.ravel(), grid[:, ::-1].ravel()])
-        nodes = np.concatenate([cells, rows * columns + actions], axis=1)
-        return base.Symmetries(nodes.astype(np.int32), actions.astype(np.int32))
-    grids = [grid, grid[:, ::-1], grid[::-1], grid[::-1, ::-1]]
-    if rows == columns:
-        grids += [turned.T for turned in grids]
-    cells = np.stack([turned.ravel() for turned in grids]).astype(np.int32)
-    return base.Symmetries(cells, cells)
+    cells = grid_symmetries(rows, columns)
+    if not gravity:
+        return base.Symmetries(cells, cells)
+    line = np.arange(columns, dtype=np.int32)
+    actions = np.stack([line, line[::-1]])
+    return base.Symmetries(np.concatenate([cells[:2], rows * columns + actions], axis=1), actions)
 
 
 def make_tic_tac_toe(arguments: tuple[str, ...]) -> MnkGame:

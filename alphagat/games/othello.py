@@ -17,7 +17,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
-from alphagat.games.rays import DIRECTIONS, ray_names, ray_relations
+from alphagat.games.rays import DIRECTIONS, grid_symmetries, ray_names, ray_relations
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE = 4, 12
@@ -263,10 +263,7 @@ def make_topology(size: int) -> Topology:
 
 def make_symmetries(size: int) -> base.Symmetries:
     """Lists the 8 symmetries of a square, including those that exchange the colours of the initial position."""
-    grid = np.arange(size * size).reshape(size, size)
-    grids = [grid, grid[:, ::-1], grid[::-1], grid[::-1, ::-1]]
-    grids += [turned.T for turned in grids]
-    nodes = np.stack([np.append(turned.ravel(), size * size) for turned in grids]).astype(np.int32)
+    nodes = np.pad(grid_symmetries(size, size), ((0, 0), (0, 1)), constant_values=size * size)
     return base.Symmetries(nodes, nodes)
 
 

@@ -1,4 +1,4 @@
-"""Relations between cells of a rectangle: direction and distance of a queen's move."""
+"""The cells of a rectangle: their relations, by direction and distance of a queen's move, and their symmetries."""
 
 import numpy as np
 
@@ -35,3 +35,16 @@ def ray_relations(rows: int, columns: int, num_distances: int) -> np.ndarray:
         on_ray = (down == distance * row_step) & (right == distance * column_step) & (distance > 0)
         relations[on_ray] = number * num_distances + bucket[on_ray]
     return relations
+
+
+def grid_symmetries(rows: int, columns: int) -> np.ndarray:
+    """Returns `[S, V]` int32 permutations of the cells: the 8 symmetries of a square, or the 4 of another rectangle.
+
+    The first four are the identity, the reflections left-right and up-down, and the half turn; a square adds the
+    transposes of these.
+    """
+    grid = np.arange(rows * columns).reshape(rows, columns)
+    grids = [grid, grid[:, ::-1], grid[::-1], grid[::-1, ::-1]]
+    if rows == columns:
+        grids += [turned.T for turned in grids]
+    return np.stack([turned.ravel() for turned in grids]).astype(np.int32)

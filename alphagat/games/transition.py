@@ -31,3 +31,9 @@ def transition(before: Any, after: Any, per_move: float = 1.0) -> Transition:
         reward=after.rewards[mover],
         discount=jnp.where(after.terminated, 0.0, jnp.where(same_player, per_move, -per_move)),
     )
+
+
+def win_rewards(player: jax.Array, has_won: jax.Array) -> jax.Array:
+    """Returns `[2]` float32, both players' rewards: 1 for `player` and -1 for the other if `has_won`, else 0."""
+    paid = jnp.where(jnp.arange(2) == player, jnp.float32(1), jnp.float32(-1))
+    return jnp.where(has_won, paid, jnp.float32(0))

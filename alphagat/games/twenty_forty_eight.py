@@ -14,6 +14,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, svg_numbers
+from alphagat.games.rays import grid_symmetries
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, USUAL_SIZE, MAX_SIZE = 2, 4, 8
@@ -245,18 +246,11 @@ def make_topology(size: int) -> Topology:
 
 
 def make_symmetries(size: int) -> base.Symmetries:
-    """Lists the 8 symmetries of the square, and for each the preimages of left, up, right and down."""
-    grid = np.arange(size * size).reshape(size, size)
-    turned = [
-        (grid, (LEFT, UP, RIGHT, DOWN)),
-        (grid[:, ::-1], (RIGHT, UP, LEFT, DOWN)),
-        (grid[::-1], (LEFT, DOWN, RIGHT, UP)),
-        (grid[::-1, ::-1], (RIGHT, DOWN, LEFT, UP)),
-    ]
-    turned += [(turn.T, (actions[UP], actions[LEFT], actions[DOWN], actions[RIGHT])) for turn, actions in turned]
-    cells = np.stack([turn.ravel() for turn, _ in turned]).astype(np.int32)
-    actions = np.array([actions for _, actions in turned], np.int32)
-    return base.Symmetries(np.concatenate([cells, size * size + actions], axis=1), actions)
+    """Lists `grid_symmetries` of the square, and for each the preimages of left, up, right and down."""
+    preimages = [(LEFT, UP, RIGHT, DOWN), (RIGHT, UP, LEFT, DOWN), (LEFT, DOWN, RIGHT, UP), (RIGHT, DOWN, LEFT, UP)]
+    preimages += [(each[UP], each[LEFT], each[DOWN], each[RIGHT]) for each in preimages]
+    actions = np.array(preimages, np.int32)
+    return base.Symmetries(np.concatenate([grid_symmetries(size, size), size * size + actions], axis=1), actions)
 
 
 def make_2048(arguments: tuple[str, ...]) -> TwentyFortyEightGame:

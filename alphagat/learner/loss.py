@@ -53,25 +53,35 @@ def alphazero_loss(
     """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the
     optimizer applies the weight decay).
 
-    Policy: cross-entropy of the legal prior against the target. Value: `networks.values.value_loss`.
+    Policy: `policy_loss`. Value: `networks.values.value_loss`.
     """
     options: dict[str, Any] = {"with_auxiliary": True} if auxiliary else {}
     prior_logits, output, *predictions = cast(tuple[Any, ...], network.apply(params, batch.nodes, **options))
     _check_shapes(batch, prior_logits)
-    legal_logits = jnp.where(batch.legal_action_mask, prior_logits, jnp.finfo(prior_logits.dtype).min)
-    log_prior = jax.nn.log_softmax(legal_logits)
-    cross_entropy = -(batch.policy_target * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1)
-    policy_loss = (batch.policy_weight * cross_entropy).mean()
+    cross_entropies = policy_loss(prior_logits, batch.legal_action_mask, batch.policy_target)
+    cross_entropy = (batch.policy_weight * cross_entropies).mean()
     errors = value_loss(output, batch.value_target, network.value_support)
     error = (errors if batch.value_mask is None else batch.value_mask * errors).mean()
-    entropy = -(jnp.exp(log_prior) * jnp.where(batch.legal_action_mask, log_prior, 0.0)).sum(-1).mean()
-    parts = {"policy_loss": policy_loss, "value_loss": error, "policy_entropy": entropy}
-    loss = policy_loss + value_weight * error
+    log_prior = _log_prior(prior_logits, batch.legal_action_mask)
+    entropy = -(jnp.exp(log_prior) * log_prior).sum(-1).mean()
+    parts = {"policy_loss": cross_entropy, "value_loss": error, "policy_entropy": entropy}
+    loss = cross_entropy + value_weight * error
     for each in auxiliary:
         part = each.loss(predictions[0][each.name], batch.auxiliary[each.name])
         parts[f"{each.name}_loss"] = part
         loss += each.weight * part
     return loss, parts
+
+
+def policy_loss(logits: jax.Array, legal: jax.Array, target: jax.Array) -> jax.Array:
+    """Returns `[B]`, the cross-entropy of the legal prior against the target; all arguments are `[B, A]`."""
+    return -(target * _log_prior(logits, legal)).sum(-1)
+
+
+def _log_prior(logits: jax.Array, legal: jax.Array) -> jax.Array:
+    """Returns the `[B, A]` log probabilities of the legal actions; 0 for the others."""
+    legal_logits = jnp.where(legal, logits, jnp.finfo(logits.dtype).min)
+    return jnp.where(legal, jax.nn.log_softmax(legal_logits), 0.0)
 
 
 def _check_shapes(batch: Batch, prior_logits: jax.Array) -> None:

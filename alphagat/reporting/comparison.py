@@ -11,7 +11,7 @@ from alphagat.games import make_game
 from alphagat.monitoring import catalogue
 from alphagat.reporting import curves
 from alphagat.reporting.curves import Chart, Point
-from alphagat.reporting.page import colours_of, fill_template, has_ended, section, table, text_of, tiles_of
+from alphagat.reporting.page import cell_text, colours_of, fill_template, has_ended, section, table, tiles_of
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.checkpoints import list_steps
 from alphagat.runs.folder import read_config
@@ -98,7 +98,7 @@ def charts_of(runs: Sequence[Run], boards: Sequence[str]) -> list[Chart]:
 
 def differing_fields(runs: Sequence[Run]) -> list[list[str]]:
     """Returns a row for each field that differs: its path, and its value in each run."""
-    columns = [{each.path: text_of(each.value) for each in config_fields.fields(run.config)} for run in runs]
+    columns = [{each.path: cell_text(each.value) for each in config_fields.fields(run.config)} for run in runs]
     rows = [[path, *(column.get(path, "") for column in columns)] for path in columns[0]]
     return [row for row in rows if len(set(row[1:])) > 1]
 

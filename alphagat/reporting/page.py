@@ -125,8 +125,9 @@ def _tile(tile: Tile) -> str:
 
 
 def _config(config: Config) -> str:
-    changed = [(each.path, text_of(each.value), text_of(default)) for each, default in config_fields.changes(config)]
-    every = [(each.path, text_of(each.value), each.help) for each in config_fields.fields(config)]
+    changes = config_fields.changes(config)
+    changed = [(field.path, cell_text(field.value), cell_text(default)) for field, default in changes]
+    every = [(each.path, cell_text(each.value), each.help) for each in config_fields.fields(config)]
     first = table(("field", "value", "default"), changed) if changed else "<p>Every field has its default.</p>"
     return f"{first}<details><summary>All fields</summary>{table(('field', 'value', ''), every)}</details>"
 
@@ -147,11 +148,11 @@ def _described(name: str, value: Any) -> str:
         return " ".join(map(str, value))
     if isinstance(value, dict):
         return ", ".join(f"{key} {item}" for key, item in value.items())
-    return text_of(value)
+    return cell_text(value)
 
 
-def text_of(value: Any) -> str:
-    """Formats the value of a field."""
+def cell_text(value: Any) -> str:
+    """Formats a value for a cell of a table."""
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"
     return value if isinstance(value, str) else json.dumps(value)

@@ -15,7 +15,6 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -34,7 +33,7 @@ from alphagat.search.compact import (
 )
 from alphagat.search.evaluator import Evaluator, evaluate_states
 from alphagat.search.memory import check_trees, searched_state_bytes
-from alphagat.search.tree import Search, SearchOutput, mask_illegal, root_statistics
+from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
 
 EXPLORATION_BASE = 19652.0  # c2
 EDGE_BYTES, NODE_BYTES = 20, 20  # of a `Tree`, per action and per node, without the state
@@ -155,21 +154,6 @@ def make_growing_search(
         return jax.lax.while_loop(lambda tree: tree.visits[0].sum() < target, play_round, tree)
 
     return ParallelSearch(start, resume, grow, read, read_prior)
-
-
-def make_parallel_search(
-    game: Game, evaluate: Evaluator, *, num_simulations: int, num_leaves: int, **options: float
-) -> Search:
-    """Returns a `Search` for batches of one position; `options` are those of `make_growing_search`."""
-    growing = make_growing_search(game, evaluate, capacity=num_simulations, num_leaves=num_leaves, **options)
-
-    def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
-        del key, plies
-        chex.assert_shape(states.terminated, (1,))
-        tree = growing.start(params, jax.tree.map(lambda x: x[0], states))
-        return growing.read(growing.grow(params, tree, num_simulations, num_simulations))
-
-    return search
 
 
 def read(tree: Tree) -> SearchOutput:

@@ -181,7 +181,7 @@ def make_search(
     num_simulations: int,
     explore: bool,
     max_num_considered_actions: int = 16,
-    value_scale: float = 0.1,
+    value_scale: float = 0.5,
     min_value_range: float = 1.0,
     dirichlet_alpha: float = 0.3,
     dirichlet_fraction: float = 0.25,

@@ -84,6 +84,7 @@ def start_games(
 ) -> GamesInFlight:
     """Starts `num_games` games; their `num_waiting` waiting plies are blank placeholders at first."""
     opened = jax.vmap(make_opener(game, opening_plies))(jax.random.split(key, num_games))
+    records = {each.name: each.blank(game) for each in auxiliary}
     blank = Ply(
         state=opened.state,
         action=jnp.zeros(num_games, jnp.int32),
@@ -96,7 +97,7 @@ def start_games(
         ended=jnp.zeros(num_games, bool),
         truncated=jnp.zeros(num_games, bool),
         length=jnp.zeros(num_games, jnp.int32),
-        auxiliary={each.name: jnp.broadcast_to(x := each.blank(game), (num_games, *x.shape)) for each in auxiliary},
+        auxiliary={name: jnp.broadcast_to(x, (num_games, *x.shape)) for name, x in records.items()},
     )
     waiting = jax.tree.map(lambda x: jnp.broadcast_to(x[None], (num_waiting, *x.shape)), blank)
     return GamesInFlight(opened.state, opened.plies, waiting)

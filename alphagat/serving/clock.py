@@ -26,16 +26,19 @@ class Clock:
         """Returns the seconds for one move: an equal share of main time and overtime, less the lag.
 
         Args:
-          plies_left: plies until the longest possible game ends. A quarter of them, clipped to `MOVES_LEFT`, estimates
-            the player's remaining moves.
+          plies_left: plies until the longest possible game ends.
         """
-        fewest, most = MOVES_LEFT
-        share = self.main / min(max(plies_left // 4, fewest), most) + self.overtime / self.moves
-        return less_lag(share)
+        return less_lag(self.main / moves_left(plies_left) + self.overtime / self.moves)
 
     def spend(self, seconds: float) -> None:
         """Subtracts the time of a move from main time. The controller keeps track of overtime."""
         self.main = max(0.0, self.main - seconds)
+
+
+def moves_left(plies_left: int) -> int:
+    """Estimates a player's remaining moves: a quarter of the plies left in the game, clipped to `MOVES_LEFT`."""
+    fewest, most = MOVES_LEFT
+    return min(max(plies_left // 4, fewest), most)
 
 
 def less_lag(seconds: float) -> float:
@@ -52,6 +55,4 @@ def seconds_with_increment(left: float, increment: float, moves_to_go: int | Non
       moves_to_go: moves until the next time control; None: the rest of the game.
       plies_left: as in `Clock.seconds_for_move`.
     """
-    fewest, most = MOVES_LEFT
-    num_moves = moves_to_go or min(max(plies_left // 4, fewest), most)
-    return less_lag(min(left / num_moves + increment, left))
+    return less_lag(min(left / (moves_to_go or moves_left(plies_left)) + increment, left))

@@ -1,4 +1,4 @@
-"""Maps board sizes, komi and move names between GTP and this package."""
+"""Maps board sizes, komi, colours and move names between GTP and this package."""
 
 import re
 
@@ -8,6 +8,8 @@ from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.games.go import GoGame
 from alphagat.games.hex import HexGame
+
+COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}  # players, by their names in lower case
 
 
 def resize(game: Game, size: int) -> str:

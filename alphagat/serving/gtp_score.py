@@ -32,6 +32,6 @@ def _lead(game: LiveGame) -> float | None:
     if isinstance(board, GoGame):
         return int(go_rules.area_lead(state.chains, jnp.bool_(True))) - board.komi
     if isinstance(board, OthelloGame):
-        first, second = (sum(int(row).bit_count() for row in discs) for discs in state.discs)
+        first, second = board.counts(state)
         return first - second
     return None

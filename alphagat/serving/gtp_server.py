@@ -17,15 +17,15 @@ from collections.abc import Callable
 from typing import TextIO
 
 from alphagat.errors import UserError
+from alphagat.evaluation.engines.gtp import without_controls
 from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.go import GoGame
 from alphagat.serving import gtp_names, gtp_score, move_reports
 from alphagat.serving.clock import Clock
+from alphagat.serving.gtp_names import COLOURS
 from alphagat.serving.line_reader import Lines
 from alphagat.serving.thinking import Progress, Thinker
 from alphagat.serving.turns import Turns
-
-COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
 
 class CommandError(Exception):
@@ -241,7 +241,7 @@ class GtpServer:
 
 def _words(line: str) -> list[str]:
     """Splits a line into words, without control characters and comments."""
-    return re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line).partition("#")[0].split()
+    return without_controls(line).partition("#")[0].split()
 
 
 def _player(colour: str) -> int:

@@ -36,13 +36,12 @@ from alphagat.errors import UserError
 from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.base import Game
 from alphagat.serving import move_reports
-from alphagat.serving.gtp_names import move_name
+from alphagat.serving.gtp_names import COLOURS, move_name
 from alphagat.serving.line_reader import Lines
 from alphagat.serving.turns import Turns
 
 FIELDS = ("id", "board", "moves", "analyzeTurns", "maxVisits")
 MAX_QUERY_BYTES = 2**20
-COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
 
 class Task(NamedTuple):

@@ -21,7 +21,8 @@ from alphagat.training.state import RunState
 def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[stages.Compiled]:
     """Compiles the program of each board for states like `state`, concurrently in a single-process run.
 
-    If `learner.num_micro_batches` is 0, a program that does not fit is recompiled with twice as many.
+    If `learner.num_micro_batches` is 0, a program that does not fit is recompiled with more: the next number that
+    divides a device's share of a batch.
 
     Raises:
       UserError: a program does not fit, or the micro-batches do not divide a device's share of a batch.

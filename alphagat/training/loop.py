@@ -22,9 +22,9 @@ from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training.announcements import closing_lines, opening_lines, say_finished
 from alphagat.training.compilation import with_less_memory
 from alphagat.training.evaluators import EvaluationResult, Matches
+from alphagat.training.folder_claim import FolderClaim
 from alphagat.training.iterations import Iterations, make_iterations
 from alphagat.training.memory import check_memory
-from alphagat.training.ownership import Ownership
 from alphagat.training.pretraining.dataset import Recorded, read_recorded
 from alphagat.training.pretraining.holdout import Holdout, MatchesAndHoldout
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
@@ -73,14 +73,14 @@ def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | No
         run = make_run(config, make_configured_mesh(config))
         check_memory(run)
         folder = check_run_folder(workdir, config)
-        with Ownership(folder) as ownership:
+        with FolderClaim(folder) as claim:
             if is_run(folder):
-                ownership.take(is_new=False)
+                claim.take(is_new=False)
                 if jax.process_index() == 0:
                     restore_replaced(folder)
             try:
                 recorded = preemption.run(lambda: read_recorded(run, folder)) if run.learns_from_games else None
-                _retry(run, folder, ownership, profiler, recorded)
+                _retry(run, folder, claim, profiler, recorded)
             except Preempted as error:
                 if error.by_keyboard:
                     raise KeyboardInterrupt from error
@@ -93,12 +93,12 @@ def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | No
                 raise
 
 
-def _retry(run: Run, folder: Path, ownership: Ownership, profiler: Profiler, recorded: Recorded | None) -> None:
+def _retry(run: Run, folder: Path, claim: FolderClaim, profiler: Profiler, recorded: Recorded | None) -> None:
     """Trains to the end, again from the last checkpoint after non-finite updates or a lack of memory."""
     rollbacks = _Rollbacks()
     while True:
         try:
-            return _train(run, folder, ownership, profiler, rollbacks, recorded)
+            return _train(run, folder, claim, profiler, rollbacks, recorded)
         except Diverged as error:
             rollbacks.error = error
         except jax.errors.JaxRuntimeError as error:
@@ -137,7 +137,7 @@ class _Rollbacks:
 def _train(
     run: Run,
     folder: Path,
-    ownership: Ownership,
+    claim: FolderClaim,
     profiler: Profiler,
     rollbacks: _Rollbacks,
     recorded: Recorded | None,
@@ -151,7 +151,7 @@ def _train(
     if rollback := rollbacks.count(run, start.iteration):
         start = start._replace(state=with_another_key(start.state, rollback))
     evaluator = preemption.run(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
-    ownership.take(is_new=True)
+    claim.take(is_new=True)
     is_first = jax.process_index() == 0
     moved: list[str] = []
     if is_first:

@@ -23,7 +23,6 @@ FILES = {
     "raises_late.py": "def get_config():\n    return 1 / 0\n",
     "quits.py": "raise SystemExit(0)\n",
     "quits_late.py": "import sys\n\ndef get_config():\n    sys.exit()\n",
-    "interrupts.py": "raise KeyboardInterrupt\n",
     "recurses.py": "def get_config():\n    return get_config()\n",
     "nested.py": (
         "from alphagat.config import Config\n\ndef get_config():\n    x = ()\n    for _ in range(10**5):\n"
@@ -66,7 +65,6 @@ MISTAKES = {
     "raises late": (["--config", "configs/raises_late", "--workdir", "w"], "line 2: ZeroDivisionError"),
     "quits": (["--config", "configs/quits", "--workdir", "w"], "configs/quits.py, line 1: SystemExit: 0"),
     "quits late": (["--config", "configs/quits_late", "--workdir", "w"], "configs/quits_late.py, line 4: SystemExit"),
-    "interrupts": (["--config", "configs/interrupts", "--workdir", "w"], "configs/interrupts.py, line 1: KeyboardInt"),
     "recurses": (["--config", "configs/recurses", "--workdir", "w"], "RecursionError"),
     "nested": (["--config", "configs/nested", "--workdir", "w"], "configs/nested.py: config.boards contains a tuple"),
     "large": (["--config", "configs/large", "--workdir", "w"], "configs/large: a number is too long"),

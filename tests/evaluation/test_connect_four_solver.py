@@ -7,7 +7,7 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.evaluation import connect_four_solver
-from alphagat.evaluation.connect_four_solver import ILLEGAL, connect_four_scores, share_of_optimal_moves
+from alphagat.evaluation.connect_four_solver import ILLEGAL, connect_four_scores
 from alphagat.evaluation.openings import random_positions
 from alphagat.games import make_game
 from alphagat.games.batches import compile_step
@@ -57,13 +57,6 @@ def test_scores_agree_with_the_rules():
         if row in winning_rows:
             assert (score == scores[row].max()) == is_win
     assert (best[wins] > 0).all()
-
-
-def test_shares_distinguish_optimal_and_value_preserving_moves():
-    scores = np.array([[3, 5, ILLEGAL], [0, -2, -1], [-4, -9, ILLEGAL], [-3, 0, 1]])
-    assert share_of_optimal_moves(np.array([1, 0, 0, 2]), scores) == (1.0, 1.0)
-    assert share_of_optimal_moves(np.array([0, 2, 1, 2]), scores) == (0.25, 0.75)
-    assert share_of_optimal_moves(np.array([2, 1, 2, 1]), scores) == (0.0, 0.0)
 
 
 def test_missing_solver_package_is_named(monkeypatch):

@@ -12,10 +12,11 @@ from alphagat.evaluation.solvers import position_code, reachable_positions
 from alphagat.games import make_game
 from alphagat.games.states import first_state
 from alphagat.search import Evaluation
-from alphagat.search.parallel import make_growing_search, make_parallel_search
+from alphagat.search.parallel import make_growing_search
 from tests.evaluation.toy import PileGame, pile_values, piles
 from tests.search import puct
 from tests.search.evaluators import WILD, make_exact_evaluator, some_positions, uniform_evaluator
+from tests.search.one_position import make_parallel_search
 
 KEY = jax.random.key(0)
 TIC_TAC_TOE, PILE = make_game("tic_tac_toe"), PileGame(12)

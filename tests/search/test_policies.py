@@ -232,7 +232,7 @@ def test_gumbel_target_is_the_softmax_of_logits_and_completed_values(min_value_r
     assert np.any(spread < 0.8)
     assert np.any((spread > 0.8) & (spread < 5))
     rescaled = (completed - completed.min(axis=1, keepdims=True)) / np.maximum(spread, max(min_value_range, 1e-8))
-    improved = logits + (50 + visits.max(axis=1, keepdims=True)) * 0.1 * rescaled
+    improved = logits + (50 + visits.max(axis=1, keepdims=True)) * 0.5 * rescaled
     expected = np.exp(improved - improved.max(axis=1, keepdims=True))
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(output.policy_target, expected, atol=1e-5)

@@ -12,11 +12,11 @@ from alphagat.cli import engine_options, gtp, uci
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.states import first_state
-from alphagat.search.parallel import make_parallel_search
 from alphagat.serving import thinking
 from alphagat.serving.clock import Clock, seconds_with_increment
 from alphagat.serving.thinking import Thinker
 from tests.search.evaluators import make_table_evaluator, some_positions
+from tests.search.one_position import make_parallel_search
 from tests.serving.agents import make_agent
 
 GAME = make_game("tic_tac_toe")

@@ -6,7 +6,7 @@ from pathlib import Path
 from alphagat.config import Config
 from alphagat.config_fields import fields
 from alphagat.config_validation import from_dict
-from tests.training.wiring_configs import GUMBEL, PUCT
+from tests.training.reference.wiring_configs import GUMBEL, PUCT
 
 TESTS = Path(__file__).parents[1]
 HERE = "training/test_wiring.py"

@@ -14,6 +14,7 @@ from alphagat.games.base import Game
 # Reasons for which an engine loses a game other than by the rules.
 Forfeit = Literal["resigned", "illegal move", "timed out", "died", "refused"]
 FORFEITS: tuple[str, ...] = typing.get_args(Forfeit)
+MOST_LINES = 3  # of an engine's output in a message
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ class Engine(abc.ABC):
         self.close()
 
 
-def last_lines(lines: Sequence[str], number: int = 3) -> str:
-    """Joins the last non-empty lines of output into one line."""
-    said = [line.strip() for line in lines if line.strip()][-number:]
+def last_lines(lines: Sequence[str]) -> str:
+    """Joins the last `MOST_LINES` non-empty lines of output into one line."""
+    said = [line.strip() for line in lines if line.strip()][-MOST_LINES:]
     return " | ".join(said) if said else "nothing"

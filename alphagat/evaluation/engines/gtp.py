@@ -185,8 +185,13 @@ def read_answer(process: EngineProcess, number: int, deadline: float) -> Answer:
 
 
 def _cleaned(line: str) -> str:
-    """Removes control characters, as the standard requires, and surrounding whitespace."""
-    return re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line.replace("\t", " ")).strip()
+    """Removes control characters and surrounding whitespace; tabs become spaces."""
+    return without_controls(line).replace("\t", " ").strip()
+
+
+def without_controls(line: str) -> str:
+    """Removes control characters except tabs, as the standard requires."""
+    return re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line)
 
 
 def _setup_commands(game: Game) -> tuple[str, ...]:

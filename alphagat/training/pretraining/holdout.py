@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from alphagat.learner.loss import policy_loss
 from alphagat.monitoring.metric_text import describe_results
 from alphagat.networks.placement import place_params
 from alphagat.runs.metrics import HOLDOUT, Result
@@ -77,10 +78,9 @@ def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dic
     def examine(params: Any, positions: Positions) -> dict[str, jax.Array]:
         params = place_params(setup.network, params)
         found = setup.evaluate(params, positions.state)
-        legal = positions.state.legal_action_mask
         logits = mask_illegal(found.prior_logits, positions.state)
         target = policy_targets(positions.policy, setup.game.num_actions)
-        cross_entropy = -(target * jnp.where(legal, jax.nn.log_softmax(logits), 0.0)).sum(-1)
+        cross_entropy = policy_loss(logits, positions.state.legal_action_mask, target)
         is_taught = (positions.policy_weight > 0).astype(jnp.float32)
         is_decided = positions.value_mask * (positions.value_target != 0)
         agrees = jnp.sign(found.value) == jnp.sign(positions.value_target)

@@ -21,8 +21,8 @@ from alphagat.replay import Replay
 from alphagat.search import Search, make_network_evaluator, make_search
 from alphagat.selfplay.games_in_flight import GamesInFlight
 from alphagat.training.state import BoardState, RunState
-from tests.training.reference_learner import Learner
-from tests.training.reference_selfplay import Group, Rules, stack
+from tests.training.reference.reference_learner import Learner
+from tests.training.reference.reference_selfplay import Group, Rules, stack
 
 NO_GROUP = 2**31 - 1
 

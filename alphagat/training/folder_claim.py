@@ -11,7 +11,7 @@ from alphagat.runs.folder import is_run
 from alphagat.runs.lock import FolderLock
 
 
-class Ownership:
+class FolderClaim:
     """The lock of a run folder, held by the first process for all processes of the run; a context manager."""
 
     def __init__(self, folder: Path):
@@ -49,7 +49,7 @@ class Ownership:
             self._lock.release()
             raise UserError(f"--workdir {self._folder}: another run has started there; repeat the command to resume it")
 
-    def __enter__(self) -> "Ownership":
+    def __enter__(self) -> "FolderClaim":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from alphagat.config import LearnerConfig
 from alphagat.networks import Network
-from tests.training.reference_selfplay import Rules
+from tests.training.reference.reference_selfplay import Rules
 
 ADAM_DECAYS, LAMB_EPSILON, MOMENTUM = (0.9, 0.999), 1e-6, 0.9
 
