@@ -22,8 +22,8 @@ from alphagat.games import breakthrough, chess, go, mnk, othello, pgx_adapter, t
 from alphagat.games import hex as hex_family
 from alphagat.games.base import Features, Game, State, StochasticGame, Symmetries
 
-# the first word of a board's name -> a function of the words after it, which colons separate
-GAMES: dict[str, Callable[[tuple[str, ...]], Game]] = {
+# the part of a board's name before the first colon -> a function of the whole name
+GAMES: dict[str, Callable[[str], Game]] = {
     "tic_tac_toe": mnk.make_tic_tac_toe,
     "connect_four": mnk.make_connect_four,
     "gomoku": mnk.make_gomoku,
@@ -61,7 +61,7 @@ __all__ = ["EXAMPLES", "GAMES", "Features", "Game", "State", "StochasticGame", "
 @functools.lru_cache(maxsize=256)  # clients of a server choose names
 def make_game(name: str) -> Game:
     """Makes the board of that name, e.g. `hex:5`; equal names give equal objects. Raises UserError if unknown."""
-    family, *arguments = name.split(":")
+    family = name.partition(":")[0]
     if family not in GAMES:
         raise UserError(f"board {name}: there is no such game; use one such as {', '.join(EXAMPLES)}")
-    return GAMES[family](tuple(arguments))
+    return GAMES[family](name)

@@ -200,9 +200,8 @@ def make_symmetries(topology: Topology) -> base.Symmetries:
     return base.Symmetries(nodes, actions)
 
 
-def make_breakthrough(arguments: tuple[str, ...]) -> BreakthroughGame:
+def make_breakthrough(name: str) -> BreakthroughGame:
     """Makes `breakthrough:N`."""
-    name = ":".join(("breakthrough", *arguments))
     match = re.fullmatch("breakthrough:([1-9][0-9]{0,5})", name)
     if not match:
         raise UserError(f"board {name}: it must be breakthrough:SIZE, e.g. breakthrough:6")

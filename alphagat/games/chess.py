@@ -180,17 +180,15 @@ def _place_features(size: int) -> np.ndarray:
     return np.stack(places, axis=-1).astype(np.float32)
 
 
-def make_chess(arguments: tuple[str, ...]) -> ChessGame:
+def make_chess(name: str) -> ChessGame:
     """Makes `chess`."""
-    if arguments:
-        raise UserError(f"board {':'.join(('chess', *arguments))}: it must be chess; for 5x5 squares use gardner_chess")
-    return ChessGame("chess", 8)
+    if name != "chess":
+        raise UserError(f"board {name}: it must be chess; for 5x5 squares use gardner_chess")
+    return ChessGame(name, 8)
 
 
-def make_gardner_chess(arguments: tuple[str, ...]) -> ChessGame:
+def make_gardner_chess(name: str) -> ChessGame:
     """Makes `gardner_chess`."""
-    if arguments:
-        raise UserError(
-            f"board {':'.join(('gardner_chess', *arguments))}: it must be gardner_chess; for 8x8 squares use chess"
-        )
-    return ChessGame("gardner_chess", 5)
+    if name != "gardner_chess":
+        raise UserError(f"board {name}: it must be gardner_chess; for 8x8 squares use chess")
+    return ChessGame(name, 5)

@@ -199,9 +199,8 @@ def make_symmetries(size: int) -> base.Symmetries:
     return base.Symmetries(nodes, nodes)
 
 
-def make_go(arguments: tuple[str, ...]) -> GoGame:
+def make_go(name: str) -> GoGame:
     """Makes `go:N` or `go:N:KOMI`."""
-    name = ":".join(("go", *arguments))
     match = re.fullmatch(r"go:([1-9][0-9]{0,5})(?::(0|[1-3]?[0-9])\.5)?", name)
     if not match:
         raise UserError(

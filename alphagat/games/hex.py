@@ -262,9 +262,8 @@ def make_symmetries(size: int, swap: bool) -> base.Symmetries:
     return base.Symmetries(nodes, np.concatenate([cells, rest], axis=1))
 
 
-def make_hex(arguments: tuple[str, ...]) -> HexGame:
+def make_hex(name: str) -> HexGame:
     """Makes `hex:N` or `hex:N:swap`."""
-    name = ":".join(("hex", *arguments))
     match = re.fullmatch("hex:([1-9][0-9]{0,5})(:swap)?", name)
     if not match:
         raise UserError(f"board {name}: it must be hex:SIZE or hex:SIZE:swap, e.g. hex:5")

@@ -253,37 +253,33 @@ def make_symmetries(rows: int, columns: int, gravity: bool) -> base.Symmetries:
     return base.Symmetries(np.concatenate([cells[:2], rows * columns + actions], axis=1), actions)
 
 
-def make_tic_tac_toe(arguments: tuple[str, ...]) -> MnkGame:
+def make_tic_tac_toe(name: str) -> MnkGame:
     """Makes `tic_tac_toe`."""
-    if arguments:
-        raise UserError(
-            f"board {_join('tic_tac_toe', arguments)}: it must be tic_tac_toe; for other sizes use mnk:4x4x3"
-        )
-    return MnkGame("tic_tac_toe", 3, 3, 3)
+    if name != "tic_tac_toe":
+        raise UserError(f"board {name}: it must be tic_tac_toe; for other sizes use mnk:4x4x3")
+    return MnkGame(name, 3, 3, 3)
 
 
-def make_connect_four(arguments: tuple[str, ...]) -> MnkGame:
+def make_connect_four(name: str) -> MnkGame:
     """Makes `connect_four`, on 6 rows and 7 columns."""
-    if arguments:
-        raise UserError(
-            f"board {_join('connect_four', arguments)}: it must be connect_four; for other sizes use mnk:7x8x4:gravity"
-        )
-    return MnkGame("connect_four", 6, 7, 4, gravity=True)
+    if name != "connect_four":
+        raise UserError(f"board {name}: it must be connect_four; for other sizes use mnk:7x8x4:gravity")
+    return MnkGame(name, 6, 7, 4, gravity=True)
 
 
-def make_gomoku(arguments: tuple[str, ...]) -> MnkGame:
+def make_gomoku(name: str) -> MnkGame:
     """Makes `gomoku:N`, free style: five or more in a line win."""
-    if len(arguments) != 1 or not re.fullmatch(SIZE, arguments[0]):
-        raise UserError(f"board {_join('gomoku', arguments)}: it must be gomoku:SIZE, e.g. gomoku:9")
-    size = int(arguments[0])
+    match = re.fullmatch(f"gomoku:({SIZE})", name)
+    if not match:
+        raise UserError(f"board {name}: it must be gomoku:SIZE, e.g. gomoku:9")
+    size = int(match[1])
     if size < GOMOKU_RUN:
-        raise UserError(f"board gomoku:{size}: size {size} is out of range; use {GOMOKU_RUN} to {MAX_SIZE}")
-    return MnkGame(f"gomoku:{size}", size, size, GOMOKU_RUN)
+        raise UserError(f"board {name}: size {size} is out of range; use {GOMOKU_RUN} to {MAX_SIZE}")
+    return MnkGame(name, size, size, GOMOKU_RUN)
 
 
-def make_mnk(arguments: tuple[str, ...]) -> MnkGame:
+def make_mnk(name: str) -> MnkGame:
     """Makes `mnk:ROWSxCOLUMNSxK` or `mnk:ROWSxCOLUMNSxK:gravity`."""
-    name = _join("mnk", arguments)
     match = re.fullmatch(f"mnk:({SIZE})x({SIZE})x({SIZE})(:gravity)?", name)
     if not match:
         raise UserError(
@@ -291,7 +287,3 @@ def make_mnk(arguments: tuple[str, ...]) -> MnkGame:
         )
     rows, columns, run = (int(number) for number in match.groups()[:3])
     return MnkGame(name, rows, columns, run, gravity=match[4] is not None)
-
-
-def _join(family: str, arguments: tuple[str, ...]) -> str:
-    return ":".join((family, *arguments))

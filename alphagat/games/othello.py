@@ -281,9 +281,8 @@ def _draw_disc(x: float, y: float, shape: int) -> str:
     return svg.disc(x, y, 0.39 * svg.CELL, svg.COLOURS[shape])
 
 
-def make_othello(arguments: tuple[str, ...]) -> OthelloGame:
+def make_othello(name: str) -> OthelloGame:
     """Makes `othello:N`."""
-    name = ":".join(("othello", *arguments))
     match = re.fullmatch("othello:([1-9][0-9]{0,5})", name)
     if not match:
         raise UserError(f"board {name}: it must be othello:SIZE, e.g. othello:8")

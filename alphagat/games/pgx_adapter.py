@@ -239,8 +239,9 @@ def make_topology(family: str, board: Board, places: Places) -> Topology:
     return topology_from_matrix(vocabulary, matrix, kinds, (nodes, nodes), (board.rows, board.columns), places.kinds)
 
 
-def make_pgx(arguments: tuple[str, ...]) -> PgxGame:
+def make_pgx(name: str) -> PgxGame:
     """Makes `pgx:NAME`."""
-    if len(arguments) != 1:
-        raise UserError(f"board {':'.join(('pgx', *arguments))}: it must be pgx:NAME, e.g. pgx:animal_shogi")
-    return PgxGame(arguments[0])
+    _, *names = name.split(":")
+    if len(names) != 1:
+        raise UserError(f"board {name}: it must be pgx:NAME, e.g. pgx:animal_shogi")
+    return PgxGame(names[0])

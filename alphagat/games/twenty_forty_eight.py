@@ -253,9 +253,8 @@ def make_symmetries(size: int) -> base.Symmetries:
     return base.Symmetries(np.concatenate([grid_symmetries(size, size), size * size + actions], axis=1), actions)
 
 
-def make_2048(arguments: tuple[str, ...]) -> TwentyFortyEightGame:
+def make_2048(name: str) -> TwentyFortyEightGame:
     """Makes `2048` or `2048:N`."""
-    name = ":".join(("2048", *arguments))
     match = re.fullmatch("2048(?::([1-9][0-9]{0,5}))?", name)
     if not match:
         raise UserError(f"board {name}: it must be 2048 or 2048:SIZE, e.g. 2048:3")

@@ -14,9 +14,12 @@ PATIENCE_MS = 60_000
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Starts Chromium: the system's, or playwright's own."""
+    """Starts Chromium: the system's, or playwright's own.
+
+    Each module starts its own, since playwright occupies the event loop of the thread until it ends.
+    """
     executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     with sync_api.sync_playwright() as playwright:
         try:
