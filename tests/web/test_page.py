@@ -505,8 +505,8 @@ def test_a_reload_keeps_the_game_and_a_link_shares_it(serve, page, browser):
     other.goto(link)
     wait_for_ply(other, 2)
     assert saved(other) == before
-    other.goto(f"{address}/#board=hex:3&moves=4.0")  # without a new page
-    wait_for_ply(other, 2)
+    other.goto(f"{address}/#board=hex:3&moves=4.0")  # without a new page, so both games have two plies
+    other.wait_for_selector("#moves > :first-child:has-text('b2')")
     assert saved(other)["moves"] == ["b2", "a1"]
     other.close()
 
