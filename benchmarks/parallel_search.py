@@ -12,11 +12,12 @@ Prints these figures for the run's own search and for each K:
 """
 
 import argparse
-import time
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from timing import ROUNDS, take_turns
 
 from alphagat import load
 from alphagat.agents.agent import Agent
@@ -27,7 +28,7 @@ from alphagat.evaluation.oracles import make_oracle
 from alphagat.games.batches import take
 from alphagat.search.parallel import make_growing_search
 
-ROUNDS, TIMED_POSITIONS = 7, 8
+TIMED_POSITIONS = 8
 ROOM = 4  # upper limit at equal time, as a multiple of the requested simulations
 
 
@@ -68,15 +69,13 @@ class OwnEngine(Engine):
 def measure(engines: list, states) -> list[float]:
     """Returns the median seconds of a move of each engine, all taking turns."""
     positions = [take(states, row) for row in range(TIMED_POSITIONS)]
-    seconds: list[list[float]] = [[] for _ in engines]
-    for number in range(ROUNDS + 1):
-        for engine, found in zip(engines, seconds):
-            for position in positions:
-                begin = time.perf_counter()
-                engine.act(position)
-                if number:  # the first round compiles
-                    found.append(time.perf_counter() - begin)
-    return [float(np.median(found)) for found in seconds]
+    calls = {
+        (number, row): functools.partial(engine.act, position)
+        for number, engine in enumerate(engines)
+        for row, position in enumerate(positions)
+    }
+    seconds = take_turns(calls, ROUNDS)
+    return [float(np.median([seconds[number, row] for row in range(len(positions))])) for number in range(len(engines))]
 
 
 def best_moves(engine, oracle) -> str:

@@ -10,6 +10,7 @@ from alphagat.bounds import MAX_PROCESSES, Limits, Number
 from alphagat.cli import commands
 from alphagat.config import Config
 from alphagat.errors import UserError
+from alphagat.runtime import xla
 
 FIELD = "--config."
 INTERRUPTED = "interrupted; run the same command to continue from the last checkpoint, if there is one"
@@ -52,8 +53,7 @@ def make_parser(
         "--xla",
         metavar="NAME",
         default="default",
-        help="compiler flags: default; deterministic (bit-identical sums on a GPU, slower); overlap (all-reduce during "
-        "the backward pass); debug (few optimizations)",
+        help="compiler flags: " + ", ".join(f"{name} ({each.meaning})" for name, each in xla.FLAGS.items()),
     )
     inside = parser.add_argument_group("profiling (SIGUSR1 writes a profile of the device memory)")
     inside.add_argument("--profile", metavar="START:STOP", help="trace these iterations into the run's profiles/")

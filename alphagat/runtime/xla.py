@@ -4,18 +4,32 @@ import hashlib
 import os
 import platform
 from pathlib import Path
+from typing import NamedTuple
 
 from alphagat.errors import UserError
 
+
 # Flags by name, for the XLA of JAX 0.10 and later.
+class FlagSet(NamedTuple):
+    """Compiler flags, and what they do."""
+
+    meaning: str
+    flags: tuple[str, ...]
+
+
 FLAGS = {
-    "default": (),
-    # Fixes the order of sums on a GPU, which a bit-identical resume requires; costs some speed.
-    "deterministic": ("--xla_gpu_deterministic_ops=true",),
-    # Overlaps the all-reduce of gradients with the rest of the backward pass.
-    "overlap": ("--xla_gpu_enable_latency_hiding_scheduler=true",),
-    # Disables most optimizations, for debugging; slow.
-    "debug": ("--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"),
+    "default": FlagSet("those of XLA", ()),
+    "deterministic": FlagSet(
+        "bit-identical sums on a GPU, as a bit-identical resume requires; slower",
+        ("--xla_gpu_deterministic_ops=true",),
+    ),
+    "overlap": FlagSet(
+        "all-reduce of gradients during the backward pass", ("--xla_gpu_enable_latency_hiding_scheduler=true",)
+    ),
+    "debug": FlagSet(
+        "few optimizations; slow",
+        ("--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"),
+    ),
 }
 CACHE_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 
@@ -24,7 +38,7 @@ def use_flags(name: str) -> None:
     """Adds the set of flags `name` to XLA_FLAGS. Raises UserError if the name is unknown."""
     if name not in FLAGS:
         raise UserError(f"--xla {name}: choose one of {', '.join(FLAGS)}")
-    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS[name]]).strip()
+    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS[name].flags]).strip()
 
 
 def use_cache() -> None:
