@@ -254,8 +254,8 @@ class LearnerConfig:
         at_most=10_000,
     )
     num_micro_batches: int = setting(
-        1,
-        "micro-batches per device and update, to save memory; 0: as many as the memory requires",
+        0,
+        "micro-batches per device and update; 0: as many as memory requires and, on a CPU, fit into a core's cache",
         at_least=0,
         at_most=MAX_BATCH,
     )

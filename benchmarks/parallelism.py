@@ -50,6 +50,7 @@ def make_config(options: argparse.Namespace, changes: dict) -> Config:
     config.network.num_heads = 4  # a multiple of the model axis
     config.search.num_simulations, config.selfplay.horizon = 2, 8
     config.learner.batch_size = config.replay.min_size = options.batch
+    config.learner.num_micro_batches = 1
     config.replay.capacity, config.mesh.data = 8 * options.batch, 1
     for path, value in changes.items():
         section, name = path.split(".")

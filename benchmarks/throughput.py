@@ -28,6 +28,7 @@ from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState, make_health, make_update, mean_gradients
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runtime import sharding
+from alphagat.runtime.cpu_cache import map_in_parts
 from alphagat.search import Evaluation
 from alphagat.training.iteration import make_iteration, play_and_store, program_arguments, run_iteration
 from alphagat.training.setup import Run, make_setups
@@ -106,12 +107,17 @@ def network_parts(name: str, config: Config) -> dict:
     )
     step, health = jnp.zeros((), jnp.int32), make_health(scale_loss=False)
     train = TrainState(params, setup.optimizer.init(params), step, health)
-    options = {"value_weight": 1.0, "axis_name": sharding.DATA}
-    find_gradients = functools.partial(mean_gradients, network=setup.network, **options)
+    find_gradients = functools.partial(
+        mean_gradients,
+        network=setup.network,
+        value_weight=1.0,
+        axis_name=sharding.DATA,
+        num_micro_batches=setup.fewest_micro_batches(mesh),
+    )
 
     def evaluate(params, nodes):
         def body(_, nodes):  # each pass depends on the previous one, so XLA cannot remove any
-            prior_logits, value = setup.network.apply(params, nodes)
+            prior_logits, value = map_in_parts(functools.partial(setup.network.apply, params), nodes)
             return nodes + 1e-6 * (value + prior_logits.mean(-1))[:, None, None]
 
         return jax.lax.fori_loop(0, repeats, body, nodes)

@@ -25,7 +25,6 @@ def get_config() -> Config:
     config.selfplay.horizon = 32
     config.selfplay.num_games = 256
     config.selfplay.plies_per_iteration = 16
-    config.learner.num_micro_batches = 4  # parts of a batch that fit into the cache of a core
     config.learner.batch_size = 1024
     config.learner.replay_ratio = 2.0
     config.learner.value_weight = 0.25  # a cross-entropy over many returns is larger than a squared error

@@ -19,7 +19,6 @@ def get_config() -> Config:
     config.selfplay.plies_per_iteration = 8
     config.selfplay.max_plies = 56
     config.replay.capacity = 131_072
-    config.learner.num_micro_batches = 8  # parts of a batch that fit into the cache of a core
     config.learner.learning_rate = 0.005  # at 0.02 the value learns late
     config.evaluation.every = 50
     return config

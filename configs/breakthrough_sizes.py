@@ -26,7 +26,6 @@ def get_config() -> Config:
     config.selfplay.plies_per_iteration = 8
     config.selfplay.max_plies = 100
     config.replay.capacity = 131_072
-    config.learner.num_micro_batches = 4  # parts of a batch that fit into the cache of a core
     config.learner.batch_size = 256
     config.learner.learning_rate = 0.005  # at 0.02 the value learns late
     config.learner.ema_decay = 0.99

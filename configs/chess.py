@@ -20,7 +20,6 @@ def get_config() -> Config:
     config.selfplay.plies_per_iteration = 16
     config.selfplay.max_plies = 256  # a truncated game is a draw
     config.replay.capacity = 131_072
-    config.learner.num_micro_batches = 8  # parts of a batch that fit into the cache of a core
     config.learner.value_weight = 0.3
     config.learner.ema_decay = 0.99
     config.evaluation.every = 100

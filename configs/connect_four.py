@@ -31,7 +31,6 @@ def get_config() -> Config:
     config.selfplay.plies_per_iteration = 8
     config.selfplay.opening_plies = 24
     config.replay.capacity = 131_072
-    config.learner.num_micro_batches = 4  # parts of a batch that fit into the cache of a core
     config.learner.batch_size = 256
     config.learner.value_weight = 0.1  # the value overfits first
     config.learner.ema_decay = 0.99

@@ -20,7 +20,6 @@ def get_config() -> Config:
     config.selfplay.opening_plies = 12
     config.selfplay.plies_per_iteration = 8
     config.replay.capacity = 131_072
-    config.learner.num_micro_batches = 4  # parts of a batch that fit into the cache of a core
     config.learner.batch_size = 256
     config.learner.learning_rate = 0.01
     config.learner.ema_decay = 0.99

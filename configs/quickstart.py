@@ -18,7 +18,6 @@ def get_config() -> Config:
     config.search.num_simulations = 16
     config.selfplay.plies_per_iteration = 8
     config.selfplay.opening_plies = 4
-    config.learner.num_micro_batches = 4  # parts of a batch that fit into the cache of a core
     config.learner.batch_size = 256
     config.learner.value_weight = 0.1  # the value overfits first
     config.evaluation.every = 20

@@ -1,4 +1,4 @@
-"""Compiles programs with the fewest micro-batches that fit into device memory, as the compiler plans it."""
+"""Compiles programs with micro-batches that fit into the cache of a CPU core and into the memory of a device."""
 
 import copy
 import dataclasses
@@ -11,7 +11,6 @@ from jax import stages
 from jax.sharding import Mesh
 
 from alphagat.errors import UserError
-from alphagat.runtime import sharding
 from alphagat.runtime.memory import memory_limit, memory_needed
 from alphagat.training.iteration import make_iteration, program_arguments
 from alphagat.training.setup import Run, Setup
@@ -21,8 +20,8 @@ from alphagat.training.state import RunState
 def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[stages.Compiled]:
     """Compiles the program of each board for states like `state`, concurrently in a single-process run.
 
-    If `learner.num_micro_batches` is 0, a program that does not fit is recompiled with more: the next number that
-    divides a device's share of a batch.
+    If `learner.num_micro_batches` is 0, it begins with `Setup.fewest_micro_batches`. A program that does not fit into
+    memory is recompiled with more: the next number that divides a device's share of a batch.
 
     Raises:
       UserError: a program does not fit, or the micro-batches do not divide a device's share of a batch.
@@ -44,31 +43,32 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
 def compile_to_fit(
     setup: Setup, mesh: Mesh, lower: Callable[[Setup], stages.Lowered], say: Callable[[str], None]
 ) -> stages.Compiled:
-    """Compiles `lower(setup)` with the fewest micro-batches that fit, or with the number that the config sets. Raises
+    """Compiles `lower(setup)` with as many micro-batches as the config sets, or as `compile_iterations` chooses. Raises
     as `compile_iterations` does.
     """
     asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config.mesh.memory_gb)
-    share = setup.config.learner.batch_size // mesh.shape[sharding.DATA]
+    share = setup.positions_per_device(mesh)
     if asked and share % asked:
         raise UserError(
             f"config.learner.num_micro_batches={asked} does not divide the {share} positions per device and batch: "
             "set it to a divisor, or to 0 to choose it automatically"
         )
-    counts = [asked] if asked else [n for n in range(setup.least_micro_batches, share + 1) if share % n == 0]
-    for count in counts:
+    fewest = setup.fewest_micro_batches(mesh)
+    for count in [n for n in range(fewest, share + 1) if share % n == 0]:
         compiled = lower(with_micro_batches(setup, count)).compile()
         needed = memory_needed(compiled)
         if not limit or not needed or needed <= limit:
-            if count > 1 and not asked:
+            if count > fewest:
                 say(f"{setup.game.name}: each device splits its part of a batch into {count} micro-batches")
             return compiled
         say(f"{setup.game.name}: needs {needed / 1e9:,.2f} GB per device, of {limit / 1e9:,.2f} GB")
         if asked:
             break
+    fixes = ["config.learner.num_micro_batches=0"] if asked else []
+    fixes += ["config.network.remat=True", "a lower config.selfplay.num_games"]
     raise UserError(
         f"config.learner.batch_size={setup.config.learner.batch_size}: the program of {setup.game.name} does not fit "
-        f"into the {limit / 1e9:,.2f} GB of a device; set config.learner.num_micro_batches=0, "
-        "config.network.remat=True or a lower config.selfplay.num_games"
+        f"into the {limit / 1e9:,.2f} GB of a device; set {' or '.join(fixes)}"
     )
 
 
@@ -82,9 +82,9 @@ def with_less_memory(run: Run, error: Exception) -> Run:
     reason = str(error).strip().split("\n")[0][:200]
     if "RESOURCE_EXHAUSTED" not in reason:
         raise error
-    learner, least = run.config.learner, 2 * run.boards[0].least_micro_batches
-    num_learners = run.learner_mesh.shape[sharding.DATA]
-    if learner.num_micro_batches or least > learner.batch_size // num_learners:
+    learner, setup, mesh = run.config.learner, run.boards[0], run.learner_mesh
+    least = 2 * setup.fewest_micro_batches(mesh)
+    if learner.num_micro_batches or least > setup.positions_per_device(mesh):
         fix = "set it to 0" if learner.num_micro_batches else "lower config.selfplay.num_games"
         raise UserError(
             f"config.learner.num_micro_batches={learner.num_micro_batches}: a device ran out of memory ({reason}); "

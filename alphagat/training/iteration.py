@@ -285,7 +285,7 @@ def gradients_of(
         value_weight=learner.value_weight,
         auxiliary=[AuxiliaryLoss(each.name, weight, each.loss) for each, weight in targets.items()],
         axis_name=sharding.DATA,
-        num_micro_batches=learner.num_micro_batches,
+        num_micro_batches=setup.fewest_micro_batches(mesh),
         as_one_vector=mesh.shape[sharding.MODEL] == mesh.shape[sharding.STAGE] == 1,
     )
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 
 import jax
 import optax
@@ -16,6 +17,7 @@ from alphagat.learner.optimizer import make_optimizer, make_schedule
 from alphagat.network_traits import AUTO, DENSE, FUSED
 from alphagat.networks import Network
 from alphagat.runtime import distributed, sharding
+from alphagat.runtime.cpu_cache import POSITIONS_AT_ONCE
 from alphagat.search import Evaluator, make_network_evaluator
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
 from alphagat.training.board_schedule import board_schedule
@@ -39,6 +41,21 @@ class Setup:
     schedule: optax.Schedule
     optimizer: optax.GradientTransformation
     least_micro_batches: int = 1
+
+    def positions_per_device(self, mesh: Mesh) -> int:
+        """Returns the size of a device's share of a batch."""
+        return self.config.learner.batch_size // mesh.shape[sharding.DATA]
+
+    def fewest_micro_batches(self, mesh: Mesh) -> int:
+        """Returns the number of parts of a device's share: what the config sets, or the fewest worth trying.
+
+        A CPU device computes `POSITIONS_AT_ONCE` at once, any other device its whole share.
+        """
+        if self.config.learner.num_micro_batches:
+            return self.config.learner.num_micro_batches
+        share, on_cpu = self.positions_per_device(mesh), mesh.devices.flat[0].platform == "cpu"
+        least = max(self.least_micro_batches, math.ceil(share / POSITIONS_AT_ONCE) if on_cpu else 1)
+        return next(count for count in range(least, share + 1) if share % count == 0)
 
 
 @dataclasses.dataclass(frozen=True)

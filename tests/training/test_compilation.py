@@ -1,9 +1,11 @@
 """Compilation uses the fewest micro-batches that fit, and refuses a program that never fits."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from alphagat.config import Config
@@ -11,7 +13,7 @@ from alphagat.errors import UserError
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.runtime.memory import memory_needed
-from alphagat.training import compilation, iterations, loop
+from alphagat.training import compilation, iterations, loop, setup
 from alphagat.training.compilation import compile_iterations, with_less_memory
 from alphagat.training.iteration import make_find_gradients
 from alphagat.training.memory import estimate_memory
@@ -47,9 +49,9 @@ def test_the_estimate_of_an_update_is_near_the_compiler_s_plan():
 
 def compile_gradients(num_micro_batches: int):
     run = make_run(config_with(num_micro_batches), sharding.make_mesh(1))
-    state, (setup,) = init_state(run), run.boards
+    state, (board,) = init_state(run), run.boards
     keys = jax.random.split(jax.random.key(0), len(state.boards[0].groups))
-    find = jax.jit(make_find_gradients(setup, run.mesh))
+    find = jax.jit(make_find_gradients(board, run.mesh))
     return find.lower(state.train.params, jnp.float32(1), state.boards[0], keys).compile()
 
 
@@ -67,12 +69,38 @@ class Planned:
 
 
 @pytest.fixture
+def large_cache(monkeypatch):
+    monkeypatch.setattr(setup, "POSITIONS_AT_ONCE", 10**6)
+
+
+@pytest.fixture
 def planned(monkeypatch):
-    monkeypatch.setattr(compilation, "make_iteration", lambda setup, _: Planned(setup.config.learner.num_micro_batches))
+    monkeypatch.setattr(compilation, "make_iteration", lambda board, _: Planned(board.config.learner.num_micro_batches))
     monkeypatch.setattr(compilation, "memory_needed", lambda program: 1e9 + 16e9 / program.num_micro_batches)
 
 
+@pytest.mark.parametrize(
+    ("devices", "batch_size", "count"),
+    [("cpu", 256, 16), ("cpu cpu", 256, 8), ("cpu", 100, 10), ("cpu", 8, 1), ("cuda", 256, 1), ("cuda cuda", 256, 1)],
+)
+def test_a_cpu_device_computes_16_positions_at_once_and_a_gpu_its_whole_share(devices, batch_size, count):
+    mesh = SimpleNamespace(devices=np.array([SimpleNamespace(platform=name) for name in devices.split()]))
+    mesh.shape = {sharding.DATA: len(mesh.devices)}
+    config = config_with(0)
+    config.learner.batch_size = batch_size
+    (one,) = make_run(config, sharding.make_mesh(1)).boards
+    assert one.fewest_micro_batches(mesh) == count  # 100: 6 parts would do, but do not divide it
+    assert dataclasses.replace(one, least_micro_batches=2 * count).fewest_micro_batches(mesh) == 2 * count
+
+
 @pytest.mark.usefixtures("planned")
+def test_by_default_a_program_is_compiled_for_the_cache_of_a_core():
+    program, said = compile_with(Config().learner.num_micro_batches)
+    assert program.num_micro_batches == 256 // 16
+    assert not said
+
+
+@pytest.mark.usefixtures("planned", "large_cache")
 @pytest.mark.parametrize(("memory_gb", "count"), [(0, 1), (17, 1), (16.9, 2), (4, 8), (1.1, 256)])
 def test_fewest_micro_batches_that_fit(memory_gb: float, count: int):
     program, said = compile_with(0, memory_gb)
@@ -82,7 +110,7 @@ def test_fewest_micro_batches_that_fit(memory_gb: float, count: int):
         assert said[-1] == f"hex:2: each device splits its part of a batch into {count} micro-batches"
 
 
-@pytest.mark.usefixtures("planned")
+@pytest.mark.usefixtures("planned", "large_cache")
 @pytest.mark.parametrize("count", [0, 2])
 def test_a_program_that_never_fits_is_refused(count: int):
     with pytest.raises(UserError, match=r"config\.learner\.batch_size=256: the program of hex:2 does not fit"):
@@ -109,9 +137,9 @@ def test_out_of_memory_retries_with_more_micro_batches(tmp_path, monkeypatch, ca
             raise jax.errors.JaxRuntimeError(OUT_OF_MEMORY)
         return run_iteration(program, state, board)
 
-    def note(setup, mesh):
-        seen.append(setup.config.learner.num_micro_batches)
-        return make(setup, mesh)
+    def note(board, mesh):
+        seen.append(board.config.learner.num_micro_batches)
+        return make(board, mesh)
 
     monkeypatch.setattr(iterations, "run_iteration", exhaust)
     monkeypatch.setattr(compilation, "make_iteration", note)
