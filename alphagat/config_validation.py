@@ -51,6 +51,10 @@ def _check_boards(config: Config) -> None:
             raise refusal(path, weights, f"it must have one weight for each of config.boards={boards}")
         if weights and not any(weights):
             raise refusal(path, weights, "at least one weight must be above 0")
+    last = config.final_board_weights or config.board_weights
+    for board, *weights in zip(boards, config.board_weights, last):
+        if not any(weights):
+            raise refusal("board_weights", config.board_weights, f"{board} never trains; leave it out of config.boards")
 
 
 def _check_network(network: NetworkConfig) -> None:

@@ -182,6 +182,15 @@ def test_resnet_needs_no_divisible_width():
 CANNOT_TEACH = {"network.name": "resnet", "mesh.stage": 2, "selfplay.horizon": 16, "pretrain.games": ("games.sgf",)}
 
 
+@pytest.mark.parametrize("final_weights", [(), (2.0, 0.0)])
+def test_a_board_that_never_trains_is_refused(final_weights: tuple):
+    config = Config(boards=("hex:5", "hex:7"), board_weights=(1.0, 0.0), final_board_weights=final_weights)
+    with pytest.raises(UserError, match=r"board_weights=\(1\.0, 0\.0\): hex:7 never trains; leave it out"):
+        config_validation.validate(config)
+    config.final_board_weights = (1.0, 1.0)
+    config_validation.validate(config)
+
+
 @pytest.mark.parametrize(("path", "value"), CANNOT_TEACH.items())
 def test_an_ownership_head_needs_games_with_ownership(path: str, value: object):
     config = changed(path, value)

@@ -64,7 +64,7 @@ def test_another_run_is_refused_and_unchanged(tmp_path: Path, config: Config, se
 
 def test_actors_need_the_same_order_of_boards(tmp_path: Path, config: Config):
     """The length of a run changes the order of the boards, and the learners are one iteration late."""
-    config.mesh.actors, config.boards, config.board_weights = 1, ("hex:3", "hex:2"), (1.0, 0.0)
+    config.mesh.actors, config.boards, config.board_weights = 1, ("hex:3", "hex:2"), (2.0, 1.0)
     open_run_folder(tmp_path, config)
     (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n')
     config.num_iterations += 1
