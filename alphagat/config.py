@@ -98,9 +98,14 @@ class NetworkConfig:
 
     @property
     def auxiliary_heads(self) -> tuple[str, ...]:
-        """The names of the auxiliary heads that are on: `ownership` for `ownership_head`."""
-        switches = [field.name for field in dataclasses.fields(self) if field.name.endswith("_head")]
-        return tuple(name.removesuffix("_head") for name in switches if getattr(self, name))
+        """The names of the auxiliary heads that are on."""
+        return tuple(name for name in self.known_auxiliary_heads() if getattr(self, f"{name}_head"))
+
+    @classmethod
+    def known_auxiliary_heads(cls) -> tuple[str, ...]:
+        """The names of all auxiliary heads: `ownership` for `ownership_head`."""
+        switches = [field.name for field in dataclasses.fields(cls) if field.name.endswith("_head")]
+        return tuple(name.removesuffix("_head") for name in switches)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)

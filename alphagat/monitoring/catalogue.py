@@ -1,6 +1,5 @@
 """The catalogue of metrics: their labels and formats in the display, the report and the model card."""
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -59,9 +58,7 @@ RESULTS = (
     Metric(f"{HOLDOUT}policy_loss", "held-out policy loss", DECIMALS),
     Metric(f"{HOLDOUT}value_error", "held-out value error", DECIMALS),
 )
-AUXILIARY_HEADS = [
-    field.name.removesuffix("_head") for field in dataclasses.fields(NetworkConfig) if field.name.endswith("_head")
-]
+AUXILIARY_HEADS = NetworkConfig.known_auxiliary_heads()
 LEARNING = (
     Metric("train/policy_loss", "policy loss", DECIMALS, "Policy loss"),
     Metric("train/value_loss", "value loss", DECIMALS, "Value loss"),

@@ -62,7 +62,10 @@ TOO_LARGE = {
     "selfplay.num_games": {"selfplay__num_games": 2**24},
     "selfplay.plies_per_iteration": {"selfplay__plies_per_iteration": 1_000_000, "selfplay__max_plies": 4},
     "search.num_simulations": {"search__num_simulations": 65_536, "selfplay__num_games": 1_000},
-    "learner.batch_size": {"learner__batch_size": 2**18, "replay__min_size": 2**18, "replay__capacity": 2**18},
+    "learner.batch_size": {
+        **{"learner__batch_size": 2**18, "replay__min_size": 2**18, "replay__capacity": 2**18},
+        "learner__num_micro_batches": 1,  # with 0, no batch is too large
+    },
     "evaluation.num_games": {"evaluation__opponents": ("mcts:65536",), "evaluation__num_games": 1_000},
     "network.width": {"network__width": 65_536, "network__num_blocks": 512},
 }
