@@ -81,7 +81,15 @@ def planned(monkeypatch):
 
 @pytest.mark.parametrize(
     ("devices", "batch_size", "count"),
-    [("cpu", 256, 16), ("cpu cpu", 256, 8), ("cpu", 100, 10), ("cpu", 8, 1), ("cuda", 256, 1), ("cuda cuda", 256, 1)],
+    [
+        ("cpu", 256, 16),
+        ("cpu cpu", 256, 8),
+        ("cpu", 100, 10),
+        ("cpu", 24, 2),
+        ("cpu", 8, 1),
+        ("cuda", 256, 1),
+        ("cuda cuda", 256, 1),
+    ],
 )
 def test_a_cpu_device_computes_16_positions_at_once_and_a_gpu_its_whole_share(devices, batch_size, count):
     mesh = SimpleNamespace(devices=np.array([SimpleNamespace(platform=name) for name in devices.split()]))
