@@ -112,7 +112,7 @@ def network_parts(name: str, config: Config) -> dict:
         network=setup.network,
         value_weight=1.0,
         axis_name=sharding.DATA,
-        num_micro_batches=setup.fewest_micro_batches(mesh),
+        num_micro_batches=setup.micro_batch_counts(mesh)[0],
     )
 
     def evaluate(params, nodes):

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from alphagat.errors import UserError
 
 
-# Flags by name, for the XLA of JAX 0.10 and later.
 class FlagSet(NamedTuple):
     """Compiler flags, and what they do."""
 
@@ -17,7 +16,7 @@ class FlagSet(NamedTuple):
     flags: tuple[str, ...]
 
 
-FLAGS = {
+FLAGS = {  # for the XLA of JAX 0.10 and later
     "default": FlagSet("those of XLA", ()),
     "deterministic": FlagSet(
         "bit-identical sums on a GPU, as a bit-identical resume requires; slower",

@@ -1,6 +1,5 @@
 """Evaluators: functions from batches of states to priors and values."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -39,13 +38,13 @@ def evaluate_states(evaluate: Evaluator, params: Any, states: Any) -> Evaluation
 def make_network_evaluator(game: Game, network: Network) -> Evaluator:
     """Returns the evaluator that observes each state and applies the network to it."""
 
-    def evaluate_part(params: Any, states: Any) -> Evaluation:
-        prior_logits, output = cast(
-            tuple[jax.Array, jax.Array], network.apply(params, jax.vmap(game.observe)(states).nodes)
-        )
-        return Evaluation(prior_logits, expected_value(output, network.value_support))
-
     def evaluate(params: Any, states: Any) -> Evaluation:
-        return map_in_parts(functools.partial(evaluate_part, params), states)
+        def evaluate_part(states: Any) -> Evaluation:
+            prior_logits, output = cast(
+                tuple[jax.Array, jax.Array], network.apply(params, jax.vmap(game.observe)(states).nodes)
+            )
+            return Evaluation(prior_logits, expected_value(output, network.value_support))
+
+        return map_in_parts(evaluate_part, states)
 
     return evaluate

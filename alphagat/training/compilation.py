@@ -20,8 +20,7 @@ from alphagat.training.state import RunState
 def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[stages.Compiled]:
     """Compiles the program of each board for states like `state`, concurrently in a single-process run.
 
-    If `learner.num_micro_batches` is 0, it begins with `Setup.fewest_micro_batches`. A program that does not fit into
-    memory is recompiled with more: the next number that divides a device's share of a batch.
+    A program that does not fit into memory is recompiled with the next of `Setup.micro_batch_counts`.
 
     Raises:
       UserError: a program does not fit, or the micro-batches do not divide a device's share of a batch.
@@ -43,8 +42,8 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
 def compile_to_fit(
     setup: Setup, mesh: Mesh, lower: Callable[[Setup], stages.Lowered], say: Callable[[str], None]
 ) -> stages.Compiled:
-    """Compiles `lower(setup)` with as many micro-batches as the config sets, or as `compile_iterations` chooses. Raises
-    as `compile_iterations` does.
+    """Compiles `lower(setup)` with the first of `setup.micro_batch_counts` that fits into memory. Raises as
+    `compile_iterations` does.
     """
     asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config.mesh.memory_gb)
     share = setup.positions_per_device(mesh)
@@ -53,17 +52,15 @@ def compile_to_fit(
             f"config.learner.num_micro_batches={asked} does not divide the {share} positions per device and batch: "
             "set it to a divisor, or to 0 to choose it automatically"
         )
-    fewest = setup.fewest_micro_batches(mesh)
-    for count in [n for n in range(fewest, share + 1) if share % n == 0]:
+    counts = setup.micro_batch_counts(mesh)
+    for count in counts:
         compiled = lower(with_micro_batches(setup, count)).compile()
         needed = memory_needed(compiled)
         if not limit or not needed or needed <= limit:
-            if count > fewest:
+            if count > counts[0]:
                 say(f"{setup.game.name}: each device splits its part of a batch into {count} micro-batches")
             return compiled
         say(f"{setup.game.name}: needs {needed / 1e9:,.2f} GB per device, of {limit / 1e9:,.2f} GB")
-        if asked:
-            break
     fixes = ["config.learner.num_micro_batches=0"] if asked else []
     fixes += ["config.network.remat=True", "a lower config.selfplay.num_games"]
     raise UserError(
@@ -83,7 +80,7 @@ def with_less_memory(run: Run, error: Exception) -> Run:
     if "RESOURCE_EXHAUSTED" not in reason:
         raise error
     learner, setup, mesh = run.config.learner, run.boards[0], run.learner_mesh
-    least = 2 * setup.fewest_micro_batches(mesh)
+    least = 2 * setup.micro_batch_counts(mesh)[0]
     if learner.num_micro_batches or least > setup.positions_per_device(mesh):
         fix = "set it to 0" if learner.num_micro_batches else "lower config.selfplay.num_games"
         raise UserError(

@@ -285,7 +285,7 @@ def gradients_of(
         value_weight=learner.value_weight,
         auxiliary=[AuxiliaryLoss(each.name, weight, each.loss) for each, weight in targets.items()],
         axis_name=sharding.DATA,
-        num_micro_batches=setup.fewest_micro_batches(mesh),
+        num_micro_batches=setup.micro_batch_counts(mesh)[0],
         as_one_vector=mesh.shape[sharding.MODEL] == mesh.shape[sharding.STAGE] == 1,
     )
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 
 import jax
 import optax
@@ -17,7 +16,7 @@ from alphagat.learner.optimizer import make_optimizer, make_schedule
 from alphagat.network_traits import AUTO, DENSE, FUSED
 from alphagat.networks import Network
 from alphagat.runtime import distributed, sharding
-from alphagat.runtime.cpu_cache import POSITIONS_AT_ONCE
+from alphagat.runtime.cpu_cache import fewest_parts
 from alphagat.search import Evaluator, make_network_evaluator
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
 from alphagat.training.board_schedule import board_schedule
@@ -46,16 +45,15 @@ class Setup:
         """Returns the size of a device's share of a batch."""
         return self.config.learner.batch_size // mesh.shape[sharding.DATA]
 
-    def fewest_micro_batches(self, mesh: Mesh) -> int:
-        """Returns the number of parts of a device's share: what the config sets, or the fewest worth trying.
-
-        A CPU device computes `POSITIONS_AT_ONCE` at once, any other device its whole share.
+    def micro_batch_counts(self, mesh: Mesh) -> list[int]:
+        """Returns the numbers of micro-batches to try in turn: the one that the config sets, or if it sets none, the
+        divisors of a device's share from the fewest parts that fit into the cache of a CPU core.
         """
         if self.config.learner.num_micro_batches:
-            return self.config.learner.num_micro_batches
-        share, on_cpu = self.positions_per_device(mesh), mesh.devices.flat[0].platform == "cpu"
-        least = max(self.least_micro_batches, math.ceil(share / POSITIONS_AT_ONCE) if on_cpu else 1)
-        return next(count for count in range(least, share + 1) if share % count == 0)
+            return [self.config.learner.num_micro_batches]
+        share = self.positions_per_device(mesh)
+        least = max(self.least_micro_batches, fewest_parts(share))
+        return [count for count in range(least, share + 1) if share % count == 0]
 
 
 @dataclasses.dataclass(frozen=True)

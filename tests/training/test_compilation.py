@@ -1,19 +1,17 @@
 """Compilation uses the fewest micro-batches that fit, and refuses a program that never fits."""
 
 import dataclasses
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.metrics import read_metrics
-from alphagat.runtime import sharding
+from alphagat.runtime import cpu_cache, sharding
 from alphagat.runtime.memory import memory_needed
-from alphagat.training import compilation, iterations, loop, setup
+from alphagat.training import compilation, iterations, loop
 from alphagat.training.compilation import compile_iterations, with_less_memory
 from alphagat.training.iteration import make_find_gradients
 from alphagat.training.memory import estimate_memory
@@ -70,7 +68,7 @@ class Planned:
 
 @pytest.fixture
 def large_cache(monkeypatch):
-    monkeypatch.setattr(setup, "POSITIONS_AT_ONCE", 10**6)
+    monkeypatch.setattr(cpu_cache, "POSITIONS_AT_ONCE", 10**6)
 
 
 @pytest.fixture
@@ -80,25 +78,26 @@ def planned(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("devices", "batch_size", "count"),
+    ("backend", "num_devices", "batch_size", "count"),
     [
-        ("cpu", 256, 16),
-        ("cpu cpu", 256, 8),
-        ("cpu", 100, 10),
-        ("cpu", 24, 2),
-        ("cpu", 8, 1),
-        ("cuda", 256, 1),
-        ("cuda cuda", 256, 1),
+        ("cpu", 1, 256, 16),
+        ("cpu", 2, 256, 8),
+        ("cpu", 1, 100, 10),
+        ("cpu", 1, 24, 2),
+        ("cpu", 1, 8, 1),
+        ("gpu", 1, 256, 1),
+        ("gpu", 2, 256, 1),
     ],
 )
-def test_a_cpu_device_computes_16_positions_at_once_and_a_gpu_its_whole_share(devices, batch_size, count):
-    mesh = SimpleNamespace(devices=np.array([SimpleNamespace(platform=name) for name in devices.split()]))
-    mesh.shape = {sharding.DATA: len(mesh.devices)}
-    config = config_with(0)
+def test_a_cpu_device_computes_16_positions_at_once_and_a_gpu_its_whole_share(
+    backend, num_devices, batch_size, count, monkeypatch
+):
+    config, mesh = config_with(0), sharding.make_mesh(num_devices)
     config.learner.batch_size = batch_size
     (one,) = make_run(config, sharding.make_mesh(1)).boards
-    assert one.fewest_micro_batches(mesh) == count  # 100: 6 parts would do, but do not divide it
-    assert dataclasses.replace(one, least_micro_batches=2 * count).fewest_micro_batches(mesh) == 2 * count
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    assert one.micro_batch_counts(mesh)[0] == count  # 100: 7 parts would do, but do not divide it
+    assert dataclasses.replace(one, least_micro_batches=2 * count).micro_batch_counts(mesh)[0] == 2 * count
 
 
 @pytest.mark.usefixtures("planned")
