@@ -9,9 +9,9 @@ boards without one, plain MCTS with 800 rollouts. The labels depend only on the 
 
 `compare` trains students on these labels in the way of a run: batches of 256, a warm-up, a cosine decay and random
 symmetries. Each student takes as many updates as fit into --seconds of AlphaZero time: per update, 6 evaluations
-of a batch and 1 gradient. Both times are medians of rounds in which the networks alternate, on one core. The batch
-passes in parts of 64, as in the CPU configs. Slow networks thus take fewer updates. A command keeps to one core, so two
-can run side by side.
+of a batch and 1 gradient. Both times are medians of rounds in which the networks alternate, on one core, in parts that
+fit into its cache, as in a run. Slow networks thus take fewer updates. A command keeps to one core, so two can run side
+by side.
 
 Rules, written before any run:
 
@@ -63,13 +63,13 @@ from alphagat.games.states import select
 from alphagat.learner.loss import Batch, alphazero_loss
 from alphagat.learner.optimizer import OPTIMIZERS, make_optimizer, make_schedule
 from alphagat.networks import Network
+from alphagat.runtime.cpu_cache import fewest_parts
 from alphagat.search.tree import mask_illegal
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 
 BOARDS = "connect_four", "hex:5", "hex:7", "othello:6", "breakthrough:6"
 ROLLOUTS = 800  # of a teacher without a network
 BATCH = 256
-TIMED_BATCH = 64  # a part of a batch
 EVALUATIONS_PER_UPDATE = 6  # 24 simulations per position, each trained on 4 times
 RATE = 0.01  # the first one tried
 SOLVED = 1500
@@ -294,12 +294,13 @@ def find_seconds(file: Path, game: Game, students: list[Student], labels: Labels
 
 
 def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[float, float]]:
-    """Returns the seconds of an evaluation and of a gradient of one batch, computed in parts of TIMED_BATCH.
+    """Returns the seconds of an evaluation and of a gradient of one batch, computed in parts that fit into the cache.
 
     Each runs in a loop inside one program, as in self-play and training: a program that runs once also pays for fresh
     memory.
     """
-    batch, parts = jax.device_put(batch_of(labels, np.arange(TIMED_BATCH))), BATCH // TIMED_BATCH
+    parts = fewest_parts(BATCH)
+    batch = jax.device_put(batch_of(labels, np.arange(BATCH // parts)))
 
     def gradients(student: Student) -> Callable[[], Any]:
         def once(params: Any, _: None) -> tuple[Any, None]:

@@ -10,6 +10,7 @@ import jax
 
 from alphagat.networks import Network
 from alphagat.networks.placement import place_params
+from alphagat.runtime.cpu_cache import map_in_parts
 
 Name = TypeVar("Name")
 ROUNDS = 7
@@ -42,13 +43,16 @@ def median_ratio(values: Sequence[float], others: Sequence[float]) -> float:
 
 
 def repeat_evaluation(network: Network, params: Any, nodes: jax.Array, times: int) -> Callable[[], jax.Array]:
-    """Returns a program that evaluates `[B, V, F]` nodes in a loop; each pass depends on the one before."""
+    """Returns a program that evaluates `[B, V, F]` nodes in a loop; each pass depends on the one before.
+
+    On a CPU, a batch is computed in parts that fit into the cache, as in self-play.
+    """
 
     def evaluate(params: Any, nodes: jax.Array) -> jax.Array:
         params = place_params(network, params)
 
         def once(nodes: jax.Array, _: None) -> tuple[jax.Array, None]:
-            logits, value = network.apply(params, nodes)
+            logits, value = map_in_parts(lambda part: network.apply(params, part), nodes)
             return nodes + 0 * (logits.mean() + value.mean()), None
 
         return jax.lax.scan(once, nodes, length=times)[0]
