@@ -25,7 +25,7 @@ $(STAMP): requirements.lock pyproject.toml
 		found=$$($(PYTHON) --version 2>&1) || found="not installed"; \
 		echo "error: PYTHON=$(PYTHON) is $$found; name a Python 3.11, 3.12 or 3.13, e.g. PYTHON=python3.12" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@echo "installing into $(VENV) (about 1 GB; repeated only when requirements.lock or pyproject.toml changes)"
+	@echo "installing into $(VENV) (about 1.8 GB; repeated only when requirements.lock or pyproject.toml changes)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(EXTRAS),-c requirements.lock -e '.[$(EXTRAS)]',--no-deps -e .)
 	@touch $@

@@ -147,7 +147,7 @@ class SearchConfig:
     exploration_plies: int = setting(
         30,
         "number of plies, random openings included, in which self-play explores: by Gumbel noise (gumbel) or by "
-        "sampling (puct); 0: the whole game",
+        "sampling (puct); 0: none",
         at_least=0,
         at_most=MAX_PLIES,
     )

@@ -42,14 +42,14 @@ TESTS = {
     "alphagat/learner": ["tests/learner", *LAST, "tests/training/test_parallel.py"],
     "alphagat/search": ["tests/search", *LAST, "tests/agents"],
     "alphagat/selfplay": ["tests/selfplay", "tests/training/test_audit.py", *LAST],
-    "alphagat/evaluation": ["tests/evaluation", "tests/serving", "tests/test_match.py", "tests/test_rate.py"],
+    "alphagat/evaluation": ["tests/evaluation", "tests/serving", "tests/cli/test_match.py", "tests/cli/test_rate.py"],
     "alphagat/training": [
         "tests/training",
         "tests/agents/test_agent.py",
         "tests/test_semantics.py",
-        "tests/test_doctor.py",
-        "tests/test_main.py",
-        "tests/test_pretrain.py",
+        "tests/cli/test_doctor.py",
+        "tests/cli/test_train.py",
+        "tests/cli/test_pretrain.py",
     ],
 }
 COMPARISONS = {

@@ -8,14 +8,14 @@ timed in a loop of as many evaluations, each depending on the one before.
 """
 
 import argparse
+import contextlib
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
-from mctx._src import search as mctx_search
 from rich.console import Console
 from rich.table import Table
 from timing import repeat_evaluation, take_turns
@@ -23,20 +23,19 @@ from timing import repeat_evaluation, take_turns
 from alphagat import load
 from alphagat.agents.agent import Agent
 from alphagat.agents.build import make_configured_network
-from alphagat.search.backup import back_up
+from alphagat.search import policies
+from alphagat.search.backup import faster_backup
 
 WIDE = property(lambda game: game.num_actions)
 
 
 def compiled_search(agent: Agent, simulations: int, backup: Callable, bound: Any, arguments: tuple) -> Callable:
-    """Compiles a search with this backup and this `max_legal_actions`, and restores both."""
-    kind: Any = type(agent.game)
-    before = mctx_search.backward, kind.max_legal_actions
-    mctx_search.backward, kind.max_legal_actions = backup, bound
-    try:
+    """Compiles a search within the context that `backup` makes, and with this `max_legal_actions`."""
+    with (
+        mock.patch.object(policies, "faster_backup", backup),
+        mock.patch.object(type(agent.game), "max_legal_actions", bound),
+    ):
         return jax.jit(agent.search(simulations)).lower(*arguments).compile()
-    finally:
-        mctx_search.backward, kind.max_legal_actions = before
 
 
 def main() -> None:
@@ -52,8 +51,8 @@ def main() -> None:
     states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), options.games))
     nodes = jax.jit(jax.vmap(game.observe))(states).nodes
     arguments = agent.params, jax.random.key(0), states, jnp.zeros(options.games, jnp.int32)
-    original, legal = importlib.reload(mctx_search).backward, type(game).max_legal_actions
-    variants = {"mctx's backup": (original, WIDE), "our backup": (back_up, WIDE), "legal columns": (back_up, legal)}
+    legal, mctxs, ours = type(game).max_legal_actions, contextlib.nullcontext, faster_backup
+    variants = {"mctx's backup": (mctxs, WIDE), "our backup": (ours, WIDE), "legal columns": (ours, legal)}
     title = f"{game.name}, {game.num_actions} actions, {options.games} games, {jax.default_backend()}"
     table = Table("simulations", *variants, "network alone", title=title)
     for simulations in options.simulations:

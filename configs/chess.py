@@ -4,7 +4,7 @@
     alphagat train chess --init_from runs/chess_pretrained                # goes on with self-play; not yet run
 
 The card of the network (alphagat/weights/chess.md) names the games and a second, shorter stage with more games of
-Gardner chess. After 64 minutes on one core (seed 0) it scored 90 % (95 % interval 78 to 96) with 64 simulations, and
+Gardner chess. After 65 minutes on one core (seed 0) it scored 90 % (95 % interval 78 to 96) with 64 simulations, and
 98 % (87 to 100) with 256, in 40 games against Stockfish 15.1 with `UCI_Elo=1350` and 0.05 s per move; with 256 also
 84 % (78 to 88) of 200 against `UCI_Elo=1700`, and 12 % (5 to 26) of 40 against 2000.
 """

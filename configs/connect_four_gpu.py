@@ -16,7 +16,7 @@ def get_config() -> Config:
     config.network.precision = "bfloat16"
     config.network.blocks, config.network.num_heads = ("attention",), 4  # as in the shipped network
     config.search.num_simulations = 48
-    config.search.value_scale = 0.1  # as in the runs above
+    config.search.value_scale = 0.1  # likewise
     config.search.discount = 0.95
     config.selfplay.num_games = 4096
     config.selfplay.plies_per_iteration = 8

@@ -15,7 +15,7 @@ def get_config() -> Config:
     config.network.num_blocks = 6
     config.network.precision = "bfloat16"
     config.network.blocks, config.network.num_heads = ("attention",), 4  # as in the shipped network
-    config.search.value_scale = 0.1  # as in the runs above
+    config.search.value_scale = 0.1  # likewise
     config.selfplay.num_games = 4096
     config.selfplay.plies_per_iteration = 8
     config.selfplay.opening_plies = 4

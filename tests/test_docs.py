@@ -6,6 +6,7 @@ import html.parser
 import importlib
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -173,6 +174,11 @@ def test_every_benchmark_is_listed():
     names = {path.name for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__main__.py")}
     listed = re.findall(r"^(?:\| )?`([a-z_.]+)`", (folder / "README.md").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(names)
+
+
+def test_mutants_name_tests_that_exist():
+    named = runpy.run_path(str(ROOT / "benchmarks" / "mutants.py"))["TESTS"]
+    assert [path for paths in named.values() for path in paths if not (ROOT / path).exists()] == []
 
 
 def told() -> Iterator[tuple[str, str]]:

@@ -55,14 +55,12 @@ BENEATH_ALL = {
     "network_traits",
     "opponents",
     "runtime",
-    "stored_configs",
 }
 CONFIG = {
     "config",
     "config_fields",
     "config_files",
     "config_validation",
-    "stored_configs",
 }  # only these and the commands may import it
 SEE_CONFIG = {"cli", "serving", "runs", "agents", "monitoring", "contests", "training", "reporting"}
 MOST_FILES, MOST_TRAINING_FILES = 25, 20  # Python files per folder, excluding subfolders

@@ -13,7 +13,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from alphagat import bounded_json, config_fields, stored_configs
+from alphagat import bounded_json, config_fields, config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import check_new
@@ -52,7 +52,7 @@ def read_header(file: Path) -> tuple[Config, int]:
     try:
         with safe_open(file, framework="numpy") as opened:
             metadata = opened.metadata() or {}
-        return stored_configs.read(bounded_json.parse(metadata["config"])), int(metadata["iteration"])
+        return config_validation.from_dict(bounded_json.parse(metadata["config"])), int(metadata["iteration"])
     except FileNotFoundError:
         raise UserError(f"{file} does not exist; use a run folder, or one of {', '.join(shipped_names())}") from None
     except KeyError as error:

@@ -1,6 +1,6 @@
-"""Exact values of small boards, from rules that share no code with the compiled ones.
+"""Exact values of small boards, from rules independent of the compiled ones.
 
-Only the search of Hex 4x4 and 5x5 (`hex_solver`) takes a table from them: the neighbours of a cell.
+The search of Hex 4x4 and 5x5 (`hex_solver`) shares only the table of neighbouring cells.
 """
 
 import functools

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from alphagat import bounded_json, config_fields, stored_configs
+from alphagat import bounded_json, config_fields, config_validation
 from alphagat.bounds import shown
 from alphagat.config import Config
 from alphagat.errors import UserError
@@ -114,7 +114,7 @@ def read_config(workdir: str | os.PathLike) -> Config:
     except (OSError, ValueError) as error:
         raise UserError(f"{file} cannot be read: {error}; restore it, or name another --workdir") from error
     try:
-        return stored_configs.read(values)
+        return config_validation.from_dict(values)
     except UserError as error:
         raise UserError(f"{file}: {error}") from error
 

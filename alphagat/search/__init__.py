@@ -2,14 +2,11 @@
 
 mctx runs the search; this package defines roots, edges and evaluations. Values and rewards are for the player to
 move. The discount is -1 if the player changes, +1 if the same player moves again, and 0 at the end. `stochastic` adds
-chance nodes, and `backup` makes mctx's backup faster.
+chance nodes, and `backup` replaces mctx's backup by a faster one.
 """
 
-from alphagat.search.backup import install_backup
 from alphagat.search.evaluator import Evaluation, Evaluator, make_network_evaluator
 from alphagat.search.policies import make_search
 from alphagat.search.tree import Search, SearchOutput
 
 __all__ = ["Evaluation", "Evaluator", "Search", "SearchOutput", "make_network_evaluator", "make_search"]
-
-install_backup()

@@ -9,12 +9,17 @@ has reached its root writes outside its tables, where JAX drops what it writes. 
 # mctx's dataclasses are too wide for a type checker.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import mctx
 from mctx._src import search as mctx_search
+
+_replacing = threading.RLock()
 
 
 class Edges(NamedTuple):
@@ -94,6 +99,12 @@ def _rise_in_one_batch(axis_size: int, is_batched: list, *arguments) -> tuple[St
     return separate, jax.tree.map(lambda _: True, separate)
 
 
-def install_backup() -> None:
-    """Makes all searches of mctx in this process use `back_up`."""
-    mctx_search.backward = back_up
+@contextlib.contextmanager
+def faster_backup() -> Iterator[None]:
+    """Makes the searches of mctx that are traced in this block use `back_up`; one thread at a time."""
+    with _replacing:
+        original, mctx_search.backward = mctx_search.backward, back_up
+        try:
+            yield
+        finally:
+            mctx_search.backward = original

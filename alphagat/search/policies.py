@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from alphagat.bounds import MAX_PLIES
 from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
+from alphagat.search.backup import faster_backup
 from alphagat.search.compact import CompactGame, columns_of, is_compact, make_compact_search
 from alphagat.search.evaluator import Evaluator
 from alphagat.search.memory import check_trees, tree_bytes
@@ -191,13 +191,13 @@ def make_search(
 ) -> Search:
     """Returns the `gumbel` or `puct` search; without `explore` it adds no noise and plays its best move.
 
-    It explores in the first `exploration_plies` plies of a game, or in all if that is 0. Values are multiplied by
-    `discount` per move. When it is traced, the search raises UserError if its trees do not fit into memory.
+    It explores in the first `exploration_plies` plies of a game. Values are multiplied by `discount` per move. When it
+    is traced, the search raises UserError if its trees do not fit into memory.
 
     Raises:
       UserError: the game has chance moves, and `algorithm` is PUCT or `discount` is not 1.
     """
-    explored = (exploration_plies or MAX_PLIES) if explore else 0
+    explored = exploration_plies if explore else 0
 
     def make(game: Game | CompactGame, evaluate: Evaluator) -> Search:
         if algorithm == "gumbel":
@@ -227,6 +227,7 @@ def make_search(
 
     def search_within_memory(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
         check_trees(len(states.terminated), num_simulations, tree_bytes(game, num_simulations))
-        return search(params, key, states, plies)
+        with faster_backup():
+            return search(params, key, states, plies)
 
     return search_within_memory

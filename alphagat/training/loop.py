@@ -51,7 +51,7 @@ class Evaluator(Protocol):
 def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | None = None) -> None:
     """Trains a run in `workdir`, or resumes it from its newest intact checkpoint.
 
-    Resuming is bit-identical to an uninterrupted run.
+    On a CPU, resuming is bit-identical to an uninterrupted run.
 
     Args:
       config: the config, or the name of one of the package, or of a Python file with `get_config()`.

@@ -169,8 +169,7 @@ def num_cpu_devices(mesh: MeshConfig) -> int:
     """Returns the number of CPU devices of a run without accelerators; 0: the default of `configure_cpu_devices`.
 
     `mesh.data=0` gives one device per core. On more devices than cores each update is slower, because every device
-    repeats the optimizer. On several machines, and with other axes, which are there to be tried out, it gives the
-    default.
+    repeats the optimizer. With several processes, actors, or a `model` or `stage` axis, it returns 0.
     """
     if mesh.num_devices:
         return mesh.num_devices

@@ -12,6 +12,7 @@ import pytest
 from alphagat.games import make_game
 from alphagat.search import Evaluation
 from alphagat.search.backup import back_up
+from alphagat.search.policies import make_search
 from tests.evaluation.toy import PileGame, piles
 from tests.search.evaluators import make_table_evaluator, make_tree_search, some_positions
 
@@ -90,5 +91,21 @@ def test_a_batch_of_searches_copies_no_table(tree):
     assert not [line for line in program.splitlines() if "stablehlo.select" in line and f"x{tables}x" in line]
 
 
-def test_searches_use_it():
-    assert mctx.search.__globals__["backward"] is back_up
+def test_only_our_searches_use_it(original):
+    """Other users of mctx in the same process keep its own backup, also after a search that failed."""
+    game, used = make_game("tic_tac_toe"), []
+
+    def evaluate(params, states):
+        used.append(mctx.search.__globals__["backward"] is back_up)
+        if params:
+            raise ValueError
+        return Evaluation(jnp.zeros(states.legal_action_mask.shape), jnp.zeros(len(states.terminated)))
+
+    search = make_search(game, evaluate, algorithm="gumbel", num_simulations=2, explore=False)
+    states, plies = some_positions(game, 2)
+    search(0, jax.random.key(0), states, plies)
+    with pytest.raises(ValueError):
+        search(1, jax.random.key(0), states, plies)
+    assert used
+    assert all(used)
+    assert mctx.search.__globals__["backward"].__qualname__ == original.__qualname__ != back_up.__qualname__

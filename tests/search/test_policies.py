@@ -312,8 +312,8 @@ def test_noise_ends_with_the_exploration():
     assert (found[~explores] == other[~explores]).all()
     assert (found[~explores] == np.asarray(quiet(None, KEY, states, plies).action)[~explores]).all()
     assert (found != other)[explores].mean() > 0.2
-    everywhere = jax.jit(make_search(GAME, uniform_evaluator, explore=True, **options | {"exploration_plies": 0}))
-    assert (everywhere(None, KEY, states, plies).action == everywhere(None, KEY, states, 0 * plies).action).all()
+    nowhere = jax.jit(make_search(GAME, uniform_evaluator, explore=True, **options | {"exploration_plies": 0}))
+    assert (nowhere(None, KEY, states, 0 * plies).action == quiet(None, KEY, states, plies).action).all()
 
 
 def test_temperature_applies_only_to_first_plies():
