@@ -38,7 +38,7 @@ def main() -> None:
     table = Table("iteration", "of", "all", *STAGES, title=title)
     for agent in agents:
         test = OracleTest(oracle, agent.evaluator, agent.search(options.simulations))
-        shares = test.play(agent.params, jax.random.key(options.seed))
+        shares = test.measure(agent.params, jax.random.key(options.seed))
         for name, measure in MEASURES.items():
             cells = [shares.get(measure + stage) for stage in ("", *(f"_{stage}" for stage in STAGES))]
             table.add_row(str(agent.iteration), name, *("" if cell is None else f"{cell:.3f}" for cell in cells))

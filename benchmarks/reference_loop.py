@@ -153,7 +153,7 @@ class ReferenceLoop:
 
     def measure(self, oracle: Oracle) -> dict[str, float]:
         """Returns the shares of `OracleTest`, with the search of the match."""
-        return OracleTest(oracle, self.evaluate, self.match_search).play(self.params, jax.random.key(0))
+        return OracleTest(oracle, self.evaluate, self.match_search).measure(self.params, jax.random.key(0))
 
 
 def tune(options: argparse.Namespace, oracle: Oracle, console: Console) -> Settings:
@@ -227,7 +227,7 @@ def main() -> None:
     for folder in options.opponents:
         agent = load(folder)
         for kind, oracle in oracles.items():
-            shares = OracleTest(oracle, agent.evaluator, agent.search(options.match_simulations)).play(
+            shares = OracleTest(oracle, agent.evaluator, agent.search(options.match_simulations)).measure(
                 agent.params, jax.random.key(0)
             )
             console.print(f"{folder}, positions of {kind} games: {shares_text(shares)}")

@@ -215,7 +215,7 @@ def measure(run: Path, rival: Path, test: Test) -> dict[str, float]:
     found = {"minutes": 60 * line["hours"], "frames": line["frames"]}
     if game.name in SOLVED:
         oracle = OracleTest(make_oracle(game, NUM_POSITIONS, 0), agent.evaluator, search)
-        shares = oracle.play(agent.params, jax.random.key(0))
+        shares = oracle.measure(agent.params, jax.random.key(0))
         found |= {name: shares[name] for name in ("best_move", "best_move_search", "value_sign")}
     if run != rival:
         players = agent.player(test.simulations), load(rival).player(test.simulations)

@@ -117,7 +117,7 @@ class OracleTest:
         self._ask = jax.jit(functools.partial(_ask, evaluate, search_player("search", search, None).act))
         self._states = jax.device_put(oracle.states)
 
-    def play(self, params: Any, key: jax.Array) -> dict[str, float]:
+    def measure(self, params: Any, key: jax.Array) -> dict[str, float]:
         """Returns shares in [0, 1] over all positions and, with the suffixes `_early`, `_middle`, `_late`, by stage.
 
         `best_move`: the network's most probable move is a best move. `best_move_search`: the search's move is one.

@@ -3,9 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import jax
 from jax.experimental import multihost_utils
@@ -21,12 +19,11 @@ from alphagat.runtime.preemption import Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training.announcements import closing_lines, opening_lines, say_finished
 from alphagat.training.compilation import with_less_memory
-from alphagat.training.evaluators import EvaluationResult, Matches
+from alphagat.training.evaluation import EvaluationResult, RunEvaluator, make_evaluator
 from alphagat.training.folder_claim import FolderClaim
 from alphagat.training.iterations import Iterations, make_iterations
 from alphagat.training.memory import check_memory
 from alphagat.training.pretraining.dataset import Recorded, read_recorded
-from alphagat.training.pretraining.holdout import Holdout, MatchesAndHoldout
 from alphagat.training.profiling import Profiler, cache_counts, parse_span
 from alphagat.training.reporter import Diverged, Reporter, hours_so_far, open_sinks
 from alphagat.training.resume import Start, find_start, with_another_key
@@ -34,18 +31,6 @@ from alphagat.training.setup import Run, make_configured_mesh, make_run, num_cpu
 from alphagat.training.state import RunState
 
 MAX_ROLLBACKS = 3  # from the same checkpoint
-
-
-class Evaluator(Protocol):
-    """Evaluates the parameters of a run."""
-
-    def first_lines(self, state: RunState) -> list[str]:
-        """Returns the lines to print about the initial state."""
-        ...
-
-    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, EvaluationResult]:
-        """Returns the state, marked as evaluated, and the evaluation. `stage` receives the name of each match."""
-        ...
 
 
 def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | None = None) -> None:
@@ -174,7 +159,7 @@ def _train(
         report.say(*moved, *notes, *opening_lines(run, start, recorded))
         iterations = _compile(run, start.state, report, recorded)
         if evaluator is not None and not start.iteration:
-            report.say(*evaluator.first_lines(start.state))
+            report.say(*evaluator.describe_start(start.state))
         steps = _Steps(run, iterations, evaluator, checkpoints, report, profiler)
         state = steps.evaluate_late(start.state, start.iteration) if owed else start.state
         report.start_clock()
@@ -195,7 +180,7 @@ class _Steps:
         self,
         run: Run,
         iterations: Iterations,
-        evaluator: Evaluator | None,
+        evaluator: RunEvaluator | None,
         checkpoints: Checkpoints,
         report: Reporter,
         profiler: Profiler,
@@ -239,7 +224,7 @@ class _Steps:
         assert self._evaluator is not None
         evaluator = self._evaluator
         try:
-            return preemption.run(lambda: evaluator.play(state, iteration, self._report.stage))
+            return preemption.run(lambda: evaluator.evaluate(state, iteration, self._report.stage))
         except Preempted:
             self._report.flush()
             if not is_saved:
@@ -250,12 +235,6 @@ class _Steps:
     def _end_preempted(self) -> None:
         self._checkpoints.wait()
         raise Preempted
-
-
-def make_evaluator(run: Run, recorded: Recorded | None) -> Evaluator:
-    """Returns the evaluator of a run: matches, and the held-out positions of recorded games."""
-    matches = Matches(run)
-    return matches if recorded is None else MatchesAndHoldout(matches, Holdout(run, recorded))
 
 
 def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | None) -> Iterations:

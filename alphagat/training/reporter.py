@@ -18,7 +18,7 @@ from alphagat.reporting.gallery import draw_game
 from alphagat.runs.metrics import NUM_GAMES, RESULTS, MetricsWriter, Result, read_metrics, tagged
 from alphagat.runs.trackers import Trackers
 from alphagat.training.audit import Audit, Auditor
-from alphagat.training.evaluators import EvaluationResult, PlayedGame
+from alphagat.training.evaluation import EvaluationResult, PlayedGame
 from alphagat.training.iteration import TRAIN, Metrics
 from alphagat.training.pretraining.program import EPOCHS, POSITIONS
 from alphagat.training.setup import Run, auxiliary_targets

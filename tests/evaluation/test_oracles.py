@@ -60,7 +60,7 @@ def test_shares_are_counted_by_stage():
     is_worse = (oracle.scores < oracle.scores.max(axis=1, keepdims=True)) & (oracle.scores > ILLEGAL_SCORE)
     has_worse = is_worse.any(axis=1)
     flip = has_worse & (oracle.stages == 1)
-    found = OracleTest(oracle, *table_players(game, jnp.asarray(flip))).play(jnp.float32(0.3), KEY)
+    found = OracleTest(oracle, *table_players(game, jnp.asarray(flip))).measure(jnp.float32(0.3), KEY)
     middle = 1 - has_worse[oracle.stages == 1].mean()
     assert 0 < middle < 1
     for name in ("best_move", "best_move_search"):
@@ -79,7 +79,7 @@ def test_value_sign_ignores_drawn_positions():
     assert (oracle.values == 0).any()
     players = table_players(game, jnp.zeros(100, bool))
     for value in (-0.5, 0.5):
-        found = OracleTest(oracle, *players).play(jnp.float32(value), KEY)
+        found = OracleTest(oracle, *players).measure(jnp.float32(value), KEY)
         decided = oracle.values[oracle.values != 0]
         assert found["value_sign"] == pytest.approx((decided == np.sign(value)).mean())
 

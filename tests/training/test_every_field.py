@@ -91,7 +91,7 @@ NOTICED_BY = {
     "evaluation.num_games": MATCHES,
     "evaluation.num_simulations": MATCHES,
     "evaluation.value_scale": MATCHES,
-    "evaluation.oracle_positions": "training/test_evaluators.py::test_the_network_is_compared_with_perfect_play",
+    "evaluation.oracle_positions": "training/test_evaluation.py::test_the_network_is_compared_with_perfect_play",
     "evaluation.opponents": MATCHES,
     "checkpoint.every": KEPT,
     "checkpoint.keep": KEPT,

@@ -31,7 +31,7 @@ from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training import iteration, iterations, loop, resume
-from alphagat.training.evaluators import Matches
+from alphagat.training.evaluation import Matches
 from alphagat.training.iterations import make_iterations
 from alphagat.training.loop import is_due, train
 from alphagat.training.reporter import Diverged

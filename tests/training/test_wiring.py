@@ -23,7 +23,7 @@ from alphagat.networks.resnet import ResidualNetwork
 from alphagat.runs.checkpoints import Checkpoints, list_steps
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
-from alphagat.training import evaluators, iterations, setup
+from alphagat.training import evaluation, iterations, setup
 from alphagat.training.audit import Auditor
 from alphagat.training.board_schedule import board_schedule
 from alphagat.training.iteration import make_iteration, run_iteration
@@ -88,8 +88,8 @@ def finished(tmp_path_factory) -> Finished:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(iterations, "run_iteration", record_state)
-        patch.setattr(evaluators, "play_match", record_match)
-        patch.setattr(evaluators, "search_player", RecordedPlayer)
+        patch.setattr(evaluation, "play_match", record_match)
+        patch.setattr(evaluation, "search_player", RecordedPlayer)
         patch.setattr(Auditor, "check", record_audit)
         train(config, found.folder)
     with Checkpoints(found.folder, read_only=True) as checkpoints:

@@ -59,14 +59,14 @@ def read_recorded(run: Run, folder: Path | None) -> Recorded:
                 f"--games {' '.join(config.pretrain.games)}: there are no positions of {name}; add such games"
             )
         positions = join(parts, setup.game.num_actions)
-        taught, held_out = found = split(positions, config.pretrain.holdout, config.seed)
+        train, held_out = found = split(positions, config.pretrain.holdout, config.seed)
         boards.append(found)
         digests[name] = digest(positions)
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(positions)) / 1e6
         used = setup.plan.updates_per_iteration * config.learner.batch_size
         lines.append(
-            f"{name}: {taught.size:,} training positions, {held_out.size if held_out else 0:,} held out "
-            f"({size:,.1f} MB on the host); an iteration uses {used:,}, which is {used / taught.size:.2g} epochs"
+            f"{name}: {train.size:,} training positions, {held_out.size if held_out else 0:,} held out "
+            f"({size:,.1f} MB on the host); an iteration uses {used:,}, which is {used / train.size:.2g} epochs"
         )
     if folder is not None:
         _check_same(folder, digests)

@@ -9,17 +9,14 @@ import numpy as np
 from jax.sharding import Mesh
 
 from alphagat.learner.loss import policy_loss
-from alphagat.monitoring.metric_text import describe_results
 from alphagat.networks.placement import place_params
 from alphagat.runs.metrics import HOLDOUT, Result
 from alphagat.runtime import sharding
 from alphagat.search.tree import mask_illegal
-from alphagat.training.evaluators import EvaluationResult, Matches
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.pretraining.program import policy_targets
 from alphagat.training.setup import Run, Setup
-from alphagat.training.state import RunState
 
 
 class Holdout:
@@ -31,7 +28,7 @@ class Holdout:
             (
                 setup.game.name,
                 _chunks(found.held_out, setup.config.learner.batch_size),
-                make_examination(setup, run.mesh),
+                make_holdout_sums(setup, run.mesh),
             )
             for setup, found in zip(run.boards, recorded.boards)
             if found.held_out is not None
@@ -48,27 +45,7 @@ class Holdout:
         return results
 
 
-class MatchesAndHoldout:
-    """The evaluation of a run on recorded games: matches, and held-out positions."""
-
-    def __init__(self, matches: Matches, holdout: Holdout):
-        self._matches, self._holdout = matches, holdout
-
-    def first_lines(self, state: RunState) -> list[str]:
-        """Returns a line with the held-out metrics of the initial parameters."""
-        rows = describe_results(self._holdout.measure(state.train.acting), self._holdout.boards)
-        words = ", ".join(f"{each.label} {each.value}" for each in rows)
-        return [f"before the first update: {words or 'nothing is held out'}"]
-
-    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, EvaluationResult]:
-        """Plays like `Matches.play`, and adds the results on held-out positions."""
-        stage("held-out positions")
-        held_out = self._holdout.measure(state.train.acting)
-        state, found = self._matches.play(state, iteration, stage)
-        return state, found._replace(results=found.results + held_out)
-
-
-def make_examination(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dict[str, jax.Array]]:
+def make_holdout_sums(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], dict[str, jax.Array]]:
     """Returns the jitted `examine(params, positions)`.
 
     It returns sums of metrics over `[N]` positions, from which `describe` computes means. The number of devices must

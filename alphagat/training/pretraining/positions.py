@@ -43,7 +43,7 @@ class Positions(struct.PyTreeNode):
 class Split(NamedTuple):
     """Positions for training, and held-out positions of other games; None if there are none."""
 
-    taught: Positions
+    train: Positions
     held_out: Positions | None
 
 

@@ -54,7 +54,7 @@ class PretrainIterations:
         train, done, metrics = self._programs[number](state.train, block, state.key, state.iteration)
         plan, config = self._setups[number].plan, self._setups[number].config
         used = plan.updates_per_iteration * config.learner.batch_size
-        epochs = self._count(number, iteration) * used / self._recorded.boards[number].taught.size
+        epochs = self._count(number, iteration) * used / self._recorded.boards[number].train.size
         metrics |= {EPOCHS: np.float32(epochs), POSITIONS: np.float32(used)}
         return state.replace(train=train, iteration=done), metrics, None
 
@@ -69,7 +69,7 @@ class PretrainIterations:
         # A rollback changes the order of the positions.
         seed = np.random.SeedSequence([setup.config.seed, number, rollbacks]).generate_state(1)[0]
         return make_loader(
-            self._recorded.boards[number].taught,
+            self._recorded.boards[number].train,
             num_updates=plan.updates_per_iteration,
             batch_size=setup.config.learner.batch_size,
             first=self._count(number, start),
@@ -96,10 +96,10 @@ class PretrainIterations:
         return jax.tree.map(put, block)
 
     def _compile(self, number: int, state: RunState, say: Callable[[str], None]) -> stages.Compiled:
-        plan, taught = self._setups[number].plan, self._recorded.boards[number].taught
+        plan, train = self._setups[number].plan, self._recorded.boards[number].train
         before = (plan.updates_per_iteration, plan.num_groups, plan.group_batch_size)
         block = jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct((*before, *x.shape[1:]), x.dtype, sharding=self._where), taught
+            lambda x: jax.ShapeDtypeStruct((*before, *x.shape[1:]), x.dtype, sharding=self._where), train
         )
 
         def lower(setup: Setup) -> stages.Lowered:

@@ -10,8 +10,8 @@ from alphagat.games import make_game
 from alphagat.learner.update import TrainState, make_health
 from alphagat.runtime import sharding
 from alphagat.search import Evaluation
-from alphagat.training.evaluators import EvaluationResult
-from alphagat.training.pretraining.holdout import MatchesAndHoldout, _chunks, describe, make_examination
+from alphagat.training.evaluation import EvaluationResult, RunEvaluator
+from alphagat.training.pretraining.holdout import _chunks, describe, make_holdout_sums
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.setup import Setup
 from tests.evaluation.perfect_games import BOARD, solved
@@ -39,7 +39,7 @@ def test_metrics_equal_values_by_hand():
         return Evaluation(logits, jnp.full(len(first), 0.25))
 
     setup = Setup(None, GAME, None, None, evaluate, None, None)  # type: ignore[arg-type]
-    examine = make_examination(setup, sharding.make_mesh(2))
+    examine = make_holdout_sums(setup, sharding.make_mesh(2))
     sums = [examine(jnp.float32(np.log(2)), chunk) for chunk in _chunks(held_out, 8)]
     found = describe({name: float(sum(each[name] for each in sums)) for name in sums[0]})
     taught, first = weight > 0, legal.argmax(-1)
@@ -61,8 +61,8 @@ def test_the_average_is_measured():
     holdout = SimpleNamespace(boards=(), measure=lambda params: measured.append(params) or [])
     matches = SimpleNamespace(play=lambda state, iteration, stage: (state, EvaluationResult(["won"], [])))
     train = TrainState("raw", None, jnp.zeros((), jnp.int32), make_health(scale_loss=False), "average")
-    evaluator, state = MatchesAndHoldout(matches, holdout), SimpleNamespace(train=train)
-    evaluator.first_lines(state)
-    _, found = evaluator.play(state, 1, lambda _: None)
+    evaluator, state = RunEvaluator(matches, holdout), SimpleNamespace(train=train)
+    evaluator.describe_start(state)
+    _, found = evaluator.evaluate(state, 1, lambda _: None)
     assert found.results == ["won"]
     assert measured == ["average", "average"]

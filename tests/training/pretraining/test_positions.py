@@ -28,13 +28,13 @@ def test_moves_become_policies_when_joined_with_policies():
 @pytest.mark.parametrize(("holdout", "held"), [(0.25, 5), (0.01, 1), (0.99, 19)])
 def test_whole_games_are_held_out(holdout, held):
     games = np.repeat(np.arange(20), 7)
-    taught, held_out = split(positions(games), holdout, seed=3)
+    train, held_out = split(positions(games), holdout, seed=3)
     assert held_out is not None
     assert len(set(held_out.game.tolist())) == held
-    assert not set(held_out.game.tolist()) & set(taught.game.tolist())
-    assert sorted([*taught.state, *held_out.state]) == [*range(140)]
+    assert not set(held_out.game.tolist()) & set(train.game.tolist())
+    assert sorted([*train.state, *held_out.state]) == [*range(140)]
     again, other = split(positions(games), holdout, seed=3), split(positions(games), holdout, seed=4)
-    assert digest(again.taught) == digest(taught) != digest(other.taught)
+    assert digest(again.train) == digest(train) != digest(other.train)
 
 
 def test_no_holdout_from_one_game_or_by_default():

@@ -85,9 +85,9 @@ def test_a_missing_grain_is_reported_before_games_are_read(config, monkeypatch):
 
 def test_the_configured_fraction_is_held_out(config):
     (found,) = read_recorded(make_run(config, sharding.make_mesh(1)), None).boards
-    taught, held_out = set(found.taught.game.tolist()), set(found.held_out.game.tolist())
-    assert (len(taught), len(held_out)) == (60, 20)
-    assert not taught & held_out
+    train, held_out = set(found.train.game.tolist()), set(found.held_out.game.tolist())
+    assert (len(train), len(held_out)) == (60, 20)
+    assert not train & held_out
 
 
 def test_resume_is_bit_identical(config, finished, tmp_path, monkeypatch, capsys):

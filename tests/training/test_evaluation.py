@@ -9,8 +9,8 @@ from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.oracles import make_oracle
 from alphagat.runtime import sharding
 from alphagat.search.tree import mask_illegal
-from alphagat.training import evaluators
-from alphagat.training.evaluators import Matches, match_result
+from alphagat.training import evaluation
+from alphagat.training.evaluation import Matches, match_result
 from alphagat.training.state import init_state
 from tests.training.tiny import run_of, tiny_setup
 
@@ -30,7 +30,7 @@ def calls(monkeypatch) -> list[dict]:
         found.append({"opponent": opponent, "player": player, "openings": openings, "key": jax.random.key_data(key)})
         return result_of(3, 1)
 
-    monkeypatch.setattr(evaluators, "play_match", play)
+    monkeypatch.setattr(evaluation, "play_match", play)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Matches during training: measure the current parameters against fixed opponents and earlier parameters."""
+"""Evaluation during training: matches against fixed opponents and earlier parameters, and held-out positions."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,9 +16,12 @@ from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.players import Player, make_opponent, search_player
 from alphagat.evaluation.single_player import Scores, play_alone
 from alphagat.games.base import Game, StochasticGame
+from alphagat.monitoring.metric_text import describe_results
 from alphagat.opponents import PREVIOUS
 from alphagat.runs.metrics import ORACLE, SCORE, SCORE_RATIO, WIN_RATE, Result
 from alphagat.runtime import sharding
+from alphagat.training.pretraining.dataset import Recorded
+from alphagat.training.pretraining.holdout import Holdout
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState
 
@@ -42,11 +45,6 @@ class Matches:
 
     def __init__(self, run: Run):
         self._boards = [_BoardMatches(setup, run.mesh) for setup in run.boards]
-
-    def first_lines(self, state: RunState) -> list[str]:
-        """Returns no lines: the initial state is not evaluated."""
-        del state
-        return []
 
     def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, EvaluationResult]:
         """Plays every opponent on every board; returns the state with `previous_params` updated, and the evaluation.
@@ -98,7 +96,7 @@ class _BoardMatches:
             stage(f"solved positions of {self.name}")
             # The oracle test runs on one device of each process.
             here = jax.tree.map(sharding.fetch, params)
-            shares = self._oracle.play(here, oracle_key)
+            shares = self._oracle.measure(here, oracle_key)
             results += [Result(ORACLE + name, self.name, share) for name, share in shares.items()]
         games = []
         for number, name in enumerate(self._config.opponents):
@@ -123,3 +121,34 @@ class _BoardMatches:
 def match_result(board: str, opponent: str, match: MatchResult) -> Result:
     """Returns the score in [0, 1], where a draw counts half, and its 95% interval."""
     return Result(WIN_RATE, board, match.score, *match.interval, opponent)
+
+
+class RunEvaluator:
+    """The evaluation of a run; `holdout` is None without recorded games."""
+
+    def __init__(self, matches: Matches, holdout: Holdout | None):
+        self._matches, self._holdout = matches, holdout
+
+    def describe_start(self, state: RunState) -> list[str]:
+        """Returns a line with the held-out metrics of the initial parameters, if there are recorded games."""
+        if self._holdout is None:
+            return []
+        rows = describe_results(self._holdout.measure(state.train.acting), self._holdout.boards)
+        words = ", ".join(f"{each.label} {each.value}" for each in rows)
+        return [f"before the first update: {words or 'nothing is held out'}"]
+
+    def evaluate(
+        self, state: RunState, iteration: int, stage: Callable[[str], None]
+    ) -> tuple[RunState, EvaluationResult]:
+        """Returns the state, marked as evaluated, and the evaluation. `stage` receives the name of each part."""
+        held_out = []
+        if self._holdout is not None:
+            stage("held-out positions")
+            held_out = self._holdout.measure(state.train.acting)
+        state, found = self._matches.play(state, iteration, stage)
+        return state, found._replace(results=found.results + held_out)
+
+
+def make_evaluator(run: Run, recorded: Recorded | None) -> RunEvaluator:
+    """Prepares the matches of a run, and the held-out positions of its recorded games."""
+    return RunEvaluator(Matches(run), None if recorded is None else Holdout(run, recorded))
