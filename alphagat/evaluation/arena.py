@@ -1,8 +1,7 @@
-"""Matches: each opening is played twice with colours swapped, all games in one compiled program."""
+"""Matches: each opening is played twice with colours swapped, all games at once in compiled rounds."""
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +16,7 @@ from alphagat.evaluation.players import Act, Player
 from alphagat.games.base import Game
 from alphagat.games.batches import count
 from alphagat.games.states import select
-from alphagat.runtime import sharding
+from alphagat.runtime import preemption, sharding
 
 
 class Games(NamedTuple):
@@ -55,14 +54,14 @@ def play_match(
 
     With a mesh, the openings are sharded over its `data` axis, padded to a multiple of the devices; padding games are
     dropped. All games on a device share a key, so games of stochastic players depend on the number of devices; those
-    of deterministic players do not. The program is compiled once per pair of `act`s and shape.
+    of deterministic players do not. The programs are compiled once per pair of `act`s and shape.
 
     Args:
-      progress: receives the number of games that are over, after each round, in a thread of JAX. The mesh may then be
-        sharded over `data` only.
+      progress: receives the number of games that are over, after each round.
 
     Raises:
       UserError: the game is not a two-player game.
+      Preempted: a request to stop has arrived.
     """
     if game.num_players != 2:
         raise UserError(f"board {game.name}: a match needs a game for two players")
@@ -76,64 +75,54 @@ def play_match(
     if mesh is not None:
         arguments = sharding.place(arguments, sharding.replicated(mesh))
         states, blocks = sharding.place((states, blocks), sharding.sharded(mesh))
-    program = _compile_match(game, player_a.act, player_b.act, mesh, progress is not None)
-    with _told(progress, 2 * num_openings):
-        played = jax.block_until_ready(program(*arguments, blocks, states))
-    outcomes, plies, actions = (np.swapaxes(sharding.fetch(x)[:num_openings], 0, 1) for x in played)
+    programs = _compile_match(game, player_a.act, player_b.act, mesh)
+    games, num_over, number = programs.start(states), 0, 0
+    while num_over < 2 * len(rows):
+        preemption.check()
+        games, over = programs.play_round(*arguments, blocks, np.int32(number), games)
+        num_over, number = int(over), number + 1
+        if progress is not None:
+            progress(min(num_over, 2 * num_openings))
+
+    def by_player(column: jax.Array) -> np.ndarray:
+        """Reorders `[D * 2N, ...]` of D devices to `[2, openings, ...]`."""
+        values = sharding.fetch(column)
+        values = values.reshape(num_devices, 2, -1, *values.shape[1:]).swapaxes(0, 1)
+        return values.reshape(2, -1, *values.shape[3:])[:, :num_openings]
+
+    outcomes, plies, actions = map(by_player, (games.outcomes, games.plies, games.actions))
     return MatchResult(outcomes, plies, actions, forfeits=np.full(outcomes.shape, "", dtype=FORFEIT_DTYPE))
 
 
-# The listener of the match in progress: it receives the number of a block and of its games that are over. It is not an
-# argument of the program, which is compiled once for all listeners.
-_listeners: list[Callable[[int, int], None]] = []
+class MatchPrograms(NamedTuple):
+    """The compiled parts of a match.
 
+    Attributes:
+      start: `start(states) -> Games`, of the `[N]` openings.
+      play_round: `play_round(params_a, params_b, key, blocks, number, games) -> (Games, number of games over on all
+        devices)`; consumes its games.
+    """
 
-@contextlib.contextmanager
-def _told(progress: Callable[[int], None] | None, num_games: int) -> Iterator[None]:
-    """Passes the number of games that are over in all blocks to `progress`; padding games do not count."""
-    if progress is None:
-        yield
-        return
-    over: dict[int, int] = {}
-
-    def listen(block: int, done: int) -> None:
-        over[block] = done
-        progress(min(sum(over.values()), num_games))
-
-    _listeners.append(listen)
-    try:
-        yield
-        jax.effects_barrier()
-    finally:
-        _listeners.remove(listen)
-
-
-def _tell(block: jax.Array, done: jax.Array) -> None:
-    for listen in _listeners:
-        listen(int(block), int(done))
+    start: Callable[[Any], Games]
+    play_round: Callable[..., tuple[Games, jax.Array]]
 
 
 @functools.lru_cache(maxsize=64)
-def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None, is_told: bool) -> Callable:
-    """Returns the program of one match; its results are `[N, 2]` outcomes and plies, and `[N, 2, T]` actions."""
+def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> MatchPrograms:
+    start = functools.partial(set_up, game)
 
-    def play(params_a: Any, params_b: Any, key: jax.Array, blocks: jax.Array, states: Any) -> tuple:
-        key = jax.random.fold_in(key, blocks[0])
+    def play_round(params_a: Any, params_b: Any, key: jax.Array, blocks: jax.Array, number: jax.Array, games: Games):
+        key = jax.random.fold_in(jax.random.fold_in(key, blocks[0]), number)
+        games = _play_round(game, act_a, act_b, params_a, params_b, key, games)
+        num_over = games.done.sum()
+        return games, num_over if mesh is None else jax.lax.psum(num_over, sharding.DATA)
 
-        def tell(done: jax.Array) -> None:
-            if is_told:
-                jax.debug.callback(_tell, blocks[0], done.sum())
-
-        games = _play_to_end(game, act_a, act_b, params_a, params_b, key, set_up(game, states), tell)
-        results = games.outcomes, games.plies, games.actions
-        return jax.tree.map(lambda x: jnp.swapaxes(x.reshape(2, -1, *x.shape[1:]), 0, 1), results)
-
-    if mesh is None:
-        return jax.jit(play)
-    replicated, sharded = sharding.REPLICATED, sharding.SHARDED
-    # The program has no collectives, so no device waits for another.
-    specs = (replicated, replicated, replicated, sharded, sharded)
-    return jax.jit(sharding.over_data(play, mesh, specs, sharded, calls_back=is_told))
+    if mesh is not None:
+        replicated, sharded = sharding.REPLICATED, sharding.SHARDED
+        specs = (replicated, replicated, replicated, sharded, replicated, sharded)
+        start = sharding.over_data(start, mesh, sharded, sharded)
+        play_round = sharding.over_data(play_round, mesh, specs, (sharded, replicated))
+    return MatchPrograms(jax.jit(start), jax.jit(play_round, donate_argnums=5))
 
 
 def set_up(game: Game, states: Any) -> Games:
@@ -149,42 +138,27 @@ def set_up(game: Game, states: Any) -> Games:
     )
 
 
-def _play_to_end(
-    game: Game,
-    act_a: Act,
-    act_b: Act,
-    params_a: Any,
-    params_b: Any,
-    key: jax.Array,
-    games: Games,
-    tell: Callable[[jax.Array], None],
+def _play_round(
+    game: Game, act_a: Act, act_b: Act, params_a: Any, params_b: Any, key: jax.Array, games: Games
 ) -> Games:
-    """Plays rounds until all games are over; in each, A moves in up to N games and B in up to N others.
+    """Plays a round: A moves in up to N games and B in up to N others.
 
-    Each round sorts the games: A to move, then finished, then B to move. A moves in the first half, B in the second.
-    No game waits if players alternate; otherwise games beyond a half wait for a round.
+    It sorts the games: A to move, then finished, then B to move. A moves in the first half, B in the second. No game
+    waits if players alternate; otherwise games beyond a half wait for a round.
     """
     half = games.done.shape[0] // 2
-
-    def play_round(carry: tuple) -> tuple:
-        number, games = carry
-        key_a, key_b, step_key = jax.random.split(jax.random.fold_in(key, number), 3)
-        a_moves = games.states.current_player.astype(jnp.int32) == games.a_player
-        rank = jnp.where(games.done, 1, jnp.where(a_moves, 0, 2))
-        order = jnp.argsort(rank, stable=True)
-        ordered = jax.tree.map(lambda x: x[order], games.states)
-        halves = [jax.tree.map(lambda x, part=part: x[part], ordered) for part in (slice(half), slice(half, None))]
-        actions = jnp.concatenate([act_a(params_a, key_a, halves[0]), act_b(params_b, key_b, halves[1])])
-        moves = rank[order] == jnp.where(jnp.arange(2 * half) < half, 0, 2)
-        # Undo the sort.
-        actions = jnp.zeros(2 * half, jnp.int32).at[order].set(actions)
-        moves = jnp.zeros(2 * half, bool).at[order].set(moves)
-        games = step(game, games, actions, moves, step_key)
-        tell(games.done)
-        return number + 1, games
-
-    start = (jnp.int32(0), games)
-    return jax.lax.while_loop(lambda carry: ~carry[1].done.all(), play_round, start)[1]
+    key_a, key_b, step_key = jax.random.split(key, 3)
+    a_moves = games.states.current_player.astype(jnp.int32) == games.a_player
+    rank = jnp.where(games.done, 1, jnp.where(a_moves, 0, 2))
+    order = jnp.argsort(rank, stable=True)
+    ordered = jax.tree.map(lambda x: x[order], games.states)
+    halves = [jax.tree.map(lambda x, part=part: x[part], ordered) for part in (slice(half), slice(half, None))]
+    actions = jnp.concatenate([act_a(params_a, key_a, halves[0]), act_b(params_b, key_b, halves[1])])
+    moves = rank[order] == jnp.where(jnp.arange(2 * half) < half, 0, 2)
+    # Undo the sort.
+    actions = jnp.zeros(2 * half, jnp.int32).at[order].set(actions)
+    moves = jnp.zeros(2 * half, bool).at[order].set(moves)
+    return step(game, games, actions, moves, step_key)
 
 
 def step(game: Game, games: Games, actions: jax.Array, moves: jax.Array, key: jax.Array) -> Games:

@@ -2,7 +2,8 @@
 
 import dataclasses
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from alphagat.evaluation.players import Act, Player
 from alphagat.evaluation.statistics import mean_interval
 from alphagat.games.base import Game
 from alphagat.games.states import select
-from alphagat.runtime import sharding
+from alphagat.runtime import preemption, sharding
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,10 +48,29 @@ class Scores:
         return {int(number): float((self.achievements >= number).mean()) for number in numbers}
 
 
+class Solitaire(NamedTuple):
+    """Games on one device.
+
+    Attributes:
+      states: `[N]`.
+      keys: `[N]`, one per game.
+      scores: `[N]` float32, the sum of the rewards so far.
+      plies: `[N]` int32.
+    """
+
+    states: Any
+    keys: jax.Array
+    scores: jax.Array
+    plies: jax.Array
+
+
 def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh: Mesh | None = None) -> Scores:
     """Plays `num_games` games in one batch, sharded over the mesh if there is one.
 
     There is no ply cap: the call does not return before every game has ended by the rules.
+
+    Raises:
+      Preempted: a request to stop has arrived.
     """
     num_devices = 1 if mesh is None else mesh.shape[sharding.DATA]
     padded = -(-num_games // num_devices) * num_devices
@@ -58,41 +78,52 @@ def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh:
     if mesh is not None:
         params = sharding.place(params, sharding.replicated(mesh))
         keys = sharding.place(keys, sharding.sharded(mesh))
-    played = _compile_play(game, player.act, mesh)(params, keys)
+    start, play_ply, achievements = _compile_play(game, player.act, mesh)
+    games, num_over, ply = start(keys), 0, 0
+    while num_over < padded:
+        preemption.check()
+        games, over = play_ply(params, np.int32(ply), games)
+        num_over, ply = int(over), ply + 1
+    played = games.scores, games.plies, achievements(games.states)
     return Scores(*jax.tree.map(lambda values: sharding.fetch(values)[:num_games], played))
 
 
 @functools.lru_cache(maxsize=16)
-def _compile_play(game: Game, act: Act, mesh: Mesh | None):
-    play = functools.partial(_play, game, act)
-    if mesh is None:
-        return jax.jit(play)
-    specs = (sharding.REPLICATED, sharding.SHARDED)
-    return jax.jit(sharding.over_data(play, mesh, specs, sharding.SHARDED))
+def _compile_play(game: Game, act: Act, mesh: Mesh | None) -> tuple[Callable, Callable, Callable]:
+    """Returns `start(keys)`, `play_ply(params, ply, games)`, which consumes its games, and `achievements(states)`."""
+    start = functools.partial(_start, game)
+    achievements = jax.vmap(game.achievement)
+
+    def play_ply(params: Any, ply: jax.Array, games: Solitaire) -> tuple[Solitaire, jax.Array]:
+        games = _play_ply(game, act, params, ply, games)
+        num_over = games.states.terminated.sum()
+        return games, num_over if mesh is None else jax.lax.psum(num_over, sharding.DATA)
+
+    if mesh is not None:
+        replicated, sharded = sharding.REPLICATED, sharding.SHARDED
+        start, achievements = (sharding.over_data(each, mesh, sharded, sharded) for each in (start, achievements))
+        play_ply = sharding.over_data(play_ply, mesh, (replicated, replicated, sharded), (sharded, replicated))
+    return jax.jit(start), jax.jit(play_ply, donate_argnums=2), jax.jit(achievements)
 
 
-def _play(game: Game, act: Act, params: Any, keys: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-    """Plays one game per key on one device; returns the fields of `Scores`."""
-    num_games = len(keys)
+def _split(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+    pairs = jax.vmap(jax.random.split)(keys)
+    return pairs[:, 0], pairs[:, 1]
 
-    def split(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
-        pairs = jax.vmap(jax.random.split)(keys)
-        return pairs[:, 0], pairs[:, 1]
 
-    init_keys, ply_keys = split(keys)
+def _start(game: Game, keys: jax.Array) -> Solitaire:
+    """Starts one game per key."""
+    init_keys, keys = _split(keys)
+    return Solitaire(jax.vmap(game.init)(init_keys), keys, jnp.zeros(len(keys)), jnp.zeros(len(keys), jnp.int32))
 
-    def play_ply(carry):
-        states, scores, plies, ply = carry
-        act_keys, step_keys = split(jax.vmap(jax.random.fold_in, in_axes=(0, None))(ply_keys, ply))
-        after = jax.vmap(game.step)(states, act(params, act_keys[0], states), step_keys)
-        running = ~states.terminated
-        return (
-            select(running, after, states),
-            scores + jnp.where(running, after.rewards[:, 0], 0.0),
-            plies + running,
-            ply + 1,
-        )
 
-    start = jax.vmap(game.init)(init_keys), jnp.zeros(num_games), jnp.zeros(num_games, jnp.int32), jnp.int32(0)
-    states, scores, plies, _ = jax.lax.while_loop(lambda carry: ~carry[0].terminated.all(), play_ply, start)
-    return scores, plies, jax.vmap(game.achievement)(states)
+def _play_ply(game: Game, act: Act, params: Any, ply: jax.Array, games: Solitaire) -> Solitaire:
+    """Plays one move in each game that is not over."""
+    act_keys, step_keys = _split(jax.vmap(jax.random.fold_in, in_axes=(0, None))(games.keys, ply))
+    after = jax.vmap(game.step)(games.states, act(params, act_keys[0], games.states), step_keys)
+    running = ~games.states.terminated
+    return games._replace(
+        states=select(running, after, games.states),
+        scores=games.scores + jnp.where(running, after.rewards[:, 0], 0.0),
+        plies=games.plies + running,
+    )

@@ -71,8 +71,15 @@ def is_requested() -> bool:
     return _requested.is_set()
 
 
+def check() -> None:
+    """Raises Preempted if a request to stop has arrived."""
+    if is_requested():
+        raise Preempted
+
+
 def run(work: Callable[[], T]) -> T:
-    """Returns the result of `work`, a function that may be abandoned at any time.
+    """Returns the result of `work`, a function that may be abandoned at any time. Between its programs it should call
+    `check`, because devices that are busy delay the checkpoint.
 
     `work` runs in a separate thread, because Python handles signals only between bytecode instructions of the main
     thread, and a match or a compilation may be one native call.
@@ -92,8 +99,7 @@ def run(work: Callable[[], T]) -> T:
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
     while thread.is_alive():
-        if is_requested():
-            raise Preempted
+        check()
         thread.join(0.05)
     if errors:
         raise errors[0]

@@ -86,16 +86,14 @@ def split_mesh(mesh: Mesh, num_actors: int) -> tuple[Mesh, Mesh]:
     return actors, learners
 
 
-def over_data(function: Callable, mesh: Mesh, in_specs: Any, out_specs: Any, calls_back: bool = False) -> Callable:
+def over_data(function: Callable, mesh: Mesh, in_specs: Any, out_specs: Any) -> Callable:
     """Maps `function` over the slices along `data`. It may use collectives over the axis name `DATA`.
-
-    A function that calls back to the host needs a mesh without other axes, or of size 1: JAX 0.10 does not lower
-    callbacks if the compiler partitions several axes.
 
     `check_vma=False` because mctx's loops do not declare which values vary over the mesh.
     """
-    names = set(mesh.axis_names) if calls_back else {DATA}
-    return jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=names, check_vma=False)
+    return jax.shard_map(
+        function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names={DATA}, check_vma=False
+    )
 
 
 def replicated(mesh: Mesh) -> NamedSharding:

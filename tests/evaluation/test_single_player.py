@@ -12,7 +12,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.players import Player, mcts_player, random_player
 from alphagat.evaluation.single_player import Scores, play_alone
 from alphagat.games import make_game
-from alphagat.runtime import sharding
+from alphagat.runtime import preemption, sharding
 
 GAME = make_game("2048:2")
 KEY = jax.random.key(0)
@@ -44,6 +44,14 @@ def test_score_is_sum_of_rewards():
         assert (found.scores[number], found.plies[number]) == (score, ply)
         assert found.achievements[number] == 2 ** int(np.max(state.board))
     assert len(set(found.scores.tolist())) > 3
+
+
+def test_a_request_to_stop_ends_the_games_after_a_ply(monkeypatch):
+    asked = []
+    monkeypatch.setattr(preemption, "is_requested", lambda: asked.append(None) or len(asked) == 3)
+    with pytest.raises(preemption.Preempted):
+        play_alone(GAME, Player("first", first_legal), 4, KEY)
+    assert len(asked) == 3
 
 
 class KeyState(NamedTuple):
