@@ -294,7 +294,7 @@ class LearnerConfig:
         at_most=MAX_ITERATIONS,
     )
     ema_decay: float = setting(
-        0.0, "EMA decay of the parameters that play; 0 disables the average", at_least=0, below=1
+        0.0, "EMA decay of the parameters that play; 0 disables the average", at_least=0, at_most=0.99999
     )
 
 

@@ -21,6 +21,7 @@ from alphagat.errors import UserError
 INSIDE, BESIDE = (Path(__file__).parents[level] / "configs" for level in (0, 1))
 NUMBERS = {int: "an integer", float: "a number"}
 BOOLEANS = {"true", "t", "1", "false", "f", "0"}  # those of absl
+BRACKETS_AND_QUOTES = "([\"'"
 FOLDER = INSIDE if INSIDE.is_dir() else BESIDE  # in a wheel, the configs are part of the package
 
 
@@ -120,6 +121,8 @@ def _normalized(overrides: Sequence[str]) -> list[str]:
             value = "true"
         is_bare_list = typing.get_origin(types[path]) is tuple and "," in value and not value.startswith(("(", "["))
         values = value.split(",") if is_bare_list else [value]
+        if typing.get_origin(types[path]) is tuple and typing.get_args(types[path])[0] is str:
+            values = [repr(each) if each and each[0] not in BRACKETS_AND_QUOTES else each for each in values]
         for each in values:
             _check_type(path, types[path], each)
         normalized += [f"--config.{path}={each}" for each in values]

@@ -18,6 +18,7 @@ def validate(config: Config) -> None:
     for field in fields(config):
         check(field)
     _check_boards(config)
+    _check_trackers(config)
     _check_network(config.network)
     _check_auxiliary_heads(config)
     _check_model_parallelism(config.mesh, config.network)
@@ -55,6 +56,11 @@ def _check_boards(config: Config) -> None:
     for board, *weights in zip(boards, config.board_weights, last):
         if not any(weights):
             raise refusal("board_weights", config.board_weights, f"{board} never trains; leave it out of config.boards")
+
+
+def _check_trackers(config: Config) -> None:
+    if len(set(config.trackers)) < len(config.trackers):
+        raise refusal("trackers", config.trackers, "name each tracker once")
 
 
 def _check_network(network: NetworkConfig) -> None:

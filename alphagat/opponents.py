@@ -41,7 +41,7 @@ OPPONENTS = (
     ),
     Opponent(
         usage="solver",
-        help="perfect play, in connect_four, tic_tac_toe and hex up to 5x5",
+        help="perfect play in tic_tac_toe, hex:2, hex:3; alphagat match also: connect_four, hex:4, hex:5",
         pattern="solver",
         implementation="alphagat.evaluation.players:solver_player",
     ),

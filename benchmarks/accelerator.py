@@ -20,7 +20,7 @@ from gat_against_resnet import EVALUATIONS, make_evaluation, matching_width, num
 from rich.console import Console
 from rich.table import Table
 from throughput import NETWORKS
-from timing import median_seconds
+from timing import ROUNDS, median_seconds
 
 from alphagat import config_validation
 from alphagat.agents.build import make_params, make_portable_network
@@ -165,8 +165,11 @@ def speed(options: argparse.Namespace, console: Console) -> None:
         if config.network.name != base.network.name:
             config.network.width = matching_width(num_params(base), config)
         config.search.num_simulations, config.selfplay.num_games = options.simulations, options.games
-        config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40  # updates begin after ten iterations
-        config.learner.batch_size = config.replay.min_size = options.batch_size
+        config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40
+        config.learner.batch_size = options.batch_size
+        filling = (ROUNDS + 2) * options.games * config.selfplay.plies_per_iteration  # outlasts the first timing
+        config.replay.min_size = max(filling, options.batch_size)
+        config.replay.capacity = max(config.replay.capacity, config.replay.min_size)
         config_validation.validate(config)
         try:
             (setup,) = make_setups(config)

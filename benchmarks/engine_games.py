@@ -12,6 +12,7 @@ One process per board plays all of its games.
 import argparse
 import collections
 import contextlib
+import shlex
 import sys
 import tempfile
 import time
@@ -99,11 +100,10 @@ def main() -> None:
             if number == 0:
                 continue
             game = make_game(name)
-            flags = (
-                f"--board {name} --simulations {options.simulations} --max_simulations {max(64, options.simulations)}"
-            )
-            module = "uci" if name == "chess" else "gtp"
-            command = f"{sys.executable} -m alphagat {module} {source_for(game, Path(folder))} {flags}"
+            module, simulations = "uci" if name == "chess" else "gtp", options.simulations
+            words = [sys.executable, "-m", "alphagat", module, source_for(game, Path(folder)), "--board", name]
+            flags = ["--simulations", str(simulations), "--max_simulations", str(max(64, simulations))]
+            command = shlex.join([*words, *flags])
             if name == "chess":
                 engine: Engine = UciEngine(game, command, nodes=options.simulations, grace=START_SECONDS)
             else:
@@ -115,6 +115,7 @@ def main() -> None:
                 opponent = made
             total += play_games(stack.enter_context(engine), stack.enter_context(opponent), game, number)
     print(f"all: {dict(total)}")
+    sys.exit(bool(set(total) - {"games", "plies"}))
 
 
 if __name__ == "__main__":

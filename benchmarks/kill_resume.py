@@ -9,7 +9,6 @@ takes about 20 s per kill on two cores. All starts use one kind of device, one v
 """
 
 import argparse
-import os
 import random
 import signal
 import subprocess
@@ -18,35 +17,21 @@ import tempfile
 import time
 from pathlib import Path
 
-import jax
-import numpy as np
 from rich.console import Console
 from rich.table import Table
+from survive import ROOT, command, environment, plain, state_of
 
 from alphagat.runs.checkpoints import Checkpoints
-from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
-from alphagat.training.setup import make_run
-from alphagat.training.state import placed_shapes
 
-ROOT = Path(__file__).parents[1]
-TIMES = ("hours", "selfplay/games_per_s", "selfplay/simulations_per_s")  # these differ between any two runs
 FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=6", "--config.num_iterations=24")
-
-
-def command(config: str, workdir: Path) -> list[str]:
-    return [sys.executable, "-m", "alphagat", "train", "--config", config, "--workdir", str(workdir), *FLAGS]
-
-
-def environment(cache: Path) -> dict[str, str]:
-    """Returns an environment with the compilation cache `cache`, so that a restart is fast."""
-    return os.environ | {"JAX_COMPILATION_CACHE_DIR": str(cache), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
 
 
 def run_until(config: str, workdir: Path, cache: Path, seconds: float) -> bool:
     """Starts or resumes the run and kills it after `seconds`; returns whether it was still running."""
-    with subprocess.Popen(command(config, workdir), cwd=ROOT, env=environment(cache), stdout=subprocess.DEVNULL) as run:
+    words = command("train", workdir, *FLAGS, config=config)
+    with subprocess.Popen(words, cwd=ROOT, env=environment(cache), stdout=subprocess.DEVNULL) as run:
         try:
             status = run.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -64,25 +49,9 @@ def last_iteration(workdir: Path) -> int:
 
 def differences(workdir: Path, reference: Path) -> list[str]:
     """Names the leaves of the last run state, and the iterations' metrics, in which two runs differ."""
-    states = []
-    for folder in (workdir, reference):
-        config = read_config(folder)
-        with Checkpoints(folder, read_only=True) as checkpoints:
-            states.append(
-                checkpoints.restore(
-                    placed_shapes(make_run(config, sharding.make_mesh(config.mesh.data))), checkpoints.steps()[-1]
-                )
-            )
-    leaves = zip(jax.tree_util.tree_leaves_with_path(states[0]), jax.tree.leaves(states[1]), strict=True)
-    found = [
-        jax.tree_util.keystr(path)
-        for (path, one), other in leaves
-        if np.asarray(one).tobytes() != np.asarray(other).tobytes()
-    ]
-    lines = [
-        [{name: value for name, value in line.items() if name not in TIMES} for line in read_metrics(folder)]
-        for folder in (workdir, reference)
-    ]
+    ours, theirs = state_of(workdir), state_of(reference)
+    found = [name for name in theirs if ours[name] != theirs[name]]
+    lines = [[plain(line) for line in read_metrics(folder)] for folder in (workdir, reference)]
     if len(lines[0]) != len(lines[1]):
         found.append(f"{len(lines[0])} lines of metrics, not {len(lines[1])}")
     return found + [f"metrics of iteration {b['iteration']}" for a, b in zip(*lines) if a != b]

@@ -37,7 +37,13 @@ class ParallelEngine(Engine):
 
     def __init__(self, agent: Agent, num_leaves: int, simulations: int):
         self.name, self.simulations, self._params = f"{num_leaves} leaves", simulations, agent.params
-        search = make_growing_search(agent.game, agent.evaluator, capacity=ROOM * simulations, num_leaves=num_leaves)
+        search = make_growing_search(
+            agent.game,
+            agent.evaluator,
+            capacity=ROOM * simulations,
+            num_leaves=num_leaves,
+            discount=agent.config.search.discount,
+        )
 
         def act(params, state, simulations):
             tree = search.grow(params, search.start(params, state), simulations, simulations)

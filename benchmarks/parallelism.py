@@ -77,7 +77,7 @@ def prepare(options: argparse.Namespace, changes: dict, state):
     arguments = placed.train.params, scale, placed.boards[0], keys
     program = jax.jit(make_find_gradients(setup, mesh)).lower(*arguments).compile()
     gradients, _ = jax.device_get(program(*arguments))
-    replay = sum(leaf.nbytes for leaf in jax.tree.leaves(placed.boards)) / config.mesh.data
+    replay = sum(leaf.nbytes for leaf in jax.tree.leaves(placed.boards[0].replay)) / config.mesh.data
     return lambda: program(*arguments), gradients, memory_needed(program) - replay
 
 

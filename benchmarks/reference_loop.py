@@ -138,7 +138,8 @@ class ReferenceLoop:
             samples = [np.asarray(x) for x in self._play(self.params, key)]
             for _ in range(settings.passes):
                 order = shuffle.permutation(len(samples[0]))
-                for batch in np.split(order, len(order) // settings.batch_size):
+                whole = len(order) // settings.batch_size * settings.batch_size  # the rest is left out
+                for batch in order[:whole].reshape(-1, settings.batch_size):
                     key = jax.random.key(shuffle.integers(2**31))
                     rows = (x[batch] for x in samples)
                     self.params, self.opt_state = self._update(self.params, self.opt_state, key, *rows)

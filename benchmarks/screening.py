@@ -30,6 +30,7 @@ positions.
 
 import argparse
 import functools
+import hashlib
 import json
 import math
 import os
@@ -322,7 +323,9 @@ def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[fl
 
 def compare(options: argparse.Namespace) -> None:
     game = make_game(options.board)
-    train, held_out = read_labels(file_of(options, ".npz"))
+    labels = file_of(options, ".npz")
+    train, held_out = read_labels(labels)
+    digest = hashlib.blake2b(labels.read_bytes(), digest_size=8).hexdigest()
     solved = solved_positions(game)
     students = [Student(name, game) for name in options.networks]
     results = Results(file_of(options, ".jsonl"))
@@ -331,6 +334,7 @@ def compare(options: argparse.Namespace) -> None:
     def score(student: Student, rate: float, seed: int) -> dict[str, float]:
         optimizer = options.optimizer
         key = {"network": student.name, "steps": student.steps, "optimizer": optimizer, "rate": rate, "seed": seed}
+        key["labels"] = digest
         return results.get(key, lambda: student.measure(student.train(train, optimizer, rate, seed), held_out, solved))
 
     rows = {}

@@ -55,12 +55,12 @@ ROOT = Path(__file__).parents[1]
 CONSOLE = Console()
 
 
-def command(name: str, workdir: Path, *flags: str) -> list[str]:
-    return [sys.executable, "-m", "alphagat", name, "--config", "configs/smoke.py", "--workdir", str(workdir), *flags]
+def command(name: str, workdir: Path, *flags: str, config: str = "configs/smoke.py") -> list[str]:
+    return [sys.executable, "-m", "alphagat", name, "--config", config, "--workdir", str(workdir), *flags]
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """Returns an environment with the compilation cache `cache`."""
+    """Returns an environment with the compilation cache `cache`, so that a restart is fast."""
     return os.environ | {"JAX_COMPILATION_CACHE_DIR": str(cache), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
 
 
@@ -176,13 +176,14 @@ def plain(line: Mapping) -> dict:
     return {name: value for name, value in line.items() if name != "hours" and not name.endswith("_per_s")}
 
 
-def state_of(folder: Path) -> list[bytes]:
-    """Returns the leaves of the last checkpoint."""
+def state_of(folder: Path) -> dict[str, bytes]:
+    """Returns the leaves of the last checkpoint by name."""
     config = read_config(folder)
     run = make_run(config, sharding.make_mesh(config.mesh.data))
     with Checkpoints(folder, read_only=True) as checkpoints:
         state = checkpoints.restore(placed_shapes(run), checkpoints.steps()[-1])
-    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state)]
+    leaves = jax.tree_util.tree_leaves_with_path(state)
+    return {jax.tree_util.keystr(path): np.asarray(leaf).tobytes() for path, leaf in leaves}
 
 
 def contents_of(folder: Path) -> dict[str, bytes | None]:

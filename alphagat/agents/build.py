@@ -30,7 +30,8 @@ def check_one_family(config: Config, games: Sequence[Game]) -> None:
             f"config.boards: {names} are of the families {', '.join(families)}; boards of one run share weights, so "
             "take boards of one family"
         )
-    if not NETWORK_TRAITS[config.network.name].plays_any_size and len({game.topology.num_nodes for game in games}) > 1:
+    shapes = {(game.topology.grid_shape, game.topology.num_nodes, game.num_actions) for game in games}
+    if not NETWORK_TRAITS[config.network.name].plays_any_size and len(shapes) > 1:
         raise UserError(
             f"config.network.name={config.network.name!r} has weights for one size of board, but config.boards has "
             f"{names}; set it to {networks_with('plays_any_size')}, or take one board"

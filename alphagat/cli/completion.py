@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import shtab
 
 from alphagat import config_fields, config_files
-from alphagat.cli import COMMANDS, commands
+from alphagat.cli import COMMANDS, commands, training_arguments
 from alphagat.config import Config
 
 SHELLS = "bash", "zsh", "fish"
@@ -38,13 +38,15 @@ def whole_parser() -> argparse.ArgumentParser:
     subparsers = whole.add_subparsers()
     for name, summary in COMMANDS.items():
         parser = importlib.import_module(f"alphagat.cli.{name}").make_parser()
-        destinations = {action.dest for action in parser._actions}
-        if "named_config" in destinations or name == "launch":
+        if name == "launch":  # it passes these flags on
+            training = training_arguments.make_parser(name)
+            parser = argparse.ArgumentParser(parents=[parser, training], add_help=False, conflict_handler="resolve")
+        if "named_config" in {action.dest for action in parser._actions}:
             _add_fields(parser)
         for action in parser._actions:
             if action.dest == "named_config" or (name == "configs" and action.dest == "name"):
                 action.choices = config_files.names()
-            elif action.dest in PATHS:
+            elif action.dest in PATHS or (name == "pretrain" and action.dest == "games"):
                 action.complete = shtab.FILE  # pyright: ignore[reportAttributeAccessIssue]
         subparsers.add_parser(name, help=summary, parents=[parser], add_help=False)
     return whole

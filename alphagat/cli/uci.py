@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import alphagat
 from alphagat.cli import commands, engine_options
+from alphagat.errors import UserError
 
 EXAMPLES = f"""\
 {engine_options.SOURCES}
@@ -26,6 +27,8 @@ def uci(argv: Sequence[str]) -> None:
     options = make_parser().parse_args(list(argv))
     options.board = options.board or "chess"
     engine_options.check_options(options)
+    if options.board != "chess":
+        raise UserError(f"board {options.board}: UCI is for chess only; see alphagat gtp")
     from alphagat.serving.line_reader import standard_streams
     from alphagat.serving.thinking import Thinker  # JAX is imported only after the flags are checked
     from alphagat.serving.uci_server import UciServer

@@ -48,10 +48,11 @@ class Request(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of player: how to write its name, and how to make it."""
+    """A kind of player: how to write its name, how to make it, and the options of `alphagat match` that it uses."""
 
     usage: str
     make: Callable[[Request], Player | Engine]
+    options: tuple[str, ...] = ()
 
 
 def make_contender(
@@ -73,6 +74,12 @@ def make_contender(
     if sources.is_source(name):
         return load(name, board=game.name).player(num_simulations)
     raise _unknown(name)
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """Returns the options of `alphagat match` that the player called `name` uses."""
+    kind = KINDS.get(name.partition(":")[0])
+    return ("simulations",) if kind is None else kind.options  # any other name is that of a trained player
 
 
 def default_board(*names: str) -> str | None:
@@ -127,7 +134,7 @@ def _command_of(request: Request) -> str:
 
 KINDS = {each.usage.partition(":")[0]: Kind(each.usage, _make_opponent) for each in OPPONENTS} | {
     "solver": Kind("solver", _make_solver),
-    "gtp": Kind("gtp:COMMAND", _make_gtp),
-    "uci": Kind("uci:COMMAND", _make_uci),
-    "pgx": Kind("pgx:FILE", _make_pgx),
+    "gtp": Kind("gtp:COMMAND", _make_gtp, ("move_seconds",)),
+    "uci": Kind("uci:COMMAND", _make_uci, ("move_seconds", "move_nodes", "engine_option")),
+    "pgx": Kind("pgx:FILE", _make_pgx, ("simulations",)),
 }

@@ -107,7 +107,8 @@ def play_duel(contest: Contest, settings: Settings, console: Console) -> tuple[M
     key, mesh = jax.random.key(settings.seed), sharding.make_mesh(0)
     parts: list[MatchResult] = []
     test = None
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    text = TextColumn("{task.description}", markup=False)
+    columns = text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("compiling, then playing", total=2 * len(openings.actions))
 

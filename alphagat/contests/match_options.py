@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from alphagat.contests.contenders import EngineLimits
+from alphagat.contests.contenders import EngineLimits, options_of
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import check_installed, file_ending
 from alphagat.games.base import Game
@@ -12,6 +12,12 @@ from alphagat.runs.atomic_files import check_new
 
 SPRT_PART = 32  # openings between two tests
 TWO_PLAYER_OPTIONS = ("opening_plies", "sprt", "out", "games_at_once")
+PLAYER_OPTIONS = {
+    "simulations": "a trained player",
+    "move_seconds": "a program (gtp or uci)",
+    "move_nodes": "a UCI engine",
+    "engine_option": "a UCI engine",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,11 +59,17 @@ def read_settings(options: argparse.Namespace, game: Game) -> Settings:
 
 
 def read_limits(options: argparse.Namespace) -> EngineLimits:
-    """Checks the options of engines. Raises UserError."""
+    """Checks the options of the players. Raises UserError, also for an option that neither player uses."""
     values = {}
     for option in options.engine_option:
         name, equals, value = option.partition("=")
         if not equals or not name:
             raise UserError(f"--engine_option {option}: write NAME=VALUE, such as 'Skill Level=0'")
         values[name] = value
-    return EngineLimits(options.move_seconds, options.move_nodes, values)
+    limits = EngineLimits(options.move_seconds, options.move_nodes, values)
+    given = options.simulations, limits.seconds != EngineLimits.seconds, limits.nodes, limits.options
+    used = {*options_of(options.a), *options_of(options.b)}
+    for (name, user), is_given in zip(PLAYER_OPTIONS.items(), given, strict=True):
+        if is_given and name not in used:
+            raise UserError(f"--{name}: neither {options.a} nor {options.b} is {user}; leave this option out")
+    return limits

@@ -2,6 +2,7 @@
 
 import numpy as np
 from rich.table import Table
+from rich.text import Text
 
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.single_player import Scores
@@ -15,8 +16,8 @@ def match_table(game: Game, names: tuple[str, str], result: MatchResult) -> Tabl
     low, high = result.interval
     first, second = result.score_by_colour
     table = Table(title=f"{game.name}, {result.num_games} games", show_header=False, title_justify="left")
-    table.add_row("player", names[0])
-    table.add_row("against", names[1])
+    table.add_row("player", Text(names[0]))
+    table.add_row("against", Text(names[1]))
     table.add_row("won, drawn, lost", f"{result.wins}, {result.draws}, {result.losses}")
     table.add_row("score", f"{result.score:.1%} (95% interval {low:.1%} to {high:.1%})")
     table.add_row("Elo difference", f"{elo_text(result.score)} ({elo_text(low)} to {elo_text(high)})")
@@ -38,7 +39,7 @@ def solo_table(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]
     table = Table(title=f"{game.name}, {num_games} games each", show_header=False, title_justify="left")
     for title, name, each in zip(("player", "against"), names, scores):
         low, high = each.interval
-        table.add_row(title, name)
+        table.add_row(title, Text(name))
         table.add_row("mean score", f"{each.mean:,.0f} (95% interval {low:,.0f} to {high:,.0f})")
         table.add_row("plies per game", f"{each.plies.mean():.0f}")
         if shares := each.shares():

@@ -1,5 +1,9 @@
 """Maximum-likelihood fit of the Bradley-Terry model (1952)."""
 
+import heapq
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 
 MAX_STEPS = 200
@@ -41,28 +45,48 @@ def fit(players: np.ndarray, wins: np.ndarray, losses: np.ndarray, num_players: 
     return strengths.T
 
 
+class _Star(NamedTuple):
+    """The elimination of one player: its edges become edges between its neighbours.
+
+    Attributes:
+      player: number.
+      around: `[n]` int, its neighbours.
+      rays: `[n]` int, the edges to them.
+      first, second: `[n (n - 1) / 2]` int, positions in `around` of each pair of neighbours.
+      mesh: the edge of each pair.
+    """
+
+    player: int
+    around: np.ndarray
+    rays: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    mesh: np.ndarray
+
+
 class _Network:
     """The pairs as an electrical network: weights are conductances, pulls are currents, strengths are potentials.
 
     The star-mesh transform eliminates players one by one, fewest neighbours first. It only adds and multiplies positive
-    numbers, so it is stable for arbitrarily small weights. On sparse networks the cost is linear in the pairs.
+    numbers, so it is stable for arbitrarily small weights. On sparse networks, cost and memory are linear in the pairs.
     """
 
     def __init__(self, players: np.ndarray, num_players: int, origin: int):
         self._first, self._second = players.T
         self._num_players = num_players
-        neighbours: dict[int, set[int]] = {player: set() for player in range(num_players)}
-        for first, second in players.tolist():
-            neighbours[first].add(second)
-            neighbours[second].add(first)
-        self._order: list[tuple[int, np.ndarray]] = []
-        while len(neighbours) > 1:
-            player = min(neighbours.keys() - {origin}, key=lambda each: (len(neighbours[each]), each))
-            around = neighbours.pop(player)
-            for each in around:
-                neighbours[each] |= around
-                neighbours[each] -= {each, player}
-            self._order.append((player, np.array(sorted(around))))
+        self._edges: dict[tuple[int, int], int] = {}
+        self._stars = [self._star(player, around) for player, around in _eliminations(players, num_players, origin)]
+        self._pairs = self._numbers(self._first, self._second)
+
+    def _numbers(self, ones: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Returns the numbers of edges, new ones included."""
+        ends = zip(np.minimum(ones, others).tolist(), np.maximum(ones, others).tolist())
+        return np.array([self._edges.setdefault(each, len(self._edges)) for each in ends], int)
+
+    def _star(self, player: int, around: np.ndarray) -> _Star:
+        first, second = np.triu_indices(len(around), 1)
+        rays = self._numbers(np.full(len(around), player), around)
+        return _Star(player, around, rays, first, second, self._numbers(around[first], around[second]))
 
     def differences(self, strengths: np.ndarray) -> np.ndarray:
         """Returns `[P, R]` strength differences, first minus second player of each pair, for strengths `[K, R]`."""
@@ -74,24 +98,44 @@ class _Network:
         For each player, the weighted differences of its pairs sum to its pulls. A positive pull raises the first player
         of a pair.
         """
-        first, second = self._first, self._second
-        conductance = np.zeros((self._num_players, self._num_players, weights.shape[1]))
-        conductance[first, second] = conductance[second, first] = np.maximum(weights, SMALLEST_WEIGHT)
+        conductance = np.zeros((len(self._edges), weights.shape[1]))
+        conductance[self._pairs] = np.maximum(weights, SMALLEST_WEIGHT)
         current = np.zeros((self._num_players, weights.shape[1]))
-        np.add.at(current, first, pulls)
-        np.subtract.at(current, second, pulls)
+        np.add.at(current, self._first, pulls)
+        np.subtract.at(current, self._second, pulls)
         shares = []
-        for player, around in self._order:
-            ways = conductance[player, around]
+        for star in self._stars:
+            ways = conductance[star.rays]
             share = ways / ways.sum(axis=0)
-            conductance[around[:, None], around] += share[:, None] * ways
-            current[around] += share * current[player]
-            current[player] /= ways.sum(axis=0)
+            conductance[star.mesh] += share[star.first] * ways[star.second]
+            current[star.around] += share * current[star.player]
+            current[star.player] /= ways.sum(axis=0)
             shares.append(share)
         potential = np.zeros_like(current)
-        for (player, around), share in zip(self._order[::-1], shares[::-1]):
-            potential[player] = current[player] + (share * potential[around]).sum(axis=0)
+        for star, share in zip(self._stars[::-1], shares[::-1]):
+            potential[star.player] = current[star.player] + (share * potential[star.around]).sum(axis=0)
         return potential
+
+
+def _eliminations(players: np.ndarray, num_players: int, origin: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Yields each player but `origin`, fewest neighbours first, with its neighbours at that moment."""
+    neighbours: dict[int, set[int]] = {player: set() for player in range(num_players)}
+    for first, second in players.tolist():
+        neighbours[first].add(second)
+        neighbours[second].add(first)
+    queue = [(len(around), player) for player, around in neighbours.items() if player != origin]
+    heapq.heapify(queue)
+    while queue:
+        count, player = heapq.heappop(queue)
+        if player not in neighbours or len(neighbours[player]) != count:
+            continue  # its number of neighbours has changed since
+        around = neighbours.pop(player)
+        for each in around:
+            neighbours[each] |= around
+            neighbours[each] -= {each, player}
+            if each != origin:
+                heapq.heappush(queue, (len(neighbours[each]), each))
+        yield player, np.array(sorted(around))
 
 
 def _climb(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from alphagat.evaluation.engines.base import FORFEITS
-from alphagat.evaluation.statistics import elo_difference, paired_interval
+from alphagat.evaluation.statistics import paired_interval
 
 FORFEIT_DTYPE = f"<U{max(map(len, FORFEITS))}"
 
@@ -64,11 +64,6 @@ class MatchResult:
     def interval(self) -> tuple[float, float]:
         """The 95% interval of the score, over pairs of games."""
         return paired_interval(self.pair_scores / 2)
-
-    @property
-    def elo(self) -> float:
-        """A's rating minus B's."""
-        return elo_difference(self.score)
 
     @property
     def mean_plies(self) -> float:

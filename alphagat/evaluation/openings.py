@@ -1,6 +1,7 @@
 """Distinct openings for matches, and random positions for tests of a player."""
 
 import functools
+import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -195,9 +196,12 @@ def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -
         states = take(positions, padded)
         described = states.current_player, *to_host(describe(states))
         for row, player, nodes, legal in zip(rows, *described):
+            if positions.terminated[row]:
+                continue
             seen_as = min(nodes[vertices].tobytes() + legal[actions].tobytes() for vertices, actions in zip(*images))
-            if (int(player), seen_as) not in seen and not positions.terminated[row]:
-                seen.add((int(player), seen_as))
+            digest = hashlib.blake2b(bytes([player]) + seen_as, digest_size=16).digest()  # boards have large features
+            if digest not in seen:
+                seen.add(digest)
                 kept.append(row)
     return np.asarray(kept, int)
 

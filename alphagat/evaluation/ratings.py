@@ -82,7 +82,8 @@ def rate(
     pairs = _pairs(pair_results)
     names = sorted({name for pair in pairs for name in pair})
     _check_linked(names, pairs, anchor)
-    players = np.array([[names.index(a), names.index(b)] for a, b in pairs])  # [P, 2]
+    numbers = {name: number for number, name in enumerate(names)}
+    players = np.array([[numbers[a], numbers[b]] for a, b in pairs])  # [P, 2]
     generator = np.random.default_rng(seed)
     units = [_Units.of(pairs[pair]) for pair in pairs]
     games = np.array([each.games for each in units])
@@ -156,10 +157,13 @@ def _pairs(pair_results: Sequence[PairResult]) -> dict[tuple[str, str], dict[int
 
 
 def _reach(pairs: Iterable[tuple[str, str]], anchor: str) -> set[str]:
-    reached, pending, pairs = {anchor}, [anchor], list(pairs)
+    neighbours: dict[str, set[str]] = {}
+    for one, other in pairs:
+        neighbours.setdefault(one, set()).add(other)
+        neighbours.setdefault(other, set()).add(one)
+    reached, pending = {anchor}, [anchor]
     while pending:
-        name = pending.pop()
-        new = {b if a == name else a for a, b in pairs if name in (a, b)} - reached
+        new = neighbours.get(pending.pop(), set()) - reached
         reached |= new
         pending += new
     return reached
@@ -168,7 +172,8 @@ def _reach(pairs: Iterable[tuple[str, str]], anchor: str) -> set[str]:
 def _check_linked(names: Sequence[str], pairs: Iterable[tuple[str, str]], anchor: str) -> None:
     if anchor not in names:
         raise UserError(f"anchor {anchor!r} has no games: use one of {', '.join(names) or 'the players of a match'}")
-    apart = [name for name in names if name not in _reach(pairs, anchor)]
+    reached = _reach(pairs, anchor)
+    apart = [name for name in names if name not in reached]
     if apart:
         raise UserError(
             f"no chain of matches links {', '.join(apart)} to the anchor {anchor!r}: their ratings cannot be compared; "

@@ -50,10 +50,6 @@ class Solver:
         self._search = search or self._negamax
         self._values: dict[Position, int] = {}
 
-    def value(self, state: Any) -> int:
-        """Returns the value of one non-terminal state."""
-        return self._value(self._position(state))
-
     def action_values(self, state: Any) -> np.ndarray:
         """Returns `[A]` int8, each action's value for the player to move; `ILLEGAL` for illegal actions."""
         position = self._position(state)
@@ -107,13 +103,20 @@ class SolvedPositions(NamedTuple):
     action_values: np.ndarray
 
 
-@functools.lru_cache(maxsize=16)
 def solve(board_name: str) -> Solver:
     """Returns the solver of a board: tic_tac_toe, or Hex up to 5x5 without the swap rule.
 
     Raises:
       UserError: the board is none of these.
     """
+    if (solver := _find_solver(board_name)) is None:
+        here = f"there is no exact solver here; use tic_tac_toe or hex:2 to hex:{MAX_HEX_SIZE}"
+        raise UserError(f"board {board_name}: {here} (alphagat match and the oracle also solve connect_four)")
+    return solver
+
+
+@functools.lru_cache(maxsize=16)
+def _find_solver(board_name: str) -> Solver | None:
     game = make_game(board_name)
     if isinstance(game, MnkGame) and not game.gravity and game.rows * game.columns <= MAX_CELLS:
         lines = _lines(game.rows, game.columns, game.run)
@@ -121,7 +124,7 @@ def solve(board_name: str) -> Solver:
     if isinstance(game, HexGame) and not game.swap and game.size <= MAX_HEX_SIZE:
         search = None if game.size**2 <= MAX_CELLS else HexSolver(game.size).value
         return Solver(game, game.size**2, functools.partial(_connects, game.size), search)
-    raise UserError(f"board {board_name}: there is no exact solver; use tic_tac_toe or hex:2 to hex:{MAX_HEX_SIZE}")
+    return None
 
 
 @functools.lru_cache(maxsize=16)
@@ -131,9 +134,10 @@ def reachable_positions(game: Game) -> SolvedPositions:
     Raises:
       UserError: the board has no solver, or too many positions.
     """
-    solver = solve(game.name)
-    if solver.num_cells > MAX_CELLS:
-        raise UserError(f"board {game.name}: there is no exact solver by table; use tic_tac_toe, hex:2 or hex:3")
+    solver = _find_solver(game.name)
+    if solver is None or solver.num_cells > MAX_CELLS:
+        table = "there is no exact solver by table; use tic_tac_toe, hex:2 or hex:3"
+        raise UserError(f"board {game.name}: {table} (alphagat match also solves connect_four, hex:4 and hex:5)")
     layer = to_host(compile_init(game)(jax.random.key(0)[None]))
     layers = []
     while count(layer):

@@ -7,6 +7,8 @@ from scipy.special import stdtrit
 
 MAX_ELO = 1200.0
 Z = 1.959964  # 95% of a normal distribution lie within Z standard deviations
+# Independent games per pair, at most: it binds if fewer than 6% of the pairs are uneven, too few for a variance.
+MAX_INDEPENDENT = 16
 
 
 def wilson_interval(score: float, num_games: float) -> tuple[float, float]:
@@ -27,7 +29,8 @@ def paired_interval(pair_scores: np.ndarray) -> tuple[float, float]:
 
     The games of a pair are not independent: a good opening for one side is won twice, once by each player. The interval
     is Wilson's for the number of independent games whose mean has the variance found between the pairs (Korn and
-    Graubard 1998). One pair of independent games is added to the variance, so that it is never 0.
+    Graubard 1998), at most `MAX_INDEPENDENT` per pair. One pair of independent games is added to the variance, so that
+    it is never 0.
     """
     num_pairs = len(pair_scores)
     if num_pairs == 0:
@@ -37,7 +40,7 @@ def paired_interval(pair_scores: np.ndarray) -> tuple[float, float]:
     if independent == 0:
         return wilson_interval(score, 2 * num_pairs)
     variance = (float(np.square(pair_scores - score).sum()) + independent / 2) / num_pairs
-    return wilson_interval(score, num_pairs * independent / variance)
+    return wilson_interval(score, num_pairs * min(independent / variance, MAX_INDEPENDENT))
 
 
 def mean_interval(values: np.ndarray) -> tuple[float, float]:

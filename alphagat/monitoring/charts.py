@@ -105,7 +105,7 @@ def _scale(
 ) -> tuple[list[float], Callable[[float], float]]:
     """Returns ticks and the map from values to pixels. With `whole`, the axis ends at ticks."""
     low, high = float(min(each.min() for each in arrays)), float(max(each.max() for each in arrays))
-    if low == high:
+    if high - low <= 1e-9 * max(abs(low), abs(high)):  # equal up to rounding
         low, high = low - (abs(low) * 0.1 or 1), high + (abs(high) * 0.1 or 1)
     ticks = _ticks(low, high, integer)
     if whole:

@@ -73,7 +73,7 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
         before = read_config(folder)
         if has_progress(folder):
             _check_same_run(folder, before, config)
-    elif folder.exists() and any(each.name != LOCK_FILE for each in folder.iterdir()):
+    elif folder.exists() and not all(each.name == LOCK_FILE or _is_unfinished(each) for each in folder.iterdir()):
         raise UserError(
             f"--workdir {folder} has files but no {CONFIG_FILE}, so it is not a run; name an empty or new folder"
         )
@@ -141,6 +141,12 @@ def describe_environment() -> dict[str, Any]:
 
 
 def _check_same_run(folder: Path, before: Config, now: Config) -> None:
+    scale = before.evaluation.value_scale
+    if now.evaluation.value_scale != scale and before.selfplay.full_search_fraction < 1:
+        raise UserError(
+            f"config.evaluation.value_scale={now.evaluation.value_scale}, but the run in {folder} has {scale}: the "
+            f"fast searches of its self-play use it, so it cannot change; set it to {scale}, or name another --workdir"
+        )
     if bool(before.pretrain.games) != bool(now.pretrain.games):
         command = "pretrain" if before.pretrain.games else "train"
         kind = "trains on recorded games" if before.pretrain.games else "trains by self-play"
@@ -169,16 +175,21 @@ def _check_same_run(folder: Path, before: Config, now: Config) -> None:
             )
 
 
-def read_starts(workdir: str | os.PathLike) -> list[Any]:
+def _is_unfinished(file: Path) -> bool:
+    """Returns whether a file is a config that a killed start did not finish (`write_atomically`)."""
+    return file.match(f".{CONFIG_FILE}.*.tmp")
+
+
+def read_starts(workdir: str | os.PathLike) -> list[dict[str, Any]]:
     """Returns the entries of `env.json`, the earliest start first.
 
-    An unreadable file counts as empty, because nothing depends on it.
+    An unreadable file counts as empty, because nothing depends on it; entries that are no objects are left out.
     """
     try:
         starts = bounded_json.read(Path(workdir) / ENVIRONMENT_FILE)
     except (OSError, ValueError):
         return []
-    return starts if isinstance(starts, list) else []
+    return [start for start in starts if isinstance(start, dict)] if isinstance(starts, list) else []
 
 
 def _version(package: str) -> str | None:

@@ -58,9 +58,10 @@ class FolderLock:
                 ) from error
 
     def release(self) -> None:
-        """Removes the file and releases the lock, if it is held."""
+        """Removes the file and releases the lock, if it is held. Keeps the file of a run that replaced the folder."""
         if self._descriptor is not None:
-            self._file.unlink(missing_ok=True)  # first: the next holder must find no file, or its own
+            if self._is_current(self._descriptor):
+                self._file.unlink(missing_ok=True)  # first: the next holder must find no file, or its own
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -71,7 +72,7 @@ class FolderLock:
         self.release()
 
     def _is_current(self, descriptor: int) -> bool:
-        """Returns whether the file is still in the folder; its last holder may just have removed it."""
+        """Returns whether the file is still in the folder; it may have been removed or replaced."""
         try:
             return os.path.samestat(os.fstat(descriptor), self._file.stat())
         except FileNotFoundError:

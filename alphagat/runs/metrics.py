@@ -22,6 +22,7 @@ CHECKSUM = "crc32"  # the last field of a line
 SEALED = re.compile(rb'(\{.*), "%s": "([0-9a-f]{8})"\}' % CHECKSUM.encode())
 LOSSES = ("train/policy_loss", "train/value_loss")  # of every run; displays show them first
 RESULTS, NUM_GAMES = "results", "num_games"  # fields of a line with an evaluation
+FINITE = {"frames", "hours", NUM_GAMES}
 
 # Names of results.
 ELO, WIN_RATE = "elo", "win_rate"
@@ -29,6 +30,7 @@ SCORE, SCORE_RATIO = "score", "score_ratio"  # of single-player games
 ORACLE, HOLDOUT = "oracle/", "holdout/"  # prefixes: one result per measure
 
 # A line of `metrics.jsonl`: `iteration`, `board`, scalars by name, and after an evaluation `num_games` and `results`.
+# A scalar may be null, unless it is one of `FINITE`.
 Line = Mapping[str, Any]
 
 
@@ -237,16 +239,18 @@ def _parse(text: bytes) -> dict[str, Any] | None:
     if _has_changed(text):
         return None
     try:
-        line = bounded_json.parse(text)
+        line = bounded_json.parse(text.decode())
         line.pop(CHECKSUM, None)
         if not isinstance(line["iteration"], int) or line["iteration"] < 1:
             return None
         if RESULTS in line:
             line[RESULTS] = [_parse_result(fields) for fields in line[RESULTS]]
-        scalars = [value for name, value in line.items() if name != RESULTS]
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    return line if all(isinstance(value, str) or _is_number(value) for value in scalars) else None
+    scalars = {name: value for name, value in line.items() if name not in ("board", RESULTS)}
+    has_board = isinstance(line.get("board"), str) or ("board" not in line and not any("/" in name for name in scalars))
+    are_numbers = all(map(_is_number, scalars.values())) and None not in map(line.get, FINITE & line.keys())
+    return line if has_board and are_numbers else None
 
 
 def _parse_result(fields: Any) -> Result:

@@ -41,9 +41,10 @@ class OpenedGame(NamedTuple):
 def num_waiting_plies(horizon: int, plies_per_iteration: int) -> int:
     """Returns P, the number of plies that a position waits, so that P and the next iteration cover `horizon` plies.
 
-    P is a multiple of `plies_per_iteration`. The waiting plies take P * N times the bytes of one `Ply`.
+    P is a positive multiple of `plies_per_iteration`, because checkpoints hold no arrays of size 0. The waiting plies
+    take P * N times the bytes of one `Ply`.
     """
-    return -(-(horizon - 1) // plies_per_iteration) * plies_per_iteration
+    return max(-(-(horizon - 1) // plies_per_iteration), 1) * plies_per_iteration
 
 
 def make_opener(game: Game, opening_plies: int) -> Callable[[jax.Array], OpenedGame]:

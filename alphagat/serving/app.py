@@ -68,12 +68,13 @@ def make_app(
 
     @app.get("/api/info")
     def info() -> dict[str, Any]:
-        """Returns the boards and strengths on offer, with their defaults."""
+        """Returns the boards and strengths on offer, with their defaults, and the longest game."""
         return {
             "boards": roster.boards,
             "default": roster.default,
             "strengths": strengths,
             "simulations": simulations,
+            "max_moves": limits.MAX_MOVES,
         }
 
     @app.get("/api/run")

@@ -7,7 +7,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import chess_rules
-from alphagat.games.chess import COLUMNS, LETTERS
+from alphagat.games.chess import COLUMNS, LETTERS, MAX_LEGAL_ACTIONS
 from alphagat.games.chess_moves import KING, PAWN, ROOK
 from alphagat.games.chess_rules import ChessState
 
@@ -44,6 +44,8 @@ def state_from_fen(fen: str) -> ChessState:
     if is_open:
         raise UserError(f"FEN {fen!r}: the king of the side that is not to move is in check")
     state = chess_rules.start(*views[0], player, column)
+    if (num_legal := int(state.legal_action_mask.sum())) > MAX_LEGAL_ACTIONS[SIZE]:
+        raise UserError(f"FEN {fen!r}: {num_legal} legal moves; no game reaches more than {MAX_LEGAL_ACTIONS[SIZE]}")
     num_moves = min(2 * max(number - 1, 0) + player, chess_rules.MAX_PLIES[SIZE] - 1)
     reversible = min(reversible, chess_rules.MAX_REVERSIBLE - 1)
     return state.replace(

@@ -125,6 +125,8 @@ class GtpServer:
             name = gtp_names.with_komi(game, _float(komi))
         except UserError as error:
             raise CommandError(f"komi {komi} is invalid: use one that ends in .5, from 0.5 to 39.5") from error
+        if _float(komi) == game.komi:
+            return
         self._set_board(name)
         for player, move in zip(before.position.players, before.position.moves):
             self._turns.play_for(player, move)

@@ -42,6 +42,7 @@ from alphagat.serving.turns import Turns
 
 FIELDS = ("id", "board", "moves", "analyzeTurns", "maxVisits")
 MAX_QUERY_BYTES = 2**20
+READ_AHEAD = 4  # batches that wait before no more queries are read: enough to fill batches of mixed queries
 
 
 class Task(NamedTuple):
@@ -95,7 +96,8 @@ class JsonServer:
         """Answers the queries of `source`, one per line, until its end."""
         lines = Lines(source)
         while self._tasks or lines.peek() is not None:
-            while lines.has_more() and (line := lines.peek()) is not None:
+            has_enough = READ_AHEAD * self._batch_size
+            while len(self._tasks) < has_enough and lines.has_more() and (line := lines.peek()) is not None:
                 lines.skip()
                 if line.strip():
                     self._tasks.extend(self._read(line, out))
@@ -135,10 +137,12 @@ class JsonServer:
         return [Task(query["id"], turn, agent.game, states[turn], simulations) for turn in turns]
 
     def _agent(self, board: Any) -> Agent:
+        if not isinstance(board, str):
+            raise QueryError("expected the name of a board, such as 'hex:5'", "board")
         try:
             if board not in self._agents:
-                self._agents[board] = self._open_agent(str(board))
-        except (UserError, TypeError) as error:
+                self._agents[board] = self._open_agent(board)
+        except UserError as error:
             raise QueryError(str(error), "board") from error
         return self._agents[board]
 

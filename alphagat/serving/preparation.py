@@ -48,8 +48,10 @@ class Preparation:
         self._changed = threading.Condition()  # guards the fields below
         self._demanded: collections.deque[Hashable] = collections.deque()
         self._ahead: collections.deque[Hashable] = collections.deque()
+        self._last: collections.deque[Hashable] = collections.deque()
         self._begun: dict[Hashable, float] = {}  # by program, in seconds of the monotonic clock
         self._ready: set[Hashable] = set()
+        self._failed: set[Hashable] = set()  # prepared again only when in demand
         self._urgent: set[Hashable] = set()  # in demand and not ready
         self._durations: collections.deque[float] = collections.deque(maxlen=NUM_RECENT)
         self._closed = False
@@ -59,6 +61,7 @@ class Preparation:
     def demand(self, program: Hashable) -> None:
         """Prepares a program as soon as possible."""
         with self._changed:
+            self._failed.discard(program)
             if program not in self._ready:
                 self._urgent.add(program)
             if program not in self._begun and program not in self._demanded:
@@ -70,6 +73,13 @@ class Preparation:
         with self._changed:
             self._ahead = collections.deque(programs)
             self._changed.notify_all()
+
+    def prepare_last(self, program: Hashable) -> None:
+        """Prepares a program when there is nothing else to prepare."""
+        with self._changed:
+            if program not in self._last:
+                self._last.append(program)
+                self._changed.notify_all()
 
     def progress(self, program: Hashable) -> Progress:
         with self._changed:
@@ -98,6 +108,7 @@ class Preparation:
                 self._urgent.discard(program)
                 if isinstance(result, BaseException):
                     del self._begun[program]
+                    self._failed.add(program)
                 else:
                     self._durations.append(time.monotonic() - self._begun[program])
                     self._ready.add(program)
@@ -109,10 +120,11 @@ class Preparation:
         with self._changed:
             while not self._closed:
                 may_look_ahead = takes_ahead and not self._urgent
-                for queue in (self._demanded, self._ahead) if may_look_ahead else (self._demanded,):
+                queues = (self._demanded, self._ahead, self._last) if may_look_ahead else (self._demanded,)
+                for queue in queues:
                     while queue:
                         program = queue.popleft()
-                        if program not in self._begun:
+                        if program not in self._begun and program not in self._failed:
                             self._begun[program] = time.monotonic()
                             return program
                 self._changed.wait()

@@ -191,12 +191,14 @@ def _shipped() -> dict[str, Config]:
 
 
 def _runs() -> dict[str, Config]:
-    """Returns the configs of the runs in `RUNS` that have a checkpoint."""
+    """Returns the configs of the runs in `RUNS` that have a checkpoint and can be played."""
     found = {}
     for folder in sorted(RUNS.iterdir()) if RUNS.is_dir() else ():
         if find_run(folder) is not None:
-            with contextlib.suppress(UserError):  # without a checkpoint, or damaged
-                found[str(folder)] = resolve(folder).config
+            with contextlib.suppress(UserError):  # without a checkpoint, damaged, or of a board that is not available
+                config = resolve(folder).config
+                _boards(config)
+                found[str(folder)] = config
     return found
 
 

@@ -1,7 +1,9 @@
 """Batches evaluation requests from many threads.
 
 Each request names its program, such as a board with a number of simulations. A batch holds requests of one program, and
-programs with waiting requests take turns, so that none starves. Requests wait until their program is prepared.
+programs with waiting requests take turns, so that none starves. Requests wait until their program is prepared. It is
+prepared for single positions first, and for a larger batch size once that many requests have waited. Until then,
+batches are smaller.
 """
 
 import dataclasses
@@ -62,7 +64,8 @@ class BatchService:
         """Starts the thread.
 
         Args:
-          prepare: returns the evaluation function of a program; called once per program, on another thread.
+          prepare: returns the evaluation function of a program, compiled for one state; called once per program, on
+            another thread, where the function is compiled for larger batches by calls.
           max_batch: most positions per batch.
           max_wait_ms: how long an idle device waits for the next requests of clients it has just answered.
           max_queue: most waiting requests; further ones are rejected.
@@ -74,16 +77,19 @@ class BatchService:
             if not FLAGS[name].accept(value):
                 raise UserError(f"--{name} {value}: it must be {FLAGS[name]}")
         self._sizes, self._max_wait_s, self._max_queue = batch_sizes(max_batch), max_wait_ms / 1000, max_queue
+        self._prepare = prepare
         self._programs: dict[Hashable, Evaluate] = {}  # those that are ready
+        self._prepared: dict[Hashable, set[int]] = {}  # by ready program, the batch sizes that are compiled
+        self._examples: dict[Hashable, Any] = {}  # by program, a state to compile larger batches with
         self._waiting: dict[Hashable, dict[_Request, None]] = {}  # by program, the next one first; no empty values
-        # Guards `_programs`, `_waiting`, `_expected`, `_free_since`, `_closed` and `failure`.
+        # Guards `_programs`, `_prepared`, `_examples`, `_waiting`, `_expected`, `_free_since`, `_closed` and `failure`.
         self._changed = threading.Condition()
         self._expected: tuple[Hashable, int] = (None, 0)  # the last program, and the number of requests expected soon
         self._free_since = 0.0
         self._closed = False
         self.failure: str | None = None
         self._metrics = ServiceMetrics()
-        self._preparation = Preparation(prepare, self._finish)
+        self._preparation = Preparation(self._compile, self._finish)
         self._thread = threading.Thread(target=self._work, name="evaluation", daemon=True)
         self._thread.start()
 
@@ -105,18 +111,18 @@ class BatchService:
             self._waiting.setdefault(program, {})[request] = None
             self._metrics.count("accepted")
             if program not in self._programs:
-                self._preparation.demand(program)
+                self._preparation.demand((program, 1))
             self._changed.notify_all()
         request.answer.add_done_callback(lambda answer: answer.cancelled() and self._forget(program, request))
         return request.answer
 
     def prepare_ahead(self, programs: Iterable[Hashable]) -> None:
         """Prepares programs while none is in demand. Replaces those of earlier calls that have not begun."""
-        self._preparation.prepare_ahead(programs)
+        self._preparation.prepare_ahead([(program, 1) for program in programs])
 
     def progress(self, program: Hashable) -> Progress:
         """Returns how far the preparation of a program is."""
-        return self._preparation.progress(program)
+        return self._preparation.progress((program, 1))
 
     def estimate_s(self) -> float:
         """Returns the expected duration of a preparation."""
@@ -160,14 +166,28 @@ class BatchService:
             if requests.pop(request, request) is None and not requests:
                 del self._waiting[program]
 
-    def _finish(self, program: Hashable, result: Evaluate | BaseException) -> None:
+    def _compile(self, program_and_size: Any) -> Evaluate:
+        """Prepares a program for batches of one size, on a thread of `Preparation`."""
+        program, size = program_and_size
+        if size == 1:
+            return self._prepare(program)
+        with self._changed:
+            evaluate, state = self._programs[program], self._examples[program]
+        evaluate(_stack([state] * size))
+        return evaluate
+
+    def _finish(self, program_and_size: Any, result: Evaluate | BaseException) -> None:
         """Receives a prepared program, or fails its requests. An error that is no `Exception` ends the service."""
+        program, size = program_and_size
         if isinstance(result, BaseException) and not isinstance(result, Exception):
             return self._end(result)
         with self._changed:
             if not isinstance(result, Exception):
                 self._programs[program] = result
+                self._prepared.setdefault(program, set()).add(size)
                 return self._changed.notify_all()
+            if size > 1:  # batches stay smaller
+                return None
             requests = [each for each in self._waiting.pop(program, {}) if each.answer.set_running_or_notify_cancel()]
         self._fail(requests, result, "failed")
 
@@ -214,17 +234,24 @@ class BatchService:
             if self._closed:
                 return None
             program = next(each for each in self._waiting if each in self._programs)
-            max_batch = self._sizes[-1]
-            enough = min(max_batch, self._expected[1] if self._expected[0] == program else 1)
+            enough = min(max(self._prepared[program]), self._expected[1] if self._expected[0] == program else 1)
             self._changed.wait_for(
                 lambda: self._closed or len(self._waiting.get(program, ())) >= enough,
                 max(0.0, self._free_since + self._max_wait_s - time.monotonic()),
             )
             requests = list(self._waiting.pop(program, ()))
-            if len(requests) > max_batch:
-                self._waiting[program] = dict.fromkeys(requests[max_batch:])  # moves to the end of the order
-            taken = requests[:max_batch]
-        return program, [request for request in taken if request.answer.set_running_or_notify_cancel()]
+            size = self._size_for(program, requests)
+            if len(requests) > size:
+                self._waiting[program] = dict.fromkeys(requests[size:])  # moves to the end of the order
+        return program, [request for request in requests[:size] if request.answer.set_running_or_notify_cancel()]
+
+    def _size_for(self, program: Hashable, requests: Sequence[_Request]) -> int:
+        """Returns the batch size for requests, or the next smaller one that is prepared, and has theirs prepared."""
+        wanted = next((size for size in self._sizes if size >= len(requests)), self._sizes[-1])
+        if wanted not in self._prepared[program]:
+            self._examples[program] = requests[0].state
+            self._preparation.prepare_last((program, wanted))
+        return max(size for size in self._prepared[program] if size <= wanted)
 
     def _answer(self, program: Hashable, requests: Sequence[_Request]) -> None:
         """Evaluates a batch and answers its requests. An error fails all of them, and the service continues."""
@@ -241,9 +268,13 @@ class BatchService:
             request.answer.set_result(row)
 
     def _evaluate(self, program: Hashable, states: list[Any]) -> list[Any]:
-        """Pads to a batch size, evaluates on the device, and returns one numpy row per state."""
-        size = next(size for size in self._sizes if size >= len(states))
+        """Pads to a prepared batch size, evaluates on the device, and returns one numpy row per state."""
+        with self._changed:
+            size = min(size for size in self._prepared[program] if size >= len(states))
         padded = states + states[-1:] * (size - len(states))
-        batch = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)
-        outputs = jax.tree.map(np.asarray, self._programs[program](batch))
+        outputs = jax.tree.map(np.asarray, self._programs[program](_stack(padded)))
         return [jax.tree.map(lambda leaf, row=row: leaf[row], outputs) for row in range(len(states))]
+
+
+def _stack(states: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)

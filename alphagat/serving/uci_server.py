@@ -22,7 +22,9 @@ from alphagat.serving.thinking import Progress, Thinker
 
 INFO_SECONDS = 1.0
 NUMBERS = ("nodes", "movetime", "wtime", "btime", "winc", "binc", "movestogo")
+MOST = 10**9  # larger numbers in a command count as this one
 IGNORED = ("depth", "mate", "searchmoves", "ponder")
+SILENT = ("debug", "register", "ponderhit")  # commands without an effect
 NO_MOVE = "bestmove (none)"
 
 
@@ -71,7 +73,7 @@ class UciServer:
                 self._read_position(words)
             elif command == "go":
                 self._go(words)
-            elif command not in ("", "stop", "debug", "register", "ponderhit"):
+            elif command not in ("", "stop", *SILENT):
                 self._say(f"info string unknown command {command}")
 
     def _introduce(self) -> None:
@@ -133,13 +135,13 @@ class UciServer:
         reported_at, last = 0.0, None
         for progress in self._thinker.think(game.position.state, simulations, seconds):
             last = progress
-            if self._is_stopped():
+            if self._is_stopped(is_infinite):
                 break
             if progress.seconds - reported_at >= INFO_SECONDS:
                 reported_at = progress.seconds
                 self._report(game, progress)
         else:
-            while is_infinite and not self._is_stopped(wait=True):
+            while is_infinite and not self._is_stopped(is_infinite, wait=True):
                 pass
         assert last is not None
         line = self._report(game, last)
@@ -150,7 +152,9 @@ class UciServer:
             if name in words:
                 self._say(f"info string {name} is ignored: only nodes and time limit the search")
         text = " ".join(words)
-        return {name: int(match[1]) for name in NUMBERS if (match := re.search(rf"\b{name} (-?[0-9]{{1,9}})\b", text))}
+        found = {name: re.search(rf"\b{name} (-?)0*([0-9]+)\b", text) for name in NUMBERS}
+        numbers = {name: (match[1], min(MOST, int(match[2][:20]))) for name, match in found.items() if match}
+        return {name: -number if sign else number for name, (sign, number) in numbers.items()}
 
     def _budget(self, limits: dict[str, int], game: LiveGame) -> tuple[int | None, float | None]:
         """Returns the limits of simulations and seconds; None for no limit."""
@@ -166,18 +170,20 @@ class UciServer:
             return max(1, limits["nodes"]), seconds
         return (self._simulations if seconds is None else None), seconds
 
-    def _is_stopped(self, wait: bool = False) -> bool:
-        """Answers `isready`, and returns whether any other command, such as `stop`, ends the search."""
+    def _is_stopped(self, is_infinite: bool, wait: bool = False) -> bool:
+        """Executes `isready` and `setoption`, and returns whether another command, such as `stop`, ends the search."""
         while wait or self._lines.has_more():
             line = self._lines.peek()
-            if line is None:  # at the end of input a limited search still finishes; an infinite one stops
-                return wait
-            command = line.split()[:1]
-            if command in ([], ["isready"], ["stop"]):
+            if line is None:  # at the end of input a limited search still finishes
+                return is_infinite
+            command, *words = line.split() or [""]
+            if command in ("", "isready", "setoption", "stop", *SILENT):
                 self._lines.skip()
-            if command == ["isready"]:
+            if command == "isready":
                 self._say("readyok")
-            elif command:
+            elif command == "setoption":
+                self._set_option(words)
+            elif command not in ("", *SILENT):
                 return True
         return False
 

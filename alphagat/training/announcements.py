@@ -48,6 +48,12 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
             f"config.selfplay.num_games={asked} was changed to {plan.num_games}, a multiple of "
             f"config.selfplay.num_groups={plan.num_groups}"
         )
+    if recorded is None and abs(plan.replay_ratio / config.learner.replay_ratio - 1) > 0.05:
+        lines.append(
+            f"config.learner.replay_ratio={config.learner.replay_ratio:g} was changed to {plan.replay_ratio:g}: an "
+            f"iteration has {plan.samples_per_iteration:,} new positions and {plan.updates_per_iteration} update(s) of "
+            f"config.learner.batch_size={config.learner.batch_size}"
+        )
     if start.iteration:
         lines.append(f"resumed after iteration {start.iteration}")
     return lines

@@ -74,7 +74,7 @@ class Auditor:
         legal, target = np.asarray(state.legal_action_mask), history.policy_target[ply]
         if not 0 <= action < len(legal) or not legal[action]:
             return f"action {action} is not legal"
-        if (target < 0).any() or target[~legal].any() or abs(target.sum() - 1) > TOLERANCE:
+        if (target < 0).any() or target[~legal].any() or not abs(target.sum() - 1) <= TOLERANCE:  # NaN, too
             return f"the policy target sums to {target.sum():.6f}, {target[~legal].sum():.6f} of it on illegal moves"
         after, rewards, is_over, records = (jax.tree.map(lambda x: x[ply], each) for each in replayed)
         mover = int(state.current_player)
@@ -83,7 +83,7 @@ class Auditor:
             return f"the game has {'' if is_over else 'not '}ended by the rules"
         truncated = history.truncated[ply]
         expected = rewards[mover] + (self._game.truncation_rewards(after)[mover] if truncated else 0)
-        if abs(history.reward[ply] - expected) > TOLERANCE:
+        if not abs(history.reward[ply] - expected) <= TOLERANCE:
             return f"the reward is {history.reward[ply]:g}, not {expected:g}"
         for target in self._auxiliary:
             recorded = history.auxiliary[target.name][ply]
@@ -101,7 +101,7 @@ class Auditor:
         """Compares the value targets with float64 lambda-returns."""
         expected = lambda_returns(history, self._lambda, self._discount)
         for ply, target in enumerate(targets):
-            if abs(target - expected[ply]) > TOLERANCE * max(abs(expected[ply]), 1):
+            if not abs(target - expected[ply]) <= TOLERANCE * max(abs(expected[ply]), 1):
                 raise AuditError(
                     f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: the value target is {target:g}, "
                     f"not {expected[ply]:g}"

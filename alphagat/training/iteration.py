@@ -142,7 +142,7 @@ def play_iteration(
         history
     )
     played = jax.tree.map(lambda x: x[:, plan.num_waiting :], history)
-    slot = iteration % plan.group_games
+    slot = iteration // max(selfplay.audit_every, 1) % plan.group_games  # the audits of a board see every slot in turn
     seen, values, others = jax.tree.map(lambda x: x[0, :, slot], (history, final.value_target, final.auxiliary))
     audit = Audit(seen, values, others, iteration)
     simulations = jnp.where(played.is_full, jnp.asarray(plan.simulations)[part], selfplay.fast_simulations)
@@ -193,12 +193,12 @@ def selfplay_sums(played: Ply) -> Metrics:
     ended = played.ended
     log_target = jnp.log(jnp.maximum(played.policy_target, 1e-12))
     return {
-        "plies": jnp.asarray(ended.size, jnp.float32),
         "games": ended.sum(dtype=jnp.float32),
         "truncated": played.truncated.sum(dtype=jnp.float32),
         "game_plies": jnp.where(ended, played.length, 0).sum(dtype=jnp.float32),
         "drawn": (ended & (played.reward == 0)).sum(dtype=jnp.float32),
-        "target_entropy": -(played.policy_target * log_target).sum(),
+        "full_plies": played.is_full.sum(dtype=jnp.float32),
+        "target_entropy": -(jnp.where(played.is_full[..., None], played.policy_target, 0.0) * log_target).sum(),
     }
 
 

@@ -1,6 +1,7 @@
 """The training loop: resume, iterate, evaluate, save, report."""
 
 import contextlib
+import gc
 import os
 import time
 from pathlib import Path
@@ -85,9 +86,10 @@ def _retry(run: Run, folder: Path, claim: FolderClaim, profiler: Profiler, recor
         try:
             return _train(run, folder, claim, profiler, rollbacks, recorded)
         except Diverged as error:
-            rollbacks.error = error
+            rollbacks.error = error.with_traceback(None)
         except jax.errors.JaxRuntimeError as error:
             run = with_less_memory(run, error)
+        gc.collect()  # tracebacks hold the old state, and two states may not fit into memory
 
 
 class _Rollbacks:

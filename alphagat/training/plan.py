@@ -57,6 +57,16 @@ class Plan:
         return self.num_groups * self.group_games
 
     @property
+    def samples_per_iteration(self) -> int:
+        return self.num_games * self.full_plies
+
+    @property
+    def replay_ratio(self) -> float:
+        """How often an update uses each new position on average; updates are whole numbers."""
+        batch_size = self.group_batch_size * self.num_groups
+        return self.updates_per_iteration * batch_size / self.samples_per_iteration
+
+    @property
     def frames_per_iteration(self) -> int:
         return self.num_games * self.plies_per_iteration
 
@@ -69,8 +79,11 @@ class Plan:
         return board * self.num_groups + np.arange(self.num_groups, dtype=np.int32)
 
 
-def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
+def make_plan(config: Config, game: Game, num_iterations: int, *, plays_last: bool = True) -> Plan:
     """Derives the sizes of a board that gets `num_iterations` of the run.
+
+    Args:
+      plays_last: whether the last iteration of the run is on this board; with actors, nothing is learned from it.
 
     Raises:
       UserError: there are too few iterations for one update or too many updates, openings are longer than games, or
@@ -93,15 +106,16 @@ def make_plan(config: Config, game: Game, num_iterations: int) -> Plan:
         # The first samples are final in iteration `num_waiting / plies_per_iteration`, counted from 0.
         fill_iterations = -(-config.replay.min_size // samples)
         first_update = num_waiting // selfplay.plies_per_iteration + fill_iterations - 1
-    if first_update >= num_iterations:
+    num_unlearned = int(plays_last and config.mesh.actors > 0 and not config.pretrain.games)
+    if first_update >= num_iterations - num_unlearned:
         share = "" if num_iterations == config.num_iterations else f" gives {game.name} {num_iterations} iterations and"
-        at_least = -(-(first_update + 1) * config.num_iterations // max(num_iterations, 1))
+        at_least = -(-(first_update + 1 + num_unlearned) * config.num_iterations // max(num_iterations, 1))
         raise UserError(
             f"config.num_iterations={config.num_iterations}{share} ends before the first update, which needs "
             f"outcomes ({num_waiting} plies) and config.replay.min_size={config.replay.min_size} positions: set "
             f"config.num_iterations to at least {at_least}"
         )
-    total_updates = updates * (num_iterations - first_update)
+    total_updates = updates * (num_iterations - num_unlearned - first_update)
     if total_updates > MAX_UPDATES:
         raise UserError(
             f"config.learner.replay_ratio={learner.replay_ratio:g}: it gives {total_updates} updates of {game.name}, "
@@ -132,7 +146,7 @@ def _num_waiting(config: Config, game: Game, max_plies: int) -> int:
             f"config.selfplay.horizon=0 would let each position of {game.name} wait for {max_plies} plies; set it to a "
             "number of plies, such as 32, after which the value target bootstraps from the search"
         )
-    return num_waiting_plies(selfplay.horizon or max_plies, selfplay.plies_per_iteration)
+    return num_waiting_plies(min(selfplay.horizon or max_plies, max_plies), selfplay.plies_per_iteration)
 
 
 def _simulations(config: Config) -> tuple[int, ...]:

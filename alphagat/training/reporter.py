@@ -1,5 +1,6 @@
 """Reports a run in progress: metrics, ratings and the display."""
 
+import collections
 import contextlib
 import dataclasses
 import time
@@ -74,6 +75,8 @@ class Reporter:
             Auditor(setup.game, setup.plan, selfplay.value_lambda, discount, auxiliary_targets(setup.config))
             for setup in run.boards
         ]
+        self._numbers = _numbers_on_boards(run.order)
+        self._alone = run.boards[0].game.num_players == 1
         self._boards = [setup.game.name for setup in run.boards]
         self._sinks = sinks
         self._seconds = hours * 3600
@@ -155,7 +158,7 @@ class Reporter:
             return
         self.wait()
         iteration, board, _, audit = self._pending
-        if audit is not None and self._audit_every and iteration % self._audit_every == 0:
+        if audit is not None and self._audit_every and self._numbers[iteration - 1] % self._audit_every == 0:
             self._auditors[board].check(audit)
         line = self._measured | self._evaluation
         if self._sinks is not None:
@@ -180,17 +183,27 @@ class Reporter:
         return common | self._describe_selfplay(iteration, sums, seconds)
 
     def _describe_selfplay(self, iteration: int, sums: dict[str, float], seconds: float) -> dict[str, float]:
-        plies, games = sums["plies"], sums["games"]
-        per_game = 1 / games if games else float("nan")
+        games = sums["games"]
+        num_ended = games or float("nan")
+        draws = {} if self._alone else {"selfplay/draws": sums["drawn"] / num_ended}
         return {
             "frames": float(iteration * self._plan.frames_per_iteration),
-            "selfplay/game_length": sums["game_plies"] * per_game,
-            "selfplay/draws": sums["drawn"] * per_game,
-            "selfplay/truncated": sums["truncated"] * per_game,
-            "selfplay/target_entropy": sums["target_entropy"] / plies,
+            "selfplay/game_length": sums["game_plies"] / num_ended,
+            **draws,
+            "selfplay/truncated": sums["truncated"] / num_ended,
+            "selfplay/target_entropy": sums["target_entropy"] / sums["full_plies"],
             "selfplay/games_per_s": games / seconds,
             "selfplay/simulations_per_s": sums["simulations"] / seconds,
         }
+
+
+def _numbers_on_boards(order: Sequence[int]) -> list[int]:
+    """Returns the number of each iteration of a run among those of its board, from 1."""
+    counts, numbers = collections.Counter(), []
+    for board in order:
+        counts[board] += 1
+        numbers.append(counts[board])
+    return numbers
 
 
 def _fetch(metrics: Metrics) -> tuple[dict[str, float], float]:

@@ -114,7 +114,10 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
                 "set it to False"
             )
     order = boards_by_iteration(config)
-    plans = [make_plan(config, game, order.count(number)) for number, game in enumerate(games)]
+    plans = [
+        make_plan(config, game, order.count(number), plays_last=order[-1] == number)
+        for number, game in enumerate(games)
+    ]
     learner = config.learner
     schedule = make_schedule(
         learning_rate=learner.learning_rate,

@@ -19,6 +19,7 @@ const PAUSE_MS = 350; // minimum time per move of the network, so that people ca
 const TOAST_MS = 6000;
 const CARELESSNESS = 0.5; // of a beginner: the share of its moves that it plays at random
 const REVIEW_SIMULATIONS = 64; // per position of a review, at least
+const CURSOR_BUTTONS = ["first", "back", "forward", "last"];
 
 const analyses = new Map(); // of the current board, by seed, moves and simulations
 let controller = new AbortController(); // of the requests for the displayed position
@@ -36,28 +37,38 @@ async function attempt(action) {
   } catch (error) {
     if (error.name === "AbortError") return;
     if (!(error instanceof api.ApiError)) throw error;
-    $("toast").textContent = error.message;
-    $("toast").hidden = false;
-    clearTimeout(attempt.timer);
-    attempt.timer = setTimeout(() => { $("toast").hidden = true; }, TOAST_MS);
+    notify(error.message);
   }
 }
 
-/** Shows the position at the cursor, requests its analysis, and plays the network's move if it is its turn. */
+function notify(message) {
+  $("toast").textContent = message;
+  $("toast").hidden = false;
+  clearTimeout(notify.timer);
+  notify.timer = setTimeout(() => { $("toast").hidden = true; }, TOAST_MS);
+}
+
+/**
+ * Shows the position at the cursor, requests its analysis, and plays the network's move if it is its turn. After a
+ * failure, each of the buttons that move the cursor tries again.
+ */
 function update(announcement = "") {
   controller.abort();
   controller = new AbortController();
   const { signal } = controller;
   Object.assign(view, { position: null, analysis: null, attention: null, node: null, hint: false }); // blocks moves until the position is shown
   return attempt(async () => {
-    const position = await api.position(request(), signal);
+    const position = await api.position(request(), signal).catch((error) => {
+      if (!signal.aborted) for (const id of CURSOR_BUTTONS) $(id).disabled = false;
+      throw error;
+    });
     signal.throwIfAborted();
     const resigned = resignedAt(game.cursor);
     if (resigned !== null) Object.assign(position, { over: true, winner: 1 - resigned, legal: [] });
     view.position = position;
     game.steps.splice(0, position.moves.length, ...position.moves);
     history.replaceState(null, "", address());
-    if (position.over) game.values[game.cursor] = outcome(position);
+    if (position.over && resigned === null) game.values[game.cursor] = outcome(position);
     showPosition();
     Object.assign(document.body.dataset, { ply: game.cursor, over: position.over, analysed: false });
     $("live").textContent = `${announcement} ${$("status-text").textContent}`.trim();
@@ -83,6 +94,7 @@ const canSwap = () =>
 
 /** Exchanges the sides instead of a move. */
 function swapSides() {
+  if (!canSwap()) return; // a second click
   const { name } = server.board.players[1];
   exchangeSides();
   update(`${capital(name)} swaps the sides.`);
@@ -159,10 +171,14 @@ function play(action) {
   const { position } = view, { players } = server.board;
   const move = position?.legal.find((each) => each.action === action);
   if (!move) return;
+  if (game.cursor >= server.info.max_moves) {
+    notify(`The server replays games of up to ${server.info.max_moves.toLocaleString("en")} moves. Take back, or start a new game.`);
+    return;
+  }
   if (game.cursor === 0 && game.isSwapped) exchangeSides();
   game.resigned = null;
   game.moves.splice(game.cursor, Infinity, action);
-  game.steps.splice(game.cursor);
+  game.steps.splice(game.cursor, Infinity, { action, name: move.name, player: position.player });
   game.values.splice(++game.cursor);
   game.isReviewed = false;
   update(players.length < 2 ? `${move.name}.` : `${capital(players[position.player].name)} plays ${move.name}.`);
@@ -188,7 +204,7 @@ function turn(step) {
     return update();
   }
   let cursor = game.cursor + step;
-  if (cursor < 0 || cursor > game.moves.length) return;
+  if (view.position && (cursor < 0 || cursor > game.moves.length)) return;
   if (settings.sides.slice(0, server.board.players.length).includes("person")) {
     while (cursor > 0 && cursor < game.moves.length && !isPersons(game.steps[cursor].player)) cursor += step;
   }
@@ -244,7 +260,7 @@ function annotate() {
     line: line ?? hint, looking, node,
     attention: looking && attention ? { ...attention, weights: chosenWeights(attention.weights) } : null,
   });
-  showValue(game.values[game.cursor] ?? null, players);
+  showValue(position.over ? outcome(position) : game.values[game.cursor] ?? null, players);
   $("value").hidden = !settings.value || players.length < 2;
   $("chart").hidden = !settings.value;
   $("policy-panel").hidden = !settings.policy || position.over;
@@ -358,7 +374,7 @@ async function start() {
       settings.swap = !settings.swap;
       keep();
       $("swap").setAttribute("aria-pressed", settings.swap);
-      showPosition();
+      if (view.position) showPosition();
     },
     review: () => attempt(review),
     markBack: () => toMark(-1),

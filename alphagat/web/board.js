@@ -194,8 +194,8 @@ export class Board {
   #onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const arrow = event.key.startsWith("Arrow") ? event.key.slice(5).toLowerCase() : "", way = WAYS[arrow];
-    const from = this.hits?.find((hit) => hit === document.activeElement);
-    if (way) {
+    const from = this.hits.find((hit) => hit === document.activeElement);
+    if (way && this.hits.length) { // else the key scrolls
       event.preventDefault();
       this.#go(way, from, arrow);
     } else if (from && (event.key === "Enter" || event.key === " ")) {
@@ -211,7 +211,7 @@ export class Board {
   #go([right, down], from, arrow) {
     const named = this.canPlay && !this.looking && this.position.legal.find((move) => move.name === arrow);
     if (named) return this.onPlay(named.action);
-    if (!from) return this.hits[0]?.focus();
+    if (!from) return this.hits[0].focus();
     const [x, y] = this.position.nodes[from.dataset.node];
     let best = null, nearest = Infinity;
     for (const hit of this.hits) {

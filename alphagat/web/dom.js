@@ -19,9 +19,20 @@ export function html(tag, properties = {}, ...children) {
   return element;
 }
 
+/** Replaces the children of `root`. The keyboard focus stays at the button or input with the same number, or in `root`. */
+export function refill(root, children) {
+  const focusable = () => [...root.querySelectorAll("button, input")];
+  const { activeElement } = document, hadFocus = root.contains(activeElement);
+  const number = Math.max(0, focusable().indexOf(activeElement));
+  root.replaceChildren(...children);
+  if (!hadFocus) return;
+  root.tabIndex = -1;
+  (focusable()[number] ?? focusable().at(-1) ?? root).focus({ preventScroll: true });
+}
+
 /** Fills `root` with one radio button per `[value, label, title]`, and calls `choose(value)` on a change. */
 export function segments(root, options, chosen, choose) {
-  root.replaceChildren(...options.map(([value, label, title]) => {
+  refill(root, options.map(([value, label, title]) => {
     const input = html("input", { type: "radio", name: root.id, checked: value === chosen });
     input.addEventListener("change", () => choose(value));
     return html("label", { title: title || "" }, input, html("span", {}, label));

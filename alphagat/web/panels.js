@@ -1,6 +1,6 @@
 // The panels beside the board: value, candidate moves, best line, chart and list of moves.
 
-import { $, capital, html, inkOn, percent, shape } from "./dom.js";
+import { $, capital, html, inkOn, percent, refill, shape } from "./dom.js";
 
 const CANDIDATES = 5;
 
@@ -57,7 +57,7 @@ export function showCandidates(position, analysis, source, play) {
   const isPlayed = ({ move }) => source === "policy" && move.action === analysis.action;
   const played = rows.slice(CANDIDATES).find(isPlayed);
   rows.splice(CANDIDATES, Infinity, ...(played ? [played] : []));
-  $("candidates").tBodies[0].replaceChildren(...rows.map((row) => {
+  refill($("candidates").tBodies[0], rows.map((row) => {
     const { move, share, value } = row, look = isPlayed(row) ? "link played" : "link";
     const title = isPlayed(row) ? `Play ${move.name}, as the network would` : `Play ${move.name}`;
     const button = html("button", { textContent: move.name, className: look, title });
@@ -125,7 +125,7 @@ export function showChart(values, plies, cursor, players, choose, marks) {
 /** Lists the moves with their marks. `choose(ply)` shows the position after `ply` moves. */
 export function showMoves(steps, cursor, players, choose, marks) {
   const list = $("moves");
-  list.replaceChildren(...steps.map((step, number) => {
+  refill(list, steps.map((step, number) => {
     const button = html("button", { textContent: step.name });
     button.style.setProperty("--colour", players[step.player]?.colour);
     const mark = marks[number];

@@ -17,13 +17,26 @@ export const settings = {
 
 const KEY = "alphagat";
 
-export const keep = () => localStorage.setItem(KEY, JSON.stringify(settings));
+const isEngine = (engine) => typeof engine?.network === "string" && typeof engine.isBeginner === "boolean";
+const CHECKS = { // of the settings that are neither true nor false
+  sides: (sides) => Array.isArray(sides) && sides.every((side) => ["person", "network"].includes(side)),
+  engines: (engines) => Array.isArray(engines) && engines.length === 2 && engines.every(isEngine),
+  source: (source) => ["policy", "prior"].includes(source),
+};
 
-/** Restores the settings of the last visit. */
+export function keep() {
+  try {
+    localStorage.setItem(KEY, JSON.stringify(settings));
+  } catch { /* the browser blocks site data: settings last until the page is closed */ }
+}
+
+/** Restores the settings of the last visit; invalid ones are ignored. */
 export function recall() {
   try {
-    Object.assign(settings, JSON.parse(localStorage.getItem(KEY) ?? "{}"));
-  } catch { /* invalid settings are ignored */ }
+    const saved = JSON.parse(localStorage.getItem(KEY)) ?? {};
+    const isValid = (name) => (CHECKS[name] ?? ((value) => typeof value === "boolean"))(saved[name]);
+    for (const name of Object.keys(settings)) if (isValid(name)) settings[name] = saved[name];
+  } catch { /* not JSON, or blocked */ }
 }
 
 /** Returns the address of the game at the cursor, as a fragment. */

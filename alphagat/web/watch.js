@@ -29,17 +29,22 @@ async function wait(milliseconds) {
   while (pace.isPaused && !game.isSkipped) await sleep(Infinity);
 }
 
-/** Repeats an action for ever, `pause` milliseconds apart. Shows the message of an ApiError. */
+/** Runs an action, and shows the message of an ApiError. */
+async function attempt(action) {
+  try {
+    await action();
+    $("toast").hidden = true;
+  } catch (error) {
+    if (!(error instanceof api.ApiError)) throw error;
+    $("toast").textContent = error.message;
+    $("toast").hidden = false;
+  }
+}
+
+/** Repeats an action for ever, `pause` milliseconds apart. */
 async function repeat(action, pause) {
   for (;;) {
-    try {
-      await action();
-      $("toast").hidden = true;
-    } catch (error) {
-      if (!(error instanceof api.ApiError)) throw error;
-      $("toast").textContent = error.message;
-      $("toast").hidden = false;
-    }
+    await attempt(action);
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
@@ -90,7 +95,7 @@ async function show(ply) {
 /** Returns the analysis and the attention of the position after `ply` moves, and shows them if it is on display. */
 async function analysed(ply) {
   if (shown.cursor === ply && shown.analysis) return shown;
-  const late = setTimeout(announce, SLOW_MS), request = requested(ply);
+  const late = setTimeout(() => attempt(announce), SLOW_MS), request = requested(ply);
   try {
     const [analysis, attention] = await Promise.all([
       api.analysis(request, "", simulations),
@@ -128,14 +133,14 @@ function annotate() {
 /** Pauses at an earlier position. */
 function look(ply) {
   setPaused(true);
-  show(ply);
+  attempt(() => show(ply));
 }
 
 function setPaused(isPaused) {
   pace.isPaused = isPaused;
   $("pause").textContent = isPaused ? "Go on" : "Pause";
   if (isPaused) return;
-  if (shown.cursor !== game.moves.length) show(game.moves.length);
+  if (shown.cursor !== game.moves.length) attempt(() => show(game.moves.length));
   pace.wake();
 }
 

@@ -94,6 +94,10 @@ def bash_script(tmp_path_factory) -> Path:
         ("train qui", {"quickstart"}),
         ("train smoke --config.search.num_sim", {"--config.search.num_simulations"}),
         ("launch --config.search.algo", {"--config.search.algorithm"}),
+        ("launch qui", {"quickstart"}),
+        ("launch smoke --work", {"--workdir"}),
+        ("launch smoke --workdir READ", {"README.md"}),
+        ("pretrain smoke --games READ", {"README.md"}),
         ("train smoke --config.search.algorithm g", {"gumbel"}),
         ("match runs/a runs/b --sp", {"--sprt"}),
         ("configs tic", {"tic_tac_toe"}),
@@ -106,7 +110,7 @@ def test_bash_completes(words, expected, bash_script):
         f"source {bash_script}; COMP_WORDS=({' '.join(line)}); COMP_CWORD={len(line) - 1}; _shtab_alphagat;"
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    ended = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
+    ended = subprocess.run(["bash", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert set(ended.stdout.split()) == expected
 
 

@@ -84,6 +84,18 @@ def test_games_forfeited_by_an_engine_are_listed(capsys):
     assert printed.err.count("lost a game after") == 2
 
 
+def test_names_are_not_markup(tmp_path, monkeypatch, capsys):
+    engine = tmp_path / "[" / "y]"
+    engine.parent.mkdir()
+    engine.symlink_to(FAKE_ENGINE)
+    command = f"gtp:{sys.executable} '{engine}' gtp pass"
+    monkeypatch.setenv("FORCE_COLOR", "1")  # the progress is shown
+    assert match.run([command, "random", "--board", "go:5", "--games", "2"]) == 0
+    printed = capsys.readouterr()
+    assert "[/y]" in printed.out
+    assert "[/y]" in printed.err
+
+
 def test_single_player_games_compare_mean_scores(capsys):
     assert match.run(["random", "random", "--board", "2048:3", "--games", "4"]) == 0
     rows = cells(capsys.readouterr().out)
@@ -127,6 +139,13 @@ MISTAKES = {
     "simulations": (["random", "random", "--board", "hex:3", "--simulations", "1,2,3"], "--simulations 1,2,3: it must"),
     "seconds": (["random", "random", "--board", "hex:3", "--move_seconds", "0"], "--move_seconds 0: it must"),
     "option": (["random", "random", "--board", "hex:3", "--engine_option", "x"], "--engine_option x: write NAME"),
+    "unused simulations": (
+        ["mcts:2", "random", "--board", "hex:3", "--simulations", "8"],
+        "--simulations: neither mcts:2 nor random is a trained player; leave this option out",
+    ),
+    "unused seconds": (["random", "solver", "--board", "hex:3", "--move_seconds", "5"], "is a program (gtp or uci)"),
+    "unused nodes": (["random", "gtp:x", "--board", "go:5", "--move_nodes", "5"], "is a UCI engine; leave"),
+    "unused option": (["random", "random", "--board", "hex:3", "--engine_option", "a=b"], "--engine_option: neither"),
     "ending": (
         ["random", "random", "--board", "hex:3", "--out", "x.pgn"],
         "x.pgn: end the name with .sgf",

@@ -89,7 +89,7 @@ MISTAKES = {
     "word for bool": ([*BASE, "--config.mesh.fsdp=perhaps"], "fsdp=perhaps: it must be true or false"),
     "empty number": ([*BASE, "--config.seed="], "--config.seed=: it must be an integer"),
     "word in a list": ([*BASE, "--config.board_weights=1,a"], "--config.board_weights=a: it must be a number"),
-    "number for tuple": ([*BASE, "--config.evaluation.opponents=3"], "tuple of str"),
+    "number for tuple": ([*BASE, "--config.evaluation.opponents=3"], "there is no opponent '3'"),
     "no value": ([*BASE, "--config.seed"], "--config.seed has no value"),
     "refused value": ([*BASE, "--config.search.num_simulations=0"], "config.search.num_simulations=0: it must be at"),
 }
@@ -133,6 +133,9 @@ def test_names_of_the_package_and_the_default_folder(calls):
         (["--config.mesh.fsdp"], "mesh.fsdp", True),
         (["--config.mesh.fsdp=false"], "mesh.fsdp", False),
         (["--config.boards=hex:4"], "boards", ("hex:4",)),
+        (["--config.boards=2048"], "boards", ("2048",)),
+        (["--config.boards=2048:3,2048"], "boards", ("2048:3", "2048")),
+        (["--config.boards=('2048',)"], "boards", ("2048",)),
         (["--config.boards=hex:4,hex:5"], "boards", ("hex:4", "hex:5")),
         (["--config.board_weights=0.5"], "board_weights", (0.5,)),
         (["--config.seed=4", "--config.seed=5"], "seed", 5),

@@ -25,6 +25,12 @@ def test_without_arguments_the_shipped_network_plays_chess(talk):
     assert (status, said) == (0, "readyok\n")
 
 
+def test_another_board_is_refused_at_once(talk, capsys, monkeypatch):
+    monkeypatch.setattr("alphagat.cli.engine_options.open_agent", lambda *_: pytest.fail("the network was loaded"))
+    assert talk(["--board", "hex:5"], "quit") == (2, "")
+    assert capsys.readouterr().err == "error: board hex:5: UCI is for chess only; see alphagat gtp\n"
+
+
 def test_a_network_for_another_family_is_refused(talk, capsys):
     assert talk(["hex"], "quit") == (2, "")
     assert capsys.readouterr().err.startswith("error: board chess: ")

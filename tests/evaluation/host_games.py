@@ -1,10 +1,13 @@
 """Games on the host for the tests of engines."""
 
+import contextlib
 import functools
+import os
+import select
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,20 @@ KEY = jax.random.key(0)
 def fake(protocol: str, *words: object) -> str:
     """Returns the command of the scripted engine."""
     return shlex.join([sys.executable, str(FAKE), protocol, *map(str, words)])
+
+
+def with_child(command: str, log: Path) -> str:
+    """Returns the command of a wrapper of an engine that starts another program and writes its process id to `log`."""
+    return shlex.join(["sh", "-c", f"sleep 600 & echo $! > {shlex.quote(str(log))}; {command}"])
+
+
+@contextlib.contextmanager
+def watch_exit(log: Path) -> Iterator[None]:
+    """Checks that the process whose id is in `log` exits within the block."""
+    descriptor = os.pidfd_open(int(log.read_text()))
+    yield
+    assert select.select([descriptor], [], [], 5)[0]
+    os.close(descriptor)
 
 
 def is_installed(program: str) -> bool:

@@ -88,6 +88,31 @@ def test_forfeit_reason_is_recorded():
     assert read_games(pgn)[0].forfeit == "died"
 
 
+@pytest.mark.parametrize(
+    ("end", "is_forfeit"),
+    [
+        ("Time forfeit", True),
+        ("Rules infraction", True),
+        ("illegal move", True),
+        ("abandoned", True),
+        ("B won on time", True),
+        ("A won - game abandoned", True),
+        ("A won by checkmate", False),
+        ("A won by resignation", False),
+        ("adjudication", False),
+        ("?", False),
+    ],
+)
+def test_only_known_terminations_are_forfeits(end, is_forfeit):
+    (record,) = read_games(f'[Termination "{end}"]\n[Result "1-0"]\n\n1. e4 1-0\n')
+    assert record.forfeit == (end if is_forfeit else "")
+
+
+def test_a_name_of_two_lines_does_not_split_a_game():
+    text = to_text(GameRecord("chess", ("A\n\n1. e4", "B\rC"), ("e2e4",), (0,), 1))
+    assert [record.names for record in read_games(text)] == [("A  1. e4", "B C")]
+
+
 def test_missing_result_is_not_a_draw():
     for board, move in (("hex:3", "a1"), ("chess", "e2e4")):
         records = [GameRecord(board, ("A", "B"), (move,), (0,), outcome) for outcome in (None, 0, 1, -1)]
@@ -98,7 +123,7 @@ def test_reads_files_of_other_programs():
     """One that names no board is of the board that is asked for; a comment is no forfeit."""
     (record,) = read_games("(;FF[4]GM[1]SZ[5]GN[Round 3]GC[A fine game]RE[W+3.5];B[ae];W[tt])", "go:5")
     assert record == GameRecord("go:5", ("", ""), ("a1", "pass"), (0, 1), -1)
-    (record,) = read_games("(;GM[1]SZ[5]RE[B+Resign];B[zz])", "go:5")
+    (record,) = read_games("(;GM[1]SZ[5]KM[7.50]RE[B+Resign];B[zz])", "go:5")
     assert (record.moves, record.outcome, record.forfeit) == (("zz",), 1, "resigned")
     (record,) = read_games("(;GN[hex:3]RE[Void];B[a1])", "go:5")  # it says what it is
     assert (record.board, record.outcome) == ("hex:3", None)
@@ -112,6 +137,14 @@ def test_reads_files_of_other_programs():
         ("(;GM[1]SZ[9];B[aa])", "game 1: it is on another board"),
         ("(;GM[11]SZ[5];B[aa])", "game 1: it is on another board"),
         ("(;GN[go:5];B[aa])(;AB[aa];W[bb])", "game 2: it starts from placed stones"),
+        ("(;SZ[5];B[aa];AE[aa];W[bb])", "game 1: it starts from placed stones or changes some later"),
+        (
+            "(;SZ[5]KM[0.5];B[aa])",
+            r"its komi \(KM\) is '0.5', and that of go:5 is 7.5; name its board, GN\[go:5:0.5\],",
+        ),
+        ("(;GN[go:5]KM[6.50];B[aa])", r"name its board, GN\[go:5:6.5\], or remove it"),
+        ("(;SZ[5]KM[0];B[aa])", "its komi .* 7.5; remove it"),
+        ("(;SZ[5]KM[?];B[aa])", "its komi .* 7.5; remove it"),
         ('[FEN "8/8/8/8/8/8/k7/7K w - - 0 1"]\n[SetUp "1"]\n\n1. Kg1 *\n', "game 1: it starts from a FEN"),
     ],
 )

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation import openings
 from alphagat.evaluation.openings import distinct_openings, openings_after, random_positions
 from alphagat.games import make_game
-from alphagat.games.batches import compile_init, compile_step
+from alphagat.games.batches import chunks, compile_init, compile_step, to_host
 from tests.evaluation.toy import PileGame, PileState
 
 
@@ -99,6 +101,20 @@ def test_positions_differing_only_in_bookkeeping_are_equal():
     for game in (PileGame(9), NotedGame(9)):
         states = distinct_openings(game, 5, seed=0).states
         assert len(set(zip(states.pile.tolist(), states.current_player.tolist(), strict=True))) == 5
+
+
+def test_positions_seen_take_little_memory(monkeypatch):
+    """Each would otherwise be kept with its features: 2 GB for the openings of go:19."""
+    game = make_game("hex:5")
+    states = to_host(openings_after(game, 2, seed=0).states)
+    monkeypatch.setattr(openings, "chunks", lambda number: chunks(number, 8))
+    assert len(openings.distinct(game, states)) == 600  # compiled
+    tracemalloc.start()
+    openings.distinct(game, states)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    features = 600 * game.topology.num_nodes * game.num_features * 4
+    assert peak < features / 2
 
 
 def test_openings_depend_only_on_seed():

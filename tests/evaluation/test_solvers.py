@@ -67,12 +67,12 @@ def test_values_agree_with_the_compiled_rules(board):
 def test_known_values():
     game = make_game("tic_tac_toe")
     state = first_state(game)
-    assert solve("tic_tac_toe").value(state) == 0
+    assert solve("tic_tac_toe").action_values(state).max() == 0
     corner = game.step(state, jnp.int32(0), KEY)
     # Against the corner only the centre draws.
     assert solve("tic_tac_toe").action_values(corner).tolist() == [ILLEGAL, -1, -1, -1, 0, -1, -1, -1, -1]
     hex_state = first_state(make_game("hex:3"))
-    assert solve("hex:3").value(hex_state) == 1  # the first player wins Hex of every size (Nash)
+    assert solve("hex:3").action_values(hex_state).max() == 1  # the first player wins Hex of every size (Nash)
     assert solve("hex:3").action_values(hex_state)[4] == 1
     assert set(reachable_positions(make_game("hex:3")).values.tolist()) == {-1, 1}  # there is no draw
 
@@ -87,5 +87,7 @@ def test_table_holds_the_best_moves():
 
 def test_too_large_board_is_rejected():
     for board in ("hex:6", "hex:3:swap", "connect_four", "gomoku:9"):
-        with pytest.raises(UserError, match=f"board {board}: there is no exact solver; use tic_tac_toe"):
+        with pytest.raises(UserError, match=f"board {board}: there is no exact solver here; use tic_tac_toe"):
             solve(board)
+        with pytest.raises(UserError, match=r"by table; use .* \(alphagat match also solves connect_four"):
+            reachable_positions(make_game(board))

@@ -78,6 +78,13 @@ def test_ticks_are_round_numbers(end, axis, ticks):
     assert [each.text for each in drawing.findall("text") if each.get("text-anchor") == "middle"] == ticks
 
 
+@pytest.mark.parametrize("value", [60.0, 0.1, -42.0])
+def test_values_that_differ_by_rounding_are_drawn_as_equal(value):
+    values = [value, np.nextafter(value, np.inf)]
+    drawing = ET.fromstring(draw_chart([curve([0, 1], values)], "iterations", 1, tick_text, True))
+    assert len([each for each in drawing.findall("text") if each.get("text-anchor") == "end"]) > 1
+
+
 def test_a_long_label_at_the_edge_fits_into_the_drawing():
     drawing = ET.fromstring(draw_chart([curve([0, 1000], [0, 1])], "iterations", 1000, tick_text, True))
     (label,) = (each for each in drawing.findall("text") if each.text == "1,000")

@@ -62,6 +62,19 @@ def test_another_run_is_refused_and_unchanged(tmp_path: Path, config: Config, se
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_the_scale_of_fast_searches_does_not_change(tmp_path: Path, config: Config):
+    for fraction in (1.0, 0.5):
+        folder = tmp_path / str(fraction)
+        config.selfplay.full_search_fraction, config.evaluation.value_scale = fraction, 1.0
+        open_run_folder(folder, config)
+        (folder / "metrics.jsonl").write_text('{"iteration": 1}\n')
+        config.evaluation.value_scale = 0.5
+        if fraction == 1:
+            open_run_folder(folder, config)
+    with pytest.raises(UserError, match=r"config\.evaluation\.value_scale=0\.5, but .* has 1\.0"):
+        open_run_folder(folder, config)
+
+
 def test_actors_need_the_same_order_of_boards(tmp_path: Path, config: Config):
     """The length of a run changes the order of the boards, and the learners are one iteration late."""
     config.mesh.actors, config.boards, config.board_weights = 1, ("hex:3", "hex:2"), (2.0, 1.0)
@@ -105,6 +118,12 @@ def test_an_empty_folder_is_accepted(tmp_path: Path, config: Config):
     assert read_config(tmp_path) == config
 
 
+def test_an_unfinished_first_write_is_no_other_file(tmp_path: Path, config: Config):
+    (tmp_path / ".config.json.4711.tmp").write_text("{")
+    open_run_folder(tmp_path, config)
+    assert read_config(tmp_path) == config
+
+
 def test_a_file_is_refused(tmp_path: Path, config: Config):
     (tmp_path / "w").write_text("")
     with pytest.raises(UserError, match="is a file"):
@@ -138,6 +157,11 @@ def test_a_broken_environment_file_does_not_stop_a_run(tmp_path: Path, config: C
     (tmp_path / "env.json").write_text("[{")
     open_run_folder(tmp_path, config)
     assert len(json.loads((tmp_path / "env.json").read_text())) == 1
+
+
+def test_only_objects_are_starts(tmp_path: Path):
+    (tmp_path / "env.json").write_text('[1, {"started": "today"}, null]')
+    assert read_starts(tmp_path) == [{"started": "today"}]
 
 
 def test_damaged_configs_raise_only_user_errors(tmp_path: Path, config: Config, rounds: int):

@@ -1,6 +1,7 @@
 """One process at a time holds the lock of a folder, however the last holder ended."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -69,6 +70,17 @@ def test_a_file_that_the_last_holder_removed_is_not_locked(tmp_path, monkeypatch
         lock.take()
         assert len(opened) == 2
         assert os.path.samestat(os.fstat(opened[1]), (tmp_path / LOCK_FILE).stat())
+
+
+def test_the_lock_of_a_later_run_in_a_replaced_folder_is_kept(tmp_path):
+    first, second = FolderLock(tmp_path / "run"), FolderLock(tmp_path / "run")
+    first.take()
+    shutil.rmtree(tmp_path / "run")
+    second.take()
+    first.release()
+    assert (tmp_path / "run" / LOCK_FILE).exists()
+    second.release()
+    assert list((tmp_path / "run").iterdir()) == []
 
 
 @pytest.mark.parametrize("text", [b"", b"\xff", b"[]", b'{"pid": 1}', b"[" * 100_000])

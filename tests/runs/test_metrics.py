@@ -40,12 +40,14 @@ def scalars(folder: Path) -> list[tuple[int, str, float]]:
 def write(folder: Path, first: int, last: int, restored_iteration: int = 0) -> None:
     with MetricsWriter(folder, restored_iteration=restored_iteration) as writer:
         for iteration in range(first, last + 1):
-            writer.write(iteration, {"iteration": iteration, "train/policy_loss": 1 / iteration})
+            writer.write(iteration, {"iteration": iteration, "board": "hex:5", "train/policy_loss": 1 / iteration})
 
 
 def test_both_files_hold_every_iteration(tmp_path: Path):
     write(tmp_path, 1, 4)
-    assert read_metrics(tmp_path) == [{"iteration": i, "train/policy_loss": 1 / i} for i in (1, 2, 3, 4)]
+    assert read_metrics(tmp_path) == [
+        {"iteration": i, "board": "hex:5", "train/policy_loss": 1 / i} for i in (1, 2, 3, 4)
+    ]
     assert [(step, tag) for step, tag, _ in scalars(tmp_path)] == [(i, "train/policy_loss") for i in (1, 2, 3, 4)]
     assert scalars(tmp_path)[3][2] == 0.25
 
@@ -95,6 +97,12 @@ DAMAGED = [
     b'{"iteration": 0}',
     b'{"iteration": 2, "hours": 1' + b"0" * 4000 + b"}",
     b'{"iteration": 2, "hours": [1]}',
+    b'{"iteration": 2, "hours": "long"}',
+    b'{"iteration": 2, "hours": null}',
+    b'{"iteration": 2, "board": "hex:5", "frames": null}',
+    b'{"iteration": 2, "board": null}',
+    b'{"iteration": 2, "train/policy_loss": 1}',
+    b'{"iteration": 2, "board": "\xed\xa0\x80"}',  # half of a surrogate pair
     b'{"iteration": 2, "results": 3}',
     b'{"iteration": 2, "results": [{"name": "elo"}]}',
     b'{"iteration": 2, "results": [{"name": 1, "board": "hex:5", "value": 1}]}',
@@ -205,7 +213,13 @@ def test_an_evaluation_is_added_to_its_line(tmp_path: Path):
         writer.amend(2, {"num_games": 64, "results": RESULTS[:1]})
     lines = read_metrics(tmp_path)
     assert [line["iteration"] for line in lines] == [1, 2]
-    assert lines[1] == {"iteration": 2, "train/policy_loss": 0.5, "num_games": 64, "results": RESULTS[:1]}
+    assert lines[1] == {
+        "iteration": 2,
+        "board": "hex:5",
+        "train/policy_loss": 0.5,
+        "num_games": 64,
+        "results": RESULTS[:1],
+    }
     assert last_evaluation(lines) == lines[1]
     assert last_evaluation(lines, 1) is None
 

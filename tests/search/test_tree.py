@@ -1,6 +1,8 @@
 """The recurrent function, against exact values."""
 
 import functools
+from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ import pytest
 from alphagat.evaluation.solvers import reachable_positions
 from alphagat.games import make_game
 from alphagat.search import Evaluation
-from alphagat.search.tree import invalid_actions, make_recurrent_fn, make_root
+from alphagat.search.tree import invalid_actions, make_recurrent_fn, make_root, policy_value
 from tests.evaluation.toy import PileGame, pile_values, piles
 from tests.search.evaluators import all_positions, make_exact_evaluator, make_table_evaluator
 
@@ -53,6 +55,20 @@ def test_terminal_states_absorb(board):
     output, _ = jax.jit(recurrent_fn)(None, KEY, jnp.arange(len(rows)) % game.num_actions, over)
     for part in (output.reward, output.discount, output.value):
         assert (part == 0).all()
+
+
+def test_the_value_of_a_policy_without_weight_on_visited_actions_is_that_of_the_visits():
+    """A sharp policy may round to 0 on all of them."""
+    row = jnp.array([[[0.0, 0.5, -1.0]]])
+    tree: Any = SimpleNamespace(
+        ROOT_INDEX=0,
+        children_visits=jnp.array([[[0, 3, 1]]]),
+        children_rewards=0 * row,
+        children_discounts=1 + 0 * row,
+        children_values=row,
+    )
+    assert policy_value(tree, jnp.array([[1.0, 0.0, 0.0]])).tolist() == [-0.25]
+    np.testing.assert_allclose(policy_value(tree, jnp.array([[0.5, 0.3, 0.2]])), (0.15 - 0.2) / 0.5, rtol=1e-6)
 
 
 @every_board

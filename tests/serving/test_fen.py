@@ -75,6 +75,7 @@ MISTAKES = {
     "rnbq1bnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQ - 0 1": "each side needs one king",
     "P6k/8/8/8/8/8/8/K7 w - - 0 1": "a pawn on the first or last rank",
     "7k/8/8/8/8/8/8/K6R w - - 0 1": "not to move is in check",
+    "Q6Q/3Q4/1Q4Q1/4Q3/2Q4Q/Q4Q2/pp1Q4/kBNN1KB1 w - - 0 1": "no game reaches more than 218",
     "7k/7R/8/8/8/8/8/K7 b - - 0 1": "",
 }
 

@@ -142,6 +142,14 @@ def test_boards_of_the_family_and_komi():
     assert talk(make_server("connect_four"), "boardsize 7", "boardsize 9") == ["=", "? unacceptable size"]
 
 
+def test_the_same_komi_makes_no_second_player():
+    made = []
+    server = GtpServer(lambda name: made.append(name) or thinker_of(name), thinker_of("go:5"), 16, "1.2.3")
+    komi = server._turns.game.komi
+    assert talk(server, "play b c3", f"komi {komi:g}", f"komi {komi}0", "undo") == ["="] * 4
+    assert made == []
+
+
 @pytest.mark.parametrize("dialect", ["lz", "kata"])
 def test_an_analysis_ends_with_the_next_line(dialect):
     server = make_server("go:5")

@@ -116,6 +116,14 @@ def test_a_batch_is_one_call(monkeypatch):
     assert sizes == [BATCH, 1, BATCH, BATCH]
 
 
+def test_answers_come_before_all_of_a_long_input_is_read():
+    """The output shows it: an error is answered when its query is read."""
+    queries = [{"id": str(number), "maxVisits": 0} for number in range(12 * BATCH)]
+    answers = ask(*queries, {"id": "late", "maxVisits": -1})
+    assert len(answers) == len(queries) + 1
+    assert [answer["id"] for answer in answers].index("late") >= 5 * BATCH
+
+
 def test_a_win_in_one_has_winrate_1_for_both_players():
     answers = ask(
         {"id": "black", "board": "hex:3", "moves": ["b1", "a2", "b2", "a1"], "maxVisits": 64},
@@ -136,7 +144,7 @@ MISTAKES = {
     '{"id": 3}': (None, "id", "the id must be a string"),
     '{"id": "x", "move": []}': ("x", "move", "unknown field; the fields are id, board"),
     '{"id": "x", "board": "nowhere"}': ("x", "board", "board nowhere: there is no such game"),
-    '{"id": "x", "board": ["hex:3"]}': ("x", "board", "unhashable"),
+    '{"id": "x", "board": ["hex:3"]}': ("x", "board", "expected the name of a board, such as 'hex:5'"),
     '{"id": "x", "board": "2048"}': ("x", "board", "it has chance moves"),
     '{"id": "x", "moves": "b2"}': ("x", "moves", "expected a list of moves"),
     '{"id": "x", "moves": ["b2", "b2"]}': ("x", "moves", "move 1: b2 is illegal here"),

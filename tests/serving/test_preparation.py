@@ -132,6 +132,29 @@ def test_after_an_error_a_program_is_prepared_again(compiler, preparation):
     assert preparation.progress("broken") == (False, 0.0)
 
 
+def test_a_program_that_failed_is_prepared_again_only_in_demand(compiler, preparation):
+    for program in ("broken", "next", "after"):
+        compiler.gate(program).set()
+    preparation.prepare_ahead(["broken", "next"])
+    compiler.wait_for(lambda: set(compiler.finished) == {"broken", "next"})
+    preparation.prepare_ahead(["broken", "after"])
+    compiler.wait_for(lambda: "after" in compiler.finished)
+    assert compiler.begun == ["broken", "next", "after"]
+    preparation.demand("broken")
+    compiler.wait_for(lambda: compiler.begun == ["broken", "next", "after", "broken"])
+
+
+def test_the_last_of_all_is_what_need_not_be_ready_soon(compiler, preparation):
+    preparation.demand("urgent")
+    compiler.wait_for(lambda: compiler.begun == ["urgent"])
+    preparation.prepare_last("last")
+    preparation.prepare_last("last")
+    preparation.prepare_ahead(["ahead"])
+    for program in ("urgent", "ahead", "last"):
+        compiler.release(program)
+    assert compiler.begun == ["urgent", "ahead", "last"]
+
+
 def test_the_estimate_is_the_median_of_the_durations(compiler, preparation):
     assert preparation.estimate_s() == FIRST_ESTIMATE_S
     begin = time.monotonic()

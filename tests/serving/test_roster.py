@@ -1,11 +1,13 @@
 """Tests the boards that a server offers."""
 
+import json
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
+from alphagat import config_fields
 from alphagat.agents import weight_files
 from alphagat.agents.agent import load
 from alphagat.agents.analysis import Analyzer
@@ -109,6 +111,10 @@ def test_runs_are_offered_beside_the_shipped_networks(tmp_path, monkeypatch):
     open_run_folder(tmp_path / "runs" / "new", tiny_config())  # without a checkpoint
     (tmp_path / "runs" / "damaged").mkdir()
     (tmp_path / "runs" / "damaged" / "config.json").write_text("[")
+    config = tiny_config()
+    config.boards = ("hex:99",)  # not available: `make_game` refuses it
+    save_tiny_run(tmp_path / "runs" / "large", 1)
+    (tmp_path / "runs" / "large" / "config.json").write_text(json.dumps(config_fields.to_dict(config)))
     roster = Roster()
     assert roster.default == "connect_four"
     assert roster.players("hex:3") == ("shipped", "runs/mine")

@@ -54,6 +54,7 @@ def make(device):
 
     def make(max_batch=8, max_wait_ms=1.0, max_queue=1000):
         service = BatchService(device.prepare, max_batch=max_batch, max_wait_ms=max_wait_ms, max_queue=max_queue)
+        service._prepared = {program: set(batch_sizes(max_batch)) for program in range(3)}  # as after some time
         services.append(service)
         return service
 
@@ -216,6 +217,46 @@ def test_an_error_in_prepare_fails_the_requests_of_its_program():
             ask(service, "board", 1).result(PATIENCE_S)
         with pytest.raises(UserError, match="no other"):
             ask(service, "other", 1).result(PATIENCE_S)
+
+
+def test_a_batch_size_is_compiled_aside_while_batches_are_smaller():
+    threads, compiled, compiles = [], threading.Event(), threading.Event()
+
+    def prepare(program):
+        def evaluate(states):
+            threads.append((threading.current_thread().name, len(states)))
+            if threads[-1] == ("preparation", 4):
+                compiles.set()
+                assert compiled.wait(PATIENCE_S)
+            if len(states) > 4:
+                raise UserError("too large for the memory")
+            return states + 1
+
+        return evaluate
+
+    def ask_for(numbers):
+        answers = [ask(service, 0, number) for number in numbers]
+        assert [answer.result(PATIENCE_S) for answer in answers] == [number + 1 for number in numbers]
+
+    with BatchService(prepare, max_batch=16, max_wait_ms=0, max_queue=50) as service:
+        with service._changed:  # so that they wait together
+            answers = [ask(service, 0, number) for number in range(3)]
+        assert [answer.result(PATIENCE_S) for answer in answers] == [1, 2, 3]
+        assert compiles.wait(PATIENCE_S)
+        ask_for([5])
+        assert {size for name, size in threads if name == "evaluation"} == {1}
+        compiled.set()
+        while 4 not in service._prepared[0]:
+            time.sleep(0.01)
+        with service._changed:
+            answers = [ask(service, 0, number) for number in range(7)]
+        assert [answer.result(PATIENCE_S) for answer in answers] == list(range(1, 8))
+        assert [size for name, size in threads if name == "evaluation"][-2:] == [4, 4]
+        while ("preparation", 16) not in threads:
+            time.sleep(0.01)
+        ask_for(range(40))  # a size that fails is not used
+        assert {size for name, size in threads if name == "evaluation"} == {1, 4}
+        assert threads.count(("preparation", 16)) == 1
 
 
 def test_close_finishes_the_running_batch_and_rejects_the_rest(make, device):

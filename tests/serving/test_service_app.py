@@ -56,6 +56,7 @@ def test_info_lists_boards_and_strengths(client):
     info = client.get("/api/info").json()
     assert (info["default"], info["strengths"], info["simulations"]) == ("hex:3", [0, 4, 16, 64, 256], SIMULATIONS)
     assert {"hex:3", "hex:11"} <= set(info["boards"])
+    assert info["max_moves"] == limits.MAX_MOVES
     board = client.get("/api/boards/hex:4").json()
     assert (board["family"], board["record"]) == ("hex", ".sgf")
     assert [network["attention"] for network in board["networks"]] == [{"blocks": [1], "heads": 2}]

@@ -6,6 +6,7 @@ import re
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import chess
 import jax
@@ -156,6 +157,33 @@ def test_infinite_runs_until_stop(server):
     assert arrived.is_set()
     said = [line.split()[0] for line in write.getvalue().splitlines()]
     assert said == ["readyok", "info", "bestmove", "readyok"]
+
+
+def test_infinite_stops_at_the_end_of_input(server, monkeypatch):
+    *_, progress = thinker().think(server._game.position.state, 4)
+
+    def think(*_):
+        for _ in range(1000):
+            yield progress
+            time.sleep(0.01)
+        pytest.fail("the search went on")
+
+    monkeypatch.setattr(server, "_thinker", SimpleNamespace(think=think))
+    assert [line.split()[0] for line in talk(server, "go infinite")] == ["info", "bestmove"]
+
+
+def test_options_during_a_search_do_not_end_it(server):
+    lines = ("go nodes 40", "debug on", "register later", "setoption name UCI_ShowWDL value true", "isready")
+    said = talk(server, *lines)
+    assert [line.split()[0] for line in said] == ["readyok", "info", "bestmove"]
+    assert " nodes 40 " in said[1]
+    assert " wdl " in said[1]
+
+
+@pytest.mark.parametrize("number", ["10000000000", "9" * 5000, "0" * 30 + "64"])
+def test_a_large_number_is_a_limit_as_well(server, number):
+    assert " nodes 64 " in talk(server, f"go nodes {number}")[0]
+    assert server._read_limits(["wtime", f"-{number}"]) == {"wtime": -min(10**9, int(number[:99]))}
 
 
 REFUSED = {

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from alphagat.config_fields import to_dict
-from alphagat.training import loop
+from alphagat.training import evaluation, loop
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def process_environment() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def programs_once():
     """Shares compiled programs among all runs of a file, keyed by function and config."""
-    make_iterations, make_matches, programs, matches = loop.make_iterations, loop.Matches, {}, {}
+    make_iterations, make_matches, programs, matches = loop.make_iterations, evaluation.Matches, {}, {}
 
     def key(run) -> str:
         values = to_dict(run.config)
@@ -36,5 +36,5 @@ def programs_once():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "make_iterations", compile_once)
-        patch.setattr(loop, "Matches", match_once)
+        patch.setattr(evaluation, "Matches", match_once)
         yield

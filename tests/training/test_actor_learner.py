@@ -60,8 +60,8 @@ def test_constant_parameters_match_one_device_one_iteration_late(full_search_fra
         together, expected, _ = run_iteration(program, together)
         assert_equal(state.boards[0].games, together.boards[0].games)
         assert int(state.iteration) == int(together.iteration) == iteration
-        assert {name: float(metrics[name]) for name in ("plies", "games")} == {
-            name: float(expected[name]) for name in ("plies", "games")
+        assert {name: float(metrics[name]) for name in ("full_plies", "games")} == {
+            name: float(expected[name]) for name in ("full_plies", "games")
         }
         assert int(np.asarray(audit.iteration)[0]) == iteration - 1
         if late is not None:

@@ -77,6 +77,11 @@ WRONGS = {
         lambda h, at: h.replace(policy_target=wrong_at((at, 0), lambda x: x + 0.1)(h.policy_target)),
         "the policy target sums to 1.1",
     ),
+    "no policy": (
+        lambda h, at: h.replace(policy_target=wrong_at((at, 0), lambda x: np.nan)(h.policy_target)),
+        "the policy target sums to nan",
+    ),
+    "no reward": (lambda h, at: h.replace(reward=wrong_at((at,), lambda x: np.nan)(h.reward)), "the reward is nan"),
     "end": (lambda h, at: h.replace(ended=wrong_at((at,), lambda x: ~x)(h.ended)), "ended by the rules"),
     "reward": (lambda h, at: h.replace(reward=wrong_at((at,), lambda x: x - 0.5)(h.reward)), "the reward is"),
     "position": (
@@ -97,11 +102,16 @@ def test_names_an_error_in_a_ply(cut_audit, name: str):
         auditor.check(audit.replace(history=change(audit.history, 1)))
 
 
-@pytest.mark.parametrize("how", ["turned", "of the next ply", "halved"])
+@pytest.mark.parametrize("how", ["turned", "of the next ply", "halved", "missing"])
 def test_names_a_wrong_value_target(cut_audit, how: str):
     auditor, audit = cut_audit
     targets = np.asarray(audit.value_targets)
-    wrong = {"turned": -targets, "of the next ply": np.roll(targets, 1, axis=1), "halved": targets / 2}[how]
+    wrong = {
+        "turned": -targets,
+        "of the next ply": np.roll(targets, 1, axis=1),
+        "halved": targets / 2,
+        "missing": targets * np.nan,
+    }[how]
     with pytest.raises(AuditError, match="the value target is"):
         auditor.check(audit.replace(value_targets=jax.device_put(wrong, audit.value_targets.sharding)))
 

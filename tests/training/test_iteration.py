@@ -98,7 +98,7 @@ def test_counters_and_metrics(setup, histories):
         assert int(state.iteration) == number
         updates = max(number - plan.first_update_iteration, 0) * plan.updates_per_iteration
         assert int(state.train.step) == updates
-        assert metrics["plies"] == plan.frames_per_iteration
+        assert metrics["full_plies"] == plan.frames_per_iteration
         assert (
             0 < metrics["games"] <= 2 * plan.num_games
         )  # at most two games end in four plies, because each has at least three

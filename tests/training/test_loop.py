@@ -4,11 +4,13 @@ import errno
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -372,6 +374,26 @@ def test_only_returns_to_one_checkpoint_are_counted(monkeypatch):
         rollbacks.count(run, 20)
 
 
+def test_a_retry_starts_without_the_old_state(monkeypatch):
+    """Two states may not fit into memory."""
+    alive, states = [], []
+
+    class State:
+        pass
+
+    def fail(run, folder, claim, profiler, rollbacks, recorded):
+        alive.append([each() for each in states if each() is not None])
+        if len(states) < 2:
+            state = State()
+            states.append(weakref.ref(state))
+            raise Diverged("updates were not finite")
+
+    monkeypatch.setattr(loop, "_train", fail)
+    nothing: Any = None
+    loop._retry(nothing, nothing, nothing, nothing, nothing)
+    assert alive == [[], [], []]
+
+
 def test_each_return_has_another_key_and_count():
     state = init_state(tiny_run())
     retries = [with_another_key(state, number) for number in (1, 2)]
@@ -630,13 +652,15 @@ def test_invalid_matches_are_refused_before_any_write(finished, tmp_path, monkey
     assert not (tmp_path / "run").exists()
 
 
-def test_games_are_rounded_down_with_a_message(tmp_path, monkeypatch, capsys):
+def test_rounded_fields_are_reported(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(loop._Steps, "iterate", lambda *_: None)
     monkeypatch.setattr(loop, "make_iterations", lambda *_: None)
     monkeypatch.setattr(loop, "closing_lines", lambda *_: [])
-    train(changed(tiny_config(), "selfplay.num_games", 23), tmp_path / "run")
+    config = changed(tiny_config(), "selfplay.num_games", 23)
+    train(changed(config, "learner.replay_ratio", 0.01), tmp_path / "run")
     printed = " ".join(capsys.readouterr().out.split())
     assert "config.selfplay.num_games=23 was changed to 16, a multiple of config.selfplay.num_groups=8" in printed
+    assert re.search(r"config\.learner\.replay_ratio=0\.01 was changed to [0-9.]+: an iteration has", printed)
 
 
 def failing(function: Callable, step_of: Callable, step: int, number: int = errno.ENOSPC) -> Callable:

@@ -47,14 +47,23 @@ def test_games_are_rounded_down_to_whole_groups():
 
 @pytest.mark.parametrize(
     ("plies", "max_plies", "horizon", "waiting"),
-    [(16, 0, 0, 32), (25, 0, 0, 25), (24, 0, 0, 24), (1, 0, 0, 24), (16, 10, 0, 16), (16, 0, 3, 16), (16, 0, 1, 0)],
+    [
+        (16, 0, 0, 32),
+        (25, 0, 0, 25),
+        (24, 0, 0, 24),
+        (1, 0, 0, 24),
+        (16, 10, 0, 16),
+        (16, 0, 3, 16),
+        (16, 0, 1, 16),
+        (16, 0, 99, 32),
+    ],
 )
 def test_positions_wait_a_whole_number_of_iterations(plies: int, max_plies: int, horizon: int, waiting: int):
     """Hex 5x5 lasts 25 plies: a position waits for that many plies, including its own, to become a sample."""
     plan = plan_of(selfplay__plies_per_iteration=plies, selfplay__max_plies=max_plies, selfplay__horizon=horizon)
     assert plan.num_waiting == waiting
     assert plan.num_waiting % plies == 0
-    assert plan.num_waiting + 1 >= (horizon or max_plies or 25)
+    assert plan.num_waiting + 1 >= min(horizon or max_plies or 25, 25)
 
 
 def test_the_ply_cap_is_at_most_the_bound_of_the_game():
@@ -103,6 +112,7 @@ def test_updates_follow_the_replay_ratio(ratio: float, updates: int):
     assert plan.updates_per_iteration == updates
     assert plan.total_updates == updates * (100 - plan.first_update_iteration)
     assert plan.group_batch_size * plan.num_groups == 512
+    assert plan.replay_ratio == updates / 4
 
 
 @pytest.mark.parametrize(("min_size", "first"), [(2048, 2), (2049, 3), (4096, 3), (4097, 4)])
@@ -120,6 +130,14 @@ def test_a_run_too_short_for_an_update_is_refused():
     assert "config.num_iterations=3 " in str(refusal.value)
     assert "set config.num_iterations to at least 4" in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_the_last_block_of_actors_is_not_learned_from():
+    plan_of(num_iterations=5, replay__min_size=4096, mesh__actors=1)
+    with pytest.raises(UserError, match=r"set config\.num_iterations to at least 5"):
+        plan_of(num_iterations=4, replay__min_size=4096, mesh__actors=1)
+    together, apart = (plan_of(mesh__actors=actors) for actors in (0, 1))
+    assert apart.total_updates == together.total_updates - together.updates_per_iteration
 
 
 def test_sizes_of_the_tiny_run():

@@ -11,7 +11,15 @@ from alphagat.training import reporter as report_module
 from alphagat.training.reporter import Reporter, open_sinks
 from tests.training.tiny import tiny_run
 
-SUMS = {"plies": 64, "games": 4, "game_plies": 12, "drawn": 0, "truncated": 0, "target_entropy": 32, "simulations": 512}
+SUMS = {
+    "full_plies": 64,
+    "games": 4,
+    "game_plies": 12,
+    "drawn": 0,
+    "truncated": 0,
+    "target_entropy": 32,
+    "simulations": 512,
+}
 
 
 class Clock:
@@ -43,5 +51,6 @@ def test_time_excludes_the_start_of_the_next_iteration(tmp_path, monkeypatch):
     passed = itertools.accumulate(durations)
     assert [line["hours"] for line in lines] == pytest.approx([1 + seconds / 3600 for seconds in passed])
     assert [line["selfplay/games_per_s"] for line in lines] == pytest.approx([4 / seconds for seconds in durations])
+    assert {line["selfplay/target_entropy"] for line in lines} == {0.5}
     speeds = [line["selfplay/simulations_per_s"] for line in lines]
     assert speeds == pytest.approx([512 / seconds for seconds in durations])

@@ -179,6 +179,62 @@ def test_moves_are_blocked_until_the_position_is_shown(serve, page):
     assert len(saved(page)["moves"]) == 1
 
 
+@pytest.mark.parametrize("button", ["#last", "#forward"])
+def test_a_failed_request_can_be_tried_again(serve, page, button):
+    open_page(page, serve("hex:3"))
+    page.route("**/api/position", lambda route: route.fulfill(status=500, json={"error": "out of order"}))
+    page.click('.hit[data-name="b2"]')
+    page.wait_for_selector("#toast:has-text('out of order')")
+    page.unroute("**/api/position")
+    page.click(button)
+    wait_for_ply(page, 1)
+    assert saved(page)["moves"] == ["b2"]
+
+
+def test_a_move_is_taken_back_before_its_position_arrives(serve, page):
+    open_page(page, serve("hex:3"), sides="person,network")
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 2)
+    page.route("**/api/position", lambda route: None)
+    page.click("#board .hit >> nth=0")
+    page.unroute("**/api/position")
+    page.click("#back")
+    page.wait_for_selector("#moves > :nth-child(3)")
+    assert page.inner_text("#status-text") == "Your move"
+    assert ply_of(page) == 2
+
+
+def test_a_game_has_a_limited_length(serve, page):
+    page.route("**/api/info", lambda route: route.fulfill(json=route.fetch().json() | {"max_moves": 1}))
+    open_page(page, serve("hex:3"))
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    page.click('.hit[data-name="a1"]')
+    page.wait_for_selector("#toast:has-text('The server replays games of up to 1 moves.')")
+    assert saved(page)["moves"] == ["b2"]
+
+
+def test_without_site_data_the_settings_still_change(serve, page):
+    blocked = "{ get() { throw new DOMException('blocked', 'SecurityError'); } }"
+    page.add_init_script(f"Object.defineProperty(window, 'localStorage', {blocked})")
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 0)
+    page.click("#sides label:has-text('Blue')")
+    wait_for_ply(page, 1)
+
+
+@pytest.mark.parametrize(
+    "settings", ["null", "[1]", '{"engines": null}', '{"engines": [{}, null], "sides": [3], "source": 1, "swap": "x"}']
+)
+def test_invalid_settings_are_ignored(serve, page, settings):
+    page.add_init_script(f"localStorage.alphagat = {json.dumps(settings)}")
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 0)
+    assert page.is_checked("#sides label:has-text('Orange') input")
+    assert page.is_checked("#source label:has-text('With search') input")
+    assert page.get_attribute("#swap", "aria-pressed") == "false"
+
+
 def test_the_board_chosen_last_opens_and_nobody_plays_until_then(serve, page):
     open_page(page, serve("hex:3"))
     first, second, *_ = other_boards(page)
@@ -275,6 +331,24 @@ def test_arrow_keys_play_2048(serve, page):
         page.keyboard.press(f"Arrow{name.capitalize()}")
         wait_for_ply(page, ply + 1)
         assert page.inner_text("#moves li:last-child").endswith(name)
+
+
+def test_the_focus_stays_in_lists_that_are_filled_again(serve, page):
+    """Otherwise the next arrow key would play a move."""
+    open_page(page, serve("2048:2"))
+    within = "(list) => document.querySelector(list).contains(document.activeElement)"
+    page.focus("#strengths-0 :checked")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector('body[data-analysed="true"]')
+    assert page.evaluate(within, "#strengths-0 :has(> :checked)")
+    page.focus("#candidates button")
+    page.keyboard.press("Enter")
+    wait_for_ply(page, 1)
+    assert page.evaluate(within, "#candidates")
+    page.focus("#moves button")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('body[data-analysed="true"]')
+    assert page.evaluate(within, "#moves")
 
 
 def test_shows_policy_line_and_attention(serve, page):
@@ -386,17 +460,35 @@ def test_a_resigned_game_is_over_and_stays_so(serve, page):
     assert "resigned" not in saved(page)
 
 
+def test_the_value_of_a_review_outlasts_a_resignation(serve, page):
+    open_page(page, serve("hex:3"))
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    page.click("#review")
+    page.wait_for_selector("#reviewed:not([hidden])")
+    before = page.get_attribute("#value", "title")
+    page.click("#resign")
+    page.wait_for_selector("#value[title*=' 100 %']")
+    page.click("#back")
+    page.wait_for_selector('body[data-over="false"][data-analysed="true"]')
+    assert page.get_attribute("#value", "title") == before
+
+
 def test_a_person_swaps_the_sides_after_the_first_move(serve, page):
     page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['network', 'person'] })")
     page.goto(serve("hex:3"))
     wait_for_ply(page, 1)
     assert not page.is_visible("#swap-sides")
     page.click("#swap")
-    page.click("#swap-sides")
+    page.eval_on_selector("#swap-sides", "(button) => { button.click(); button.click(); }")
     wait_for_ply(page, 2)  # the network, now blue, answers its own first move
     assert page.inner_text("#status-text") == "Your move"
     assert page.is_checked("#sides label:has-text('Orange') input")
     assert not page.is_visible("#swap-sides")
+    page.route("**/api/position", lambda route: None)
+    page.click("#first")
+    page.click("#swap")  # while no position is on display
+    page.unroute("**/api/position")
     page.click("#new")
     wait_for_ply(page, 1)
     assert page.is_checked("#sides label:has-text('Blue') input")

@@ -62,6 +62,10 @@ def test_games_follow_one_another_and_can_be_paused(start, page, tmp_path):
     moves = len(page.query_selector_all("#moves button"))
     page.wait_for_timeout(600)  # four moves, were the game not paused
     assert len(page.query_selector_all("#moves button")) == moves
+    page.route("**/api/position", lambda route: route.fulfill(status=500, json={"error": "out of order"}))
+    page.click("#moves button >> nth=1")
+    page.wait_for_selector("#toast:has-text('out of order')")
+    page.unroute("**/api/position")
     page.click("#pause")
     page.wait_for_selector("#status-text:has-text('wins')")
 
@@ -73,3 +77,6 @@ def test_the_layout_fits_a_phone(start, page, tmp_path):
     page.goto(f"{start([str(folder)], folder=folder)}/watch.html")
     page.wait_for_selector("#charts figure")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.keyboard.press("ArrowDown")
+    page.wait_for_timeout(500)
+    assert page.evaluate("scrollY") > 0

@@ -114,17 +114,17 @@ class EngineProcess:
     def close(self, goodbye: str | None = None) -> None:
         """Sends `goodbye`, and kills the program unless it exits within a second; idempotent."""
         if self._end.alive and goodbye is not None:
-            with contextlib.suppress(EngineError, subprocess.TimeoutExpired):
+            with contextlib.suppress(EngineError):
                 self.send(goodbye)
-                self._process.wait(EXIT_SECONDS)
+                _wait_for_exit(self._process)
         self._end()
 
     def _death(self) -> EngineError:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(EXIT_SECONDS)
+        if _wait_for_exit(self._process):
+            _kill(self._process)
             for reader in self._readers:
                 reader.join(EXIT_SECONDS)
-        return EngineError("died", f"it {describe_exit(self._process.poll())}; its last output: {self.last_said()}")
+        return EngineError("died", f"it {describe_exit(self._process.returncode)}; its last output: {self.last_said()}")
 
 
 def describe_exit(status: int | None) -> str:
@@ -162,11 +162,28 @@ def _read_in_background(
     return thread
 
 
-def _end(process: subprocess.Popen, readers: tuple[threading.Thread, ...]) -> None:
-    """Kills the process and frees its pipes."""
-    if process.poll() is None:  # else its id may have been reused
+def _wait_for_exit(process: subprocess.Popen) -> bool:
+    """Waits a second for the process to exit, and returns whether it did. It is not reaped, so it keeps its id."""
+    deadline = time.monotonic() + EXIT_SECONDS
+    while process.returncode is None:
+        if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _kill(process: subprocess.Popen) -> None:
+    """Kills the process and its children, also if it has exited, and reaps it."""
+    if process.returncode is None:  # else its id may have been reused
         kill_group(process.pid)
         process.wait()
+
+
+def _end(process: subprocess.Popen, readers: tuple[threading.Thread, ...]) -> None:
+    """Kills the process and its children, and frees its pipes."""
+    _kill(process)
     for reader, stream in zip(readers, (process.stdout, process.stderr)):
         reader.join(EXIT_SECONDS)
         if not reader.is_alive() and stream is not None:

@@ -251,6 +251,11 @@ def _listening_protocol(chess: Any, said: collections.deque[str]) -> Any:
         def error_line_received(self, line: str) -> None:
             said.append(line)
 
+        def process_exited(self) -> None:
+            super().process_exited()
+            assert self.transport is not None
+            kill_group(self.transport.get_pid())  # its children, at once: later its id may have been reused
+
     return ListeningProtocol
 
 

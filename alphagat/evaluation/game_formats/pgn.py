@@ -1,17 +1,30 @@
 """PGN, the format of chess games, by python-chess."""
 
 import io
+import re
 
 import chess
 import chess.pgn
 
 from alphagat.errors import UserError
+from alphagat.evaluation.engines.base import FORFEITS
 from alphagat.evaluation.game_formats import limits
 from alphagat.evaluation.game_formats.record import GameRecord
 
 BOARD = "chess"
 STANDARD = ("standard", "chess", "classical", "normal", "from position")  # values of Variant that are chess
-NO_FORFEITS = ("normal", "adjudication", "unterminated")  # values of Termination
+# Values of Termination that are forfeits: of the PGN standard, cutechess-cli, chess.com and this package.
+OTHER_FORFEITS = (
+    "time forfeit",
+    "rules infraction",
+    "abandoned",
+    "death",
+    "emergency",
+    "stalled connection",
+    ".* on time",
+    ".* abandoned",
+)
+FORFEIT = re.compile("|".join((*FORFEITS, *OTHER_FORFEITS)), re.IGNORECASE)
 OUTCOMES = {"1-0": 1, "1/2-1/2": 0, "0-1": -1, "*": None}
 
 
@@ -19,7 +32,8 @@ def write(record: GameRecord) -> str:
     """Returns one game as PGN; a file is a concatenation of games."""
     game = chess.pgn.Game()
     result = next(text for text, outcome in OUTCOMES.items() if outcome == record.outcome)
-    game.headers.update(Event="AlphaGAT", White=record.names[0], Black=record.names[1], Result=result)
+    white, black = (" ".join(name.splitlines()) for name in record.names)  # a tag is one line
+    game.headers.update(Event="AlphaGAT", White=white, Black=black, Result=result)
     for tag in ("Site", "Date", "Round"):
         game.headers[tag] = "?"
     if record.forfeit:
@@ -93,5 +107,5 @@ class _MainLine(chess.pgn.BaseVisitor[GameRecord]):
             moves=tuple(self._moves),
             players=tuple(ply % 2 for ply in range(len(self._moves))),
             outcome=OUTCOMES.get(self._result if result == "*" else result),
-            forfeit="" if end.lower() in NO_FORFEITS else end,
+            forfeit=end if FORFEIT.fullmatch(end) else "",
         )

@@ -48,8 +48,8 @@ def read(text: str, board: str = "") -> list[GameRecord]:
       board: the board of games that do not name one.
 
     Raises:
-      UserError: the text is not SGF, a game is on no known board or starts from placed stones, or the file exceeds a
-        limit.
+      UserError: the text is not SGF, a game is on no known board, has another komi or placed stones, or the file
+        exceeds a limit.
     """
     data = text.encode(errors="replace")
     limits.check(data.count(b";"), limits.MAX_NODES, "nodes", "split the file")
@@ -87,8 +87,9 @@ def _read_tree(tree: sgf_grammar.Coarse_game_tree, board: str) -> GameRecord:
         return sgf_grammar.text_value(nodes[0].get(name, [b""])[0]).decode(errors="replace")
 
     board = _board_of(value, board)
-    if {"AB", "AW", "AE"} & nodes[0].keys():
-        raise UserError("it starts from placed stones (AB, AW, AE), not from the initial position; remove it")
+    _check_komi(board, value("KM"))
+    if any({"AB", "AW", "AE"} & node.keys() for node in nodes):
+        raise UserError("it starts from placed stones or changes some later (AB, AW, AE); remove it")
     result, _, reason = value("RE").partition("+")
     reason = reason[:1].upper()
     moves = [(player, node["BW"[player]][0]) for node in nodes for player in (0, 1) if "BW"[player] in node]
@@ -115,6 +116,21 @@ def _board_of(value: Callable[[str], str], board: str) -> str:
     if number not in numbers or (_size(arguments) and size not in (_size(arguments), "")):
         raise UserError(f"it is on another board than {board}: GM is {number[:40]}, SZ is {size[:40]!r}")
     return board
+
+
+def _check_komi(board: str, komi: str) -> None:
+    """Raises UserError if the komi of a file, where it has one, is not that of its Go board."""
+    game = make_game(board)
+    if not isinstance(game, GoGame) or not komi.strip():
+        return
+    try:
+        if float(komi) == game.komi:
+            return
+        named = f"go:{game.size}:{float(komi):g}"
+    except ValueError:
+        named = ""
+    fix = f"name its board, GN[{named}], or remove it" if _is_board(named) else "remove it"
+    raise UserError(f"its komi (KM) is {komi[:40]!r}, and that of {board} is {game.komi:g}; {fix}")
 
 
 def _is_board(name: str) -> bool:

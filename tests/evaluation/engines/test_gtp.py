@@ -1,5 +1,6 @@
 """Engines that speak GTP: how they are spoken to, how they fail, and whole games with those that are installed."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -23,6 +24,8 @@ from tests.evaluation.host_games import (
     play_game,
     position_after,
     read_log,
+    watch_exit,
+    with_child,
 )
 
 GO = make_game("go:5")
@@ -169,6 +172,14 @@ def test_unresponsive_engine_is_killed(tmp_path):
     engine.close()
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
+
+
+@pytest.mark.parametrize("answer", ["c3", "die"])
+def test_children_of_a_wrapper_end_with_it(tmp_path, answer):
+    with GtpEngine(GO, with_child(fake("gtp", answer), tmp_path / "pid")) as engine, watch_exit(tmp_path / "pid"):
+        with contextlib.suppress(EngineError):
+            engine.choose(begin(GO))
+        engine.close()
 
 
 def test_engine_reads_end_of_file_when_parent_is_killed(tmp_path):

@@ -1,5 +1,6 @@
 """Engines that speak UCI: how they are spoken to, how they fail, and whole games with one that is installed."""
 
+import contextlib
 import os
 import sys
 import time
@@ -13,7 +14,16 @@ from alphagat.evaluation.engines.base import EngineError
 from alphagat.evaluation.engines.process import EngineProcess, split_command
 from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.games import make_game
-from tests.evaluation.host_games import begin, fake, is_installed, play_against_random, position_after, read_log
+from tests.evaluation.host_games import (
+    begin,
+    fake,
+    is_installed,
+    play_against_random,
+    position_after,
+    read_log,
+    watch_exit,
+    with_child,
+)
 
 CHESS = make_game("chess")
 VARIANT_GAMES = {  # the moves before a move, the move, and the start as the engine gets it
@@ -109,6 +119,14 @@ def test_failure_is_named_and_next_call_restarts_engine(tmp_path, answer, end, m
         assert CHESS.action_name(begin(CHESS).state, engine.choose(begin(CHESS))) == "e2e4"
         is_new = log.read_text().count("pid ") == 2
         assert is_new == (end in ("died", "timed out"))
+
+
+@pytest.mark.parametrize("answer", ["e2e4", "die"])
+def test_children_of_a_wrapper_end_with_it(tmp_path, answer):
+    with UciEngine(CHESS, with_child(fake("uci", answer), tmp_path / "pid")) as engine, watch_exit(tmp_path / "pid"):
+        with contextlib.suppress(EngineError):
+            engine.choose(begin(CHESS))
+        engine.close()
 
 
 MISTAKES = {

@@ -211,7 +211,8 @@ class ReferenceRun:
         ended = [ply for ply in played if ply.ended]
         fraction, games = self._sizes.full_plies / self._config.selfplay.plies_per_iteration, len(ended)
         fast = (1 - fraction) * self._config.selfplay.fast_simulations
-        entropies = [-sum(p * math.log(p) for p in ply.policy_target.tolist() if p) for ply in played]
+        full = [ply for ply in played if ply.is_full]
+        entropies = [-sum(p * math.log(p) for p in ply.policy_target.tolist() if p) for ply in full]
         return {
             "frames": self.iteration * self._sizes.frames,
             "selfplay/game_length": _mean([ply.length for ply in ended]),
