@@ -119,9 +119,9 @@ def _normalized(overrides: Sequence[str]) -> list[str]:
             if types[path] is not bool:
                 raise UserError(f"--config.{path} has no value; write --config.{path}=VALUE")
             value = "true"
-        is_bare_list = typing.get_origin(types[path]) is tuple and "," in value and not value.startswith(("(", "["))
-        values = value.split(",") if is_bare_list else [value]
-        if typing.get_origin(types[path]) is tuple and typing.get_args(types[path])[0] is str:
+        is_list = typing.get_origin(types[path]) is tuple
+        values = value.split(",") if is_list and not value.startswith(("(", "[")) else [value]
+        if is_list and typing.get_args(types[path])[0] is str:
             values = [repr(each) if each and each[0] not in BRACKETS_AND_QUOTES else each for each in values]
         for each in values:
             _check_type(path, types[path], each)

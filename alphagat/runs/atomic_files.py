@@ -28,6 +28,11 @@ def write_atomically(file: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def is_unfinished(found: Path, name: str) -> bool:
+    """Returns whether `found` is what a killed process left of the file called `name` in `write_atomically`."""
+    return found.match(f".{name}.*.tmp")
+
+
 def check_new(file: Path, *endings: str) -> None:
     """Raises UserError if the file exists or cannot be made, its folder does not exist, or its suffix is not in
     `endings`.

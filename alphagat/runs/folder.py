@@ -15,7 +15,7 @@ from alphagat import bounded_json, config_fields, config_validation
 from alphagat.bounds import shown
 from alphagat.config import Config
 from alphagat.errors import UserError
-from alphagat.runs.atomic_files import write_atomically
+from alphagat.runs.atomic_files import is_unfinished, write_atomically
 from alphagat.runs.lock import LOCK_FILE
 from alphagat.runs.metrics import METRICS_FILE
 
@@ -73,7 +73,9 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
         before = read_config(folder)
         if has_progress(folder):
             _check_same_run(folder, before, config)
-    elif folder.exists() and not all(each.name == LOCK_FILE or _is_unfinished(each) for each in folder.iterdir()):
+    elif folder.exists() and not all(
+        each.name == LOCK_FILE or is_unfinished(each, CONFIG_FILE) for each in folder.iterdir()
+    ):
         raise UserError(
             f"--workdir {folder} has files but no {CONFIG_FILE}, so it is not a run; name an empty or new folder"
         )
@@ -173,11 +175,6 @@ def _check_same_run(folder: Path, before: Config, now: Config) -> None:
                 f"config.{field.path}={new}, but the run in {folder} has {old}: set --config.{field.path}={old} to "
                 "resume it, or name another --workdir"
             )
-
-
-def _is_unfinished(file: Path) -> bool:
-    """Returns whether a file is a config that a killed start did not finish (`write_atomically`)."""
-    return file.match(f".{CONFIG_FILE}.*.tmp")
 
 
 def read_starts(workdir: str | os.PathLike) -> list[dict[str, Any]]:

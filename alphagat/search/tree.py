@@ -119,10 +119,9 @@ def policy_value(tree: mctx.Tree, policy: jax.Array) -> jax.Array:
         for x in (tree.children_rewards, tree.children_discounts, tree.children_values)
     )
     weights = jnp.where(visited, policy, 0.0)
-    total = weights.sum(-1, keepdims=True)
     # A sharp policy may round to 0 on all visited actions.
-    weights = jnp.where(total > 0, weights / jnp.where(total > 0, total, 1.0), visited / visited.sum(-1, keepdims=True))
-    return (weights * (rewards + discounts * values)).sum(-1)
+    weights = jnp.where(weights.sum(-1, keepdims=True) > 0, weights, visited)
+    return (weights * (rewards + discounts * values)).sum(-1) / weights.sum(-1)
 
 
 def describe_root(tree: mctx.Tree, num_actions: int, columns: jax.Array | None = None) -> RootStatistics:

@@ -1,6 +1,5 @@
 """Reports a run in progress: metrics, ratings and the display."""
 
-import collections
 import contextlib
 import dataclasses
 import time
@@ -75,7 +74,7 @@ class Reporter:
             Auditor(setup.game, setup.plan, selfplay.value_lambda, discount, auxiliary_targets(setup.config))
             for setup in run.boards
         ]
-        self._numbers = _numbers_on_boards(run.order)
+        self._order = run.order
         self._alone = run.boards[0].game.num_players == 1
         self._boards = [setup.game.name for setup in run.boards]
         self._sinks = sinks
@@ -158,7 +157,8 @@ class Reporter:
             return
         self.wait()
         iteration, board, _, audit = self._pending
-        if audit is not None and self._audit_every and self._numbers[iteration - 1] % self._audit_every == 0:
+        number = self._order[:iteration].count(board)  # among the iterations of the board
+        if audit is not None and self._audit_every and number % self._audit_every == 0:
             self._auditors[board].check(audit)
         line = self._measured | self._evaluation
         if self._sinks is not None:
@@ -195,15 +195,6 @@ class Reporter:
             "selfplay/games_per_s": games / seconds,
             "selfplay/simulations_per_s": sums["simulations"] / seconds,
         }
-
-
-def _numbers_on_boards(order: Sequence[int]) -> list[int]:
-    """Returns the number of each iteration of a run among those of its board, from 1."""
-    counts, numbers = collections.Counter(), []
-    for board in order:
-        counts[board] += 1
-        numbers.append(counts[board])
-    return numbers
 
 
 def _fetch(metrics: Metrics) -> tuple[dict[str, float], float]:
