@@ -15,11 +15,11 @@ FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
 
 
 def open_page(page, address, sides="person,person"):
-    """Opens the page with the given sides, and waits for the first analysis."""
+    """Opens the page with the given sides, and waits until it is a person's turn and the position is analysed."""
     settings = {"sides": sides.split(","), "policy": True, "line": True}
     page.add_init_script(f"localStorage.alphagat ??= {json.dumps(json.dumps(settings))}")
     page.goto(address)
-    wait_for_ply(page, 0)
+    wait_for_ply(page, 1 if sides == "network,person" else 0)
 
 
 def wait_for_ply(page, ply):
