@@ -15,18 +15,24 @@ SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), a file o
 shipped network (default: the shipped network that plays the board)."""
 
 
-def add_options(parser: commands.ArgumentParser) -> None:
-    """Adds the options of the player and of its search."""
+def add_options(parser: commands.ArgumentParser, *, has_clock: bool) -> None:
+    """Adds the options of the player and of its search, which may have a clock."""
     commands.add_run(parser, metavar="SOURCE", help="the trained player, see below")
     parser.add_argument("--board", help="any board of the player's family (default: the first of its run)")
     limits = Limits(at_least=1, at_most=MAX_SIMULATIONS)
+    by_clock = "; with a clock, as time allows" if has_clock else ""
+    most = (
+        "maximum simulations of a search with a clock or of an open-ended analysis"
+        if has_clock
+        else "largest maxVisits"
+    )
     parser.add_argument(
         "--simulations",
         action=Number,
         kind=int,
         limits=limits,
         metavar="N",
-        help="simulations per move (default: evaluation.num_simulations of its run; with a clock, as time allows)",
+        help=f"simulations per move (default: evaluation.num_simulations of its run{by_clock})",
     )
     parser.add_argument(
         "--max_simulations",
@@ -35,7 +41,7 @@ def add_options(parser: commands.ArgumentParser) -> None:
         limits=limits,
         default=4096,
         metavar="N",
-        help="maximum simulations of a search with a clock or of an open-ended analysis (default: %(default)s)",
+        help=f"{most} (default: %(default)s)",
     )
 
 

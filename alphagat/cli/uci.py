@@ -17,7 +17,7 @@ examples:
 
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("uci", epilog=EXAMPLES)
-    engine_options.add_options(parser)
+    engine_options.add_options(parser, has_clock=True)
     engine_options.add_leaves(parser)
     return parser
 

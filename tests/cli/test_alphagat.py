@@ -51,6 +51,12 @@ def test_a_command_gets_the_other_words(capsys):
     assert capsys.readouterr().out == (ROOT / "configs" / "quickstart.py").read_text()
 
 
+@pytest.mark.parametrize(("name", "has_clock"), [("analyze", False), ("gtp", True), ("uci", True)])
+def test_help_names_a_clock_where_there_is_one(name, has_clock):
+    text = importlib.import_module(f"alphagat.cli.{name}").make_parser().format_help()
+    assert ("clock" in text, "maxVisits" in text) == (has_clock, not has_clock)
+
+
 def test_the_module_and_the_script_are_the_same():
     ended = subprocess.run([sys.executable, "-m", "alphagat", "trian"], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr.partition(":")[0]) == (2, "error")
