@@ -1,12 +1,12 @@
-"""Plays games with our engines through GTP and UCI, like a GUI, and counts errors.
+r"""Plays games with our engines through GTP and UCI, like a GUI, and counts errors.
 
     python benchmarks/engine_games.py --gtp_games 1000 --uci_games 200
-    python benchmarks/engine_games.py --gtp_games 20 --uci_games 0 --boards go:5 --opponent 'gtp:gnugo --mode gtp
-        --chinese-rules --positional-superko --play-out-aftermath --capture-all-dead --never-resign'
+    python benchmarks/engine_games.py --gtp_games 20 --uci_games 0 --boards go:5 --opponent "gtp:gnugo --mode gtp \
+        --chinese-rules --positional-superko --play-out-aftermath --capture-all-dead --never-resign"
 
 The engine moves first in every second game. The controller keeps its own state and checks each move against the rules.
-The opponent plays at random unless `--opponent` names an engine. Boards without a shipped network use an untrained one.
-One process per board plays all of its games.
+The engine uses the shipped networks; the opponent plays at random unless `--opponent` names an engine. One process per
+board plays all of its games.
 """
 
 import argparse
@@ -14,19 +14,11 @@ import collections
 import contextlib
 import shlex
 import sys
-import tempfile
 import time
-from pathlib import Path
 
-import jax
 import numpy as np
 
-from alphagat.agents import weight_files
-from alphagat.agents.build import make_configured_network, make_params
-from alphagat.agents.sources import shipped_network_for
-from alphagat.config import Config
 from alphagat.contests.contenders import EngineLimits, make_contender
-from alphagat.errors import UserError
 from alphagat.evaluation.engines.base import Engine, EngineError, Position
 from alphagat.evaluation.engines.gtp import GtpEngine
 from alphagat.evaluation.engines.uci import UciEngine
@@ -46,18 +38,6 @@ class RandomEngine(Engine):
 
     def choose(self, position: Position) -> int:
         return int(self._random.choice(list(position.legal_actions().values())))
-
-
-def source_for(game: Game, folder: Path) -> str:
-    """Returns the shipped network of the board, or writes a small untrained one."""
-    with contextlib.suppress(UserError):
-        return shipped_network_for(game.name)
-    config = Config(boards=(game.name,))
-    config.network.width, config.network.num_blocks, config.network.num_heads = 16, 1, 2
-    file = folder / f"{game.name.replace(':', '_')}{weight_files.ENDING}"
-    params = make_params(game, make_configured_network(config, game), jax.random.key(0))
-    weight_files.write(file, params, config, 0)
-    return str(file)
 
 
 def play(game: Game, players: tuple[Engine, Engine]) -> int:
@@ -94,14 +74,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     total: collections.Counter = collections.Counter()
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         boards = [(name, options.gtp_games // len(options.boards)) for name in options.boards]
         for name, number in [*boards, ("chess", options.uci_games)]:
             if number == 0:
                 continue
             game = make_game(name)
             module, simulations = "uci" if name == "chess" else "gtp", options.simulations
-            words = [sys.executable, "-m", "alphagat", module, source_for(game, Path(folder)), "--board", name]
+            words = [sys.executable, "-m", "alphagat", module, "--board", name]
             flags = ["--simulations", str(simulations), "--max_simulations", str(max(64, simulations))]
             command = shlex.join([*words, *flags])
             if name == "chess":
