@@ -71,7 +71,7 @@ def main() -> None:
     end_trainings_as_well()
     console = Console()
     measures = ("policy_accuracy", "policy_loss", "value_error")
-    table = Table("optimizer", "batch", "updates", "rate", "held-out moves named", "policy loss", "value error")
+    table = Table("optimizer", "batch", "updates", "rate", "held-out moves predicted", "policy loss", "value error")
     for batch_size in options.batch_sizes:
         for optimizer, rate in RATES.items():
             for factor in options.factors:

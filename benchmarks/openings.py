@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, nargs="+", default=[0, 64, 256, 1024], help="default: %(default)s")
     options = parser.parse_args()
     sharding.configure_cpu_devices(1)
-    table = Table("board", "simulations", "named rightly", "wrong", title=f"{options.source}: openings of one ply")
+    table = Table("board", "simulations", "right", "wrong", title=f"{options.source}: openings of one ply")
     for board in options.boards:
         agent = load(options.source, board=board)
         openings = openings_after(agent.game, 1, seed=0)

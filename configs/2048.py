@@ -2,7 +2,7 @@
 
     alphagat train 2048
 
-Seed 0 trained for 55 minutes on one core, beside other work (4.1 M frames). Over 200 games with 16 simulations it
+Seed 0 trained for 55 minutes on one core, alongside other work (4.1 M frames). Over 200 games with 16 simulations it
 scores 30,494 on average (95 % interval 28,656 to 32,331), 28.5 times the score of random play, and reaches the tile
 2048 in 77.0 % of them:
 

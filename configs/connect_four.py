@@ -5,7 +5,7 @@
 Games start after 0 to 24 random moves. Without them, self-play narrows to a few openings and the network learns little
 about other positions.
 
-Results of seed 0 after 1,100 iterations: 1.13 M frames in 31 min 45 s of training, beside tests. Of 2,000 positions
+Results of seed 0 after 1,100 iterations: 1.13 M frames in 31 min 45 s of training, alongside tests. Of 2,000 positions
 after 12 to 34 uniformly random plies, it finds the best move according to an exact solver (fastest win or slowest loss)
 in 95.5 % without search and in 97.6 % with 64 simulations; the sign of the network's value is correct in 94.0 % (drawn
 positions excluded). With 256 simulations, it wins from the empty board as the first player. From the 49 two-ply

@@ -1,4 +1,4 @@
-"""Connect Four in eleven minutes on one H100.
+"""Connect Four in ten minutes on one H100.
 
     alphagat train connect_four_gpu
 
