@@ -114,7 +114,7 @@ def test_notebook_has_badge_installation_and_switches(file):
     badge = f"(https://colab.research.google.com/github/{repository}/blob/main/notebooks/{file.name})"
     text, code = sources(file, "markdown"), sources(file, "code")
     assert badge in text[0].splitlines()[0]
-    assert '%pip install --quiet "{package}[{extras}]"' in code[0]
+    assert f'"git+{ADDRESS}"' in code[0]
     assert re.search(r'^DEVICE = "(auto|cpu)"', code[1], re.MULTILINE)
     assert re.search(r'^QUICK = os\.environ\.get\("ALPHAGAT_NOTEBOOK"\) == "quick"', code[1], re.MULTILINE)
     readme = (ROOT / "README.md").read_text()
@@ -137,7 +137,7 @@ def test_the_installation_prefers_a_wheel_beside_the_notebook(tmp_path, monkeypa
         if wheel:
             (tmp_path / wheel).touch()
         exec(cell, {"installed": installed})
-    assert installed == ["alphagat[engines]", "alphagat-0.1.0-py3-none-any.whl[engines]"]
+    assert installed == [f"alphagat[engines] @ git+{ADDRESS}", "alphagat-0.1.0-py3-none-any.whl[engines]"]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
