@@ -2,7 +2,7 @@
 #
 #   docker build -t alphagat .                               # for CPUs
 #   docker build -t alphagat --build-arg EXTRAS=cuda12 .     # for NVIDIA GPUs; the wheels contain CUDA
-#   docker run --rm -it -v "$PWD/runs:/runs" --gpus all alphagat train quickstart --workdir /runs/quickstart
+#   docker run --rm -it -v "$PWD/runs:/runs" alphagat train quickstart --workdir /runs/quickstart    # GPUs: --gpus all
 FROM python:3.12-slim
 
 ARG EXTRAS=engines,pretrain,solvers
