@@ -165,7 +165,7 @@ class Game(abc.ABC):
         return None
 
     def truncation_rewards(self, state: Any) -> jax.Array:
-        """Returns `[num_players]` rewards of a game truncated at a ply cap; a draw by default."""
+        """Returns `[num_players]`, what truncation at a ply cap pays besides the last move; by default 0, a draw."""
         return jax.numpy.zeros_like(state.rewards)
 
     def ownership(self, state: Any, needed: jax.Array) -> jax.Array | None:

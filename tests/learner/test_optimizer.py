@@ -67,9 +67,23 @@ def slow_lamb(name, num_steps):
     return x
 
 
+def slow_lars(name, num_steps):
+    """Follows You et al. 2017, algorithm 1, in float64, with trust ratio and decay for matrices only."""
+    x, velocity = PARAMS[name].copy(), 0.0
+    for step in range(num_steps):
+        direction = gradients(step)[name]
+        if name == "kernel":
+            direction = direction + DECAY * x
+            direction = np.linalg.norm(x) / np.linalg.norm(direction) * direction  # of the sum, as in Optax
+        velocity = 0.9 * velocity + RATE * direction
+        x -= velocity
+    return x
+
+
 @pytest.mark.parametrize("name", PARAMS)
-def test_lamb_equals_its_definition(name):
-    np.testing.assert_allclose(run("lamb", 4)[name], slow_lamb(name, 4), rtol=1e-5)
+@pytest.mark.parametrize(("optimizer", "slow"), [("lamb", slow_lamb), ("lars", slow_lars)])
+def test_layerwise_rates_equal_their_definitions(optimizer, slow, name):
+    np.testing.assert_allclose(run(optimizer, 4)[name], slow(name, 4), rtol=1e-5)
 
 
 def test_muon_makes_the_updates_of_matrices_orthogonal():

@@ -68,6 +68,42 @@ def test_no_head_is_dead(name: str):
     assert jnp.ptp(value) > 1e-4
 
 
+def activate(cells: np.ndarray, norm: dict, axes: int | tuple[int, ...] = -1) -> np.ndarray:
+    centred = cells - cells.mean(axes, keepdims=True)
+    normed = centred / np.sqrt((centred**2).mean(axes, keepdims=True) + 1e-6)
+    return np.maximum(normed * norm["scale"] + norm["bias"], 0)
+
+
+def convolve(cells: np.ndarray, layer: dict) -> np.ndarray:
+    rows, columns = cells.shape[1:3]
+    padded = np.pad(cells, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    shifts = ((down, right) for down in range(3) for right in range(3))
+    return sum(padded[:, d : d + rows, r : r + columns] @ layer["kernel"][d, r] for d, r in shifts)
+
+
+def dense(inputs: np.ndarray, layer: dict) -> np.ndarray:
+    return inputs @ layer["kernel"] + layer.get("bias", 0)
+
+
+def test_the_network_equals_its_definition():
+    """In numpy, on a board with nodes outside the grid."""
+    _, network, _, _, params = make("hex:3", num_blocks=2)
+    nodes = np.random.default_rng(2).normal(size=(3, 9 + 4, 5)).astype(np.float32)
+    layers, board = params["params"], (1, 2, 3)
+    hidden = convolve(nodes[:, :9].reshape(3, 3, 3, 5), layers["stem"])
+    hidden = hidden + dense(nodes[:, 9:].reshape(3, -1), layers["outside"])[:, None, None]
+    for block in (layers["block_0"], layers["block_1"]):
+        branch = convolve(activate(hidden, block["norm_0"]), block["conv_0"])
+        hidden = hidden + convolve(activate(branch, block["norm_1"]), block["conv_1"])
+    hidden = activate(hidden, layers["norm"])
+    value = activate(dense(hidden, layers["value_conv"]), layers["value_norm"], board).reshape(3, -1)
+    value = np.tanh(dense(np.maximum(dense(value, layers["value_hidden"]), 0), layers["value"])[:, 0])
+    policy = layers["policy"]
+    logits = dense(activate(dense(hidden, policy["conv"]), policy["norm"], board).reshape(3, -1), policy["logits"])
+    for one, other in zip(jax.jit(network.apply)(params, nodes), (logits, value), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
 def test_global_pooling_equals_its_definition():
     """The block with pooling in float64 numpy, given its parameters."""
     block = ResidualBlock(jnp.dtype("float32"), num_pooled=3)
@@ -75,22 +111,11 @@ def test_global_pooling_equals_its_definition():
     shapes = jax.eval_shape(block.init, jax.random.key(0), cells)
     generator = np.random.default_rng(1)
     params = jax.tree.map(lambda leaf: generator.normal(0.5, 0.5, leaf.shape), shapes)["params"]
-
-    def activate(cells, norm):
-        centred = cells - cells.mean(-1, keepdims=True)
-        normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-6)
-        return np.maximum(normed * norm["scale"] + norm["bias"], 0)
-
-    def convolve(cells, kernel):
-        padded = np.pad(cells, ((0, 0), (1, 1), (1, 1), (0, 0)))
-        shifts = ((down, right) for down in range(3) for right in range(3))
-        return sum(padded[:, d : d + 4, r : r + 6] @ kernel[d, r] for d, r in shifts)
-
-    branch = convolve(activate(cells.astype(np.float64), params["norm_0"]), params["conv_0"]["kernel"])
+    branch = convolve(activate(cells.astype(np.float64), params["norm_0"]), params["conv_0"])
     pooled, branch = activate(branch[..., :3], params["pool_norm"]), branch[..., 3:]
     summary = np.concatenate([pooled.mean(axis=(1, 2)), pooled.max(axis=(1, 2))], axis=-1)
-    branch = branch + (summary @ params["pool"]["kernel"] + params["pool"]["bias"])[:, None, None]
-    expected = cells + convolve(activate(branch, params["norm_1"]), params["conv_1"]["kernel"])
+    branch = branch + dense(summary, params["pool"])[:, None, None]
+    expected = cells + convolve(activate(branch, params["norm_1"]), params["conv_1"])
     np.testing.assert_allclose(block.apply({"params": params}, cells), expected, rtol=1e-4, atol=1e-4)
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
+from scipy.special import log_softmax, rel_entr
 
 from alphagat.errors import UserError
 from alphagat.games import make_game
@@ -17,6 +18,7 @@ from alphagat.search.stochastic import Node, make_recurrent_fn
 GAME = make_game("2048:2")
 BASE = 6  # exponents on four cells are 0 to 5
 POWERS = BASE ** np.arange(4)
+LOGITS = np.random.default_rng(0).normal(size=(BASE**4, 4)).astype(np.float32)
 KEY = jax.random.key(0)
 
 
@@ -59,7 +61,7 @@ def solve() -> Solved:
 
 def exact_evaluator(params, states):
     value = jnp.where(states.terminated, 1e6, jnp.asarray(solve().values, jnp.float32)[code(states.board)])
-    return Evaluation(jnp.zeros(states.legal_action_mask.shape), value)
+    return Evaluation(jnp.where(states.legal_action_mask, jnp.asarray(LOGITS)[code(states.board)], 9.0), value)
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +122,8 @@ def test_terminal_states_have_zero_value(expand):
 
 
 @pytest.fixture(scope="module")
-def searched(solved):
-    """A search of every position, and its tree."""
+def search():
+    """Returns a compiled search of states at some plies, to their outputs and trees; it explores until ply 5."""
     trees = []
     listen = mctx.search
 
@@ -129,17 +131,18 @@ def searched(solved):
         trees.append(listen(*arguments, **keywords))
         return trees[-1]
 
-    search = make_search(GAME, exact_evaluator, algorithm="gumbel", num_simulations=64, explore=False)
-
-    def run(key, states):
-        plies = jnp.zeros(states.terminated.shape, jnp.int32)
-        found = search(None, key, states, plies)
-        tree = trees.pop()
-        return found, (tree.node_visits, tree.children_visits, tree.children_prior_logits, tree.embeddings)
-
+    options = {"algorithm": "gumbel", "num_simulations": 64, "exploration_plies": 5}
+    explore = make_search(GAME, exact_evaluator, explore=True, **options)
+    run = jax.jit(lambda states, plies: (explore(None, KEY, states, plies), trees.pop()))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mctx, "search", keep)
-        return jax.tree.map(np.asarray, jax.jit(run)(KEY, solved.states))
+        yield lambda states, plies: jax.tree.map(np.asarray, run(states, plies))
+
+
+@pytest.fixture(scope="module")
+def searched(solved, search):
+    """A search of every position without noise, and its tree."""
+    return search(solved.states, np.full(len(solved.action_values), 5, np.int32))
 
 
 def test_search_finds_the_best_move(solved, searched):
@@ -157,6 +160,39 @@ def test_search_finds_the_best_move(solved, searched):
     assert found.policy_target.shape == legal.shape
 
 
+def test_target_is_the_softmax_of_logits_and_completed_values(solved, searched):
+    """Danihelka et al. 2022, equation 11 and appendix D, in numpy; and the move, value and surprise that follow."""
+    found, tree = searched
+    legal, rows = np.isfinite(solved.action_values), np.arange(len(found.action))
+    visits = tree.children_visits[:, 0, :4].astype(np.float64)
+    values = (tree.children_rewards + tree.children_discounts * tree.children_values)[:, 0, :4].astype(np.float64)
+    evaluation = exact_evaluator(None, solved.states)
+    logits = log_softmax(np.where(legal, np.asarray(evaluation.prior_logits, np.float64), -np.inf), axis=1)
+    prior, total = np.exp(logits), visits.sum(axis=1)
+    of_visited = (prior * values * (visits > 0)).sum(axis=1) / (prior * (visits > 0)).sum(axis=1)
+    mixed = (np.asarray(evaluation.value, np.float64) + total * of_visited) / (1 + total)
+    completed = np.where(visits > 0, values, mixed[:, None])
+    columns = np.column_stack([completed, mixed])  # the outcomes of chance count as actions without a visit
+    spread = np.maximum(np.ptp(columns, axis=1), 1.0)
+    rescaled = (completed - columns.min(axis=1, keepdims=True)) / spread[:, None]
+    improved = logits + (50 + visits.max(axis=1, keepdims=True)) * 0.5 * rescaled
+    target = np.exp(log_softmax(improved, axis=1))
+    np.testing.assert_allclose(found.policy_target, target, atol=1e-4)
+    most = np.where(visits == visits.max(axis=1, keepdims=True), improved, -np.inf)
+    np.testing.assert_allclose(most[rows, found.action], most.max(axis=1), atol=1e-3)
+    weights = target * (visits > 0)
+    np.testing.assert_allclose(found.value, (weights * values).sum(axis=1) / weights.sum(axis=1), rtol=1e-4)
+    np.testing.assert_allclose(found.surprise, rel_entr(target, prior).sum(axis=1), atol=1e-3)
+
+
+def test_noise_ends_with_the_exploration(solved, search, searched):
+    plies = np.arange(len(solved.action_values), dtype=np.int32) % 10
+    visits = search(solved.states, plies)[0].root.visits
+    differ = (visits != searched[0].root.visits).any(axis=1)
+    assert not differ[plies >= 5].any()
+    assert differ[plies < 5].mean() > 0.05
+
+
 def test_value_is_in_points_and_close_to_exact(solved, searched):
     found, _ = searched
     exact = solved.action_values.max(1)
@@ -165,9 +201,10 @@ def test_value_is_in_points_and_close_to_exact(solved, searched):
 
 
 def test_chance_outcomes_are_visited_in_proportion_to_probability(searched):
-    _, (node_visits, visits, logits, nodes) = searched
-    busy = nodes.awaits_chance & (node_visits > 1) & ~nodes.state.terminated
-    probabilities = np.exp(logits[busy][:, 4:])
+    _, tree = searched
+    nodes, visits = tree.embeddings, tree.children_visits
+    busy = nodes.awaits_chance & (tree.node_visits > 1) & ~nodes.state.terminated
+    probabilities = np.exp(tree.children_prior_logits[busy][:, 4:])
     counts = visits[busy][:, 4:]
     assert (counts[probabilities < 1e-9] == 0).all()
     assert (visits[busy][:, :4] == 0).all()

@@ -10,7 +10,7 @@ from tests.training.reference.wiring_configs import GUMBEL, PUCT
 
 TESTS = Path(__file__).parents[1]
 HERE = "training/test_wiring.py"
-RUN, PUCT_RUN = f"{HERE}::test_a_run_equals_the_reference", f"{HERE}::test_a_run_with_puct_equals_the_reference"
+RUN, PUCT_RUN = f"{HERE}::test_a_run_equals_the_reference", f"{HERE}::test_a_shorter_run_equals_the_reference"
 MATCHES = f"{HERE}::test_matches_are_played_by_the_average_as_configured"
 NETWORK = f"{HERE}::test_the_network_has_the_configured_fields"
 KEPT = f"{HERE}::test_checkpoints_are_kept_as_configured_and_hold_the_average_for_players"

@@ -31,7 +31,7 @@ from alphagat.training.loop import train
 from alphagat.training.setup import boards_by_iteration, make_configured_mesh, make_run, make_setups
 from alphagat.training.state import RunState, init_state, state_shapes
 from tests.training.reference.reference_run import ReferenceRun
-from tests.training.reference.wiring_configs import GUMBEL, PUCT
+from tests.training.reference.wiring_configs import CHANCE, GUMBEL, PUCT
 
 
 @dataclasses.dataclass
@@ -220,8 +220,9 @@ def test_games_are_split_over_the_configured_devices(finished):
     assert finished.num_devices == 2
 
 
-def test_a_run_with_puct_equals_the_reference():
-    config = from_dict(PUCT)
+@pytest.mark.parametrize("values", [PUCT, CHANCE], ids=["puct", "chance"])
+def test_a_shorter_run_equals_the_reference(values: dict):
+    config = from_dict(values)
     run = make_run(config, sharding.make_mesh(1))
     state, program, reference = init_state(run), make_iteration(run.boards[0], run.mesh), ReferenceRun(config)
     for _ in range(config.num_iterations):

@@ -77,8 +77,15 @@ class Learner:
             "legal": np.asarray(sample.state.legal_action_mask)[actions],
             "policy": sample.policy_target[actions],
             "policy_weight": sample.policy_weight,
-            "value": sample.value_target,
+            "value": self._value_target(sample.value_target),
         } | {name: np.float32(target[nodes]) for name, target in sample.auxiliary.items()}
+
+    def _value_target(self, value: np.ndarray) -> np.ndarray:
+        """Returns the value, or the weights of the two nearest returns of the support, whose mean is the value."""
+        support = self._rules.game.value_support
+        if support is None:
+            return value
+        return np.array([np.interp(value, support, hat) for hat in np.eye(len(support))], np.float32)
 
     def _lamb_step(self, gradients: Any) -> Any:
         """Follows You et al. 2020, algorithm 2; only matrices have weight decay and a trust ratio."""
@@ -117,9 +124,12 @@ def _loss(params: Any, network: Network, batch: dict, value_weight: float, owner
     odds = jnp.where(batch["legal"], jnp.exp(logits - logits.max(axis=1, keepdims=True)), 0.0)
     chances = odds / odds.sum(axis=1, keepdims=True)
     logs = jnp.log(jnp.where(batch["legal"], chances, 1.0))
+    errors = (values - batch["value"]) ** 2
+    if errors.ndim == 2:  # logits of a distribution over returns
+        errors = -(batch["value"] * jax.nn.log_softmax(values)).sum(axis=1)
     parts = {
         "policy_loss": -(batch["policy_weight"] * (batch["policy"] * logs).sum(axis=1)).mean(),
-        "value_loss": ((values - batch["value"]) ** 2).mean(),
+        "value_loss": errors.mean(),
         "policy_entropy": -(chances * logs).sum(axis=1).mean(),
     }
     loss = parts["policy_loss"] + value_weight * parts["value_loss"]

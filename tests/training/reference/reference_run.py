@@ -244,6 +244,7 @@ def _make_network(config: Config, rules: Rules) -> Any:
         mlp_ratio=options.mlp_ratio,
         value_pools=options.value_pools,
         ownership_head=options.ownership_head,
+        value_support=rules.game.value_support,
     )
 
 

@@ -20,8 +20,11 @@ class Rules:
 
     def __init__(self, game: Game):
         self.game, self.num_actions, self.symmetries = game, game.num_actions, game.symmetries
-        self.first = jax.device_get(jax.jit(game.init)(jax.random.key(0)))
-        self._step, self._observe = jax.jit(game.step), jax.jit(game.observe)
+        self._init, self._step, self._observe = jax.jit(game.init), jax.jit(game.step), jax.jit(game.observe)
+        self.first = self.init(jax.random.key(0))
+
+    def init(self, key: jax.Array) -> Tree:
+        return jax.device_get(self._init(key))
 
     def step(self, state: Tree, action: int, key: jax.Array) -> Tree:
         return jax.device_get(self._step(state, np.int32(action), key))
@@ -40,9 +43,9 @@ class Opened(NamedTuple):
 
 def open_game(rules: Rules, key: jax.Array, opening_plies: int) -> Opened:
     """Starts a game with 0 to `opening_plies` uniformly random moves, none of which ends it."""
-    _, length_key, moves_key = jax.random.split(key, 3)
+    init_key, length_key, moves_key = jax.random.split(key, 3)
     length = int(jax.random.randint(length_key, (), 0, opening_plies + 1))
-    state, plies = rules.first, 0
+    state, plies = rules.init(init_key), 0
     for move_key in jax.random.split(moves_key, opening_plies)[:length]:
         action_key, step_key = jax.random.split(move_key)
         logits = np.where(np.asarray(state.legal_action_mask), 0.0, -np.inf)
@@ -116,7 +119,7 @@ class Group:
         cap = selfplay.max_plies or rules.game.max_plies
         truncated = not after.terminated and length >= min(cap, rules.game.max_plies)
         ended = bool(after.terminated) or truncated
-        rewards = rules.game.truncation_rewards(after) if truncated else after.rewards
+        rewards = after.rewards + rules.game.truncation_rewards(after) if truncated else after.rewards
         sign = 1 if after.current_player == mover else -1
         ply = Ply(
             state=before.state,

@@ -1,4 +1,4 @@
-"""Two configs that together set every field that a short run can use off its default."""
+"""Configs that together set every field that a short run can use off its default."""
 
 SIZES = {"width": 8, "num_blocks": 1, "num_heads": 2, "key_size": 3, "mlp_ratio": 1, "value_pools": 3}
 
@@ -68,6 +68,24 @@ PUCT = {
         "exploration_plies": 3,
     },
     "selfplay": {"num_games": 8, "num_groups": 2, "plies_per_iteration": 4, "horizon": 3},
+    "replay": {"capacity": 64, "min_size": 32},
+    "learner": {"batch_size": 8, "replay_ratio": 0.5, "optimizer": "sgd", "warmup_steps": 0},
+}
+# One player, chance, and values outside [-1, 1]; games are truncated, and targets bootstrap from the search.
+CHANCE = {
+    "boards": ["2048:2"],
+    "num_iterations": 4,
+    "network": SIZES,
+    "search": {"num_simulations": 4, "exploration_plies": 3},
+    "selfplay": {
+        "num_games": 8,
+        "num_groups": 2,
+        "plies_per_iteration": 4,
+        "opening_plies": 2,
+        "max_plies": 8,
+        "horizon": 5,
+        "value_lambda": 0.6,
+    },
     "replay": {"capacity": 64, "min_size": 32},
     "learner": {"batch_size": 8, "replay_ratio": 0.5, "optimizer": "sgd", "warmup_steps": 0},
 }
