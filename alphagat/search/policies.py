@@ -191,8 +191,9 @@ def make_search(
 ) -> Search:
     """Returns the `gumbel` or `puct` search; without `explore` it adds no noise and plays its best move.
 
-    It explores in the first `exploration_plies` plies of a game. Values are multiplied by `discount` per move. When it
-    is traced, the search raises UserError if its trees do not fit into memory.
+    With `explore` it explores in the first `exploration_plies` plies of a game; the root noise of PUCT does not end.
+    Values are multiplied by `discount` per move. When it is traced, the search raises UserError if its trees do not fit
+    into memory.
 
     Raises:
       UserError: the game has chance moves, and `algorithm` is PUCT or `discount` is not 1.
