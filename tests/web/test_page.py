@@ -191,6 +191,16 @@ def test_a_failed_request_can_be_tried_again(serve, page, button):
     assert saved(page)["moves"] == ["b2"]
 
 
+def test_a_move_of_the_network_that_failed_can_be_asked_for_again(serve, page):
+    open_page(page, serve("hex:3"), sides="person,network")
+    page.route("**/api/analysis", lambda route: route.fulfill(status=500, json={"error": "out of order"}))
+    page.click('.hit[data-name="b2"]')
+    page.wait_for_selector("#toast:has-text('out of order')")
+    page.unroute("**/api/analysis")
+    page.click("#move-now")
+    wait_for_ply(page, 2)
+
+
 def test_a_move_is_taken_back_before_its_position_arrives(serve, page):
     open_page(page, serve("hex:3"), sides="person,network")
     page.click('.hit[data-name="b2"]')
