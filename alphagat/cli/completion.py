@@ -17,7 +17,8 @@ examples:
   alphagat completion bash > ~/.local/share/bash-completion/completions/alphagat
   alphagat completion zsh > ~/.zfunc/_alphagat                 # with fpath+=~/.zfunc before compinit in ~/.zshrc
   alphagat completion fish > ~/.config/fish/completions/alphagat.fish"""
-PATHS = {"out", "card", "workdir", "init_from"}  # the destinations of flags that take paths
+# The destinations of the arguments that take paths, or names of runs.
+PATHS = {"out", "card", "workdir", "init_from", "source", "sources", "a", "b"}
 
 
 def make_parser() -> commands.ArgumentParser:

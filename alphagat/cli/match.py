@@ -58,7 +58,7 @@ def make_parser() -> commands.ArgumentParser:
         counts=(2,),
         example="0,30",
         metavar="ELO0,ELO1",
-        help="stop once a sequential test decides between these Elo differences",
+        help="stop once a sequential test decides between these Elo differences; if the first is negative: --sprt=-5,0",
     )
     parser.add_argument("--out", metavar="FILE", help="a new file for the games: SGF, or PGN for chess")
     parser.add_argument(
@@ -73,8 +73,7 @@ def make_parser() -> commands.ArgumentParser:
         action=Number,
         kind=float,
         limits=Limits(above=0, at_most=3600),
-        default=1.0,
-        help="seconds per move of an engine (default: %(default)s)",
+        help="seconds per move of an engine (default: 1)",
     )
     parser.add_argument(
         "--move_nodes",

@@ -1,10 +1,9 @@
 """Players by the names that commands take: trained networks, engines, and the fixed players of `evaluation`.
 
-To add a kind of player, add a line to `KINDS`, or to `opponents.OPPONENTS` if it runs on the devices.
+To add a kind of player, add it to `KINDS` and `make_contender`, or to `opponents.OPPONENTS` if it runs on the devices.
 """
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,23 +35,18 @@ class EngineLimits:
     options: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-class Request(NamedTuple):
-    """The arguments of `make_contender`, with `argument` for the text after the first colon of `name`."""
-
-    game: Game
-    name: str
-    argument: str
-    num_simulations: int | None
-    limits: EngineLimits
-    seed: int
-
-
 class Kind(NamedTuple):
-    """A kind of player: how to write its name, how to make it, and the options of `alphagat match` that it uses."""
+    """A kind of player: how to write its name, and the options of `alphagat match` that it uses."""
 
     usage: str
-    make: Callable[[Request], Player | Engine]
     options: tuple[str, ...] = ()
+
+
+KINDS = {each.usage.partition(":")[0]: Kind(each.usage) for each in OPPONENTS} | {
+    "gtp": Kind("gtp:COMMAND", ("move_seconds",)),
+    "uci": Kind("uci:COMMAND", ("move_seconds", "move_nodes", "engine_option")),
+    "pgx": Kind("pgx:FILE", ("simulations",)),
+}
 
 
 def make_contender(
@@ -69,8 +63,16 @@ def make_contender(
       UserError: there is no such player, or it does not play the board.
     """
     kind, _, argument = name.partition(":")
+    if kind == "gtp":
+        return GtpEngine(game, _command_of(name), limits.seconds)
+    if kind == "uci":
+        return UciEngine(game, _command_of(name), limits.seconds, limits.nodes, limits.options)
+    if kind == "pgx":
+        return pgx_model_player(game, Path(argument), num_simulations)
+    if name == "solver" and game.name in SOLVER_BOARDS:
+        return SolverEngine(game, seed)
     if kind in KINDS:
-        return KINDS[kind].make(Request(game, name, argument, num_simulations, limits, seed))
+        return make_opponent(game, name)
     if sources.is_source(name):
         return load(name, board=game.name).player(num_simulations)
     raise _unknown(name)
@@ -100,41 +102,8 @@ def _unknown(name: str) -> UserError:
     return UserError(f"player {name!r}: there is no such player or folder; use {sources.KINDS}, {usages}")
 
 
-def _make_opponent(request: Request) -> Player:
-    return make_opponent(request.game, request.name)
-
-
-def _make_solver(request: Request) -> Player | Engine:
-    if request.name == "solver" and request.game.name in SOLVER_BOARDS:
-        return SolverEngine(request.game, request.seed)
-    return _make_opponent(request)
-
-
-def _make_gtp(request: Request) -> Engine:
-    return GtpEngine(request.game, _command_of(request), request.limits.seconds)
-
-
-def _make_uci(request: Request) -> Engine:
-    limits = request.limits
-    return UciEngine(request.game, _command_of(request), limits.seconds, limits.nodes, limits.options)
-
-
-def _make_pgx(request: Request) -> Player:
-    return pgx_model_player(request.game, Path(request.argument), request.num_simulations)
-
-
-def _command_of(request: Request) -> str:
-    if not request.argument.strip():
-        kind = request.name.partition(":")[0]
-        raise UserError(
-            f"player {request.name!r}: it names no program; use {kind}:COMMAND, such as gtp:'gnugo --mode gtp'"
-        )
-    return request.argument
-
-
-KINDS = {each.usage.partition(":")[0]: Kind(each.usage, _make_opponent) for each in OPPONENTS} | {
-    "solver": Kind("solver", _make_solver),
-    "gtp": Kind("gtp:COMMAND", _make_gtp, ("move_seconds",)),
-    "uci": Kind("uci:COMMAND", _make_uci, ("move_seconds", "move_nodes", "engine_option")),
-    "pgx": Kind("pgx:FILE", _make_pgx, ("simulations",)),
-}
+def _command_of(name: str) -> str:
+    kind, _, command = name.partition(":")
+    if not command.strip():
+        raise UserError(f"player {name!r}: it names no program; use {kind}:COMMAND, such as gtp:'gnugo --mode gtp'")
+    return command

@@ -66,10 +66,11 @@ def read_limits(options: argparse.Namespace) -> EngineLimits:
         if not equals or not name:
             raise UserError(f"--engine_option {option}: write NAME=VALUE, such as 'Skill Level=0'")
         values[name] = value
-    limits = EngineLimits(options.move_seconds, options.move_nodes, values)
-    given = options.simulations, limits.seconds != EngineLimits.seconds, limits.nodes, limits.options
     used = {*options_of(options.a), *options_of(options.b)}
-    for (name, user), is_given in zip(PLAYER_OPTIONS.items(), given, strict=True):
-        if is_given and name not in used:
+    for name, user in PLAYER_OPTIONS.items():
+        if getattr(options, name) and name not in used:
             raise UserError(f"--{name}: neither {options.a} nor {options.b} is {user}; leave this option out")
-    return limits
+    kinds = {name.partition(":")[0] for name in (options.a, options.b)}
+    if options.move_seconds and options.move_nodes and "gtp" not in kinds:
+        raise UserError("--move_seconds: UCI engines follow --move_nodes instead; leave one of the two out")
+    return EngineLimits(options.move_seconds or EngineLimits.seconds, options.move_nodes, values)

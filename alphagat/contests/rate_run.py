@@ -32,7 +32,7 @@ RATINGS_FILE, CURVE_FILE = "ratings.json", "ratings.svg"
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class RatingSettings:
     """The parameters of a match other than its players."""
 
     board: str
@@ -42,7 +42,7 @@ class Settings:
     seed: int
 
 
-class Matches(NamedTuple):
+class KeptMatches(NamedTuple):
     """The contents of `ratings.json`.
 
     Attributes:
@@ -58,7 +58,7 @@ def rate_run(
     folder: Path,
     iterations: Sequence[int] | None,
     anchors: Sequence[str],
-    settings: Settings,
+    settings: RatingSettings,
     console: Console,
 ) -> list[Rated]:
     """Plays every checkpoint against the next one and every anchor, and rates all players.
@@ -117,7 +117,7 @@ def _pairings(networks: Sequence[str], anchors: Sequence[str]) -> Iterator[tuple
         yield from ((later, network) for later in networks[number + 1 : number + 2])
 
 
-def _networks(folder: Path, steps: Sequence[int], settings: Settings) -> dict[str, Player]:
+def _networks(folder: Path, steps: Sequence[int], settings: RatingSettings) -> dict[str, Player]:
     """Loads the checkpoints as players that share one compiled program."""
     agents = [load(folder, step, settings.board) for step in steps]
     first = agents[0].player(settings.simulations)
@@ -125,25 +125,25 @@ def _networks(folder: Path, steps: Sequence[int], settings: Settings) -> dict[st
     return {name: Player(name, first.act, agent.params) for name, agent in zip(names, agents, strict=True)}
 
 
-def _read_matches(file: Path, settings: Settings) -> Matches:
+def _read_matches(file: Path, settings: RatingSettings) -> KeptMatches:
     try:
         kept = bounded_json.read(file)
         groups = [{"settings": kept["settings"], "matches": kept["matches"]}, *kept["others"]]
         ours = [group for group in groups if group["settings"] == dataclasses.asdict(settings)]
         others = [group for group in groups if group not in ours]
         lines = [line for group in ours for line in group["matches"]]
-        return Matches(
+        return KeptMatches(
             {(line["player"], line["opponent"]): np.array(line["pair_scores"], float) for line in lines}, others
         )
     except FileNotFoundError:
-        return Matches({}, [])
+        return KeptMatches({}, [])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{file} cannot be read ({type(error).__name__}: {error}): move it away") from error
 
 
 def _write(
     file: Path,
-    settings: Settings,
+    settings: RatingSettings,
     anchor: str,
     players: Sequence[Rated],
     played: dict[tuple[str, str], np.ndarray],

@@ -18,7 +18,7 @@ from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import Line, read_metrics
 
 
-class Run(NamedTuple):
+class ComparedRun(NamedTuple):
     """One of the runs: its name on the page, its config and the lines of its `metrics.jsonl`."""
 
     name: str
@@ -42,7 +42,7 @@ class ComparisonWriter:
           refresh: seconds after which a browser reloads the page while a run is in progress; None: never.
         """
         runs = [
-            Run(name, read_config(folder), read_metrics(folder))
+            ComparedRun(name, read_config(folder), read_metrics(folder))
             for name, folder in zip(names_of(self._folders), self._folders)
         ]
         ended = all(has_ended(run.config, run.lines, list_steps(folder)) for run, folder in zip(runs, self._folders))
@@ -56,7 +56,7 @@ def names_of(folders: Sequence[Path]) -> list[str]:
     return short if len(set(short)) == len(short) else [str(folder) for folder in folders]
 
 
-def make_comparison(runs: Sequence[Run], refresh: float | None = None) -> str:
+def make_comparison(runs: Sequence[ComparedRun], refresh: float | None = None) -> str:
     """Returns the page."""
     boards = list(dict.fromkeys(board for run in runs for board in run.config.boards))
     lines = [line for run in runs for line in run.lines]
@@ -77,7 +77,7 @@ def make_comparison(runs: Sequence[Run], refresh: float | None = None) -> str:
     )
 
 
-def charts_of(runs: Sequence[Run], boards: Sequence[str]) -> list[Chart]:
+def charts_of(runs: Sequence[ComparedRun], boards: Sequence[str]) -> list[Chart]:
     """Returns a chart for each curve of the report of a run, with one curve per run."""
     by_run = {run.name: curves.charts_of(run.lines, boards) for run in runs}
     titles = list(dict.fromkeys(chart.title for charts in by_run.values() for chart in charts))
@@ -96,14 +96,14 @@ def charts_of(runs: Sequence[Run], boards: Sequence[str]) -> list[Chart]:
     return made
 
 
-def differing_fields(runs: Sequence[Run]) -> list[list[str]]:
+def differing_fields(runs: Sequence[ComparedRun]) -> list[list[str]]:
     """Returns a row for each field that differs: its path, and its value in each run."""
     columns = [{each.path: cell_text(each.value) for each in config_fields.fields(run.config)} for run in runs]
     rows = [[path, *(column.get(path, "") for column in columns)] for path in columns[0]]
     return [row for row in rows if len(set(row[1:])) > 1]
 
 
-def _results(runs: Sequence[Run]) -> str:
+def _results(runs: Sequence[ComparedRun]) -> str:
     tiles = [{tile.label: tile for tile in tiles_of(run.config, run.lines)} for run in runs]
     labels = list(dict.fromkeys(label for each in tiles for label in each))
     rows = []

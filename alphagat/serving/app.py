@@ -156,7 +156,7 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
 def _add_preparation(app: FastAPI, roster: Roster, service: BatchService, strengths: list[int]) -> None:
     @app.get("/api/preparation/{board}")
     def preparation(board: str, player: str = "") -> dict[str, Any]:
-        """Prepares a network ahead on a board, and reports for each strength whether it answers without delay.
+        """Prepares a network ahead on a board, and reports for each strength whether it is ready or has failed.
 
         `elapsed` and `estimate` are in seconds, since a preparation began and of a whole one.
         """
@@ -166,7 +166,12 @@ def _add_preparation(app: FastAPI, roster: Roster, service: BatchService, streng
         progress = [service.progress(program) for program in programs]
         return {
             "strengths": [
-                {"simulations": program.num_simulations, "ready": each.is_ready, "elapsed": round(each.elapsed_s, 1)}
+                {
+                    "simulations": program.num_simulations,
+                    "ready": each.is_ready,
+                    "failed": each.has_failed,
+                    "elapsed": round(each.elapsed_s, 1),
+                }
                 for program, each in zip(programs, progress)
             ],
             "estimate": round(service.estimate_s(), 1),

@@ -20,7 +20,7 @@ HEADERS = {
 
 
 class Middleware:
-    """Rejects requests of other hosts or with more than `MAX_BODY` bytes, and adds `HEADERS` to each response."""
+    """Rejects requests of other hosts or sites or above `MAX_BODY` bytes, and adds `HEADERS` to each response."""
 
     def __init__(self, app: Any, hosts: AllowedHosts):
         self._app, self._hosts = app, hosts
@@ -37,7 +37,7 @@ class Middleware:
                 ]
             await send(message)
 
-        refusal = self._hosts.refusal(_values(scope, b"host"), _values(scope, b"origin"))
+        refusal = self._hosts.refusal(_values(scope, b"host"), _values(scope, b"origin")) or _refusal_of_site(scope)
         if refusal is not None:
             return await _refuse(send_with_headers, 403, refusal)
         body, more = b"", True
@@ -56,6 +56,16 @@ class Middleware:
         # Ranges are optional in HTTP, all files are small, and Starlette refuses an invalid range in plain text.
         headers = [(name, value) for name, value in scope["headers"] if name != b"range"]
         return await self._app({**scope, "headers": headers}, receive_whole, send_with_headers)
+
+
+def _refusal_of_site(scope: Any) -> str | None:
+    """Returns why a request that a browser sends for a page of another site is refused; None if it is not.
+
+    An image, say, is requested without `Origin`, and could make the server compile. Links to the page are accepted.
+    """
+    if scope["path"].startswith("/api/") and {"cross-site", "same-site"} & {*_values(scope, b"sec-fetch-site")}:
+        return "only pages of this server may send requests to /api"
+    return None
 
 
 def _values(scope: Any, header: bytes) -> list[str]:

@@ -18,10 +18,12 @@ class Progress(NamedTuple):
 
     Attributes:
       is_ready: whether it answers without delay.
+      has_failed: whether its last preparation failed; it is prepared again only in demand.
       elapsed_s: since its preparation began; 0 if it has not.
     """
 
     is_ready: bool
+    has_failed: bool
     elapsed_s: float
 
 
@@ -51,7 +53,7 @@ class Preparation:
         self._last: collections.deque[Hashable] = collections.deque()
         self._begun: dict[Hashable, float] = {}  # by program, in seconds of the monotonic clock
         self._ready: set[Hashable] = set()
-        self._failed: set[Hashable] = set()  # prepared again only when in demand
+        self._failed: set[Hashable] = set()
         self._urgent: set[Hashable] = set()  # in demand and not ready
         self._durations: collections.deque[float] = collections.deque(maxlen=NUM_RECENT)
         self._closed = False
@@ -84,7 +86,8 @@ class Preparation:
     def progress(self, program: Hashable) -> Progress:
         with self._changed:
             begun = self._begun.get(program)
-            return Progress(program in self._ready, 0.0 if begun is None else time.monotonic() - begun)
+            elapsed = 0.0 if begun is None else time.monotonic() - begun
+            return Progress(program in self._ready, program in self._failed, elapsed)
 
     def estimate_s(self) -> float:
         """Returns the expected duration of a preparation."""

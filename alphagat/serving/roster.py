@@ -90,7 +90,7 @@ class Roster:
                 if sources or _player(source) != SHIPPED or shipped_network_for(each) == source:
                     self._sources.setdefault(each, {})[_player(source)] = source
         if self.default not in self._sources:
-            source = sources[0] if sources else shipped_network_for(self.default)
+            source = _first_of_family(networks, self.default) if sources else shipped_network_for(self.default)
             self._sources[self.default] = {_player(source): source}
         self.boards, self._configs = tuple(self._sources), networks
         self._lock = threading.Lock()
@@ -186,7 +186,7 @@ def _player(source: str) -> str:
 def _shipped() -> dict[str, Config]:
     """Returns the configs of the shipped networks, in the order of the menu."""
     found = {name: resolve(name).config for name in shipped_names()}
-    families = {name: make_game(config.boards[0]).topology.vocabulary.family for name, config in found.items()}
+    families = {name: _family(config.boards[0]) for name, config in found.items()}
     return {name: found[name] for name in sorted(found, key=lambda name: list(MENU).index(families[name]))}
 
 
@@ -200,6 +200,16 @@ def _runs() -> dict[str, Config]:
                 _boards(config)
                 found[str(folder)] = config
     return found
+
+
+def _first_of_family(networks: dict[str, Config], board: str) -> str:
+    """Returns the first of the networks that plays boards of this family; without one, the first of all."""
+    fit = [source for source, config in networks.items() if _family(config.boards[0]) == _family(board)]
+    return next(iter((*fit, *networks)))
+
+
+def _family(board: str) -> str:
+    return make_game(board).topology.vocabulary.family
 
 
 def _boards(config: Config) -> list[str]:

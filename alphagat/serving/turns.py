@@ -57,7 +57,7 @@ class Turns(LiveGame):
             super().undo()
 
     def _play_swapped(self, name: str) -> None:
-        match = re.fullmatch("([a-z])([0-9]+)", name.lower())
+        match = re.fullmatch("([a-z])([0-9]{1,2})", name.lower())
         if match is None:
             raise IllegalMoveError(f"{name} is illegal here")
         self.play(f"{chr(ord('a') + int(match[2]) - 1)}{ord(match[1]) - ord('a') + 1}")

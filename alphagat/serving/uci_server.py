@@ -35,20 +35,14 @@ class UciServer:
         """Starts a game.
 
         Args:
-          thinker: the player.
+          thinker: a player of chess.
           simulations: of `go` without a limit; None: the number set in the run's config.
           version: shown in the engine's name.
-
-        Raises:
-          UserError: the board is not chess.
         """
-        game = thinker.agent.game
-        if game.name != "chess":
-            raise UserError(f"board {game.name}: UCI is for chess only; see alphagat gtp")
         self._thinker, self._version = thinker, version
         self._simulations = simulations or thinker.agent.config.evaluation.num_simulations
         self._shows_wdl = False
-        self._game: LiveGame | None = LiveGame(game)  # None: the last position was invalid
+        self._game: LiveGame | None = LiveGame(thinker.agent.game)  # None: the last position was invalid
         self._start: str = fen.START
         self._lines: Lines
         self._out: TextIO

@@ -49,14 +49,14 @@ function notify(message) {
 }
 
 /**
- * Shows the position at the cursor, requests its analysis, and plays the network's move if it is its turn. After a
- * failure, each of the buttons that move the cursor tries again.
+ * Shows the position at the cursor, requests its analysis, and plays the network's move if it is its turn. Without a
+ * position, each of the buttons that move the cursor tries again; without an analysis, "Move for me" does.
  */
 function update(announcement = "") {
   controller.abort();
   controller = new AbortController();
   const { signal } = controller;
-  Object.assign(view, { position: null, analysis: null, attention: null, node: null, hint: false }); // blocks moves until the position is shown
+  Object.assign(view, { position: null, analysis: null, attention: null, node: null, hint: false, hasFailed: false }); // blocks moves until the position is shown
   return attempt(async () => {
     const position = await api.position(request(), signal).catch((error) => {
       if (!signal.aborted) for (const id of CURSOR_BUTTONS) $(id).disabled = false;
@@ -75,7 +75,10 @@ function update(announcement = "") {
     if (position.over) return;
     const started = performance.now();
     if (settings.attention && shownAttention()) attempt(() => attend(signal));
-    view.analysis = await analyse(signal);
+    view.analysis = await analyse(signal).catch((error) => {
+      view.hasFailed = !signal.aborted;
+      throw error;
+    });
     signal.throwIfAborted();
     annotate();
     document.body.dataset.analysed = true;
@@ -368,7 +371,7 @@ async function start() {
     toLast: () => goTo(Infinity),
     back: () => turn(-1),
     forward: () => turn(1),
-    moveNow: () => view.analysis && play(view.analysis.action),
+    moveNow: () => (view.hasFailed ? update() : view.analysis && play(view.analysis.action)),
     hint, resign, swapSides,
     toggleSwap: () => {
       settings.swap = !settings.swap;

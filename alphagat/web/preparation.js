@@ -10,7 +10,7 @@ const POLL_MS = 700;
 
 let turn = 0; // of the latest call, which ends the earlier ones
 
-/** Prepares all levels of the networks that play a board; returns when they are ready, or at the next call. */
+/** Prepares all levels of the networks that play a board; returns when none is pending, or at the next call. */
 export async function prepare(board) {
   const mine = ++turn;
   for (;;) {
@@ -29,16 +29,19 @@ export async function prepare(board) {
   }
 }
 
-/** Returns one sentence on what is not ready; empty if everything is. */
+/** Returns whether a level is neither ready nor failed; a request for a failed one gets the error. */
+const isPending = ({ ready, failed }) => !ready && !failed;
+
+/** Returns one sentence on what is pending; empty if nothing is. */
 function describe(engines, answers) {
   for (const [number, engine] of engines.entries()) {
     const { strengths, estimate } = answers[number];
-    const { ready, elapsed } = strengths.find(({ simulations }) => simulations === engine.simulations);
-    if (ready) continue;
+    const level = strengths.find(({ simulations }) => simulations === engine.simulations), { elapsed } = level;
+    if (!isPending(level)) continue;
     const whole = about(estimate);
     const time = elapsed > estimate ? `${Math.round(elapsed)} s so far` : elapsed ? `${Math.round(elapsed)} s of ${whole}` : whole;
     return `Preparing the network, level ${levelName(engine)}: ${time}. This happens once.`;
   }
   const all = answers.flatMap(({ strengths }) => strengths), ready = all.filter((each) => each.ready);
-  return ready.length < all.length ? `Preparing the other levels: ${ready.length} of ${all.length} are ready.` : "";
+  return all.some(isPending) ? `Preparing the other levels: ${ready.length} of ${all.length} are ready.` : "";
 }

@@ -143,7 +143,11 @@ MISTAKES = {
         ["mcts:2", "random", "--board", "hex:3", "--simulations", "8"],
         "--simulations: neither mcts:2 nor random is a trained player; leave this option out",
     ),
-    "unused seconds": (["random", "solver", "--board", "hex:3", "--move_seconds", "5"], "is a program (gtp or uci)"),
+    "unused seconds": (["random", "solver", "--board", "hex:3", "--move_seconds", "1"], "is a program (gtp or uci)"),
+    "two limits": (
+        ["random", "uci:x", "--board", "chess", "--move_seconds", "1", "--move_nodes", "5"],
+        "--move_seconds: UCI engines follow --move_nodes instead; leave one of the two out",
+    ),
     "unused nodes": (["random", "gtp:x", "--board", "go:5", "--move_nodes", "5"], "is a UCI engine; leave"),
     "unused option": (["random", "random", "--board", "hex:3", "--engine_option", "a=b"], "--engine_option: neither"),
     "ending": (

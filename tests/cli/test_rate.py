@@ -156,7 +156,7 @@ def test_two_calls_at_once_keep_the_matches_of_both(run, monkeypatch, played):
 
 
 def test_networks_share_one_program(run):
-    settings = rate_run.Settings("hex:2", 8, 2, 1.0, 0)
+    settings = rate_run.RatingSettings("hex:2", 8, 2, 1.0, 0)
     players = rate_run._networks(run, [4, 8, 12], settings)
     assert len({player.act for player in players.values()}) == 1
     sums = {float(sum(abs(leaf).sum() for leaf in jax.tree.leaves(each.params))) for each in players.values()}

@@ -136,3 +136,7 @@ def test_legal_moves_are_read_on_the_host(monkeypatch):
     game_replay.play_again(make_game("go:5"), records, ["x"] * 8)
     assert len(rows) == 40
     assert all(isinstance(row, np.ndarray) and not isinstance(row, jax.Array) for row in rows)
+
+
+def test_the_swap_of_other_hex_programs_is_read():
+    assert read_games("(;GM[11]SZ[3];B[a2];W[swap-pieces])", "hex:3:swap")[0].moves == ("a2", "swap")

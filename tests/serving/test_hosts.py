@@ -64,3 +64,16 @@ def test_the_server_checks_every_path():
             assert HEADERS.items() <= dict(answer.headers).items()
     assert client.post("/api/position", content=b"{", headers={"host": "evil.example"}).status_code == 403
     assert client.get("/app.js").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)]
+)
+def test_pages_of_other_sites_cannot_make_the_server_work(site, status):
+    class Idle:
+        def metrics(self):
+            return {}
+
+    client = TestClient(make_app(Idle(), Idle(), 0), base_url="http://localhost:8000")
+    assert client.get("/api/metrics", headers={"sec-fetch-site": site}).status_code == status
+    assert client.get("/", headers={"sec-fetch-site": site}).status_code == 200  # a link to the page

@@ -149,6 +149,7 @@ MISTAKES = {
     '{"id": "x", "moves": "b2"}': ("x", "moves", "expected a list of moves"),
     '{"id": "x", "moves": ["b2", "b2"]}': ("x", "moves", "move 1: b2 is illegal here"),
     '{"id": "x", "moves": [["W", "b2"]]}': ("x", "moves", "move 0: black is to move"),
+    '{"id": "x", "board": "hex:3:swap", "moves": [["W", "a9999999"]]}': ("x", "moves", "a9999999 is illegal here"),
     '{"id": "x", "moves": [["X", "b2"]]}': ("x", "moves", "move 0 is ['X', 'b2']; expected a name"),
     '{"id": "x", "moves": [7]}': ("x", "moves", "move 0 is 7; expected a name"),
     '{"id": "x", "analyzeTurns": [1]}': ("x", "analyzeTurns", "whole numbers from 0 to 0"),

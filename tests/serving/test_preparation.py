@@ -71,7 +71,7 @@ def test_a_program_in_demand_does_not_wait_for_one_prepared_ahead(compiler, prep
     assert preparation.progress("wanted").is_ready
     assert not preparation.progress("slow").is_ready
     assert preparation.progress("slow").elapsed_s > 0
-    assert preparation.progress("next") == (False, 0.0)
+    assert preparation.progress("next") == (False, False, 0.0)
 
 
 def test_nothing_is_begun_ahead_while_a_program_in_demand_is_prepared(compiler, preparation):
@@ -129,7 +129,7 @@ def test_after_an_error_a_program_is_prepared_again(compiler, preparation):
         preparation.demand("broken")
         compiler.wait_for(lambda number=number: len(compiler.begun) == number and "broken" in compiler.finished)
         assert isinstance(compiler.finished.pop("broken"), UserError)
-    assert preparation.progress("broken") == (False, 0.0)
+    assert preparation.progress("broken") == (False, True, 0.0)
 
 
 def test_a_program_that_failed_is_prepared_again_only_in_demand(compiler, preparation):

@@ -61,6 +61,12 @@ def test_a_board_is_added_and_opened_once(folder):
             roster.session(board)
 
 
+def test_a_board_that_is_not_on_the_menu_is_played_by_a_network_of_its_family(tmp_path):
+    other, network = save_untrained(tmp_path, "othello:4"), save_untrained(tmp_path, "hex:2")
+    roster = Roster([other, network], "hex:12")
+    assert roster.players("hex:12") == (network,)
+
+
 def test_a_resnet_plays_its_board_size_only(folder):
     roster = Roster([save_untrained(folder, "othello:4", name="resnet")])
     assert roster.boards == ("othello:4",)

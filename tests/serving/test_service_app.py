@@ -129,7 +129,7 @@ def test_levels_are_prepared_ahead(client):
             break
         time.sleep(0.1)
     assert [each["simulations"] for each in preparation["strengths"]] == [0, 4, 16, 64, 256]
-    assert all(each["ready"] for each in preparation["strengths"])
+    assert all(each["ready"] and not each["failed"] for each in preparation["strengths"])
     assert preparation["estimate"] > 0
     assert client.get("/api/preparation/hex:3?player=other").status_code == 422
     assert client.get("/api/preparation/go:9").status_code == 422

@@ -14,7 +14,6 @@ import pytest
 
 from alphagat.agents import weight_files
 from alphagat.agents.build import make_configured_network, make_params
-from alphagat.errors import UserError
 from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.games import make_game
 from alphagat.serving.thinking import Thinker
@@ -202,12 +201,6 @@ def test_invalid_positions_clear_the_board(server, line, message):
     assert said[1:3] == ["info string there is no position", "bestmove (none)"]
     assert said[-2].startswith("bestmove ")
     assert said[-1] == "info string unknown command frobnicate"
-
-
-def test_only_chess_is_played():
-    other = Thinker(make_agent("hex:3", uniform_evaluator), max_simulations=8)
-    with pytest.raises(UserError, match="board hex:3: UCI is for chess only"):
-        UciServer(other, 8, "1.2.3")
 
 
 def test_our_own_controller_plays_a_game(tmp_path):

@@ -191,6 +191,16 @@ def test_a_failed_request_can_be_tried_again(serve, page, button):
     assert saved(page)["moves"] == ["b2"]
 
 
+def test_a_move_of_the_network_that_failed_can_be_asked_for_again(serve, page):
+    open_page(page, serve("hex:3"), sides="person,network")
+    page.route("**/api/analysis", lambda route: route.fulfill(status=500, json={"error": "out of order"}))
+    page.click('.hit[data-name="b2"]')
+    page.wait_for_selector("#toast:has-text('out of order')")
+    page.unroute("**/api/analysis")
+    page.click("#move-now")
+    wait_for_ply(page, 2)
+
+
 def test_a_move_is_taken_back_before_its_position_arrives(serve, page):
     open_page(page, serve("hex:3"), sides="person,network")
     page.click('.hit[data-name="b2"]')
@@ -532,15 +542,14 @@ def test_two_levels_play_each_other(serve, page):
 
 def test_preparation_is_announced_and_ends(serve, page):
     """With answers set by hand, because small networks compile too fast to be seen."""
-    answers = [(False, 3.2), (False, 12.0), (True, 9.0)]
+    answers, said = [(False, 3.2), (False, 12.0), (True, 9.0)], []
 
     def answer(route):
-        ready, elapsed = answers.pop(0) if answers else (True, 9.0)
+        ready, elapsed = answers[min(len(set(said)), 2)]  # a later call supersedes an earlier one, whose answer is lost
         strengths = [{"simulations": each, "ready": ready, "elapsed": elapsed} for each in (0, 16, 64, 256)]
         route.fulfill(json={"strengths": strengths, "estimate": 8.0})
 
     page.route("**/api/preparation/*", answer)
-    said = []
     page.expose_function("said", lambda text: said.append(text))
     page.add_init_script(
         "addEventListener('DOMContentLoaded', () => new MutationObserver(() => "
@@ -549,10 +558,18 @@ def test_preparation_is_announced_and_ends(serve, page):
     )
     page.goto(serve("hex:3"))
     page.wait_for_selector('body[data-prepared="true"]')
-    assert said[:2] == [
+    assert list(dict.fromkeys(said))[:2] == [
         "Preparing the network, level Easy: 3 s of about 8 s. This happens once.",
         "Preparing the network, level Easy: 12 s so far. This happens once.",
     ]
+    assert not page.is_visible("#preparing")
+
+
+def test_a_level_that_failed_is_not_waited_for(serve, page):
+    levels = [{"simulations": each, "ready": False, "failed": True, "elapsed": 0} for each in (0, 16, 64, 256)]
+    page.route("**/api/preparation/*", lambda route: route.fulfill(json={"strengths": levels, "estimate": 8.0}))
+    page.goto(serve("hex:3"))
+    page.wait_for_selector('body[data-prepared="true"]')
     assert not page.is_visible("#preparing")
 
 

@@ -55,3 +55,13 @@ def test_a_chart_is_enlarged_by_mouse_and_keyboard(page, tmp_path):
     assert other.bounding_box()["width"] == small
     chart.press("Enter")
     assert chart.bounding_box()["width"] == small
+
+
+def test_games_are_clicked_through_without_site_data(page, tmp_path):
+    """As in the sandboxed frames in which some servers show files of a build."""
+    run = save_tiny_run(tmp_path / "run", 1)
+    PageWriter(run, tmp_path / "report.html").write()
+    blocked = "{ get() { throw new DOMException('blocked', 'SecurityError'); } }"
+    page.add_init_script(f"Object.defineProperty(window, 'sessionStorage', {blocked})")
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.is_visible(".viewer")

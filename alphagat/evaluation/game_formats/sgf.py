@@ -6,10 +6,12 @@ from string import ascii_lowercase
 from sgfmill import sgf_grammar
 
 from alphagat.errors import UserError
+from alphagat.evaluation.engines.gtp import SWAPS
 from alphagat.evaluation.game_formats import limits
 from alphagat.evaluation.game_formats.record import GameRecord
 from alphagat.games import make_game
 from alphagat.games.go import GoGame
+from alphagat.games.hex import HexGame
 
 # Game numbers of SGF (property GM); 0 for games without one.
 NUMBERS = {"go": 1, "othello": 2, "gomoku": 4, "hex": 11}
@@ -164,6 +166,8 @@ def _point(board: str, move: str) -> str:
 def _move(board: str, point: str) -> str:
     """Returns the action name of a move; the inverse of `_point`."""
     game = make_game(board)
+    if isinstance(game, HexGame) and point in SWAPS:
+        return "swap"
     if not isinstance(game, GoGame):
         return point
     if point == "" or (point == "tt" and game.size <= 19):
