@@ -31,7 +31,7 @@ def program(tmp_path, monkeypatch):
             starts.write_text("x" * (start + 1))
             def progress():
                 with (folder / "progress").open("a") as stream:
-                    stream.write("x")
+                    stream.write("x\\n")
         """
         (tmp_path / "stand_in.py").write_text(textwrap.dedent(head) + textwrap.dedent(lines))
         return ["stand_in"]
@@ -80,6 +80,14 @@ def test_gives_up_after_deaths_without_progress(program, tmp_path):
 def test_progress_resets_the_count_of_restarts(program, tmp_path):
     status, _ = run(program("progress(); sys.exit(7 if start < 6 else 0)"), tmp_path, processes=1, restarts=1)()
     assert (status, starts(tmp_path)) == (0, 7)
+
+
+def test_progress_up_to_the_same_failure_does_not_count(program, tmp_path):
+    """Each start returns to the checkpoint of line 2, and fails after line 4."""
+    command = program("(folder / 'progress').write_text('x\\n' * 2); progress(); progress(); sys.exit(7 * (start < 9))")
+    with pytest.raises(UserError, match="ended 3 times without progress, last with status 7"):
+        run(command, tmp_path, processes=1)()
+    assert starts(tmp_path) == 4
 
 
 def test_a_hang_restarts_all(program, tmp_path):
