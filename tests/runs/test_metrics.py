@@ -127,6 +127,19 @@ def test_a_damaged_line_is_dropped_with_a_note_and_kept_beside(tmp_path: Path, d
     assert (tmp_path / "metrics.jsonl.damaged").read_bytes() == before
 
 
+def test_only_the_first_of_several_starts_keeps_a_copy(tmp_path: Path):
+    write(tmp_path, 1, 5)
+    file = tmp_path / METRICS_FILE
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([lines[0], b"{}\n", *lines[2:]]))
+    for _ in range(3):
+        with MetricsWriter(tmp_path, restored_iteration=4) as writer:
+            (note,) = writer.notes
+            writer.write(5, {"frames": 64})
+    assert note.endswith("0 damaged line(s) were dropped; 1 of 4 iterations are missing")
+    assert [path.name for path in tmp_path.glob("*.damaged*")] == ["metrics.jsonl.damaged"]
+
+
 def test_no_changed_bit_changes_a_figure(tmp_path: Path):
     write(tmp_path, 1, 1)
     file = tmp_path / METRICS_FILE
