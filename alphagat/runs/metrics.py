@@ -241,7 +241,11 @@ def _parse(text: bytes) -> dict[str, Any] | None:
     try:
         line = bounded_json.parse(text.decode())
         line.pop(CHECKSUM, None)
-        if not isinstance(line["iteration"], int) or line["iteration"] < 1:
+        if (
+            not isinstance(line["iteration"], int)
+            or line["iteration"] < 1
+            or (RESULTS in line and NUM_GAMES not in line)
+        ):
             return None
         if RESULTS in line:
             line[RESULTS] = [_parse_result(fields) for fields in line[RESULTS]]

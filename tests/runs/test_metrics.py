@@ -103,10 +103,11 @@ DAMAGED = [
     b'{"iteration": 2, "board": null}',
     b'{"iteration": 2, "train/policy_loss": 1}',
     b'{"iteration": 2, "board": "\xed\xa0\x80"}',  # half of a surrogate pair
-    b'{"iteration": 2, "results": 3}',
-    b'{"iteration": 2, "results": [{"name": "elo"}]}',
-    b'{"iteration": 2, "results": [{"name": 1, "board": "hex:5", "value": 1}]}',
-    b'{"iteration": 2, "results": [{"name": "elo", "board": "hex:5", "value": "high"}]}',
+    b'{"iteration": 2, "results": []}',  # without the number of games
+    b'{"iteration": 2, "num_games": 4, "results": 3}',
+    b'{"iteration": 2, "num_games": 4, "results": [{"name": "elo"}]}',
+    b'{"iteration": 2, "num_games": 4, "results": [{"name": 1, "board": "hex:5", "value": 1}]}',
+    b'{"iteration": 2, "num_games": 4, "results": [{"name": "elo", "board": "hex:5", "value": "high"}]}',
     b'{"iteration": ' + b"[" * 100_000,
 ]
 
