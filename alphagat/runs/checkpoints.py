@@ -92,7 +92,8 @@ class Checkpoints:
         return identity_of(read_config(self._workdir)) if is_run(self._workdir) else {}
 
     def replace(self, state: Any, step: int) -> None:
-        """Replaces the existing `step` with `state`; the old files remain until the new ones are complete.
+        """Replaces the existing `step` with `state`; the old files remain until the new ones are complete, and return
+        if that fails.
 
         All processes call it together.
         """
@@ -100,12 +101,14 @@ class Checkpoints:
         if is_first:
             shutil.rmtree(before, ignore_errors=True)
             (self.directory / str(step)).rename(before)
-        sharding.wait_for_all("replacing a checkpoint")
-        self._manager.reload()
-        self.save(state, step)
-        self.wait()
-        if is_first:
-            shutil.rmtree(before)
+        try:
+            sharding.wait_for_all("replacing a checkpoint")
+            self._manager.reload()
+            self.save(state, step)
+            self.wait()
+        finally:
+            if is_first:
+                restore_replaced(self._workdir)
 
     def wait(self) -> None:
         """Waits until all started writes are on disk."""
@@ -180,7 +183,7 @@ def list_steps(workdir: pathlib.Path) -> list[int]:
 
 
 def restore_replaced(workdir: pathlib.Path) -> None:
-    """Undoes or completes each `Checkpoints.replace` that was cut short. Call it while nothing else writes."""
+    """Completes or undoes each `Checkpoints.replace`. Call it while nothing else writes."""
     for before in (workdir / CHECKPOINT_FOLDER).glob(f"*{_REPLACED}"):
         step = before.with_suffix("")
         if step.exists():

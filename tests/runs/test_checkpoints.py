@@ -229,6 +229,20 @@ def test_a_step_is_replaced(setup, content, tmp_path):
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [str(STEP)]
 
 
+def test_a_step_that_cannot_be_replaced_remains(content, tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(on_devices(content, 1), STEP)
+        checkpoints.wait()
+        before = contents_of(tmp_path / "checkpoints" / str(STEP))
+        monkeypatch.setattr("alphagat.runs.checkpoints.write_manifest", fail)
+        with pytest.raises(OSError, match="the disk is full"):
+            checkpoints.replace(on_devices(content, 1), STEP)
+        assert contents_of(tmp_path / "checkpoints" / str(STEP)) == before
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_nonfinite_parameters_are_not_saved(content, tmp_path, bad: float):
     leaves, structure = jax.tree.flatten(content.train.params)
