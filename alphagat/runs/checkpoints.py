@@ -65,12 +65,26 @@ class Checkpoints:
         """Returns the complete steps on disk, ascending."""
         return list_steps(self._workdir)
 
+    def check_folder(self) -> None:
+        """Checks that the folder is still in its place, in the first process: Orbax would make a new one without a run.
+
+        Raises:
+          UserError: it was moved or removed.
+        """
+        if jax.process_index() == 0 and not self.directory.is_dir():
+            raise UserError(
+                f"{self.directory} was moved or removed during the run; move it back, and run the command again to "
+                "continue from its last checkpoint"
+            )
+
     def save(self, state: Any, step: int) -> None:
         """Starts to write `state`, which may be donated immediately afterwards.
 
         Raises:
           FloatingPointError: a parameter is not finite; nothing is written.
+          UserError: as `check_folder`.
         """
+        self.check_folder()
         copied = _copy(state)
         if not _is_finite((state.train.params, state.train.average)):
             raise FloatingPointError(f"a parameter is not finite after iteration {step}; no checkpoint was written")

@@ -246,6 +246,14 @@ def test_a_complete_step_is_on_disk(content, tmp_path, monkeypatch):
             assert file.stat().st_ino in synced, file
 
 
+def test_a_removed_folder_is_not_made_again(content, tmp_path):
+    with Checkpoints(tmp_path) as checkpoints:
+        (tmp_path / "checkpoints").rmdir()
+        with pytest.raises(UserError, match="checkpoints was moved or removed during the run"):
+            checkpoints.save(on_devices(content, 1), STEP)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_step_that_cannot_be_replaced_remains(content, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("the disk is full")

@@ -577,6 +577,23 @@ def test_steps_that_orbax_cannot_open_are_set_aside(finished, tmp_path, capsys):
     assert_same_run(folder, finished)
 
 
+def test_a_run_whose_folder_is_moved_stops_and_continues_once_it_is_back(finished, tmp_path, monkeypatch):
+    folder, moved, run_iteration = tmp_path / "run", tmp_path / "moved", iterations.run_iteration
+
+    def run_and_move(program, state, board):
+        if int(state.iteration) == 2:
+            folder.rename(moved)
+        return run_iteration(program, state, board)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(iterations, "run_iteration", run_and_move)
+        with pytest.raises(UserError, match="was moved or removed during the run; move it back"):
+            train(changed(tiny_config(), "checkpoint.every", 100), folder)
+    moved.rename(folder)
+    train(tiny_config(), folder)
+    assert_same_run(folder, finished)
+
+
 def test_a_folder_in_use_is_refused_and_unchanged(finished, monkeypatch):
     refuse_iterations(monkeypatch)
     with FolderLock(finished) as lock:
