@@ -76,7 +76,7 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
             say(interrupted)
             return INTERRUPTED
         when, then = ("after saving", "resume") if stop.is_saved else ("before the first checkpoint", "start again")
-        say(f"ended by SIGTERM {when}; run the same command to {then}")
+        say(f"ended by a signal {when}; run the same command to {then}")
         return REQUEUE
     except KeyboardInterrupt:
         say(interrupted)

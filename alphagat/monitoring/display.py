@@ -2,10 +2,14 @@
 
 import abc
 import collections
+import errno
 import math
+import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
+from typing import IO, Any, cast
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -42,11 +46,35 @@ def make_display(total_iterations: int, boards: Sequence[str], console: Console 
       console: output; standard output if None.
     """
     if console is None:
-        console = Console()
+        console = Console(file=cast(IO[str], _Output(sys.stdout)))
         if console.is_jupyter:  # Rich renders each line as HTML there, and the kernel claims to be a terminal
             console = Console(force_jupyter=False, force_terminal=False)
     kind = LiveDisplay if console.is_terminal and not console.is_dumb_terminal else PlainDisplay
     return kind(total_iterations, boards, console)
+
+
+class _Output:
+    """Standard output, which becomes silent once its terminal is gone, as after a logout, so that the run goes on."""
+
+    def __init__(self, stream: IO[str]):
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> None:
+        self._attempt(self._stream.write, text)
+
+    def flush(self) -> None:
+        self._attempt(self._stream.flush)
+
+    def _attempt(self, output: Callable, *arguments: str) -> None:
+        try:
+            output(*arguments)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
 
 class Display(abc.ABC):

@@ -30,18 +30,24 @@ class LiveRatings:
         """
         self._folder, self._boards = folder, config.boards
         self.notes = move_if_wrong_type(folder / CURVE_FILE, Path.is_file)
-        self._lines: list[Line] = [line for line in read_metrics(folder) if RESULTS in line]
+        lines = read_metrics(folder)
+        self._lines: dict[int, Line] = {  # the last may get its evaluation late
+            line["iteration"]: line for line in lines if RESULTS in line or line is lines[-1]
+        }
 
     def add(self, line: Line) -> list[Result]:
-        """Takes the line of an iteration with an evaluation; returns the rating of its network on each board.
+        """Takes the line of an iteration with an evaluation, or its evaluation alone if the line was read before;
+        returns the rating of its network on each board.
 
         A network has no rating if no chain of matches connects it to the anchor, or if the game has one player.
         """
-        self._lines.append(line)
+        number = line["iteration"]
+        self._lines[number] = {**self._lines.get(number, {}), **line}  # may replace an evaluation that was not saved
+        evaluated = [each for each in self._lines.values() if RESULTS in each]
         curves, results = {}, []
         for board in self._boards:
-            players = rate_evaluations(self._lines, board)
-            now = [each for each in players if each.iteration == line["iteration"]]
+            players = rate_evaluations(evaluated, board)
+            now = [each for each in players if each.iteration == number]
             results += [Result(ELO, board, each.elo, each.low, each.high) for each in now]
             if any(each.iteration for each in players):
                 curves[board] = players

@@ -65,12 +65,26 @@ class Checkpoints:
         """Returns the complete steps on disk, ascending."""
         return list_steps(self._workdir)
 
+    def check_folder(self) -> None:
+        """Checks that the folder is still in its place, in the first process: Orbax would make a new one without a run.
+
+        Raises:
+          UserError: it was moved or removed.
+        """
+        if jax.process_index() == 0 and not self.directory.is_dir():
+            raise UserError(
+                f"{self.directory} was moved or removed during the run; move it back, and run the command again to "
+                "continue from its last checkpoint"
+            )
+
     def save(self, state: Any, step: int) -> None:
         """Starts to write `state`, which may be donated immediately afterwards.
 
         Raises:
           FloatingPointError: a parameter is not finite; nothing is written.
+          UserError: as `check_folder`.
         """
+        self.check_folder()
         copied = _copy(state)
         if not _is_finite((state.train.params, state.train.average)):
             raise FloatingPointError(f"a parameter is not finite after iteration {step}; no checkpoint was written")
@@ -92,7 +106,8 @@ class Checkpoints:
         return identity_of(read_config(self._workdir)) if is_run(self._workdir) else {}
 
     def replace(self, state: Any, step: int) -> None:
-        """Replaces the existing `step` with `state`; the old files remain until the new ones are complete.
+        """Replaces the existing `step` with `state`; the old files remain until the new ones are complete, and return
+        if that fails.
 
         All processes call it together.
         """
@@ -100,12 +115,14 @@ class Checkpoints:
         if is_first:
             shutil.rmtree(before, ignore_errors=True)
             (self.directory / str(step)).rename(before)
-        sharding.wait_for_all("replacing a checkpoint")
-        self._manager.reload()
-        self.save(state, step)
-        self.wait()
-        if is_first:
-            shutil.rmtree(before)
+        try:
+            sharding.wait_for_all("replacing a checkpoint")
+            self._manager.reload()
+            self.save(state, step)
+            self.wait()
+        finally:
+            if is_first:
+                restore_replaced(self._workdir)
 
     def wait(self) -> None:
         """Waits until all started writes are on disk."""
@@ -180,7 +197,7 @@ def list_steps(workdir: pathlib.Path) -> list[int]:
 
 
 def restore_replaced(workdir: pathlib.Path) -> None:
-    """Undoes or completes each `Checkpoints.replace` that was cut short. Call it while nothing else writes."""
+    """Completes or undoes each `Checkpoints.replace`. Call it while nothing else writes."""
     for before in (workdir / CHECKPOINT_FOLDER).glob(f"*{_REPLACED}"):
         step = before.with_suffix("")
         if step.exists():

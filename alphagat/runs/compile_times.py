@@ -53,7 +53,8 @@ def _boards(config: Config) -> str:
 def _signature(config: Config) -> str:
     """Identifies the programs of a run."""
     values = {each.path: each.value for each in config_fields.fields(config) if not each.path.startswith(IRRELEVANT)}
-    return hashlib.sha256(json.dumps([values, jax.device_count(), jax.__version__]).encode()).hexdigest()[:16]
+    machine = jax.device_count(), jax.__version__, os.environ.get("XLA_FLAGS", "").split()
+    return hashlib.sha256(json.dumps([values, *machine]).encode()).hexdigest()[:16]
 
 
 def _file() -> Path | None:

@@ -16,7 +16,7 @@ from alphagat.bounds import shown
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import is_unfinished, write_atomically
-from alphagat.runs.lock import LOCK_FILE
+from alphagat.runs.lock import LOCK_FILE, unwritable
 from alphagat.runs.metrics import METRICS_FILE
 
 CONFIG_FILE = "config.json"
@@ -98,7 +98,7 @@ def open_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
         starts = read_starts(folder)
         write_atomically(folder / ENVIRONMENT_FILE, _json([*starts, describe_environment()]))
     except OSError as error:
-        raise UserError(f"--workdir {folder} cannot be written: {error.strerror}; name another folder") from error
+        raise unwritable(folder, error) from error
     return folder
 
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from alphagat import bounded_json
-from alphagat.errors import UserError
+from alphagat.errors import UserError, disk_failure
 
 LOCK_FILE = "lock"
 
@@ -53,9 +53,7 @@ class FolderLock:
                     "another folder"
                 ) from error
             except OSError as error:
-                raise UserError(
-                    f"--workdir {self._folder} cannot be written: {error.strerror}; name another folder"
-                ) from error
+                raise unwritable(self._folder, error) from error
 
     def release(self) -> None:
         """Removes the file and releases the lock, if it is held. Keeps the file of a run that replaced the folder."""
@@ -90,3 +88,10 @@ class FolderLock:
             return f"process {holder['pid']} on host {holder['host']} since {holder['started']}"
         except (OSError, ValueError, TypeError, KeyError):
             return "another process"
+
+
+def unwritable(folder: Path, error: OSError) -> UserError:
+    """Returns the error of a run folder that cannot be written; its run can go on there if the disk is repaired."""
+    failure = disk_failure(error)
+    reason = f"{failure}, or" if failure else f"{error.strerror};"
+    return UserError(f"--workdir {folder} cannot be written: {reason} name another folder")

@@ -5,11 +5,13 @@ Orbax itself silently loads modified, renamed and foreign checkpoints.
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from alphagat import bounded_json
+from alphagat.runs.atomic_files import write_atomically
 
 MANIFEST_FILE = "manifest.json"
 METADATA_FILE = "_CHECKPOINT_METADATA"  # of Orbax, which changes it after the manifest is written
@@ -18,12 +20,18 @@ METADATA_FILE = "_CHECKPOINT_METADATA"  # of Orbax, which changes it after the m
 def write_manifest(folder: Path, items: Sequence[str], step: int, run: Mapping[str, Any]) -> None:
     """Writes the hashes of all files in the subfolders `items`. Call it last, before the folder is renamed.
 
+    All files are then on disk: an older checkpoint may be deleted next, and the machine may lose power.
+
     Args:
       step: the number of iterations done.
       run: the config fields that identify the run, as JSON values by path.
     """
     hashes = {name: _hash(folder / name) for name in _files(folder, items)}
-    (folder / MANIFEST_FILE).write_text(json.dumps({"step": step, "run": run, "files": hashes}, indent=1) + "\n")
+    for name in hashes:
+        with (folder / name).open("rb") as stream:
+            os.fsync(stream.fileno())
+    text = json.dumps({"step": step, "run": run, "files": hashes}, indent=1) + "\n"
+    write_atomically(folder / MANIFEST_FILE, text)
 
 
 def find_damage(folder: Path, items: Sequence[str], step: int, run: Mapping[str, Any]) -> str | None:

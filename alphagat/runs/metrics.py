@@ -203,8 +203,8 @@ def last_evaluation(lines: Sequence[Line], iteration: int | None = None) -> Line
 def truncate_after(file: Path, iteration: int) -> list[str]:
     """Drops the lines of later iterations, and damaged lines, from a metrics file.
 
-    A last line that a crash cut short is lost. If other lines are damaged or missing, the old file is kept beside the
-    new one; returns a note of that.
+    A last line that a crash cut short is lost. Returns a note if other lines are damaged or missing; then a file with
+    unreadable lines is kept beside the new one.
     """
     texts = _texts(file)
     lines = [_parse(text) for text in texts]
@@ -214,7 +214,7 @@ def truncate_after(file: Path, iteration: int) -> list[str]:
     notes = []
     if damaged or missing:
         notes = [f"{file}: {damaged} damaged line(s) were dropped; {missing} of {iteration} iterations are missing"]
-        if texts:
+        if None in lines:  # not for lines that an earlier start dropped, or each start would keep a copy
             copy = free_name(file)
             shutil.copy2(file, copy)
             notes[0] += f"; {copy.name} keeps the old file"
@@ -241,7 +241,11 @@ def _parse(text: bytes) -> dict[str, Any] | None:
     try:
         line = bounded_json.parse(text.decode())
         line.pop(CHECKSUM, None)
-        if not isinstance(line["iteration"], int) or line["iteration"] < 1:
+        if (
+            not isinstance(line["iteration"], int)
+            or line["iteration"] < 1
+            or (RESULTS in line and NUM_GAMES not in line)
+        ):
             return None
         if RESULTS in line:
             line[RESULTS] = [_parse_result(fields) for fields in line[RESULTS]]

@@ -1,5 +1,5 @@
-"""Handles requests to stop: SIGTERM, by a scheduler, and the first Ctrl-C. The run saves its state at the next safe
-point and ends; the second Ctrl-C ends it at once.
+"""Handles requests to stop: SIGTERM by a scheduler, SIGHUP by a closed terminal, and the first Ctrl-C. The run saves its
+state at the next safe point and ends; the second Ctrl-C ends it at once.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ class Preempted(Exception):
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
-    """Records SIGTERM and the first Ctrl-C within the block instead of ending; the second raises KeyboardInterrupt.
+    """Records SIGTERM, SIGHUP and the first Ctrl-C instead of ending; the second Ctrl-C raises KeyboardInterrupt.
 
     Does nothing outside the main thread, because Python allows no handler there, or with several processes, because JAX
     then handles SIGTERM.
@@ -44,7 +44,7 @@ def listening() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or distributed.num_processes() > 1:
         yield
         return
-    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
     before = {each: handler for each, handler in before.items() if handler is not signal.SIG_IGN}  # as under nohup
     for each in before:
         signal.signal(each, _note)

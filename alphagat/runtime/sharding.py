@@ -45,6 +45,14 @@ def one_device_per_core() -> int:
     return min(1 << (cores.bit_length() - 1), DEFAULT_CPU_DEVICES)
 
 
+def host_device() -> Any:
+    """Returns a CPU device of this process, or its first device if JAX has no CPU, as with JAX_PLATFORMS=cuda."""
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:
+        return jax.local_devices()[0]
+
+
 def make_mesh(data: int = 0, model: int = 1, stage: int = 1) -> Mesh:
     """Returns a mesh of the first `data` times `stage` times `model` devices (data=0: all devices).
 

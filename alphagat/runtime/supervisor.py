@@ -24,7 +24,7 @@ class Limits:
     """Sets when to restart, and when to give up.
 
     Attributes:
-      restarts: the most restarts in a row without progress.
+      restarts: the most restarts in a row without progress beyond the furthest so far.
       hang_seconds: seconds without progress after which live processes count as hung; includes compilation.
     """
 
@@ -45,20 +45,21 @@ def supervise(
     Each process gets `--nodes`, `--node_rank` and `--coordinator`, and its own GPU if there are GPUs.
 
     Args:
-      progress: a file that grows as the run makes progress.
+      progress: a file that gets a line whenever the run makes progress. A restart may remove lines, back to the last
+        checkpoint.
 
     Raises:
       UserError: the processes died or hung too often.
     """
-    restarts = 0
+    restarts, furthest = 0, _num_lines(progress)
     with _terminations() as is_terminated:
         while True:
-            before = _stamp(progress)
             processes = _start(command, num_processes, num_gpus)
             status = _watch(processes, progress, limits.hang_seconds, is_terminated, say)
             if status in FINAL or is_terminated():
                 return status
-            restarts = 0 if _stamp(progress) != before else restarts + 1
+            reached = _num_lines(progress)
+            restarts, furthest = 0 if reached > furthest else restarts + 1, max(furthest, reached)
             if restarts > limits.restarts:
                 raise UserError(
                     f"the processes ended {restarts} times without progress, last with status {status}; fix the error "
@@ -83,10 +84,12 @@ def count_gpus() -> int:
 
 @contextlib.contextmanager
 def _terminations():
-    """Yields a function that returns whether SIGTERM or SIGINT has arrived."""
+    """Yields a function that returns whether SIGTERM, SIGHUP or SIGINT has arrived, unless it is ignored."""
     received: list[int] = []
     before = {
-        each: signal.signal(each, lambda number, _: received.append(number)) for each in (signal.SIGTERM, signal.SIGINT)
+        each: signal.signal(each, lambda number, _: received.append(number))
+        for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+        if signal.getsignal(each) is not signal.SIG_IGN
     }
     try:
         yield lambda: bool(received)
@@ -161,3 +164,11 @@ def _stamp(file: Path) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return status.st_mtime_ns, status.st_size
+
+
+def _num_lines(file: Path) -> int:
+    try:
+        with file.open("rb") as stream:
+            return sum(1 for _ in stream)
+    except OSError:
+        return 0

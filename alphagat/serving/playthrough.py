@@ -11,6 +11,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games.base import Game
+from alphagat.runtime import sharding
 
 MAX_KEPT = 2048  # positions
 
@@ -61,7 +62,7 @@ class Playthroughs:
         )
         self._kept: collections.OrderedDict[bytes, Playthrough] = collections.OrderedDict()  # by digest of seed, moves
         self._lock = threading.Lock()  # one replay at a time
-        self._cpu = jax.local_devices(backend="cpu")[0]  # faster than an accelerator for a single game
+        self._host = sharding.host_device()  # faster than an accelerator for a single game
 
     def replay(self, seed: int, moves: Sequence[int | str]) -> Playthrough:
         """Plays `moves`, action numbers or names, from the initial position.
@@ -69,7 +70,7 @@ class Playthroughs:
         Raises:
           UserError: a move is not legal.
         """
-        with self._lock, jax.default_device(self._cpu):
+        with self._lock, jax.default_device(self._host):
             digests = [hashlib.blake2b(str(seed).encode(), digest_size=16).digest()]
             for move in moves:
                 digests.append(hashlib.blake2b(digests[-1] + repr(move).encode(), digest_size=16).digest())

@@ -13,6 +13,7 @@ from flax import struct
 
 from alphagat.errors import AuditError
 from alphagat.games.base import Game, StochasticGame
+from alphagat.runtime import sharding
 from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget
 from alphagat.selfplay.ply import Ply
 from alphagat.training.plan import Plan
@@ -141,7 +142,7 @@ def lambda_returns(history: Ply, value_lambda: float, discount: float) -> np.nda
 def _make_replay(
     game: Game, auxiliary: tuple[AuxiliaryTarget, ...]
 ) -> Callable[[Any, np.ndarray, np.ndarray], tuple[Any, Any, Any, Any]]:
-    """Returns a compiled function that replays `[N]` states, actions and `ended` flags on a CPU.
+    """Returns a compiled function that replays `[N]` states, actions and `ended` flags, on a CPU if there is one.
 
     It returns the states after the moves, their rewards, whether they are terminal, and the auxiliary records by name.
     """
@@ -158,8 +159,8 @@ def _make_replay(
 
     compiled = jax.jit(replay)
 
-    def on_cpu(states: Any, actions: np.ndarray, ended: np.ndarray) -> tuple[Any, Any, Any, Any]:
-        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+    def on_host(states: Any, actions: np.ndarray, ended: np.ndarray) -> tuple[Any, Any, Any, Any]:
+        with jax.default_device(sharding.host_device()):
             return compiled(states, actions, ended)
 
-    return on_cpu
+    return on_host

@@ -194,6 +194,7 @@ class _Steps:
         """Runs the remaining iterations. Raises Preempted once everything is saved, or Diverged."""
         config, report, last = self._run.config, self._report, self._run.config.num_iterations
         for iteration in range(start + 1, last + 1):
+            self._checkpoints.check_folder()
             self._profiler.before(iteration)
             state, metrics, audit = self._iterations.run(state, iteration)
             report.add(iteration, self._run.order[iteration - 1], metrics, audit)

@@ -139,8 +139,9 @@ def _selfplay(setup: Setup, num_devices: int) -> list[Part]:
     fields = {"search.num_simulations": simulations, "selfplay.num_games": plan.num_games}
     moves = {"selfplay.plies_per_iteration": plan.plies_per_iteration, "selfplay.num_games": plan.num_games}
     plies = plan.num_waiting + 2 * plan.plies_per_iteration  # the new moves, and their copy after the waiting ones
+    searching = plan.group_games if jax.default_backend() == "cpu" else games  # `over_groups`
     return [
-        Part("the search tree", games * tree_bytes(setup.game, simulations), max(fields, key=fields.__getitem__)),
+        Part("the search tree", searching * tree_bytes(setup.game, simulations), max(fields, key=fields.__getitem__)),
         Part("the moves of an iteration", games * plies * _ply(setup), max(moves, key=moves.__getitem__)),
     ]
 

@@ -2,6 +2,9 @@
 
 import io
 import math
+import os
+import pty
+import sys
 from typing import Any
 
 import pytest
@@ -54,6 +57,22 @@ def drawn(display: LiveDisplay) -> str:
 def live(width: int, total: int = 10) -> tuple[LiveDisplay, Clock]:
     clock = Clock()
     return LiveDisplay(total, ["hex:5"], console(width=width, color_system=None), clock), clock
+
+
+@pytest.mark.parametrize("terminal", ["xterm", "dumb"])
+def test_a_run_outlives_its_terminal(terminal: str, monkeypatch):
+    monkeypatch.setenv("TERM", terminal)
+    near, far = pty.openpty()
+    with os.fdopen(far, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        display = make_display(3, ["hex:5"])
+        assert isinstance(display, PlainDisplay if terminal == "dumb" else LiveDisplay)
+        with display:
+            display.message("before")
+            os.close(near)
+            display.message("after")
+            display.update(metrics(1))
+            display.finish(["the end"])
 
 
 def test_kind_follows_the_console():

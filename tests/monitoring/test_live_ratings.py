@@ -88,6 +88,18 @@ def test_resume_gives_the_same_ratings(tmp_path, done):
     assert [resumed.add(each) for each in LINES[done:]] == expected[done:]
 
 
+def test_a_repeated_evaluation_replaces_the_first(tmp_path, drawn):
+    """A run that was killed before it saved a late evaluation repeats it; the line has the frames and hours."""
+    with MetricsWriter(tmp_path) as writer:
+        for each in LINES:
+            writer.write(each["iteration"], each)
+    repeated = {"iteration": 12, NUM_GAMES: 40, "results": LINES[-1]["results"]}
+    whole = LiveRatings(tmp_path / "none", Config())
+    expected = [whole.add(each) for each in LINES][-1]
+    assert LiveRatings(tmp_path, Config()).add(repeated) == expected
+    assert (drawn[-1][BOARD][-1].frames, drawn[-1][BOARD][-1].hours) == (768, 1.2)
+
+
 def test_boards_are_rated_separately(tmp_path, drawn):
     ratings = LiveRatings(tmp_path, Config(boards=("hex:3", "hex:4")))
     results = win_rates("hex:3", random=0.5) + win_rates("hex:4", random=0.75)

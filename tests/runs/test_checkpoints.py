@@ -1,6 +1,7 @@
 """Checkpoints restore every leaf exactly on any number of devices, or raise."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -227,6 +228,44 @@ def test_a_step_is_replaced(setup, content, tmp_path):
         checkpoints.replace(on_devices(other, 1), STEP)
         assert_equal(checkpoints.restore(placed_shapes(run_of(setup, sharding.make_mesh(1))), STEP), other)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [str(STEP)]
+
+
+def test_a_complete_step_is_on_disk(content, tmp_path, monkeypatch):
+    sync, synced = os.fsync, set()
+
+    def note(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(on_devices(content, 1), STEP)
+        checkpoints.wait()
+    for pattern in FILES:
+        for file in (tmp_path / "checkpoints" / str(STEP)).glob(pattern):
+            assert file.stat().st_ino in synced, file
+
+
+def test_a_removed_folder_is_not_made_again(content, tmp_path):
+    with Checkpoints(tmp_path) as checkpoints:
+        (tmp_path / "checkpoints").rmdir()
+        with pytest.raises(UserError, match="checkpoints was moved or removed during the run"):
+            checkpoints.save(on_devices(content, 1), STEP)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_step_that_cannot_be_replaced_remains(content, tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(on_devices(content, 1), STEP)
+        checkpoints.wait()
+        before = contents_of(tmp_path / "checkpoints" / str(STEP))
+        monkeypatch.setattr("alphagat.runs.checkpoints.write_manifest", fail)
+        with pytest.raises(OSError, match="the disk is full"):
+            checkpoints.replace(on_devices(content, 1), STEP)
+        assert contents_of(tmp_path / "checkpoints" / str(STEP)) == before
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

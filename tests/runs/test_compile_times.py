@@ -37,6 +37,12 @@ def test_the_same_programs_are_cached_whatever_the_seed(cache):
     assert describe_expected(config_of("hex:5", seed=3)) == ", cached"
 
 
+def test_other_compiler_flags_give_other_programs(cache, monkeypatch):
+    remember(config_of("hex:5"), 20, 0)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    assert describe_expected(config_of("hex:5")) == ", about 20 s"
+
+
 def test_a_cached_start_says_nothing_of_the_duration_of_compilations(cache):
     remember(config_of("hex:5"), 20, 0)
     remember(config_of("hex:5", width=16), 2, 1)

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from alphagat.config import Config, EvaluationConfig, NetworkConfig
 from alphagat.errors import UserError
 from alphagat.runs.folder import check_run_folder, open_run_folder, read_config, read_starts
+from alphagat.runs.lock import FolderLock
 from tests.fuzz import mutants
 
 
@@ -212,13 +214,18 @@ def test_a_folder_that_is_a_file_or_below_one_is_refused(name: str, tmp_path: Pa
     assert (tmp_path / "file").read_text() == "words"
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, config: Config, monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [(errno.EACCES, "Permission denied; name"), (errno.ENOSPC, "no space left on device; free some, or name")],
+)
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, config: Config, monkeypatch, number, reason):
     def refuse(self: Path, *_: object, **__: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+        raise OSError(number, os.strerror(number), str(self))
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(UserError, match="cannot be written: Permission denied; name another folder"):
-        open_run_folder(tmp_path / "run", config)
+    for write in (lambda: open_run_folder(tmp_path / "run", config), FolderLock(tmp_path / "run").take):
+        with pytest.raises(UserError, match=f"cannot be written: {reason} another folder"):
+            write()
 
 
 @pytest.mark.parametrize(("name", "reason"), [("file/run", "is a file"), ("x" * 300, "File name too long")])

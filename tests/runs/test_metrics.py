@@ -103,10 +103,11 @@ DAMAGED = [
     b'{"iteration": 2, "board": null}',
     b'{"iteration": 2, "train/policy_loss": 1}',
     b'{"iteration": 2, "board": "\xed\xa0\x80"}',  # half of a surrogate pair
-    b'{"iteration": 2, "results": 3}',
-    b'{"iteration": 2, "results": [{"name": "elo"}]}',
-    b'{"iteration": 2, "results": [{"name": 1, "board": "hex:5", "value": 1}]}',
-    b'{"iteration": 2, "results": [{"name": "elo", "board": "hex:5", "value": "high"}]}',
+    b'{"iteration": 2, "results": []}',  # without the number of games
+    b'{"iteration": 2, "num_games": 4, "results": 3}',
+    b'{"iteration": 2, "num_games": 4, "results": [{"name": "elo"}]}',
+    b'{"iteration": 2, "num_games": 4, "results": [{"name": 1, "board": "hex:5", "value": 1}]}',
+    b'{"iteration": 2, "num_games": 4, "results": [{"name": "elo", "board": "hex:5", "value": "high"}]}',
     b'{"iteration": ' + b"[" * 100_000,
 ]
 
@@ -125,6 +126,19 @@ def test_a_damaged_line_is_dropped_with_a_note_and_kept_beside(tmp_path: Path, d
     assert note.endswith(f"metrics.jsonl: {what}; metrics.jsonl.damaged keeps the old file")
     assert file.read_bytes() == first + third
     assert (tmp_path / "metrics.jsonl.damaged").read_bytes() == before
+
+
+def test_only_the_first_of_several_starts_keeps_a_copy(tmp_path: Path):
+    write(tmp_path, 1, 5)
+    file = tmp_path / METRICS_FILE
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([lines[0], b"{}\n", *lines[2:]]))
+    for _ in range(3):
+        with MetricsWriter(tmp_path, restored_iteration=4) as writer:
+            (note,) = writer.notes
+            writer.write(5, {"frames": 64})
+    assert note.endswith("0 damaged line(s) were dropped; 1 of 4 iterations are missing")
+    assert [path.name for path in tmp_path.glob("*.damaged*")] == ["metrics.jsonl.damaged"]
 
 
 def test_no_changed_bit_changes_a_figure(tmp_path: Path):

@@ -44,3 +44,16 @@ def test_shardings():
     numbers = jax.numpy.arange(8)
     assert [len(x.data) for x in jax.device_put(numbers, sharding.sharded(mesh)).addressable_shards] == [2] * 4
     assert [len(x.data) for x in jax.device_put(numbers, sharding.replicated(mesh)).addressable_shards] == [8] * 4
+
+
+def test_the_host_device_is_a_cpu_if_there_is_one(monkeypatch):
+    assert sharding.host_device() == jax.local_devices(backend="cpu")[0]
+    devices = jax.local_devices()
+
+    def without_cpu(*, backend=None):
+        if backend == "cpu":
+            raise RuntimeError("Unknown backend cpu")
+        return devices[3:]
+
+    monkeypatch.setattr(jax, "local_devices", without_cpu)
+    assert sharding.host_device() == devices[3]

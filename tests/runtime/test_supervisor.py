@@ -31,7 +31,7 @@ def program(tmp_path, monkeypatch):
             starts.write_text("x" * (start + 1))
             def progress():
                 with (folder / "progress").open("a") as stream:
-                    stream.write("x")
+                    stream.write("x\\n")
         """
         (tmp_path / "stand_in.py").write_text(textwrap.dedent(head) + textwrap.dedent(lines))
         return ["stand_in"]
@@ -82,6 +82,14 @@ def test_progress_resets_the_count_of_restarts(program, tmp_path):
     assert (status, starts(tmp_path)) == (0, 7)
 
 
+def test_progress_up_to_the_same_failure_does_not_count(program, tmp_path):
+    """Each start returns to the checkpoint of line 2, and fails after line 4."""
+    command = program("(folder / 'progress').write_text('x\\n' * 2); progress(); progress(); sys.exit(7 * (start < 9))")
+    with pytest.raises(UserError, match="ended 3 times without progress, last with status 7"):
+        run(command, tmp_path, processes=1)()
+    assert starts(tmp_path) == 4
+
+
 def test_a_hang_restarts_all(program, tmp_path):
     status, said = run(program("progress(); time.sleep(0 if start else 60)"), tmp_path, hang_seconds=1.0)()
     assert (status, starts(tmp_path)) == (0, 2)
@@ -107,7 +115,8 @@ def test_sigterm_during_the_pause_starts_nothing(program, tmp_path, monkeypatch)
     assert starts(tmp_path) == 1
 
 
-def test_sigterm_lets_all_processes_save(program, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_lets_all_processes_save(program, tmp_path, number):
     command = program("""
         import signal
         def save(*_):
@@ -126,6 +135,6 @@ def test_sigterm_lets_all_processes_save(program, tmp_path):
         while len(list(tmp_path.glob("ready_*"))) < 2:
             assert process.poll() is None
             time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         assert process.wait(30) == 75
     assert len(list(tmp_path.glob("saved_*"))) == 2

@@ -218,7 +218,7 @@ def test_resume_after_a_kill_and_sigterm_is_bit_identical(finished, tmp_path, pr
     assert stop_after(1, signal.SIGKILL)[0] == -signal.SIGKILL
     status, said = stop_after(4, signal.SIGTERM)
     assert status == 75
-    assert said.splitlines()[-1] == "ended by SIGTERM after saving; run the same command to resume"
+    assert said.splitlines()[-1] == "ended by a signal after saving; run the same command to resume"
     assert 4 <= last_state(folder).iteration < NUM_ITERATIONS
     ended = subprocess.run(command, cwd=ROOT, env=process_environment, capture_output=True, text=True, check=True)
     assert "resumed after iteration" in ended.stdout
@@ -228,7 +228,9 @@ def test_resume_after_a_kill_and_sigterm_is_bit_identical(finished, tmp_path, pr
 
 
 @pytest.mark.parametrize(
-    ("number", "ending"), [(signal.SIGTERM, Preempted), (signal.SIGINT, KeyboardInterrupt)], ids=("SIGTERM", "Ctrl-C")
+    ("number", "ending"),
+    [(signal.SIGTERM, Preempted), (signal.SIGHUP, Preempted), (signal.SIGINT, KeyboardInterrupt)],
+    ids=("SIGTERM", "SIGHUP", "Ctrl-C"),
 )
 def test_resume_after_a_request_to_stop_is_bit_identical(finished, tmp_path, monkeypatch, number, ending):
     run_iteration, moments = iterations.run_iteration, [1, 6, 7]
@@ -574,6 +576,23 @@ def test_steps_that_orbax_cannot_open_are_set_aside(finished, tmp_path, capsys):
     assert "checkpoint 12 is damaged (manifest.json is missing)" in said
     assert "checkpoint 10 is damaged (_CHECKPOINT_METADATA cannot be read" in said
     assert "resumed after iteration 11" in said
+    assert_same_run(folder, finished)
+
+
+def test_a_run_whose_folder_is_moved_stops_and_continues_once_it_is_back(finished, tmp_path, monkeypatch):
+    folder, moved, run_iteration = tmp_path / "run", tmp_path / "moved", iterations.run_iteration
+
+    def run_and_move(program, state, board):
+        if int(state.iteration) == 2:
+            folder.rename(moved)
+        return run_iteration(program, state, board)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(iterations, "run_iteration", run_and_move)
+        with pytest.raises(UserError, match="was moved or removed during the run; move it back"):
+            train(changed(tiny_config(), "checkpoint.every", 100), folder)
+    moved.rename(folder)
+    train(tiny_config(), folder)
     assert_same_run(folder, finished)
 
 

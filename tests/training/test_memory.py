@@ -10,6 +10,7 @@ import alphagat
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runtime import sharding
+from alphagat.search.memory import tree_bytes
 from alphagat.training.memory import check_memory, estimate_memory
 from alphagat.training.setup import make_run
 from alphagat.training.state import placed_shapes
@@ -79,6 +80,15 @@ def test_a_run_that_cannot_fit_is_refused(field: str, changes):
         check_memory(make_run(config, sharding.make_mesh(1)))
     assert str(refusal.value).startswith(f"config.{field}={getattr(getattr(config, section), name)}: the run needs ")
     assert "of 1.0 GB" in str(refusal.value)
+
+
+@pytest.mark.parametrize(("backend", "num_games"), [("cpu", 2), ("gpu", 8)])
+def test_the_groups_of_a_cpu_device_search_in_turn(backend: str, num_games: int, monkeypatch: pytest.MonkeyPatch):
+    """Of eight groups of two games, each of two devices has four."""
+    run = make_run(tiny_config(), sharding.make_mesh(2))
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    sizes = {part.name: part.size for part in estimate_memory(run).working}
+    assert sizes["the search tree"] == num_games * tree_bytes(run.boards[0].game, 2)
 
 
 def test_a_run_is_refused_before_it_starts(tmp_path: Path):

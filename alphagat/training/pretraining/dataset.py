@@ -9,6 +9,7 @@ import jax
 from alphagat import bounded_json
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
+from alphagat.runs.folder import has_progress
 from alphagat.training.pretraining.game_sources import read_sources
 from alphagat.training.pretraining.loader import import_grain
 from alphagat.training.pretraining.positions import Split, digest, join, split
@@ -43,7 +44,7 @@ def read_recorded(run: Run, folder: Path | None) -> Recorded:
 
     Raises:
       UserError: grain is not installed, a source cannot be read or used, a board has no position, or the positions
-        differ from those with which the run in `folder` started.
+        differ from those with which the run in `folder` made progress.
     """
     import_grain()  # reading may take minutes, and would be in vain
     config = run.config
@@ -74,6 +75,8 @@ def read_recorded(run: Run, folder: Path | None) -> Recorded:
 
 
 def _check_same(folder: Path, digests: dict[str, str]) -> None:
+    if not has_progress(folder):
+        return
     file = folder / GAMES_FILE
     try:
         before = bounded_json.read(file)

@@ -138,6 +138,15 @@ def test_resume_refuses_other_games(config, finished):
         file.write_text(text)
 
 
+def test_a_run_without_progress_accepts_other_games(config, tmp_path):
+    (tmp_path / "games.json").write_text("{}")
+    run = make_run(config, sharding.make_mesh(1))
+    read_recorded(run, tmp_path)
+    (tmp_path / "metrics.jsonl").write_text("{}")
+    with pytest.raises(UserError, match=r"differ from those at the start of the run in"):
+        read_recorded(run, tmp_path)
+
+
 def test_resume_refuses_a_damaged_list_of_games(config, finished):
     file = finished / "games.json"
     text = file.read_text()
