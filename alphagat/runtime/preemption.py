@@ -1,5 +1,6 @@
-"""Handles requests to stop: SIGTERM by a scheduler, SIGHUP by a closed terminal, and the first Ctrl-C. The run saves its
-state at the next safe point and ends; the second Ctrl-C ends it at once.
+"""Handles requests to stop: SIGTERM by a scheduler, SIGHUP by a closed terminal, and the first Ctrl-C.
+
+The run saves its state at the next safe point and ends; the second Ctrl-C ends it at once.
 """
 
 import contextlib
