@@ -9,6 +9,7 @@ import jax
 from alphagat import config_fields
 from alphagat.agents import stablehlo
 from alphagat.agents.agent import Agent
+from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.metrics import Line
 
 ENDING = ".md"
@@ -51,7 +52,8 @@ def write(file: Path, agent: Agent, exported: str, lines: Sequence[Line], measur
 
     `file` must be new and end in .md; the caller checks this with `atomic_files.check_new`.
     """
-    file.write_text("\n\n".join(part.strip("\n") for part in _parts(agent, exported, lines, measured)) + "\n", "utf-8")
+    parts = (part.strip("\n") for part in _parts(agent, exported, lines, measured))
+    write_atomically(file, "\n\n".join(parts) + "\n")
 
 
 def _parts(agent: Agent, exported: str, lines: Sequence[Line], measured: Measured | None) -> list[str]:

@@ -10,7 +10,7 @@ from jax import export
 from alphagat.agents.agent import Agent
 from alphagat.agents.build import make_portable_network
 from alphagat.networks.values import expected_value
-from alphagat.runs.atomic_files import check_new
+from alphagat.runs.atomic_files import check_new, write_atomically
 
 ENDING = ".stablehlo"
 PLATFORMS = ("cpu", "cuda")
@@ -38,4 +38,4 @@ def write(file: Path, agent: Agent, batch_size: int | None = None) -> None:
 
     (batch,) = export.symbolic_shape("b") if batch_size is None else (batch_size,)
     nodes = jax.ShapeDtypeStruct((batch, game.topology.num_nodes, game.num_features), jnp.float32)
-    file.write_bytes(export.export(jax.jit(evaluate), platforms=PLATFORMS)(nodes).serialize())
+    write_atomically(file, bytes(export.export(jax.jit(evaluate), platforms=PLATFORMS)(nodes).serialize()))

@@ -16,7 +16,7 @@ from safetensors.numpy import save
 from alphagat import bounded_json, config_fields, config_validation
 from alphagat.config import Config
 from alphagat.errors import UserError
-from alphagat.runs.atomic_files import check_new
+from alphagat.runs.atomic_files import check_new, write_atomically
 
 ENDING = ".safetensors"
 FOLDER = Path(__file__).parents[1] / "weights"
@@ -44,7 +44,7 @@ def write(file: Path, params: Any, config: Config, iteration: int) -> None:
     flat: dict[str, Any] = flatten_dict(params, sep="/")
     arrays = {name: np.ascontiguousarray(value) for name, value in jax.device_get(flat).items()}
     metadata = {"config": json.dumps(config_fields.to_dict(config)), "iteration": str(iteration)}
-    file.write_bytes(save(arrays, metadata))  # unlike `save_file`, with the usual permissions
+    write_atomically(file, save(arrays, metadata))  # unlike `save_file`, with the usual permissions
 
 
 def read_header(file: Path) -> tuple[Config, int]:

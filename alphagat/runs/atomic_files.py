@@ -9,8 +9,8 @@ from pathlib import Path
 from alphagat.errors import UserError
 
 
-def write_atomically(file: Path, text: str) -> None:
-    """Replaces `file`: writes a temporary file beside it, syncs it to disk and renames it.
+def write_atomically(file: Path, contents: str | bytes) -> None:
+    """Replaces `file`: writes a temporary file beside it, syncs it to disk and renames it. Text becomes UTF-8.
 
     Raises:
       UserError: `file` is a folder.
@@ -19,8 +19,8 @@ def write_atomically(file: Path, text: str) -> None:
         raise UserError(f"{file} is a folder, and a file of that name has to be written; rename it")
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(text)
+        with temporary.open("wb") as stream:
+            stream.write(contents.encode() if isinstance(contents, str) else contents)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(file)

@@ -1,6 +1,8 @@
 """Weight files round-trip and play identically; damaged ones are refused."""
 
 import contextlib
+import errno
+import os
 from pathlib import Path
 
 import chex
@@ -46,6 +48,16 @@ def test_the_file_plays_like_its_run(run, file, capsys):
     larger = load(file, board="hex:4")
     states = random_positions(larger.game, 8, 0, 5, seed=0)
     np.testing.assert_array_equal(prior_logits(larger, states), prior_logits(load(run, board="hex:4"), states))
+
+
+def test_a_full_disk_leaves_no_partial_file(run, tmp_path, monkeypatch, capsys):
+    def fail(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    assert export.run(["--workdir", str(run), "--out", str(tmp_path / "new.safetensors")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_may_use_another_precision_than_its_run(run, file, tmp_path, capsys):
