@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import shutil
 import signal
+from pathlib import Path
 
 from alphagat.runtime.xla import cache_folder
 
@@ -13,6 +14,7 @@ FLAGS = ["--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_pas
 if importlib.metadata.version("jaxlib").startswith("0.10."):  # later versions exit on this flag
     FLAGS.append("--xla_cpu_use_fusion_emitters=false")
 MAX_COMPILED = 2 * 2**30  # bytes
+MAX_MAPPINGS = 20_000  # Linux allows a process 65,530, each program takes three, and XLA crashes at the limit
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the environment
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS]).strip()
     # All processes of a test run, and later runs, share one cache, so each program compiles once.
@@ -51,6 +53,16 @@ def pytest_addoption(parser):
     parser.addoption(
         "--rounds", type=int, default=1, help="rounds of random games in tests/games, and of damage in fuzz tests"
     )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_mappings():
+    """Drops compiled programs between modules before there are too many for one process."""
+    yield
+    mappings = Path("/proc/self/maps")
+    if mappings.exists() and len(mappings.read_text().splitlines()) > MAX_MAPPINGS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture
