@@ -11,7 +11,8 @@ from tests.training.tiny import save_tiny_run
 
 def line(iteration: int, *results: Result) -> dict:
     fields = [each._asdict() for each in results]
-    return {"iteration": iteration, "frames": 64.0 * iteration, "hours": 0.0025 * iteration, "results": fields}
+    times = {"frames": 64.0 * iteration, "hours": 0.0025 * iteration}
+    return {"iteration": iteration, **times, "results": fields, "num_games": 40}
 
 
 LINES = [
