@@ -45,17 +45,26 @@ def listening() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or distributed.num_processes() > 1:
         yield
         return
+    try:
+        with handling(_note):
+            yield
+    finally:
+        _requested.clear()
+        _by_keyboard.clear()
+
+
+@contextlib.contextmanager
+def handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handles SIGTERM, SIGHUP and SIGINT within the block, except those that are ignored, as under nohup."""
     before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
-    before = {each: handler for each, handler in before.items() if handler is not signal.SIG_IGN}  # as under nohup
+    before = {each: earlier for each, earlier in before.items() if earlier is not signal.SIG_IGN}
     for each in before:
-        signal.signal(each, _note)
+        signal.signal(each, handler)
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-        _requested.clear()
-        _by_keyboard.clear()
+        for each, earlier in before.items():
+            signal.signal(each, earlier)
 
 
 def _note(number: int, frame: FrameType | None) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from alphagat.errors import REQUEUE, USER_ERROR, UserError
+from alphagat.runtime import preemption
 
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 60  # from SIGTERM to SIGKILL: time for the run to save its state
@@ -86,16 +87,8 @@ def count_gpus() -> int:
 def _terminations():
     """Yields a function that returns whether SIGTERM, SIGHUP or SIGINT has arrived, unless it is ignored."""
     received: list[int] = []
-    before = {
-        each: signal.signal(each, lambda number, _: received.append(number))
-        for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-        if signal.getsignal(each) is not signal.SIG_IGN
-    }
-    try:
+    with preemption.handling(lambda number, _: received.append(number)):
         yield lambda: bool(received)
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 def _start(command: Sequence[str], num_processes: int, num_gpus: int) -> list[subprocess.Popen]:
