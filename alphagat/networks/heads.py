@@ -13,7 +13,8 @@ from alphagat.networks.values import Support
 class PolicyHead(nn.Module):
     """Scores each action from its node or its (sender, receiver) pair.
 
-    Call: nodes `[B, V, D]` -> prior logits `[B, A]` float32.
+    Call: nodes `[B, V, D]` -> prior logits `[B, A]` float32. The last layer is not rounded to half precision, which
+    would be as coarse as 1/32 for logits above 4.
     """
 
     topology: Topology
@@ -22,8 +23,8 @@ class PolicyHead(nn.Module):
     @nn.compact
     def __call__(self, nodes: jax.Array) -> jax.Array:
         if np.array_equal(self.topology.action_senders, self.topology.action_receivers):
-            return at_least_float32(self._node_logits(nodes))
-        return at_least_float32(self._pair_logits(nodes))
+            return self._node_logits(nodes)
+        return self._pair_logits(nodes)
 
     def _node_logits(self, nodes: jax.Array) -> jax.Array:
         """Scores the nodes of the actions, or all nodes once per kind of action if there are several kinds."""
@@ -31,7 +32,7 @@ class PolicyHead(nn.Module):
         if num_kinds == 1:
             nodes = select_nodes(nodes, self.topology.action_receivers)
         hidden = Dense(nodes.shape[-1], dtype=self.dtype, name="receiver")(nodes)
-        scores = Dense(num_kinds, dtype=self.dtype, name="logit")(nn.silu(hidden))
+        scores = Dense(num_kinds, name="logit")(at_least_float32(nn.silu(hidden)))
         if num_kinds == 1:
             return scores[..., 0]
         places = self.topology.action_receivers * num_kinds + self.topology.action_kinds
@@ -45,7 +46,9 @@ class PolicyHead(nn.Module):
         senders = Dense(num_kinds * width, dtype=self.dtype, name="sender")(hidden)
         senders = senders.reshape(batch_size, -1, width)  # [B, V * K, D]
         receivers = Dense(width, dtype=self.dtype, name="receiver")(hidden) * width**-0.5
-        scores = jnp.matmul(receivers, jnp.swapaxes(senders, 1, 2))  # [B, V, V * K] by (receiver, (sender, kind))
+        scores = jnp.matmul(  # [B, V, V * K] by (receiver, (sender, kind))
+            receivers, jnp.swapaxes(senders, 1, 2), preferred_element_type=jnp.promote_types(self.dtype, jnp.float32)
+        )
         topology = self.topology
         places = (topology.action_receivers * num_nodes + topology.action_senders) * num_kinds + topology.action_kinds
         return take_distinct(scores.reshape(batch_size, -1), places)
