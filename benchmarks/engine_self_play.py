@@ -3,8 +3,8 @@ r"""Lets engines play each other, for `alphagat pretrain`, and appends the games
     python benchmarks/engine_self_play.py --board chess --player uci:stockfish --move_nodes 200 1000 \
         --games 4000 --out games/stockfish.pgn
     python benchmarks/engine_self_play.py --board go:9 --games 2000 --out games/gnugo.sgf \
-        --player "gtp:gnugo --mode gtp --level 1 --chinese-rules --positional-superko --play-out-aftermath \
-        --capture-all-dead --never-resign"
+        --player "gtp:gnugo --mode gtp --level 1 --max-level 1 --chinese-rules --positional-superko \
+        --play-out-aftermath --capture-all-dead --never-resign"
 
 Every game starts with 0 to `--opening_plies` uniformly random moves. Then each colour is one of the players, drawn for
 the game. `--move_nodes` makes one player of each UCI engine for each of its numbers. Games without a result after

@@ -12,7 +12,8 @@ Rules and conventions:
   `param_game allow_swap` enables it.
 - The engine is not informed if a game is truncated at the ply cap of the board.
 
-Not every engine respects its time limit: the strength of GNU Go and `gtp-rhino` depends on their level only.
+Not every engine respects its time limit. `gtp-rhino` plays at its level only. GNU Go fits its level to the limit, up to
+`--max-level` (10), whatever its `--level` is; for a lower level, set both.
 """
 
 import dataclasses

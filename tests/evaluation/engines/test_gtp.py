@@ -29,7 +29,8 @@ from tests.evaluation.host_games import (
 )
 
 GO = make_game("go:5")
-GNUGO = "gnugo --mode gtp --level 1 --chinese-rules --positional-superko --play-out-aftermath --capture-all-dead"
+RULES = "--chinese-rules --positional-superko --play-out-aftermath --capture-all-dead"
+GNUGO = f"gnugo --mode gtp --level 1 --max-level 1 {RULES}"
 needs_gnugo = pytest.mark.skipif(not is_installed("gnugo"), reason="gnugo is not installed")
 needs_rhino = pytest.mark.skipif(not is_installed("gtp-rhino"), reason="gtp-rhino is not installed")
 
