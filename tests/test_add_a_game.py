@@ -4,12 +4,15 @@ import functools
 import inspect
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from alphagat import games
+from alphagat.games.states import first_state
 from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
 from tests.games import test_conformance
@@ -63,6 +66,16 @@ def test_the_first_player_wins_iff_the_grundy_value_is_nonzero():
     for size in (3, 4, 5, 6, 7):
         game = games.make_game(f"kayles:{size}")
         assert wins(game, game.init(jax.random.key(0))) == (grundy(size - 3) == 0)
+
+
+@pytest.mark.parametrize("size", [3, 20, 21, 99])
+def test_drawn_vertices_do_not_overlap(size):
+    game = games.make_game(f"kayles:{size}")
+    circles = ElementTree.fromstring(game.render_svg(first_state(game))).findall("{*}circle")
+    places = np.array([[float(circle.get(name, "nan")) for name in ("cx", "cy", "r")] for circle in circles])
+    distance = np.linalg.norm(places[:, :2] - np.roll(places, 1, axis=0)[:, :2], axis=1)
+    assert len(places) == size
+    assert (distance > 2 * places[:, 2]).all()
 
 
 def test_the_game_trains(tmp_path):

@@ -61,6 +61,8 @@ __all__ = ["EXAMPLES", "GAMES", "Features", "Game", "State", "StochasticGame", "
 @functools.lru_cache(maxsize=256)  # clients of a server choose names
 def make_game(name: str) -> Game:
     """Makes the board of that name, e.g. `hex:5`; equal names give equal objects. Raises UserError if unknown."""
+    if not name.isprintable():  # an error is one line
+        raise UserError(f"board {name!r}: it has a line break or another control character; remove it")
     family = name.partition(":")[0]
     if family not in GAMES:
         raise UserError(f"board {name}: there is no such game; use one such as {', '.join(EXAMPLES)}")

@@ -101,6 +101,7 @@ def attacks(position: Position, size: int) -> tuple[Squares, Squares]:
 
 
 def threats(position: Position, own: Side, enemy: Side, size: int) -> Threats:
+    """Finds what the opponent attacks; `own` and `enemy` are the pieces of the player to move and of the opponent."""
     occupied, sliders = position.occupied(), enemy.sliders()
     near = shift(own.king, size, JUMPS).union() & enemy.knights
     near |= shift(own.king, size, ((-1, -1), (-1, 1))).union() & enemy.pawns

@@ -201,7 +201,7 @@ def make_symmetries(size: int) -> base.Symmetries:
 
 def make_go(name: str) -> GoGame:
     """Makes `go:N` or `go:N:KOMI`."""
-    match = re.fullmatch(r"go:([1-9][0-9]{0,5})(?::(0|[1-3]?[0-9])\.5)?", name)
+    match = re.fullmatch(r"go:([1-9][0-9]{0,5})(?::([1-3]?[0-9])\.5)?", name)
     if not match:
         raise UserError(
             f"board {name}: it must be go:SIZE or go:SIZE:KOMI with a komi from 0.5 to 39.5, e.g. go:9 or go:9:6.5"

@@ -168,10 +168,10 @@ class PgxGame(base.Game):
 
     def _status(self, state: PgxState) -> str:
         ply = f"ply {int(state.rules._step_count)}"
+        names, rewards = [name for name, _ in self.player_colours], np.asarray(state.rewards)
         if not state.terminated:
-            return f"{ply}: player {int(state.current_player)} to move"
-        rewards = np.asarray(state.rewards)
-        return f"{ply}: player {int(rewards.argmax())} won" if rewards.any() else f"{ply}: game over"
+            return f"{ply}: {names[int(state.current_player)]} to move"
+        return f"{ply}: {names[rewards.argmax()]} won" if rewards.any() else f"{ply}: game over"
 
     def _make_first(self, key: jax.Array) -> Any:
         """Returns Pgx's first state, with player 0 to move."""

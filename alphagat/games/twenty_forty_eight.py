@@ -96,9 +96,8 @@ class TwentyFortyEightGame(base.StochasticGame):
 
     `value_support` ends at 2^20 = 1,048,576 points. A tile of 65,536 is worth 983,040 if all new tiles are 2; the
     best program known averages 625,377 on 4 x 4 and rarely reaches that tile (Guei et al. 2021). Returns above 2^20 are
-    clipped.
-    On larger boards this affects many games, because scores are higher: even random play averages 7,600 points on
-    5 x 5 and 100,000 on 6 x 6.
+    clipped. On larger boards this affects many games, because scores are higher: even random play averages 7,600 points
+    on 5 x 5 and 100,000 on 6 x 6.
     """
 
     num_players = 1

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from alphagat.agents.agent import Agent
+from alphagat.evaluation.move_names import replay
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.games.base import Game
 
@@ -18,7 +19,7 @@ class Moment(NamedTuple):
 
     Attributes:
       ply: number of moves before it.
-      move: name of the last move.
+      move: name of the last move; in the first position, of all moves of the opening.
       state: the position, with numpy leaves.
       value: the network's value for player 0; in the final position, player 0's return.
     """
@@ -58,7 +59,7 @@ def play_samples(agent: Agent, num_games: int, seed: int = 0) -> list[SampleGame
 
     openings = distinct_openings(game, num_games, seed)
     states, first = jax.device_get(openings.states), openings.actions.shape[1]
-    names = [_opening_name(game, actions) for actions in openings.actions]
+    names = [" ".join(history.moves) for history in replay(game, openings.actions)]
     returns = np.zeros((num_games, game.num_players))
     moments: list[list[Moment]] = [[] for _ in range(num_games)]
     for ply in range(first, MAX_PLIES + 1):
@@ -77,10 +78,6 @@ def play_samples(agent: Agent, num_games: int, seed: int = 0) -> list[SampleGame
             break
         states = after
     return [SampleGame(each, _result(game, each[-1])) for each in moments]
-
-
-def _opening_name(game: Game, actions: np.ndarray) -> str:
-    return " ".join(game.action_names[action] for action in actions)
 
 
 def _result(game: Game, last: Moment) -> str:

@@ -111,6 +111,13 @@ def test_invalid_name_is_rejected_in_one_line(name, says):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("broken", ["hex:5\n", "no\nsuch", "pgx:a\rb", "go:9\u2028"])
+def test_error_about_name_with_line_break_is_one_line(broken):
+    with pytest.raises(UserError, match="line break") as error:
+        make_game(broken)
+    assert str(error.value).splitlines() == [str(error.value)]
+
+
 @every_board
 def test_shapes_and_dtypes_are_preserved(name):
     game = make_game(name)

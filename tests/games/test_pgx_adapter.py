@@ -116,10 +116,11 @@ def test_relations_describe_sender_from_receiver_view():
 def test_drawings_match_pgx():
     game = make_game("pgx:tic_tac_toe")
     step, state = jax.jit(game.step), first_state(game)
-    for move in ("a3", "b3", "a2", "b2", "a1"):
-        assert "won" not in game.render(state)
+    first, second = (name for name, _ in game.player_colours)
+    for ply, move in enumerate(("a3", "b3", "a2", "b2", "a1")):
+        assert game.render(state).endswith(f"ply {ply}: {(first, second)[ply % 2]} to move")
         state = step(state, np.int32(game.action_names.index(move)), jax.random.key(0))
-    assert game.render(state).split("\n") == [" 3 1 0 .", " 2 1 0 .", " 1 1 . .", "   a b c", "ply 5: player 0 won"]
+    assert game.render(state).split("\n") == [" 3 1 0 .", " 2 1 0 .", " 1 1 . .", "   a b c", f"ply 5: {first} won"]
     root = ET.fromstring(game.render_svg(state))
     assert root.attrib["viewBox"] == "0 0 240 240"
     assert len(root.findall(".//{*}circle")) + len(root.findall(".//{*}line")) > 5

@@ -6,6 +6,8 @@ import pytest
 
 import alphagat
 from alphagat.agents.agent import load
+from alphagat.games import make_game
+from alphagat.games.states import first_state
 from alphagat.reporting import samples
 from tests.serving.untrained import save_untrained
 
@@ -40,3 +42,18 @@ def test_a_single_player_game_ends_with_its_points(tmp_path, monkeypatch):
         assert last.value > 0
         assert sample.result == f"{last.value:,.0f} points after {last.ply} plies"
         assert np.isfinite([each.value for each in sample.moments]).all()
+
+
+def test_openings_have_the_names_of_both_players_moves(tmp_path, monkeypatch):
+    monkeypatch.setattr(samples, "NUM_SIMULATIONS", 2)
+    monkeypatch.setattr(samples, "MAX_PLIES", 2)
+    game = make_game("breakthrough:5")  # has 7 first moves up to reflection
+    step = jax.jit(game.step)
+    for sample in samples.play_samples(load(save_untrained(tmp_path, game.name)), 8):
+        first, state = sample.moments[0], first_state(game)
+        moves = first.move.split()
+        assert len(moves) == first.ply == 2
+        for move in moves:
+            names = {game.action_name(state, action): action for action in np.flatnonzero(state.legal_action_mask)}
+            state = step(state, np.int32(names[move]), jax.random.key(0))
+        assert game.render(first.state) == game.render(state)
