@@ -9,6 +9,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
+from alphagat.bounds import shown
 from alphagat.games.base import Game
 
 # Reasons for which an engine loses a game other than by the rules.
@@ -90,6 +91,6 @@ class Engine(abc.ABC):
 
 
 def last_lines(lines: Sequence[str]) -> str:
-    """Joins the last `MOST_LINES` non-empty lines of output into one line."""
-    said = [line.strip() for line in lines if line.strip()][-MOST_LINES:]
+    """Joins the last `MOST_LINES` non-empty lines of output into one line; long lines are cut."""
+    said = [shown(line.strip()) for line in lines if line.strip()][-MOST_LINES:]
     return " | ".join(said) if said else "nothing"
