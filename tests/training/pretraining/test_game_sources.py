@@ -138,7 +138,7 @@ def test_one_bad_file_of_a_folder_is_named(tmp_path):
     (source,) = read(str(tmp_path))
     assert source.positions.num_games == 1
     (tmp_path / "c.sgf").write_bytes(b"(;GN[tic_tac_toe];B[a1" + b"\xff" * 10)
-    with pytest.raises(UserError, match=r"--games .*c\.sgf: this is neither PGN nor SGF"):
+    with pytest.raises(UserError, match=r"--games .*c\.sgf: game 1: it is damaged"):
         read(str(tmp_path))
     (tmp_path / "c.sgf").write_text("(;GN[tic_tac_toe]" * 2000 + ")" * 2000)
     with pytest.raises(UserError, match=r"--games .*c\.sgf: game 1: it has more than 1,000 variations"):
