@@ -143,6 +143,10 @@ MISTAKES = {
         ["mcts:2", "random", "--board", "hex:3", "--simulations", "8"],
         "--simulations: neither mcts:2 nor random is a trained player; leave this option out",
     ),
+    "an unused number": (
+        ["shipped", "mcts:2", "--board", "hex:3", "--simulations", "8,16"],
+        "--simulations 8,16: mcts:2 is not a trained player; give one number",
+    ),
     "unused seconds": (["random", "solver", "--board", "hex:3", "--move_seconds", "1"], "is a program (gtp or uci)"),
     "two limits": (
         ["random", "uci:x", "--board", "chess", "--move_seconds", "1", "--move_nodes", "5"],
