@@ -44,14 +44,16 @@ def read_sources(names: Iterable[str], games: Sequence[Game], discount: float) -
     own targets.
 
     Raises:
-      UserError: a source cannot be read, belongs to no board of `games`, or breaks the rules.
+      UserError: a source is named twice, cannot be read, belongs to no board of `games`, or breaks the rules.
     """
+    seen = set[Path]()
     for name in names:
-        if (run := find_run(Path(name))) is not None:
-            yield from _read_run(*run, games)
-        else:
-            for file in game_files(Path(name)):
-                yield from _read_file(file, games, discount)
+        run = find_run(Path(name))
+        for path in [Path(name)] if run else game_files(Path(name)):
+            if path.resolve() in seen:  # one copy of a game could be held out, and another be trained on
+                raise UserError(f"--games {path}: it is named twice; name it once")
+            seen.add(path.resolve())
+            yield from _read_run(*run, games) if run else _read_file(path, games, discount)
 
 
 def game_files(path: Path) -> list[Path]:

@@ -145,6 +145,15 @@ def test_one_bad_file_of_a_folder_is_named(tmp_path):
         read(str(tmp_path))
 
 
+def test_a_file_named_twice_is_refused(tmp_path):
+    """Otherwise copies of held-out games would be trained on."""
+    file = write(tmp_path / "a.sgf", WON)
+    assert len(read(file, write(tmp_path / "b.sgf", WON))) == 2
+    for names in ([file, file], [file, str(tmp_path)], [str(tmp_path), str(tmp_path / ".." / tmp_path.name)]):
+        with pytest.raises(UserError, match=r"--games .*\.sgf: it is named twice; name it once"):
+            read(*names)
+
+
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(UserError, match="holds no run, and no file"):
         read(str(tmp_path))
