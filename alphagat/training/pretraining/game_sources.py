@@ -25,6 +25,7 @@ from alphagat.training.setup import Run, make_setups
 from alphagat.training.state import state_shapes
 
 ENDINGS = (".sgf", ".pgn")
+COPIES = 3
 FAIR_ENDS = ("", "resigned")  # forfeits whose result reflects the position
 
 
@@ -122,12 +123,12 @@ def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discou
 def check_memory(game: Game, file: Path, num_positions: int) -> None:
     """Refuses games whose positions do not fit into the free memory of the machine. Replays nothing.
 
-    The positions exist twice while they are joined.
+    The positions exist `COPIES` times while they are joined and split.
 
     Raises:
       UserError: the message names the file, the estimate and the limit.
     """
-    needed, free = 2 * num_positions * state_bytes(game), available_memory()
+    needed, free = COPIES * num_positions * state_bytes(game), available_memory()
     if free and needed > free:
         raise UserError(
             f"--games {file}: {num_positions:,} positions of {game.name} need about {needed / 1e9:,.1f} GB, of "

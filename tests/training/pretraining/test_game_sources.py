@@ -14,6 +14,7 @@ from alphagat.games.batches import take
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
+from alphagat.search.memory import state_bytes
 from alphagat.training.pretraining import game_sources
 from alphagat.training.pretraining.game_sources import positions_of, read_sources
 from alphagat.training.state import init_state
@@ -126,7 +127,9 @@ def test_errors_name_the_file_and_the_game(tmp_path, text, expected):
 
 def test_files_beyond_the_memory_are_refused(tmp_path, monkeypatch):
     file = write(tmp_path / "games.sgf", WON, WON)
-    monkeypatch.setattr(game_sources, "available_memory", lambda: 1.0)
+    monkeypatch.setattr(game_sources, "available_memory", lambda: 3.0 * 10 * state_bytes(GAME))
+    assert read(file)
+    monkeypatch.setattr(game_sources, "available_memory", lambda: 2.9 * 10 * state_bytes(GAME))
     with pytest.raises(UserError, match=rf"--games {file}: 10 positions of {BOARD} need about 0\.0 GB, of 0\.0 GB"):
         read(file)
 
