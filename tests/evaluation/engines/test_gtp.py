@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation.engines.base import EngineError
+from alphagat.evaluation.engines.base import EngineError, last_lines
 from alphagat.evaluation.engines.gtp import GtpEngine, read_answer
 from alphagat.evaluation.engines.process import (
     MAX_LINE_BYTES,
@@ -82,6 +82,12 @@ def test_failure_is_named_and_next_call_restarts_engine(tmp_path, answer, end, m
 def test_error_quotes_last_output_of_engine():
     with GtpEngine(GO, fake("gtp", "die")) as engine, pytest.raises(EngineError, match="my last words"):
         engine.choose(begin(GO))
+
+
+def test_output_is_quoted_without_control_characters():
+    assert last_lines(["one", "two", "\r", "10 %\r20 %\r", "\x1b[31mred\x00", "x" * 300]) == (
+        f"10 % 20 % | [31mred | {'x' * 200}…"
+    )
 
 
 def test_refused_move_forfeits_game():
