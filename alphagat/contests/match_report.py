@@ -56,7 +56,8 @@ def notes(names: tuple[str, str], result: MatchResult, test: Sprt | None) -> lis
     lines = []
     for name, lost in zip(names, (result.outcomes < 0, result.outcomes > 0)):
         reasons, counts = np.unique(result.forfeits[lost & (result.forfeits != "")], return_counts=True)
-        lines += [f"{name} forfeited {count} games: {reason}" for reason, count in zip(reasons, counts)]
+        for reason, count in zip(reasons, counts):
+            lines.append(f"{name} forfeited {count} game{'s' if count > 1 else ''}: {reason}")
     if test is not None:
         lines.append(
             f"SPRT: {test.verdict} after {result.num_games} games, log likelihood ratio {test.llr:.2f} "
