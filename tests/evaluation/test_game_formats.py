@@ -131,7 +131,7 @@ def test_limits(name, limit, text, expected, tmp_path, monkeypatch):
 def test_deep_files_are_refused():
     with pytest.raises(UserError, match="more than 1,000 variations inside each other"):
         read_games("(;GN[hex:3]" * 100_000 + ")" * 100_000)
-    assert read_games('[White "A"]\n\n1. e4 ' + "(1. d4 " * 50_000 + ")" * 50_000 + " e5 *\n")[0].moves == (
+    assert read_games('[White "A"]\n\n1. e4 ' + "(1. d4\n" * 50_000 + ")" * 50_000 + " e5 *\n")[0].moves == (
         "e2e4",
         "e7e5",
     )
