@@ -59,7 +59,7 @@ def read_settings(options: argparse.Namespace, game: Game) -> Settings:
 
 
 def read_limits(options: argparse.Namespace) -> EngineLimits:
-    """Checks the options of the players. Raises UserError, also for an option that neither player uses."""
+    """Checks the options of the players. Raises UserError, also for an option or a number that no player uses."""
     values = {}
     for option in options.engine_option:
         name, equals, value = option.partition("=")
@@ -70,6 +70,10 @@ def read_limits(options: argparse.Namespace) -> EngineLimits:
     for name, user in PLAYER_OPTIONS.items():
         if getattr(options, name) and name not in used:
             raise UserError(f"--{name}: neither {options.a} nor {options.b} is {user}; leave this option out")
+    for name in (options.a, options.b):
+        if options.simulations and len(options.simulations) == 2 and "simulations" not in options_of(name):
+            counts = ",".join(map(str, options.simulations))
+            raise UserError(f"--simulations {counts}: {name} is not {PLAYER_OPTIONS['simulations']}; give one number")
     kinds = {name.partition(":")[0] for name in (options.a, options.b)}
     if options.move_seconds and options.move_nodes and "gtp" not in kinds:
         raise UserError("--move_seconds: UCI engines follow --move_nodes instead; leave one of the two out")

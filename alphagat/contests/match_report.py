@@ -1,5 +1,7 @@
 """Describes the result of a match: as a table, and as one line."""
 
+import math
+
 import numpy as np
 from rich.table import Table
 from rich.text import Text
@@ -45,7 +47,7 @@ def solo_table(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]
         if shares := each.shares():
             cells = ", ".join(f"{number:,}: {share:.1%}" for number, share in shares.items())
             table.add_row(f"{game.achievement_name}, at least", cells)
-    table.add_row("ratio of scores", f"{_ratio(scores):.1f}")
+    table.add_row("ratio of scores", _ratio(scores))
     return table
 
 
@@ -54,7 +56,8 @@ def notes(names: tuple[str, str], result: MatchResult, test: Sprt | None) -> lis
     lines = []
     for name, lost in zip(names, (result.outcomes < 0, result.outcomes > 0)):
         reasons, counts = np.unique(result.forfeits[lost & (result.forfeits != "")], return_counts=True)
-        lines += [f"{name} forfeited {count} games: {reason}" for reason, count in zip(reasons, counts)]
+        for reason, count in zip(reasons, counts):
+            lines.append(f"{name} forfeited {count} game{'s' if count > 1 else ''}: {reason}")
     if test is not None:
         lines.append(
             f"SPRT: {test.verdict} after {result.num_games} games, log likelihood ratio {test.llr:.2f} "
@@ -80,9 +83,10 @@ def solo_line(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores])
     return (
         f"{game.name}, {names[0]}: mean score {scores[0].mean:,.0f} (95% interval {low_a:,.0f} to {high_a:,.0f}); "
         f"{names[1]}: {scores[1].mean:,.0f} ({low_b:,.0f} to {high_b:,.0f}); "
-        f"{_ratio(scores):.1f} times, {len(scores[0].scores)} games each"
+        f"ratio {_ratio(scores)}, {len(scores[0].scores)} games each"
     )
 
 
-def _ratio(scores: tuple[Scores, Scores]) -> float:
-    return scores[0].mean / scores[1].mean
+def _ratio(scores: tuple[Scores, Scores]) -> str:
+    ratio = scores[0].ratio_to(scores[1])
+    return "undefined" if math.isnan(ratio) else f"{ratio:.1f}"

@@ -1,6 +1,7 @@
 """Game files: PGN for chess, SGF for every other board."""
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from alphagat.evaluation.openings import Openings
 from alphagat.games.base import Game
 
 CHESS = "chess"
+PGN_START = re.compile(r"(?:\s|[%;].*)*+(?:\[|1\s*\.)")  # comment lines, then a tag or, without tags, the first move
 
 
 def records_of(game: Game, names: tuple[str, str], openings: Openings, result: MatchResult) -> list[GameRecord]:
@@ -66,7 +68,7 @@ def read_games(text: str, board: str = "") -> list[GameRecord]:
         a limit of `game_formats.limits` is exceeded, or the package for the format is not installed.
     """
     text = text.lstrip("\ufeff")  # the mark with which some editors begin a file
-    return _format("pgn").read(text) if text.lstrip().startswith("[") else _format("sgf").read(text, board)
+    return _format("pgn").read(text) if PGN_START.match(text) else _format("sgf").read(text, board)
 
 
 def read_file(file: Path, board: str = "") -> list[GameRecord]:

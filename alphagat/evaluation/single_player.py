@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -39,6 +40,10 @@ class Scores:
     def interval(self) -> tuple[float, float]:
         """The 95% interval of the mean."""
         return mean_interval(self.scores)
+
+    def ratio_to(self, other: "Scores") -> float:
+        """Returns the ratio of the mean to that of `other`; NaN if that is 0."""
+        return self.mean / other.mean if other.mean else math.nan
 
     def shares(self) -> dict[int, float]:
         """Returns the share of games that achieved at least each of the numbers achieved, largest first."""

@@ -105,7 +105,7 @@ class _BoardMatches:
             match_key = jax.random.fold_in(matches_key, number)
             stage(f"match {number + 1} of {len(self._config.opponents)}, {self.name} against {name}")
             if scores is not None:
-                ratio = scores.mean / self._score(opponent, match_key).mean
+                ratio = scores.ratio_to(self._score(opponent, match_key))
                 results.append(Result(SCORE_RATIO, self.name, ratio, opponent=name))
                 continue
             result = play_match(self._game, player, opponent, self._openings, match_key, self._mesh)

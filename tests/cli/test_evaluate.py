@@ -40,7 +40,7 @@ def test_a_single_player_game(tmp_path, capsys):
     assert evaluate.run(["--workdir", file, "--opponent", "random", "--games", "4", "--simulations", "2"]) == 0
     assert re.fullmatch(
         r"2048:3, iteration 0, 2 simulations: mean score \S+ \(95% interval \S+ to \S+\); "
-        r"random: \S+ \(\S+ to \S+\); \S+ times, 4 games each\n",
+        r"random: \S+ \(\S+ to \S+\); ratio \S+, 4 games each\n",
         capsys.readouterr().out,
     )
 

@@ -3,11 +3,13 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from alphagat.cli import match
-from alphagat.contests.match_report import elo_text
+from alphagat.contests.match_report import elo_text, notes
 from alphagat.evaluation.game_files import read_games
+from alphagat.evaluation.match_result import MatchResult
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run
 
@@ -84,6 +86,16 @@ def test_games_forfeited_by_an_engine_are_listed(capsys):
     assert printed.err.count("lost a game after") == 2
 
 
+def test_forfeits_are_counted_by_player_and_reason():
+    outcomes, forfeits = np.array([[-1.0, 1, 1], [-1, -1, -1]]), np.array([["died", "", "died"], ["resigned"] * 3])
+    result = MatchResult(outcomes, np.ones((2, 3), int), np.zeros((2, 3, 1), int), forfeits)
+    assert notes(("a", "b"), result, None) == [
+        "a forfeited 1 game: died",
+        "a forfeited 3 games: resigned",
+        "b forfeited 1 game: died",
+    ]
+
+
 def test_names_are_not_markup(tmp_path, monkeypatch, capsys):
     engine = tmp_path / "[" / "y]"
     engine.parent.mkdir()
@@ -142,6 +154,10 @@ MISTAKES = {
     "unused simulations": (
         ["mcts:2", "random", "--board", "hex:3", "--simulations", "8"],
         "--simulations: neither mcts:2 nor random is a trained player; leave this option out",
+    ),
+    "an unused number": (
+        ["shipped", "mcts:2", "--board", "hex:3", "--simulations", "8,16"],
+        "--simulations 8,16: mcts:2 is not a trained player; give one number",
     ),
     "unused seconds": (["random", "solver", "--board", "hex:3", "--move_seconds", "1"], "is a program (gtp or uci)"),
     "two limits": (

@@ -5,7 +5,7 @@
 Its arguments are its answers to the first, second, ... request for a move, and the last one from there on:
 
 - `die`: it says its last words on stderr and exits with 3; `kill`: it kills itself; `hang`: it never answers; `babble`:
-  nor does it, and it never stops printing;
+  nor does it, and it never stops printing; `pour`: the same in one line without end;
 - `?words`: an error; anything else is the move.
 
 Flags:
@@ -68,6 +68,8 @@ def next_answer(answers: list[str]) -> str:
         time.sleep(1)
     while answer == "babble":
         say("thinking\n" * 100)
+    while answer == "pour":
+        say("thinking " * 1000)
     return answer
 
 

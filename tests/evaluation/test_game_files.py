@@ -158,7 +158,12 @@ def test_game_without_board_is_rejected():
         read_games("(;B[aa])")
 
 
-@pytest.mark.parametrize("text", ["", "hello", "(;B[aa"])
+def test_a_damaged_game_is_named():
+    with pytest.raises(UserError, match=r"^game 2: it is damaged \(unexpected end of SGF data\); remove it$"):
+        read_games("(;B[aa])(;B[aa", "go:5")
+
+
+@pytest.mark.parametrize("text", ["", "hello", "1 game"])
 def test_unparsable_text_is_rejected(text):
     with pytest.raises(UserError, match="neither PGN nor SGF"):
         read_games(text)

@@ -2,6 +2,7 @@
 
 import contextlib
 
+import chess
 import jax
 import numpy as np
 import pytest
@@ -69,6 +70,27 @@ def test_variations_do_not_matter():
     assert read_games(sgf)[0].moves == ("a1", "b1", "c1")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. e4 e5 1-0",
+        "% escaped\n; [a comment\n\n1.e4 e5 1-0\n",
+        '% escaped\n[Result "1-0"]\n\n1. e4 e5 *\n',
+        '[Result "?"]\n\n1. e4 {;)}e5 1-0\n',
+        f'[SetUp "1"]\n[FEN "{chess.STARTING_FEN}"]\n\n1. e4 e5 1-0\n',
+    ],
+    ids=["no tags", "comments without tags", "an escape", "a result only after the moves", "the usual FEN"],
+)
+def test_unusual_pgn_is_read(text: str):
+    assert read_games(text) == [GameRecord("chess", ("?", "?"), ("e2e4", "e7e5"), (0, 1), 1)]
+
+
+def test_quotes_in_tags_are_escaped():
+    record = GameRecord("chess", ('uci:sh -c "a \\ b"', '"'), ("e2e4",), (0,), 1)
+    assert '[White "uci:sh -c \\"a \\\\ b\\""]\n[Black "\\""]\n' in to_text(record)
+    assert read_games(to_text(record)) == [record]
+
+
 def test_line_ends_and_byte_order_marks_do_not_matter(tmp_path):
     for name, text in (("a.sgf", SGF[0]), ("a.pgn", PGN[0])):
         file = tmp_path / name
@@ -88,6 +110,7 @@ EXCEEDED = {
         "game 1: it has more than 2 nodes in its main line",
     ),
     "moves of a game, PGN": ("MAX_MOVES", 2, PGN[0], "game 1: it has more than 2 moves"),
+    "line, PGN": ("MAX_LINE", 20, PGN[0], "it has more than 20 characters in line 8, the limit of game files; wrap"),
     "depth": ("MAX_DEPTH", 1, "(;GN[hex:3](;B[a1](;W[b1])))", "game 1: it has more than 1 variations inside each"),
     "boards": ("MAX_BOARDS", 1, "(;GN[hex:3])(;GN[hex:4])", "it has more than 1 boards"),
     "bytes": ("MAX_BYTES", 10, "(;GN[hex:3])", "it has more than 10 bytes"),
@@ -108,7 +131,7 @@ def test_limits(name, limit, text, expected, tmp_path, monkeypatch):
 def test_deep_files_are_refused():
     with pytest.raises(UserError, match="more than 1,000 variations inside each other"):
         read_games("(;GN[hex:3]" * 100_000 + ")" * 100_000)
-    assert read_games('[White "A"]\n\n1. e4 ' + "(1. d4 " * 50_000 + ")" * 50_000 + " e5 *\n")[0].moves == (
+    assert read_games('[White "A"]\n\n1. e4 ' + "(1. d4\n" * 50_000 + ")" * 50_000 + " e5 *\n")[0].moves == (
         "e2e4",
         "e7e5",
     )

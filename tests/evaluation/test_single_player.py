@@ -1,6 +1,7 @@
 """Games of one player: the sum of what each game pays, over whole games, whatever the number of devices."""
 
 import functools
+import math
 from typing import NamedTuple
 
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from alphagat.contests import match_report
 from alphagat.errors import UserError
 from alphagat.evaluation.players import Player, mcts_player, random_player
 from alphagat.evaluation.single_player import Scores, play_alone
@@ -116,6 +118,14 @@ def test_interval_contains_mean():
     assert low < found.mean < high
     half = 2.131450 * found.scores.std(ddof=1) / 4  # Student's quantile of 15 degrees of freedom
     assert (low, high) == pytest.approx((found.mean - half, found.mean + half), rel=1e-5)
+
+
+def test_ratio_to_a_mean_of_zero_is_undefined():
+    ones, zeros = (Scores(np.full(2, score, np.float32), np.ones(2, np.int32)) for score in (1, 0))
+    assert zeros.ratio_to(ones) == 0
+    assert math.isnan(ones.ratio_to(zeros))
+    assert "ratio undefined, 2 games each" in match_report.solo_line(GAME, ("a", "b"), (ones, zeros))
+    match_report.solo_table(GAME, ("a", "b"), (ones, zeros))
 
 
 def test_shares_count_games_that_achieved_at_least_a_number():

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import re
 import typing
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
+from alphagat.bounds import shown
 from alphagat.games.base import Game
 
 # Reasons for which an engine loses a game other than by the rules.
@@ -90,6 +92,10 @@ class Engine(abc.ABC):
 
 
 def last_lines(lines: Sequence[str]) -> str:
-    """Joins the last `MOST_LINES` non-empty lines of output into one line."""
-    said = [line.strip() for line in lines if line.strip()][-MOST_LINES:]
+    """Joins the last `MOST_LINES` non-empty lines of output into one line.
+
+    Long lines are cut, and control characters become spaces: a carriage return would hide the message on a terminal.
+    """
+    plain = (re.sub(r"[\x00-\x20\x7f]+", " ", line).strip() for line in lines)
+    said = [shown(line) for line in plain if line][-MOST_LINES:]
     return " | ".join(said) if said else "nothing"

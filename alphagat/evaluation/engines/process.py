@@ -21,7 +21,9 @@ from alphagat.evaluation.engines.base import EngineError, last_lines
 
 GAME_FOLDERS = ("/usr/games", "/usr/local/games")  # Debian installs engines there; PATH often lacks them
 NUM_KEPT_LINES = 20
-MAX_WAITING_LINES = 10_000  # bounds memory; no answer is longer
+# These bound memory; no answer has more lines, and no line is longer.
+MAX_WAITING_LINES = 10_000
+MAX_LINE_BYTES = 8192
 EXIT_SECONDS = 1.0  # time for a program to exit and for its output to be read
 
 
@@ -87,7 +89,7 @@ class EngineProcess:
             raise self._death() from error
 
     def read_line(self, deadline: float) -> str:
-        """Returns the next line of its stdout without the end of line.
+        """Returns the next line of its stdout without the end of line; lines longer than `MAX_LINE_BYTES` are split.
 
         Args:
           deadline: by `time.monotonic()`.
@@ -148,10 +150,13 @@ def _deliver(lines: queue.SimpleQueue[str | None], line: str | None) -> None:
 def _read_in_background(
     stream: IO[bytes], said: collections.deque[str], deliver: Callable[[str | None], None]
 ) -> threading.Thread:
-    """Appends the lines of a stream to `said` and delivers them; None at the end."""
+    """Appends the lines of a stream to `said` and delivers them; None at the end.
+
+    Longer lines than `MAX_LINE_BYTES` become several.
+    """
 
     def read() -> None:
-        for raw in stream:
+        for raw in iter(functools.partial(stream.readline, MAX_LINE_BYTES), b""):
             line = raw.decode(errors="replace").rstrip("\r\n")
             said.append(line)
             deliver(line)

@@ -16,9 +16,17 @@ import weakref
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
+from alphagat.bounds import shown
 from alphagat.errors import UserError
 from alphagat.evaluation.engines.base import Engine, EngineError, Position, last_lines
-from alphagat.evaluation.engines.process import EXIT_SECONDS, NUM_KEPT_LINES, describe_exit, kill_group, split_command
+from alphagat.evaluation.engines.process import (
+    EXIT_SECONDS,
+    MAX_LINE_BYTES,
+    NUM_KEPT_LINES,
+    describe_exit,
+    kill_group,
+    split_command,
+)
 from alphagat.games.base import Game
 
 START_SECONDS = 60.0
@@ -97,7 +105,7 @@ class UciEngine(Engine):
             raise
         except self._chess.engine.EngineError as error:
             self.close()
-            raise EngineError("refused", str(error)) from error
+            raise EngineError("refused", shown(str(error))) from error
 
     def _check_variant(self, options: Mapping[str, Any]) -> None:
         """Raises EngineError if the board is a variant that the program does not offer."""
@@ -122,7 +130,8 @@ class UciEngine(Engine):
         try:
             move = self._process.wait_for(search, self._patience).move
         except self._chess.engine.EngineError as error:
-            raise EngineError("illegal move", f"{error}; its last output: {self._process.last_said()}") from error
+            message = f"{shown(str(error))}; its last output: {self._process.last_said()}"
+            raise EngineError("illegal move", message) from error
         name, legal = "no move" if move is None else move.uci(), position.legal_actions()
         if name not in legal:
             raise EngineError("illegal move", f"it plays {name}; its last output: {self._process.last_said()}")
@@ -242,9 +251,14 @@ def _import_chess() -> Any:
 
 
 def _listening_protocol(chess: Any, said: collections.deque[str]) -> Any:
-    """Returns a `UciProtocol` class that appends the engine's output to `said`."""
+    """Returns a `UciProtocol` class that appends the engine's output to `said`, and drops lines without end."""
 
     class ListeningProtocol(chess.engine.UciProtocol):
+        def pipe_data_received(self, fd: int, data: bytes) -> None:
+            super().pipe_data_received(fd, data)
+            if len(self.buffer[fd]) > MAX_LINE_BYTES:
+                self.buffer[fd].clear()
+
         def line_received(self, line: str) -> None:
             said.append(line)
 

@@ -32,7 +32,8 @@ def write(record: GameRecord) -> str:
     """Returns one game as PGN; a file is a concatenation of games."""
     game = chess.pgn.Game()
     result = next(text for text, outcome in OUTCOMES.items() if outcome == record.outcome)
-    white, black = (" ".join(name.splitlines()) for name in record.names)  # a tag is one line
+    # A tag is one line, and its quotes and backslashes are escaped.
+    white, black = (re.sub(r'(["\\])', r"\\\1", " ".join(name.splitlines())) for name in record.names)
     game.headers.update(Event="AlphaGAT", White=white, Black=black, Result=result)
     for tag in ("Site", "Date", "Round"):
         game.headers[tag] = "?"
@@ -51,6 +52,9 @@ def read(text: str) -> list[GameRecord]:
       UserError: a move is illegal, a game is not chess from the initial position, or the file exceeds a limit.
     """
     stream, records, num_moves = io.StringIO(text, newline=None), [], 0
+    for number, line in enumerate(stream, 1):
+        limits.check(len(line), limits.MAX_LINE, f"characters in line {number}", "wrap the line")
+    stream.seek(0)
     while (record := _read_game(stream, len(records) + 1)) is not None:
         records.append(record)
         num_moves += len(record.moves)
@@ -75,13 +79,13 @@ class _MainLine(chess.pgn.BaseVisitor[GameRecord]):
         self._headers, self._moves, self._result = {}, [], "*"
 
     def visit_header(self, tagname: str, tagvalue: str) -> None:
-        self._headers[tagname] = tagvalue
+        self._headers[tagname] = re.sub(r'\\(["\\])', r"\1", tagvalue)
 
     def end_headers(self) -> None:
         variant = self._headers.get("Variant", STANDARD[0])
         if variant.lower() not in STANDARD:
             raise UserError(f"its variant is {variant[:40]!r}, not chess; remove it")
-        if "FEN" in self._headers:
+        if self._headers.get("FEN", chess.STARTING_FEN).strip() != chess.STARTING_FEN:
             raise UserError("it starts from a FEN, not from the initial position; remove it")
 
     def begin_variation(self) -> chess.pgn.SkipType:
@@ -99,13 +103,13 @@ class _MainLine(chess.pgn.BaseVisitor[GameRecord]):
 
     def result(self) -> GameRecord:
         headers = self._headers
-        result = headers.get("Result", "*")
+        outcome = OUTCOMES.get(headers.get("Result", "*"))
         end = headers.get("Termination", "")
         return GameRecord(
             board=BOARD,
             names=(headers.get("White", "?"), headers.get("Black", "?")),
             moves=tuple(self._moves),
             players=tuple(ply % 2 for ply in range(len(self._moves))),
-            outcome=OUTCOMES.get(self._result if result == "*" else result),
+            outcome=OUTCOMES[self._result] if outcome is None else outcome,
             forfeit=end if FORFEIT.fullmatch(end) else "",
         )

@@ -1,5 +1,6 @@
 """SGF (FF[4]), the format of games on every board but chess, by sgfmill."""
 
+import re
 from collections.abc import Callable
 from string import ascii_lowercase
 
@@ -58,6 +59,8 @@ def read(text: str, board: str = "") -> list[GameRecord]:
     try:
         trees = sgf_grammar.parse_sgf_collection(data)
     except ValueError as error:
+        if damaged := re.fullmatch(r"error parsing game (\d+): (.*)", str(error)):  # sgfmill counts from 0
+            raise UserError(f"game {int(damaged[1]) + 1}: it is damaged ({damaged[2]}); remove it") from error
         raise UserError(f"this is neither PGN nor SGF: {error}") from error
     limits.check(len(trees), limits.MAX_GAMES, "games", "split the file")
     records, boards = [], set()

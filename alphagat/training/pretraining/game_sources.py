@@ -25,6 +25,7 @@ from alphagat.training.setup import Run, make_setups
 from alphagat.training.state import state_shapes
 
 ENDINGS = (".sgf", ".pgn")
+COPIES = 3
 FAIR_ENDS = ("", "resigned")  # forfeits whose result reflects the position
 
 
@@ -44,14 +45,16 @@ def read_sources(names: Iterable[str], games: Sequence[Game], discount: float) -
     own targets.
 
     Raises:
-      UserError: a source cannot be read, belongs to no board of `games`, or breaks the rules.
+      UserError: a source is named twice, cannot be read, belongs to no board of `games`, or breaks the rules.
     """
+    seen = set[Path]()
     for name in names:
-        if (run := find_run(Path(name))) is not None:
-            yield from _read_run(*run, games)
-        else:
-            for file in game_files(Path(name)):
-                yield from _read_file(file, games, discount)
+        run = find_run(Path(name))
+        for path in [Path(name)] if run else game_files(Path(name)):
+            if path.resolve() in seen:  # one copy of a game could be held out, and another be trained on
+                raise UserError(f"--games {path}: it is named twice; name it once")
+            seen.add(path.resolve())
+            yield from _read_run(*run, games) if run else _read_file(path, games, discount)
 
 
 def game_files(path: Path) -> list[Path]:
@@ -120,12 +123,12 @@ def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discou
 def check_memory(game: Game, file: Path, num_positions: int) -> None:
     """Refuses games whose positions do not fit into the free memory of the machine. Replays nothing.
 
-    The positions exist twice while they are joined.
+    The positions exist `COPIES` times while they are joined and split.
 
     Raises:
       UserError: the message names the file, the estimate and the limit.
     """
-    needed, free = 2 * num_positions * state_bytes(game), available_memory()
+    needed, free = COPIES * num_positions * state_bytes(game), available_memory()
     if free and needed > free:
         raise UserError(
             f"--games {file}: {num_positions:,} positions of {game.name} need about {needed / 1e9:,.1f} GB, of "

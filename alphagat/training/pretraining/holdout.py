@@ -78,8 +78,9 @@ def make_holdout_sums(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], di
 def describe(sums: dict[str, float]) -> dict[str, float]:
     """Converts sums to means; NaN where nothing was counted.
 
-    `policy_accuracy`: fraction of moves that the network ranks first. `policy_loss`: cross-entropy. `value_error`: mean
-    squared error. `value_sign`: fraction of decided games in which the sign of the value predicts the winner.
+    `policy_accuracy`: share of positions in which the network ranks the recorded move first. `policy_loss`:
+    cross-entropy. `value_error`: mean squared error. `value_sign`: share of positions of decided games in which the
+    sign of the value predicts the winner.
     """
 
     def mean(total: str, count: str) -> float:

@@ -11,9 +11,15 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation.engines.base import EngineError
+from alphagat.evaluation.engines.base import EngineError, last_lines
 from alphagat.evaluation.engines.gtp import GtpEngine, read_answer
-from alphagat.evaluation.engines.process import MAX_WAITING_LINES, EngineProcess, split_command
+from alphagat.evaluation.engines.process import (
+    MAX_LINE_BYTES,
+    MAX_WAITING_LINES,
+    NUM_KEPT_LINES,
+    EngineProcess,
+    split_command,
+)
 from alphagat.games import go_rules, make_game
 from tests.evaluation.host_games import (
     FAKE,
@@ -48,11 +54,13 @@ FAILURES = {
     "kill": ("died", "it was killed by signal 9"),
     "hang": ("timed out", "no answer in time"),
     "babble": ("timed out", "its last output: thinking"),
+    "pour": ("timed out", "thinking thinking"),
     "resign": ("resigned", "as black"),
     "c9": ("illegal move", "it plays 'c9' as black"),
     "swap-pieces": ("illegal move", "it plays 'swap-pieces'"),
     "": ("illegal move", "it plays ''"),
-    "?too hard": ("refused", "it answered genmove black with: too hard"),
+    "?too hard\nfor me": ("refused", "it answered genmove black with: too hard for me"),
+    "x" * 5000: ("illegal move", f"it plays '{'x' * 200}…'"),
 }
 
 
@@ -65,6 +73,7 @@ def test_failure_is_named_and_next_call_restarts_engine(tmp_path, answer, end, m
         assert caught.value.end == end
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 1000
         assert GO.action_names[engine.choose(begin(GO))] == "c3"
         assert read_log(log).count("clear_board") == 2
         is_new = log.read_text().count("pid ") == 2
@@ -74,6 +83,12 @@ def test_failure_is_named_and_next_call_restarts_engine(tmp_path, answer, end, m
 def test_error_quotes_last_output_of_engine():
     with GtpEngine(GO, fake("gtp", "die")) as engine, pytest.raises(EngineError, match="my last words"):
         engine.choose(begin(GO))
+
+
+def test_output_is_quoted_without_control_characters():
+    assert last_lines(["one", "two", "\r", "10 %\r20 %\r", "\x1b[31mred\x00", "x" * 300]) == (
+        f"10 % 20 % | [31mred | {'x' * 200}…"
+    )
 
 
 def test_refused_move_forfeits_game():
@@ -209,6 +224,23 @@ def test_endless_output_does_not_exhaust_memory():
     with pytest.raises(EngineError, match=r"no answer in time; its last output: y \| y"):
         process.read_line(end)
     process.close()
+
+
+@pytest.mark.parametrize("stream", ["", "1>&2"])
+def test_a_line_without_end_does_not_exhaust_memory(stream):
+    with contextlib.closing(EngineProcess(split_command(f"sh -c 'yes | tr -d \"\\n\" {stream}'"))) as process:
+        if not stream:
+            assert process.read_line(time.monotonic() + 60) == "y" * MAX_LINE_BYTES
+        deadline = time.monotonic() + 60
+        while len(process._said) < NUM_KEPT_LINES and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert [len(line) for line in process._said] == [MAX_LINE_BYTES] * NUM_KEPT_LINES
+
+
+def test_an_answer_without_end_does_not_exhaust_memory(monkeypatch):
+    monkeypatch.setattr("alphagat.evaluation.engines.gtp.MAX_WAITING_LINES", 3)
+    with contextlib.closing(EngineProcess(split_command("printf '=1 a\nb\nc\nd\ne\n\n'"))) as process:
+        assert read_answer(process, 1, time.monotonic() + 60).text == "a\nb\nc"
 
 
 class Dialogue:

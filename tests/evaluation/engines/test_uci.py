@@ -1,5 +1,7 @@
 """Engines that speak UCI: how they are spoken to, how they fail, and whole games with one that is installed."""
 
+import asyncio
+import collections
 import contextlib
 import os
 import sys
@@ -11,7 +13,7 @@ import pytest
 from alphagat.errors import UserError
 from alphagat.evaluation.engines import uci
 from alphagat.evaluation.engines.base import EngineError
-from alphagat.evaluation.engines.process import EngineProcess, split_command
+from alphagat.evaluation.engines.process import MAX_LINE_BYTES, EngineProcess, split_command
 from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.games import make_game
 from tests.evaluation.host_games import (
@@ -101,7 +103,9 @@ FAILURES = {
     "die": ("died", "it ended with exit status 3; its last output: readyok | readyok | my last words"),
     "kill": ("died", "it was killed by signal 9"),
     "hang": ("timed out", "no answer in time; its last output: uciok"),
+    "pour": ("timed out", "no answer in time"),
     "e2e5": ("illegal move", "illegal uci: 'e2e5'"),
+    "x" * 5000: ("illegal move", "…; its last output: info string thinking | nonsense | bestmove x"),
     "(none)": ("illegal move", "it plays no move; its last output: info string thinking"),
     "what?": ("illegal move", "'what?'"),
 }
@@ -116,9 +120,25 @@ def test_failure_is_named_and_next_call_restarts_engine(tmp_path, answer, end, m
         assert caught.value.end == end
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 1000
         assert CHESS.action_name(begin(CHESS).state, engine.choose(begin(CHESS))) == "e2e4"
         is_new = log.read_text().count("pid ") == 2
         assert is_new == (end in ("died", "timed out"))
+
+
+def test_a_line_without_end_does_not_exhaust_memory():
+    async def read() -> tuple[int, list[str]]:
+        said = collections.deque()
+        protocol = uci._listening_protocol(chess, said)()
+        for _ in range(100):
+            protocol.pipe_data_received(1, b"x" * 1000)
+        kept = len(protocol.buffer[1])
+        protocol.pipe_data_received(1, b"\nhello\n")
+        return kept, list(said)
+
+    kept, said = asyncio.run(read())
+    assert kept <= MAX_LINE_BYTES
+    assert said[-1] == "hello"
 
 
 @pytest.mark.parametrize("answer", ["e2e4", "die"])

@@ -14,6 +14,7 @@ from alphagat.games.batches import take
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
+from alphagat.search.memory import state_bytes
 from alphagat.training.pretraining import game_sources
 from alphagat.training.pretraining.game_sources import positions_of, read_sources
 from alphagat.training.state import init_state
@@ -126,7 +127,9 @@ def test_errors_name_the_file_and_the_game(tmp_path, text, expected):
 
 def test_files_beyond_the_memory_are_refused(tmp_path, monkeypatch):
     file = write(tmp_path / "games.sgf", WON, WON)
-    monkeypatch.setattr(game_sources, "available_memory", lambda: 1.0)
+    monkeypatch.setattr(game_sources, "available_memory", lambda: 3.0 * 10 * state_bytes(GAME))
+    assert read(file)
+    monkeypatch.setattr(game_sources, "available_memory", lambda: 2.9 * 10 * state_bytes(GAME))
     with pytest.raises(UserError, match=rf"--games {file}: 10 positions of {BOARD} need about 0\.0 GB, of 0\.0 GB"):
         read(file)
 
@@ -138,11 +141,20 @@ def test_one_bad_file_of_a_folder_is_named(tmp_path):
     (source,) = read(str(tmp_path))
     assert source.positions.num_games == 1
     (tmp_path / "c.sgf").write_bytes(b"(;GN[tic_tac_toe];B[a1" + b"\xff" * 10)
-    with pytest.raises(UserError, match=r"--games .*c\.sgf: this is neither PGN nor SGF"):
+    with pytest.raises(UserError, match=r"--games .*c\.sgf: game 1: it is damaged"):
         read(str(tmp_path))
     (tmp_path / "c.sgf").write_text("(;GN[tic_tac_toe]" * 2000 + ")" * 2000)
     with pytest.raises(UserError, match=r"--games .*c\.sgf: game 1: it has more than 1,000 variations"):
         read(str(tmp_path))
+
+
+def test_a_file_named_twice_is_refused(tmp_path):
+    """Otherwise copies of held-out games would be trained on."""
+    file = write(tmp_path / "a.sgf", WON)
+    assert len(read(file, write(tmp_path / "b.sgf", WON))) == 2
+    for names in ([file, file], [file, str(tmp_path)], [str(tmp_path), str(tmp_path / ".." / tmp_path.name)]):
+        with pytest.raises(UserError, match=r"--games .*\.sgf: it is named twice; name it once"):
+            read(*names)
 
 
 def test_an_empty_folder_is_refused(tmp_path):
