@@ -73,8 +73,8 @@ def tick_text(value: float) -> str:
 
 
 def percent_text(value: float) -> str:
-    """Formats a fraction as a percentage: 45 %."""
-    return f"{100 * value:.0f} %"
+    """Formats a fraction as a percentage: 45%."""
+    return f"{value:.0%}"
 
 
 def draw_chart(
