@@ -17,19 +17,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import triton  # pyright: ignore[reportMissingImports]
 from jax._src.interpreters import mlir
 from jax._src.lib.mlir import ir  # pyright: ignore[reportPrivateImportUsage]
 from jaxlib.triton import dialect
-from triton.backends.compiler import GPUTarget  # pyright: ignore[reportMissingImports]
 
 from alphagat.agents.build import make_portable_network
 from alphagat.config import Config
 from alphagat.games import make_game
 from alphagat.networks.fused.network import FusedNetwork
 from alphagat.networks.gat import GraphAttentionNetwork
-
-H100 = GPUTarget("cuda", 90, 32)
 
 
 def make_fused(options: argparse.Namespace) -> tuple[FusedNetwork, Any]:
@@ -62,10 +58,15 @@ def find_kernels(operation: Any) -> Iterator[tuple[str, int, int, str]]:
 
 def compile_kernel(program: str, num_warps: int, num_stages: int) -> str:
     """Returns what the assembler says of the registers of one kernel, and its shared memory."""
+    # Imported here, so that --help works without it.
+    import triton  # pyright: ignore[reportMissingImports]
+    from triton.backends.compiler import GPUTarget  # pyright: ignore[reportMissingImports]
+
+    target, options = GPUTarget("cuda", 90, 32), {"num_warps": num_warps, "num_stages": num_stages}
     with tempfile.TemporaryDirectory() as folder:
         source, assembly = Path(folder) / "kernel.ttir", Path(folder) / "kernel.ptx"
         source.write_text(program)
-        kernel = triton.compile(str(source), target=H100, options={"num_warps": num_warps, "num_stages": num_stages})
+        kernel = triton.compile(str(source), target=target, options=options)
         assembly.write_text(kernel.asm["ptx"])
         assembler = max(
             Path(str(triton.__file__)).parent.glob("backends/nvidia/bin/ptxas*")

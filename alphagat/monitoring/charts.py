@@ -14,6 +14,8 @@ AXES = {"iteration": "iterations", "frames": "frames", "hours": "hours of traini
 AXIS_CLASSES = {"iteration": "iterations", "frames": "frames", "hours": "hours"}  # CSS classes of their drawings
 # Legible on white and on black.
 COLOURS = ("#2a8fd8", "#d9792b", "#3ba366", "#b867c9", "#c9a227", "#d65a6b")
+COLOURS += ("#17a2a2", "#a0694a", "#e377b5", "#6f74dc", "#879a2f", "#8b8f98")
+DASHES = {"solid": "", "dashed": "7 4", "dotted": "1 4"}  # by the style of a line, in pixels
 
 WIDTH, HEIGHT = 380, 200
 LEFT, RIGHT, TOP, BOTTOM = 46, 370, 12, 176  # edges of the plot area, in pixels
@@ -44,6 +46,24 @@ class Curve(NamedTuple):
     levels: Mapping[str, float] = MappingProxyType({})
 
 
+class Stroke(NamedTuple):
+    """How a line is drawn: its colour, and its style, a key of `DASHES`."""
+
+    colour: str
+    style: str = "solid"
+
+    @property
+    def attributes(self) -> str:
+        """The attributes of an SVG shape that is drawn so."""
+        dashes = DASHES[self.style]
+        return f'stroke="{self.colour}"' + (f' stroke-dasharray="{dashes}"' if dashes else "")
+
+
+def stroke_of(number: int) -> Stroke:
+    """Returns the stroke of line `number`: every colour once for each style, then from the start again."""
+    return Stroke(COLOURS[number % len(COLOURS)], list(DASHES)[number // len(COLOURS) % len(DASHES)])
+
+
 def tick_text(value: float) -> str:
     """Formats a tick label: 0.05, 1,500, 20 k, 1.25 M."""
     if abs(value) < 1e4:
@@ -53,8 +73,8 @@ def tick_text(value: float) -> str:
 
 
 def percent_text(value: float) -> str:
-    """Formats a fraction as a percentage: 45 %."""
-    return f"{100 * value:.0f} %"
+    """Formats a fraction as a percentage: 45%."""
+    return f"{value:.0%}"
 
 
 def draw_chart(
@@ -63,7 +83,7 @@ def draw_chart(
     end: float,
     text: Callable[[float], str],
     shares: bool,
-    colours: Mapping[str, str] = MappingProxyType({}),
+    strokes: Mapping[str, Stroke] = MappingProxyType({}),
 ) -> str:
     """Returns one SVG element with the curves, which have at least one point in total.
 
@@ -72,9 +92,9 @@ def draw_chart(
       end: end of the x axis, which starts at 0; equal for all charts of a run, so that they are comparable.
       text: formats the values of the y axis.
       shares: whether the y axis spans 0 to 1.
-      colours: of curves by label; the others take the next of `COLOURS`.
+      strokes: of curves by label; the others have those of their numbers.
     """
-    colours = {each.label: COLOURS[number % len(COLOURS)] for number, each in enumerate(curves)} | dict(colours)
+    strokes = {each.label: stroke_of(number) for number, each in enumerate(curves)} | dict(strokes)
     curves = [_shorten(each) for each in curves if len(each.places)]
     x_ticks, x_of = _scale([np.array([0.0, end])], LEFT, RIGHT, axis != "hours", False)
     every = [array for each in curves for array in (each.low, each.high, np.array(list(each.levels.values()), float))]
@@ -88,8 +108,8 @@ def draw_chart(
     ]
     shapes += [_label_below(x_of(tick), tick_text(tick)) for tick in x_ticks]
     for curve in curves:
-        shapes += _draw_levels(curve, colours[curve.label], y_of)
-        shapes += _draw_curve(curve, colours[curve.label], x_of, y_of, text)
+        shapes += _draw_levels(curve, strokes[curve.label].colour, y_of)
+        shapes += _draw_curve(curve, strokes[curve.label], x_of, y_of, text)
     name = html.escape(f"{', '.join(each.label for each in curves)} over {axis}")
     return f'<svg class="{axis}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">{"".join(shapes)}</svg>'
 
@@ -160,9 +180,10 @@ def _draw_levels(curve: Curve, colour: str, y_of: Callable) -> list[str]:
     return shapes
 
 
-def _draw_curve(curve: Curve, colour: str, x_of: Callable, y_of: Callable, text: Callable) -> list[str]:
+def _draw_curve(curve: Curve, stroke: Stroke, x_of: Callable, y_of: Callable, text: Callable) -> list[str]:
     points = [f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in zip(curve.places, curve.values)]
-    shapes = []
+    shapes, colour = [], stroke.colour
+    title = f"<title>{html.escape(curve.label)}</title>" if curve.label else ""
     if (curve.low < curve.high).any():
         upper = [f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in zip(curve.places, curve.high)]
         lower = [f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in zip(curve.places, curve.low)]
@@ -174,15 +195,15 @@ def _draw_curve(curve: Curve, colour: str, x_of: Callable, y_of: Callable, text:
             )
     is_noisy = len(points) > MAX_MARKED and not (curve.low < curve.high).any()
     if len(points) > 1:
-        pale = ' stroke-opacity=".28"' if is_noisy else ""
-        shapes.append(f'<polyline class="curve" points="{" ".join(points)}" stroke="{colour}"{pale}/>')
+        look = f'stroke="{colour}" stroke-opacity=".28"' if is_noisy else stroke.attributes
+        shapes.append(f'<polyline class="curve" points="{" ".join(points)}" {look}>{title}</polyline>')
     if is_noisy:
         average = smooth(curve.values, SMOOTHING * len(points))
         smoothed = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in zip(curve.places, average))
-        shapes.append(f'<polyline class="curve" points="{smoothed}" stroke="{colour}"/>')
+        shapes.append(f'<polyline class="curve" points="{smoothed}" {stroke.attributes}>{title}</polyline>')
     if len(points) <= MAX_MARKED:
         for x, y in zip(curve.places, curve.values):
-            tip = html.escape(f"{curve.label}: {text(y)} at {tick_text(x)}")
+            tip = html.escape(f"{curve.label}: {text(y)} at {tick_text(x)}".removeprefix(": "))
             shapes.append(
                 f'<circle cx="{x_of(x):.1f}" cy="{y_of(y):.1f}" r="2.6" fill="{colour}"><title>{tip}</title></circle>'
             )

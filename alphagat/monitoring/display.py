@@ -240,7 +240,7 @@ class LiveDisplay(Display):
         left = self.seconds_left
         if self._stage is not None:
             text, since = self._stage
-            return f"{text}, {duration(self._clock() - since)}"
+            return f"{text}: {duration(self._clock() - since)} so far"
         if self.iteration >= self.total_iterations:
             return "done"
         return "" if left is None else f"{duration(left)} left"

@@ -9,7 +9,7 @@ import numpy as np
 from rich.table import Table
 
 from alphagat.evaluation.ratings import Rating
-from alphagat.monitoring.charts import AXES, AXIS_CLASSES, COLOURS, HEIGHT, WIDTH, Curve, draw_chart, tick_text
+from alphagat.monitoring.charts import AXES, AXIS_CLASSES, HEIGHT, WIDTH, Curve, draw_chart, stroke_of, tick_text
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.metrics import Line
 
@@ -122,7 +122,7 @@ def _curve(board: str, players: Sequence[Rated], axis: str) -> Curve:
 
 def _legend(boards: Sequence[str]) -> str:
     words = (
-        f'<tspan dx="12" style="fill:{COLOURS[number % len(COLOURS)]}">{html.escape(board)}</tspan>'
+        f'<tspan dx="12" style="fill:{stroke_of(number).colour}">{html.escape(board)}</tspan>'
         for number, board in enumerate(boards)
     )
     return f'<text x="34" y="{HEADER - 12}">{"".join(words)}</text>'

@@ -9,8 +9,9 @@ from alphagat import config_fields
 from alphagat.config import Config
 from alphagat.games import make_game
 from alphagat.monitoring import catalogue
+from alphagat.monitoring.charts import stroke_of
 from alphagat.reporting import curves
-from alphagat.reporting.curves import Chart, Point
+from alphagat.reporting.curves import Chart, Entry, Point
 from alphagat.reporting.page import cell_text, colours_of, fill_template, has_ended, section, table, tiles_of
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.checkpoints import list_steps
@@ -59,15 +60,15 @@ def names_of(folders: Sequence[Path]) -> list[str]:
 def make_comparison(runs: Sequence[ComparedRun], refresh: float | None = None) -> str:
     """Returns the page."""
     boards = list(dict.fromkeys(board for run in runs for board in run.config.boards))
-    lines = [line for run in runs for line in run.lines]
-    charts = "".join(curves.to_html(curves.draw(chart, lines)) for chart in charts_of(runs, boards))
+    charts = "".join(_draw(chart, runs) for chart in charts_of(runs, boards))
+    legend = [Entry(run.name, "", *stroke_of(number)) for number, run in enumerate(runs)]
     differences = table(("field", *(run.name for run in runs)), differing_fields(runs))
     title = html.escape(", ".join(run.name for run in runs))
     return fill_template(
         title=title,
         over=html.escape(", ".join(boards)),
         name=f"{len(runs)} runs",
-        progress=title,
+        progress=curves.to_legend(legend, "legend"),
         tiles="",
         charts=charts,
         sections=section("Results", "After the last iteration, or the last evaluation.", _results(runs))
@@ -75,6 +76,12 @@ def make_comparison(runs: Sequence[ComparedRun], refresh: float | None = None) -
         colours=colours_of(make_game(boards[0])),
         refresh=refresh,
     )
+
+
+def _draw(chart: Chart, runs: Sequence[ComparedRun]) -> str:
+    """Draws a chart whose x axis ends with the longest of its runs."""
+    lines = [line for run in runs if run.name in chart.curves for line in run.lines]
+    return curves.to_html(curves.draw(chart, lines))
 
 
 def charts_of(runs: Sequence[ComparedRun], boards: Sequence[str]) -> list[Chart]:

@@ -10,10 +10,11 @@ import numpy as np
 
 from alphagat.monitoring import catalogue
 from alphagat.monitoring.catalogue import Metric
-from alphagat.monitoring.charts import AXIS_CLASSES, COLOURS, Curve, draw_chart, percent_text, tick_text
+from alphagat.monitoring.charts import AXIS_CLASSES, Curve, Stroke, draw_chart, percent_text, stroke_of, tick_text
 from alphagat.monitoring.metric_text import interval
 from alphagat.runs.metrics import RESULTS, Line, Result
 
+MAX_ENTRIES = 6  # of a legend in a small chart; a longer one appears when the chart is enlarged
 Point = tuple[Line, Result]  # the line holds its position on every axis
 
 
@@ -24,7 +25,7 @@ class Chart(NamedTuple):
       title: over the chart.
       curves: points by the label of their curve, oldest first.
       is_share: all values lie in [0, 1].
-      names: labels whose order decides the colours, which other charts may share; empty: those of the curves.
+      names: labels whose order decides the strokes, which other charts may share; empty: those of the curves.
     """
 
     title: str
@@ -33,18 +34,19 @@ class Chart(NamedTuple):
     names: Sequence[str] = ()
 
     @property
-    def colours(self) -> dict[str, str]:
-        """Returns the colour of each curve by its label."""
+    def strokes(self) -> dict[str, Stroke]:
+        """Returns the stroke of each curve by its label."""
         names = self.names or list(self.curves)
-        return {label: COLOURS[names.index(label) % len(COLOURS)] for label in self.curves}
+        return {label: stroke_of(names.index(label)) for label in self.curves}
 
 
 class Entry(NamedTuple):
-    """One curve in the legend of a chart: its label, its latest value as text, and its colour."""
+    """One curve in a legend: its label, its latest value as text, and the colour and style of its stroke."""
 
     label: str
     value: str
     colour: str
+    style: str
 
 
 class Figure(NamedTuple):
@@ -113,19 +115,26 @@ def draw(chart: Chart, lines: Sequence[Line]) -> Figure:
     for axis, name in AXIS_CLASSES.items():
         curves = [_curve(axis, label, points) for label, points in chart.curves.items()]
         if any(len(each.places) for each in curves):
-            drawings[name] = draw_chart(curves, name, _end(lines, axis), text, chart.is_share, chart.colours)
-    legend = [Entry(label, text(points[-1][1].value), chart.colours[label]) for label, points in chart.curves.items()]
+            drawings[name] = draw_chart(curves, name, _end(lines, axis), text, chart.is_share, chart.strokes)
+    strokes = chart.strokes
+    legend = [Entry(label, text(points[-1][1].value), *strokes[label]) for label, points in chart.curves.items()]
     return Figure(chart.title, legend, drawings)
 
 
 def to_html(figure: Figure) -> str:
     """Returns the figure as an HTML element."""
-    legend = "".join(
-        f'<span style="--colour:{colour}">{html.escape(label)} <b>{value}</b></span>'
-        for label, value, colour in figure.legend
-    )
-    head = f'<h3>{html.escape(figure.title)}</h3><p class="legend">{legend}</p>'
+    legend = to_legend(figure.legend, "legend long" if len(figure.legend) > MAX_ENTRIES else "legend")
+    head = f"<h3>{html.escape(figure.title)}</h3>{legend}"
     return f'<figure tabindex="0"><figcaption>{head}</figcaption>{"".join(figure.drawings.values())}</figure>'
+
+
+def to_legend(entries: Sequence[Entry], classes: str) -> str:
+    """Returns a legend as an HTML element with these classes."""
+    spans = "".join(
+        f'<span class="{style}" style="--colour:{colour}">{html.escape(label)}{value and f" <b>{value}</b>"}</span>'
+        for label, value, colour, style in entries
+    )
+    return f'<span class="{classes}">{spans}</span>'
 
 
 def _curve(axis: str, label: str, points: Sequence[Point]) -> Curve:

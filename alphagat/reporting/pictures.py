@@ -88,7 +88,7 @@ def _draw_attention(agent: Agent, moment: Moment) -> str:
     figures = []
     for block, each in zip(attention_blocks(agent.config.network), weights):
         shapes = attention_shapes(agent.game, moment.state, each, MAX_EDGES)
-        caption = f"<span>block {block + 1}</span><b>{100 * each[own].mean():.0f} % on itself</b>"
+        caption = f"<span>block {block + 1}</span><b>{each[own].mean():.0%} on itself</b>"
         picture = f'{board}<g class="looks">{"".join(shapes)}</g></svg>'
         figures.append(f"<figure>{picture}<figcaption>{caption}</figcaption></figure>")
     return f'<div class="boards attention">{"".join(figures)}</div>'

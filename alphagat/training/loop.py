@@ -53,7 +53,7 @@ def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | No
         config = config_files.load_config(config)
     config_validation.validate(config)
     trackers.check_installed(config.trackers)
-    profiler = Profiler(Path(workdir), parse_span(profile) if profile else None)
+    profiler = Profiler(Path(workdir), parse_span(profile, config.num_iterations) if profile else None)
     with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
         run = make_run(config, make_configured_mesh(config))
@@ -158,7 +158,7 @@ def _train(
         if rollback:
             report.say(f"updates were not finite: retry {rollback} from the last checkpoint, with another random key")
         notes = [*sinks.writer.notes, *sinks.ratings.notes] if sinks else []
-        report.say(*moved, *notes, *opening_lines(run, start, recorded))
+        report.say(*moved, *notes, *opening_lines(run, start, recorded), *profiler.opening_lines(start.iteration))
         iterations = _compile(run, start.state, report, recorded)
         if evaluator is not None and not start.iteration:
             report.say(*evaluator.describe_start(start.state))

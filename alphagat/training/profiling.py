@@ -11,18 +11,19 @@ from typing import Any
 
 import jax
 
-from alphagat.bounds import MAX_ITERATIONS, shown
+from alphagat.bounds import shown
 from alphagat.errors import UserError
 
 PROFILES_FOLDER = "profiles"
 
 
-def parse_span(text: str) -> tuple[int, int]:
-    """Reads `START:STOP`, the first and last iteration of a trace. Raises UserError."""
+def parse_span(text: str, num_iterations: int) -> tuple[int, int]:
+    """Reads `START:STOP`, the first and last iteration of a trace of a run. Raises UserError."""
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
-    if not match or not 1 <= int(match[1]) <= int(match[2]) <= MAX_ITERATIONS:
+    if not match or not 1 <= int(match[1]) <= int(match[2]) <= num_iterations:
         raise UserError(
-            f"--profile {shown(text)}: write START:STOP, two iterations from 1 to {MAX_ITERATIONS}, such as 10:12"
+            f"--profile {shown(text)}: write START:STOP, the first and the last iteration to trace, from 1 to "
+            f"{num_iterations} (config.num_iterations)"
         )
     return int(match[1]), int(match[2])
 
@@ -34,6 +35,12 @@ class Profiler:
         self._folder, self._span = folder / PROFILES_FOLDER, span
         self._is_tracing = False
         self._asked = threading.Event()
+
+    def opening_lines(self, done: int) -> list[str]:
+        """Returns what to say at the start of a run that resumes after iteration `done`."""
+        if not self._span or self._span[1] > done:
+            return []
+        return [f"--profile {self._span[0]}:{self._span[1]} traces nothing: these iterations are done"]
 
     def before(self, iteration: int) -> None:
         """Starts the trace if it is due. Call it before each iteration starts."""

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from alphagat.cli import report
+from alphagat.config import Config
 from alphagat.monitoring.charts import COLOURS
-from alphagat.reporting.comparison import names_of
+from alphagat.reporting.comparison import ComparedRun, make_comparison, names_of
 from alphagat.reporting.writer import PageWriter
 from alphagat.runs.manifest import MANIFEST_FILE
 from alphagat.runs.metrics import METRICS_FILE
@@ -136,7 +137,7 @@ def test_several_runs_are_compared(run, tmp_path, capsys):
     text = page.read_text()
     assert Balance(text).loaded == []
     assert "<h1>2 runs</h1>" in text
-    charts = {title: figure.count("<span style") for title, figure in re.findall("<h3>(.*?)</h3>(.*?)</figure>", text)}
+    charts = {title: figure.count("--colour") for title, figure in re.findall("<h3>(.*?)</h3>(.*?)</figure>", text)}
     assert charts == {"Elo": 2, "Policy loss": 2, "Gradient norm": 1}
     (alone,) = re.findall("<h3>Gradient norm</h3>(.*?)</figure>", text)
     assert COLOURS[1] in alone  # the second run keeps its colour where the first has no curve
@@ -145,6 +146,28 @@ def test_several_runs_are_compared(run, tmp_path, capsys):
     assert "<td>seed</td><td>0</td><td>7</td>" in rows
     assert sum("network.width" in row for row in rows) == 0
     assert "<td>other</td><td>4 of" in text
+
+
+def compared(name: str, board: str, length: int) -> ComparedRun:
+    lines = [{"iteration": number, "board": board, "train/policy_loss": 1.0} for number in range(1, length + 1)]
+    return ComparedRun(name, Config(boards=(board,)), lines)
+
+
+def test_many_runs_share_one_legend():
+    for number, is_long in [(6, False), (7, True)]:
+        page = make_comparison([compared(f"run_{each}", "hex:2", 3) for each in range(number)])
+        (header,) = re.findall('<p class="progress"><span class="legend">(.*?)</p>', page)
+        assert re.findall('--colour:(.*?)"', header) == list(COLOURS[:number])
+        assert ('<span class="legend long">' in page) == is_long
+
+
+def test_the_x_axis_ends_with_the_longest_run_of_the_chart():
+    page = make_comparison([compared("short", "hex:2", 4), compared("long", "hex:3", 400)])
+    ends = {
+        title: re.findall('text-anchor="middle">(.*?)<', figure)[-1]
+        for title, figure in re.findall("<h3>(.*?)</h3>(.*?)</figure>", page)
+    }
+    assert ends == {"Policy loss: hex:2": "4", "Policy loss: hex:3": "400"}
 
 
 def test_runs_of_equal_names_are_told_apart_by_their_paths(run, tmp_path):

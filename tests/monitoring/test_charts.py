@@ -6,7 +6,20 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from alphagat.monitoring.charts import BOTTOM, LEFT, MAX_POINTS, RIGHT, TOP, Curve, draw_chart, smooth, tick_text
+from alphagat.monitoring.catalogue import PERCENT
+from alphagat.monitoring.charts import (
+    BOTTOM,
+    LEFT,
+    MAX_POINTS,
+    RIGHT,
+    TOP,
+    Curve,
+    draw_chart,
+    percent_text,
+    smooth,
+    stroke_of,
+    tick_text,
+)
 
 
 def curve(places, values, spread=0.0) -> Curve:
@@ -115,3 +128,25 @@ def test_the_average_weighs_values_by_their_age():
     weights = 0.5 ** (np.subtract.outer(np.arange(30), np.arange(30)) / 4.0)  # of value j in mean i
     weights = np.tril(weights)
     np.testing.assert_allclose(smooth(values, 4.0), weights @ values / weights.sum(axis=1))
+
+
+@pytest.mark.parametrize("length", [10, 100])  # with and without an average
+def test_many_curves_differ_in_stroke_and_are_named_by_tooltips(length):
+    places = np.arange(length, dtype=float)
+    curves = [Curve(f"<{number}>", places, places, places, places) for number in range(30)]
+    drawing = ET.fromstring(draw_chart(curves, "iterations", length, tick_text, False))
+    lines = [each for each in drawing.findall("polyline") if not each.get("stroke-opacity")]
+    strokes = [(each.get("stroke"), each.get("stroke-dasharray")) for each in lines]
+    assert len(set(strokes)) == 30
+    assert strokes[0] == (stroke_of(0).colour, None)
+    assert [each.findtext("title") for each in lines] == [each.label for each in curves]
+
+
+def test_the_tooltip_of_a_dot_names_only_a_curve_with_a_label():
+    only = curve([6], [0.5])._replace(label="")
+    drawing = ET.fromstring(draw_chart([only], "iterations", 6, tick_text, False))
+    assert [each.findtext("title") for each in drawing.findall("circle")] == ["0.5 at 6"]
+
+
+def test_percentages_are_written_as_in_the_results():
+    assert [percent_text(share) for share in (0.0, 0.456, 1.0)] == [PERCENT(share) for share in (0.0, 0.456, 1.0)]

@@ -107,13 +107,13 @@ def test_live_shows_the_stage_and_its_time_until_the_next_iteration():
     display, clock = live(100)
     display.stage("compiling 2 program(s)")
     clock.now += 75.0
-    assert "compiling 2 program(s), 1 min 15 s" in drawn(display)
+    assert "compiling 2 program(s): 1 min 15 s so far" in drawn(display)
     display.update(metrics(10))
     assert "compiling" not in drawn(display)
     assert "done" in drawn(display)
     display.stage("match 1 of 2, hex:5 against random")
     clock.now += 3.0
-    assert "match 1 of 2, hex:5 against random, 3 s" in drawn(display)
+    assert "match 1 of 2, hex:5 against random: 3 s so far" in drawn(display)
 
 
 @pytest.mark.parametrize("width", [30, 44, 64, 80, 110, 200])

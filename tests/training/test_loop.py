@@ -107,6 +107,12 @@ def test_a_compilation_is_announced_with_the_duration_of_the_last_one(tmp_path, 
     assert stages[-1] == "compiling 1 program(s), about 21 s"
 
 
+def test_a_trace_outside_the_run_is_refused(tmp_path):
+    with pytest.raises(UserError, match=f"--profile 2:{NUM_ITERATIONS + 1}: "):
+        train(tiny_config(), tmp_path / "run", profile=f"2:{NUM_ITERATIONS + 1}")
+    assert not (tmp_path / "run").exists()
+
+
 def test_is_due():
     assert [step for step in range(1, 8) if is_due(step, 3, last=7)] == [3, 6, 7]
     assert not any(is_due(step, 0, last=7) for step in range(1, 8))

@@ -10,10 +10,17 @@ from alphagat.training.profiling import Profiler, parse_span
 
 
 def test_parse_span():
-    assert parse_span("3:12") == (3, 12)
-    for wrong in ("3", "4:3", "0:2", "a:b", "1:2:3"):
-        with pytest.raises(UserError, match=f"--profile {wrong}: write START:STOP"):
-            parse_span(wrong)
+    assert parse_span("3:12", 12) == (3, 12)
+    for wrong in ("3", "4:3", "0:2", "a:b", "1:2:3", "3:13", "13:14"):
+        with pytest.raises(UserError, match=f"--profile {wrong}: write START:STOP.* from 1 to 12 \\("):
+            parse_span(wrong, 12)
+
+
+def test_a_span_that_is_done_is_reported(tmp_path):
+    profiler = Profiler(tmp_path, (2, 3))
+    assert profiler.opening_lines(2) == []
+    assert profiler.opening_lines(3) == ["--profile 2:3 traces nothing: these iterations are done"]
+    assert Profiler(tmp_path, None).opening_lines(3) == []
 
 
 def test_traces_only_the_span(tmp_path):
