@@ -7,8 +7,8 @@ games are truncated after 120 plies and scored as they are.
 
 Seed 0 trained for about 48 minutes on one core, alongside other work (1.02 M frames). With 64 simulations it scored
 84 % (95 % interval 76 to 90) of 100 games on 9x9 and 73 % (65 to 80) of 100 on 5x5 against the network that came with
-the package before, which had trained with `search.value_scale=0.1` for 614 k frames. On 9x9 it won 8 of 40 games
-against GNU Go at level 1 and 6 of 20 at level 10.
+the package before, which had trained with `search.value_scale=0.1` for 614 k frames. On 9x9 it won 14 of 60
+games against GNU Go at level 10.
 """
 
 from alphagat.config import Config
