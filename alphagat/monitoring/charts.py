@@ -13,8 +13,10 @@ from alphagat.monitoring.catalogue import compact
 AXES = {"iteration": "iterations", "frames": "frames", "hours": "hours of training"}  # axis titles
 AXIS_CLASSES = {"iteration": "iterations", "frames": "frames", "hours": "hours"}  # CSS classes of their drawings
 # Legible on white and on black.
-COLOURS = ("#2a8fd8", "#d9792b", "#3ba366", "#b867c9", "#c9a227", "#d65a6b")
-COLOURS += ("#17a2a2", "#a0694a", "#e377b5", "#6f74dc", "#879a2f", "#8b8f98")
+COLOURS = (
+    *("#2a8fd8", "#d9792b", "#3ba366", "#b867c9", "#c9a227", "#d65a6b"),
+    *("#17a2a2", "#a0694a", "#e377b5", "#6f74dc", "#879a2f", "#8b8f98"),
+)
 DASHES = {"solid": "", "dashed": "7 4", "dotted": "1 4"}  # by the style of a line, in pixels
 
 WIDTH, HEIGHT = 380, 200
@@ -70,11 +72,6 @@ def tick_text(value: float) -> str:
         return f"{value:,.4g}"
     number, unit = compact(value).split()
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
-
-
-def percent_text(value: float) -> str:
-    """Formats a fraction as a percentage: 45%."""
-    return f"{value:.0%}"
 
 
 def draw_chart(

@@ -10,7 +10,7 @@ import numpy as np
 
 from alphagat.monitoring import catalogue
 from alphagat.monitoring.catalogue import Metric
-from alphagat.monitoring.charts import AXIS_CLASSES, Curve, Stroke, draw_chart, percent_text, stroke_of, tick_text
+from alphagat.monitoring.charts import AXIS_CLASSES, Curve, Stroke, draw_chart, stroke_of, tick_text
 from alphagat.monitoring.metric_text import interval
 from alphagat.runs.metrics import RESULTS, Line, Result
 
@@ -110,7 +110,7 @@ def _without_empty(curves: Mapping[str, Sequence[Point]]) -> dict[str, Sequence[
 
 def draw(chart: Chart, lines: Sequence[Line]) -> Figure:
     """Draws a chart over each x axis."""
-    text = percent_text if chart.is_share else tick_text
+    text = catalogue.PERCENT if chart.is_share else tick_text
     drawings = {}
     for axis, name in AXIS_CLASSES.items():
         curves = [_curve(axis, label, points) for label, points in chart.curves.items()]

@@ -6,7 +6,6 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from alphagat.monitoring.catalogue import PERCENT
 from alphagat.monitoring.charts import (
     BOTTOM,
     LEFT,
@@ -15,7 +14,6 @@ from alphagat.monitoring.charts import (
     TOP,
     Curve,
     draw_chart,
-    percent_text,
     smooth,
     stroke_of,
     tick_text,
@@ -146,7 +144,3 @@ def test_the_tooltip_of_a_dot_names_only_a_curve_with_a_label():
     only = curve([6], [0.5])._replace(label="")
     drawing = ET.fromstring(draw_chart([only], "iterations", 6, tick_text, False))
     assert [each.findtext("title") for each in drawing.findall("circle")] == ["0.5 at 6"]
-
-
-def test_percentages_are_written_as_in_the_results():
-    assert [percent_text(share) for share in (0.0, 0.456, 1.0)] == [PERCENT(share) for share in (0.0, 0.456, 1.0)]

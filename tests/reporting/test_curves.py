@@ -1,5 +1,6 @@
 """Charts of a run: their metrics for one board, several boards, and single-player games."""
 
+from alphagat.monitoring.catalogue import PERCENT
 from alphagat.reporting.curves import charts_of, draw, to_html
 from alphagat.runs.metrics import Result
 
@@ -55,3 +56,11 @@ def test_boards_share_charts_with_one_curve_each():
 def test_single_player_games_show_points():
     lines = [{"iteration": 1, "board": "2048", "results": [Result("score", "2048", 900.0, 800.0, 1000.0)]}]
     assert values_of(lines, "2048") == {"Points per game": {"": [900.0]}}
+
+
+def test_percentages_are_written_as_in_the_results():
+    for share in (0.0, 0.456, 1.0):
+        lines = [{"iteration": 1, "board": "hex:5", "results": [Result("win_rate", "hex:5", share, opponent="a")]}]
+        (chart,) = charts_of(lines, ["hex:5"])
+        (entry,) = draw(chart, lines).legend
+        assert entry.value == PERCENT(share)
