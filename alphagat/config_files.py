@@ -120,6 +120,8 @@ def _normalized(overrides: Sequence[str]) -> list[str]:
                 raise UserError(f"--config.{path} has no value; write --config.{path}=VALUE")
             value = "true"
         is_list = typing.get_origin(types[path]) is tuple
+        if is_list and not value:
+            value = "()"
         values = value.split(",") if is_list and not value.startswith(("(", "[")) else [value]
         if is_list and typing.get_args(types[path])[0] is str:
             values = [repr(each) if each and each[0] not in BRACKETS_AND_QUOTES else each for each in values]

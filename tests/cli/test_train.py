@@ -144,6 +144,8 @@ def test_names_of_the_package_and_the_default_folder(calls):
         (["--config.evaluation.opponents=random,mcts:5"], "evaluation.opponents", ("random", "mcts:5")),
         (["--config.evaluation.opponents=('random','mcts:5')"], "evaluation.opponents", ("random", "mcts:5")),
         (["--config.evaluation.opponents=()"], "evaluation.opponents", ()),
+        (["--config.evaluation.opponents="], "evaluation.opponents", ()),
+        (["--config.board_weights="], "board_weights", ()),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
