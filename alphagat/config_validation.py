@@ -95,9 +95,6 @@ def _check_auxiliary_heads(config: Config) -> None:
         if config.selfplay.horizon:
             fix = f"config.network.{head}_head=True needs the end of each game; set it to 0"
             raise refusal("selfplay.horizon", config.selfplay.horizon, fix)
-        if config.pretrain.games:
-            fix = f"recorded games have no {head} targets; set it to False, and to True in a later run of self-play"
-            raise refusal(f"network.{head}_head", True, fix)
 
 
 def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:

@@ -180,7 +180,7 @@ def test_resnet_needs_no_divisible_width():
     config_validation.validate(config)
 
 
-CANNOT_TEACH = {"network.name": "resnet", "mesh.stage": 2, "selfplay.horizon": 16, "pretrain.games": ("games.sgf",)}
+CANNOT_TEACH = {"network.name": "resnet", "mesh.stage": 2, "selfplay.horizon": 16}
 
 
 @pytest.mark.parametrize("final_weights", [(), (2.0, 0.0)])

@@ -22,6 +22,7 @@ class Replayed(NamedTuple):
       actions: `[N]` int32, the action played in each position.
       to_go: `[N]` int32, the number of later moves in the record.
       games: `[N]` int32, the index of the game.
+      ends: `[G]`, the state after the last move of each game.
       results: `[G]` float32, the final reward of player 0; NaN for unfinished games.
     """
 
@@ -29,6 +30,7 @@ class Replayed(NamedTuple):
     actions: np.ndarray
     to_go: np.ndarray
     games: np.ndarray
+    ends: Any
     results: np.ndarray
 
 
@@ -49,10 +51,11 @@ def play_again(game: Game, records: Sequence[GameRecord], labels: Sequence[str])
         parts.append(_play_chunk(game, book, records[part], labels[part], size))
     starts = np.cumsum([0, *(len(part.results) for part in parts)])
     return Replayed(
-        states=jax.tree.map(lambda *leaves: np.concatenate(leaves), *(part.states for part in parts)),
+        states=_concatenate([part.states for part in parts]),
         actions=np.concatenate([part.actions for part in parts]),
         to_go=np.concatenate([part.to_go for part in parts]),
         games=np.concatenate([part.games + start for part, start in zip(parts, starts)]).astype(np.int32),
+        ends=_concatenate([part.ends for part in parts]),
         results=np.concatenate([part.results for part in parts]),
     )
 
@@ -65,6 +68,7 @@ def _play_chunk(
     step, keys = compile_step(game), jax.random.split(jax.random.key(0), size)
     states = to_host(compile_init(game)(keys))
     results = np.full(len(records), np.nan, np.float32)
+    ends, end_rows = [], []
     kept: list[tuple[Any, np.ndarray, np.ndarray, np.ndarray]] = []
     for ply in range(lengths.max()):
         rows = np.flatnonzero(lengths > ply).tolist()
@@ -79,11 +83,24 @@ def _play_chunk(
                 raise UserError(f"{labels[row]}, move {ply + 1}: {said}")
         kept.append((take(states, rows), actions[rows], (lengths[rows] - 1 - ply).astype(np.int32), np.array(rows)))
         states = to_host(step(states, actions, keys))
-        ended = np.flatnonzero((lengths == ply + 1) & states.terminated[: len(records)])
+        last = np.flatnonzero(lengths == ply + 1)
+        ended = last[states.terminated[last]]
         results[ended] = states.rewards[ended, 0]
+        ends.append(take(states, last))
+        end_rows.append(last)
     positions, moves, to_go, games = zip(*kept)
-    together = jax.tree.map(lambda *leaves: np.concatenate(leaves), *positions)
-    return Replayed(together, np.concatenate(moves), np.concatenate(to_go), np.concatenate(games), results)
+    return Replayed(
+        states=_concatenate(positions),
+        actions=np.concatenate(moves),
+        to_go=np.concatenate(to_go),
+        games=np.concatenate(games),
+        ends=take(_concatenate(ends), np.argsort(np.concatenate(end_rows))),
+        results=results,
+    )
+
+
+def _concatenate(parts: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
 def _describe_mistake(record: GameRecord, ply: int, player: int, is_over: bool) -> str:

@@ -22,6 +22,7 @@ class Batch(NamedTuple):
       value_target: `[B]` float32.
       value_mask: `[B]` float32, 1 where the value target is known, else 0; None: known everywhere.
       auxiliary: the targets of the auxiliary heads by name, float32, `[B]` before each shape.
+      auxiliary_mask: `[B]` float32, 1 where the auxiliary targets are known, else 0; None: known everywhere.
     """
 
     nodes: jax.Array
@@ -31,6 +32,7 @@ class Batch(NamedTuple):
     value_target: jax.Array
     value_mask: jax.Array | None = None
     auxiliary: dict[str, jax.Array] = {}  # noqa: RUF012 (never changed)
+    auxiliary_mask: jax.Array | None = None
 
 
 class AuxiliaryLoss(NamedTuple):
@@ -39,7 +41,7 @@ class AuxiliaryLoss(NamedTuple):
     Attributes:
       name: of the head, and of its target in `Batch.auxiliary`.
       weight: against the policy loss.
-      loss: `loss(prediction, target)` returns the mean over the batch.
+      loss: `loss(prediction, target)` returns the loss of each example, `[B]`.
     """
 
     name: str
@@ -67,7 +69,8 @@ def alphazero_loss(
     parts = {"policy_loss": cross_entropy, "value_loss": error, "policy_entropy": entropy}
     loss = cross_entropy + value_weight * error
     for each in auxiliary:
-        part = each.loss(predictions[0][each.name], batch.auxiliary[each.name])
+        losses = each.loss(predictions[0][each.name], batch.auxiliary[each.name])
+        part = (losses if batch.auxiliary_mask is None else batch.auxiliary_mask * losses).mean()
         parts[f"{each.name}_loss"] = part
         loss += each.weight * part
     return loss, parts
@@ -90,7 +93,8 @@ def _check_shapes(batch: Batch, prior_logits: jax.Array) -> None:
     chex.assert_shape([batch.legal_action_mask, batch.policy_target], (batch_size, prior_logits.shape[-1]))
     chex.assert_equal_shape([prior_logits, batch.policy_target])
     chex.assert_shape([batch.policy_weight, batch.value_target], (batch_size,))
-    if batch.value_mask is not None:
-        chex.assert_shape(batch.value_mask, (batch_size,))
+    for mask in (batch.value_mask, batch.auxiliary_mask):
+        if mask is not None:
+            chex.assert_shape(mask, (batch_size,))
     for target in batch.auxiliary.values():
         chex.assert_axis_dimension(target, 0, batch_size)

@@ -47,6 +47,16 @@ class AuxiliaryTarget(abc.ABC):
         """Returns the target of each ply from the records `[T, N, ...]`; zeros where the end of the game is unknown."""
 
     @abc.abstractmethod
+    def recorded_targets(self, ends: Any, players: Any, to_go: Any) -> Any:
+        """Returns the targets of positions of recorded games, as `targets` does.
+
+        Args:
+          ends: the record of the last ply of each position's game, `[N, ...]`.
+          players: `[N]`, the player to move.
+          to_go: `[N]`, the number of later plies.
+        """
+
+    @abc.abstractmethod
     def audited_target(self, history: Ply, ply: int) -> np.ndarray:
         """Returns the target of one ply of one game's history `[T]`, computed on the host independently of `targets`.
 
@@ -55,7 +65,7 @@ class AuxiliaryTarget(abc.ABC):
 
     @abc.abstractmethod
     def loss(self, prediction: jax.Array, target: jax.Array) -> jax.Array:
-        """Returns the mean loss of a batch; `target` is float32."""
+        """Returns the loss of each example, `[B]`; `target` is float32."""
 
     def permute(self, target: jax.Array, index: jax.Array, symmetries: Symmetries) -> jax.Array:
         """Applies symmetry `index` `[B]` to a batch of targets."""
@@ -85,8 +95,14 @@ class Ownership(AuxiliaryTarget):
         return ownership
 
     def targets(self, history: Ply) -> jax.Array:
-        ownership = last_records(history.auxiliary[self.name], history.ended)
-        return jnp.where(history.state.current_player[..., None] == 0, ownership, -ownership)
+        ends = last_records(history.auxiliary[self.name], history.ended)
+        return self._seen_by(history.state.current_player, ends)
+
+    def recorded_targets(self, ends: Any, players: Any, to_go: Any) -> Any:
+        return self._seen_by(players, ends)
+
+    def _seen_by(self, players: Any, ownership: Any) -> Any:
+        return ownership * (1 - 2 * players[..., None]).astype(ownership.dtype)
 
     def audited_target(self, history: Ply, ply: int) -> np.ndarray:
         end = ply + int(np.argmax(history.ended[ply:]))
@@ -94,7 +110,7 @@ class Ownership(AuxiliaryTarget):
         return sign * np.asarray(history.auxiliary[self.name][end])
 
     def loss(self, prediction: jax.Array, target: jax.Array) -> jax.Array:
-        return jnp.square(prediction - target).mean()
+        return jnp.square(prediction - target).mean(-1)
 
 
 def last_records(records: jax.Array, ended: jax.Array) -> jax.Array:

@@ -36,12 +36,14 @@ def test_replayed_positions_follow_the_rules(name, monkeypatch):
             assert game.action_name(state, int(played.actions[row])) == move
             assert state.current_player == player
             state = step(state, played.actions[row], KEY)
+        chex.assert_trees_all_equal(take(played.ends, number), state)
 
 
 def test_unfinished_game_has_no_result():
     record = dataclasses.replace(LEGAL, moves=LEGAL.moves[:3], players=LEGAL.players[:3])
-    played = play_again(make_game("tic_tac_toe"), [record, LEGAL], ["one", "two"])
-    np.testing.assert_array_equal(played.results, [np.nan, 1])
+    played = play_again(make_game("tic_tac_toe"), [LEGAL, record], ["one", "two"])
+    np.testing.assert_array_equal(played.results, [1, np.nan])
+    assert np.asarray(played.ends.terminated).tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_ownership_adds_its_mean_square_and_trains_the_trunk(ownership_weight):
     (expected, _), gradients = loss_and_gradients(params, network, without, 1.0)
     assert not any(leaf.any() for leaf in jax.tree.leaves(gradients["params"]["ownership"]))
     part = AuxiliaryLoss(
-        "ownership", ownership_weight, lambda prediction, target: jnp.square(prediction - target).mean()
+        "ownership", ownership_weight, lambda prediction, target: jnp.square(prediction - target).mean(-1)
     )
     (loss, parts), with_ownership = loss_and_gradients(
         params, network, without._replace(auxiliary={"ownership": ownership}), 1.0, (part,)
@@ -118,3 +118,8 @@ def test_ownership_adds_its_mean_square_and_trains_the_trunk(ownership_weight):
         for one, other in zip(jax.tree.leaves(gradients), jax.tree.leaves(with_ownership))
     ]
     assert sum(changed) > 10 if ownership_weight else not any(changed)
+    mask = np.array([1, 0, 0, 1, 0], np.float32)
+    batch = without._replace(auxiliary={"ownership": ownership}, auxiliary_mask=mask)
+    (_, parts), _ = loss_and_gradients(params, network, batch, 1.0, (part,))
+    errors = ((np.asarray(predicted) - ownership) ** 2).mean(axis=1)
+    np.testing.assert_allclose(parts["ownership_loss"], (errors[0] + errors[3]) / 5, rtol=1e-5)

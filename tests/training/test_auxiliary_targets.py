@@ -43,11 +43,14 @@ class PliesLeft(AuxiliaryTarget):
 
         return jax.lax.scan(backward, jnp.zeros(history.ended.shape[1]), history.ended, reverse=True)[1]
 
+    def recorded_targets(self, ends, players, to_go):
+        return to_go + 1
+
     def audited_target(self, history, ply):
         return 1 + np.argmax(history.ended[ply:])
 
     def loss(self, prediction, target):
-        return jnp.square(prediction - target).mean()
+        return jnp.square(prediction - target)
 
 
 class PliesLeftHead(nn.Module):

@@ -13,7 +13,7 @@ from alphagat.runs.folder import has_progress
 from alphagat.training.pretraining.game_sources import read_sources
 from alphagat.training.pretraining.loader import import_grain
 from alphagat.training.pretraining.positions import Split, digest, join, split
-from alphagat.training.setup import Run
+from alphagat.training.setup import Run, auxiliary_targets
 
 GAMES_FILE = "games.json"
 
@@ -49,7 +49,7 @@ def read_recorded(run: Run, folder: Path | None) -> Recorded:
     import_grain()  # reading may take minutes, and would be in vain
     config = run.config
     games = [setup.game for setup in run.boards]
-    sources = list(read_sources(config.pretrain.games, games, config.search.discount))
+    sources = list(read_sources(config.pretrain.games, games, config.search.discount, auxiliary_targets(config)))
     lines = [line for source in sources for line in source.lines]
     boards, digests = [], {}
     for setup in run.boards:

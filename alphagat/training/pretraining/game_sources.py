@@ -1,6 +1,7 @@
 """Reads the sources of `config.pretrain.games`: files of games, folders of them, and replays of runs."""
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from alphagat.agents.sources import choose_steps, find_run
 from alphagat.config import MeshConfig
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord, read_file
-from alphagat.evaluation.game_replay import play_again
+from alphagat.evaluation.game_replay import Replayed, play_again
 from alphagat.games.base import Game, StochasticGame
 from alphagat.network_traits import DENSE
 from alphagat.replay import Replay
@@ -19,7 +20,8 @@ from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
 from alphagat.runtime import sharding
 from alphagat.runtime.memory import available_memory
-from alphagat.search.memory import state_bytes
+from alphagat.search.memory import num_bytes, state_bytes
+from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.setup import Run, make_setups
 from alphagat.training.state import state_shapes
@@ -38,23 +40,26 @@ class Source:
     lines: list[str]
 
 
-def read_sources(names: Iterable[str], games: Sequence[Game], discount: float) -> Iterator[Source]:
+def read_sources(
+    names: Iterable[str], games: Sequence[Game], discount: float, auxiliary: Iterable[AuxiliaryTarget] = ()
+) -> Iterator[Source]:
     """Reads the sources in the given order.
 
     The value target of a position in a file is discounted by `discount` per move to the end; a run's replay keeps its
-    own targets.
+    own targets. `auxiliary` are the auxiliary targets to find, which are unknown where a game did not end by the rules
+    and in the replay of a run without their heads.
 
     Raises:
       UserError: a source is named twice, cannot be read, belongs to no board of `games`, or breaks the rules.
     """
-    seen = set[Path]()
+    seen, auxiliary = set[Path](), tuple(auxiliary)
     for name in names:
         run = find_run(Path(name))
         for path in [Path(name)] if run else game_files(Path(name)):
             if path.resolve() in seen:  # one copy of a game could be held out, and another be trained on
                 raise UserError(f"--games {path}: it is named twice; name it once")
             seen.add(path.resolve())
-            yield from _read_run(*run, games) if run else _read_file(path, games, discount)
+            yield from _read_run(*run, games, auxiliary) if run else _read_file(path, games, discount, auxiliary)
 
 
 def game_files(path: Path) -> list[Path]:
@@ -68,7 +73,9 @@ def game_files(path: Path) -> list[Path]:
     return [path]
 
 
-def _read_file(file: Path, games: Sequence[Game], discount: float) -> Iterator[Source]:
+def _read_file(
+    file: Path, games: Sequence[Game], discount: float, auxiliary: Sequence[AuxiliaryTarget]
+) -> Iterator[Source]:
     try:
         records = read_file(file, games[0].name if len(games) == 1 else "")
     except UserError as error:
@@ -82,18 +89,25 @@ def _read_file(file: Path, games: Sequence[Game], discount: float) -> Iterator[S
         if record.moves:
             by_board.setdefault(record.board, {})[label] = record
     for board, labelled in by_board.items():
-        yield positions_of(known[board], file, labelled, discount)
+        yield positions_of(known[board], file, labelled, discount, auxiliary)
 
 
-def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discount: float) -> Source:
+def positions_of(
+    game: Game,
+    file: Path,
+    labelled: dict[str, GameRecord],
+    discount: float,
+    auxiliary: Sequence[AuxiliaryTarget] = (),
+) -> Source:
     """Replays games. Each move is a policy target; the result is the value target, in the view of the player to move.
 
-    A game without a result, or lost by a forfeit unrelated to the position, has no value target.
+    A game without a result, or lost by a forfeit unrelated to the position, has no value target. A game that did not
+    end by the rules has no auxiliary targets.
     """
     if game.num_players != 2 or isinstance(game, StochasticGame):
         raise UserError(f"--games {file}: files hold only two-player games without chance; name a run")
     records = list(labelled.values())
-    check_memory(game, file, sum(len(record.moves) for record in records))
+    check_memory(game, file, sum(len(record.moves) for record in records), auxiliary)
     played = play_again(game, records, list(labelled))
     told = np.array([np.nan if record.outcome is None else record.outcome for record in records], np.float32)
     is_fair = np.array([record.forfeit in FAIR_ENDS for record in records])
@@ -117,10 +131,25 @@ def positions_of(game: Game, file: Path, labelled: dict[str, GameRecord], discou
         value_mask=is_known.astype(np.float32),
         game=played.games,
     )
-    return Source(game.name, positions, lines)
+    return Source(game.name, _with_auxiliary(positions, game, played, auxiliary), lines)
 
 
-def check_memory(game: Game, file: Path, num_positions: int) -> None:
+def _with_auxiliary(
+    positions: Positions, game: Game, played: Replayed, auxiliary: Sequence[AuxiliaryTarget]
+) -> Positions:
+    """Returns `positions` with the auxiliary targets that the ends of their games determine."""
+    if not auxiliary:
+        return positions
+    ended = np.asarray(played.ends.terminated)
+    targets = {}
+    for target in auxiliary:
+        records = jax.jit(jax.vmap(functools.partial(target.record, game)))(played.ends, ended)
+        ends = np.asarray(records)[played.games]
+        targets[target.name] = target.recorded_targets(ends, positions.state.current_player, played.to_go)
+    return positions.replace(auxiliary=targets, auxiliary_mask=ended[played.games].astype(np.float32))
+
+
+def check_memory(game: Game, file: Path, num_positions: int, auxiliary: Sequence[AuxiliaryTarget] = ()) -> None:
     """Refuses games whose positions do not fit into the free memory of the machine. Replays nothing.
 
     The positions exist `COPIES` times while they are joined and split.
@@ -128,7 +157,8 @@ def check_memory(game: Game, file: Path, num_positions: int) -> None:
     Raises:
       UserError: the message names the file, the estimate and the limit.
     """
-    needed, free = COPIES * num_positions * state_bytes(game), available_memory()
+    position = state_bytes(game) + num_bytes([target.blank(game) for target in auxiliary])
+    needed, free = COPIES * num_positions * position, available_memory()
     if free and needed > free:
         raise UserError(
             f"--games {file}: {num_positions:,} positions of {game.name} need about {needed / 1e9:,.1f} GB, of "
@@ -136,7 +166,9 @@ def check_memory(game: Game, file: Path, num_positions: int) -> None:
         )
 
 
-def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator[Source]:
+def _read_run(
+    folder: Path, step: int | None, games: Sequence[Game], auxiliary: Sequence[AuxiliaryTarget]
+) -> Iterator[Source]:
     config = read_config(folder)
     if config.pretrain.games:
         raise UserError(f"--games {folder}: this run has no replay, because it trained on recorded games; name those")
@@ -154,20 +186,27 @@ def _read_run(folder: Path, step: int | None, games: Sequence[Game]) -> Iterator
         boards = checkpoints.read(state_shapes(run), step).boards
     for game in shared:
         number = config.boards.index(game.name)
-        positions = replayed_positions(boards[number].replay, run.boards[number].plan.group_games)
+        blanks = {target.name: target.blank(game) for target in auxiliary}
+        positions = replayed_positions(boards[number].replay, run.boards[number].plan.group_games, blanks)
         if not positions.size:
             raise UserError(f"--games {folder}: the replay of {game.name} is empty; train that run further")
         label = f"{folder}, iteration {step}"
         yield Source(game.name, positions, [f"{label}: {positions.size:,} positions of {game.name} in its replay"])
 
 
-def replayed_positions(replay: Replay, group_games: int) -> Positions:
+def replayed_positions(replay: Replay, group_games: int, blanks: dict[str, jax.Array] | None = None) -> Positions:
     """Returns the positions of a replay on the host, `[G, C]` before each shape. Successive games in the same slot
     count as one game.
+
+    Args:
+      blanks: zeros in the shape of each auxiliary target to return. They are unknown if the replay lacks any of them.
     """
+    blanks = blanks or {}
     capacity = replay.samples.value_target.shape[1]
     groups, places = np.nonzero(np.arange(capacity) < np.asarray(replay.size)[:, None])
     samples = jax.tree.map(lambda x: np.asarray(x)[groups, places], replay.samples)
+    is_known = blanks.keys() <= samples.auxiliary.keys()
+    found = samples.auxiliary if is_known else {name: np.stack([x] * len(groups)) for name, x in blanks.items()}
     return Positions(
         state=samples.state,
         policy=samples.policy_target,
@@ -176,4 +215,6 @@ def replayed_positions(replay: Replay, group_games: int) -> Positions:
         value_mask=np.ones(len(groups), np.float32),
         # Samples are ordered by ply, then by game of the group.
         game=(groups * group_games + places % group_games).astype(np.int32),
+        auxiliary={name: found[name] for name in blanks},
+        auxiliary_mask=np.full(len(groups), is_known, np.float32) if blanks else None,
     )

@@ -19,6 +19,8 @@ class Positions(struct.PyTreeNode):
       value_target: `[N]` float32, from the view of the player to move.
       value_mask: `[N]` float32, 1 if the value target counts, else 0.
       game: `[N]` int32, index of the game, from 0.
+      auxiliary: the target of each auxiliary head by name, `[N]` before each shape.
+      auxiliary_mask: `[N]` float32, 1 if the auxiliary targets count, else 0; None without auxiliary heads.
     """
 
     state: Any
@@ -27,6 +29,8 @@ class Positions(struct.PyTreeNode):
     value_target: Any
     value_mask: Any
     game: Any
+    auxiliary: dict[str, Any] = struct.field(default_factory=dict)
+    auxiliary_mask: Any = None
 
     @property
     def size(self) -> int:

@@ -138,8 +138,10 @@ def recorded_batch(setup: Setup, positions: Positions, keys: jax.Array) -> Batch
         policy_target=policy_targets(positions.policy, setup.game.num_actions),
         policy_weight=positions.policy_weight,
         value_target=positions.value_target,
+        auxiliary=positions.auxiliary,
     )
-    return make_batch(setup, samples, keys)._replace(value_mask=positions.value_mask.reshape(-1))
+    batch = make_batch(setup, samples, keys)._replace(value_mask=positions.value_mask.reshape(-1))
+    return batch._replace(auxiliary_mask=positions.auxiliary_mask.reshape(-1)) if positions.auxiliary else batch
 
 
 def policy_targets(policy: jax.Array, num_actions: int) -> jax.Array:

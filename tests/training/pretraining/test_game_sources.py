@@ -8,20 +8,24 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation.game_files import GameRecord, to_text
+from alphagat.evaluation.game_files import GameRecord, records_of, to_text
 from alphagat.games import make_game
 from alphagat.games.batches import take
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
 from alphagat.search.memory import state_bytes
+from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS
 from alphagat.training.pretraining import game_sources
-from alphagat.training.pretraining.game_sources import positions_of, read_sources
+from alphagat.training.pretraining.game_sources import positions_of, read_sources, replayed_positions
+from alphagat.training.setup import make_setups
 from alphagat.training.state import init_state
 from tests.evaluation.perfect_games import BOARD, perfect_games, rows_of, solved
+from tests.evaluation.test_game_files import last_state, random_match
 from tests.training.tiny import run_of, save_tiny_run, tiny_config, tiny_setup
 
 GAME = make_game(BOARD)
+OWNERSHIP = AUXILIARY_TARGETS["ownership"]
 WON = GameRecord(BOARD, ("A", "B"), ("a1", "b1", "a2", "b2", "a3"), (0, 1, 0, 1, 0), 1)
 
 
@@ -30,8 +34,8 @@ def write(path, *records: GameRecord) -> str:
     return str(path)
 
 
-def read(*names: str, games=(GAME,), discount=1.0):
-    return list(read_sources(names, games, discount))
+def read(*names: str, games=(GAME,), discount=1.0, auxiliary=()):
+    return list(read_sources(names, games, discount, auxiliary))
 
 
 def test_targets_of_perfect_games_are_exact(tmp_path):
@@ -82,6 +86,25 @@ def test_forfeits_have_no_value_target(tmp_path, record, known, targets):
     assert source.positions.value_mask.tolist() == [known] * len(targets)
     assert source.positions.policy_weight.tolist() == [1] * len(targets)
     assert any("train only the policy" in line for line in source.lines) == (not known)
+
+
+def test_ownership_is_the_final_board_from_the_view_of_the_player_to_move(tmp_path):
+    game, openings, result = random_match("othello:4", 3)
+    whole = records_of(game, ("A", "B"), openings, result)
+    resigned = dataclasses.replace(whole[0], moves=whole[0].moves[:-2], forfeit="resigned")
+    file = write(tmp_path / "games.sgf", *whole, resigned)
+    (source,) = read(file, games=(game,), discount=1.0, auxiliary=(OWNERSHIP,))
+    found, seen = source.positions, set()
+    for number, record in enumerate(whole):
+        cells = [line.split()[1:] for line in game.render(last_state(game, record.moves)).splitlines()[1:5]]
+        owners = np.array([{".": 0, "x": 1, "o": -1}[cell] for row in cells for cell in row])
+        for row in np.flatnonzero(found.game == number):
+            player = int(found.state.current_player[row])
+            np.testing.assert_array_equal(found.auxiliary["ownership"][row, :-1], owners * (1 - 2 * player))
+            seen.add(player)
+    assert seen == {0, 1}
+    assert found.auxiliary["ownership"].dtype == np.int8
+    np.testing.assert_array_equal(found.auxiliary_mask, found.game < len(whole))
 
 
 def test_a_result_that_contradicts_the_rules_is_reported(tmp_path):
@@ -191,6 +214,25 @@ def test_the_replay_of_a_run(tmp_path):
     assert source.lines == [f"{tmp_path}, iteration 3: 64 positions of hex:2 in its replay"]
     with pytest.raises(UserError, match="replay of hex:2 is empty"):
         read(str(tmp_path / "checkpoints" / "2"), games=[make_game("hex:2")])
+
+
+@pytest.mark.parametrize("has_head", [True, False])
+def test_the_ownership_in_a_replay(has_head):
+    """It is unknown in the replay of a run without the head."""
+    config = tiny_config()
+    config.boards, config.network.ownership_head = ("othello:4",), has_head
+    (setup,) = make_setups(config)
+    (board,) = init_state(run_of(setup, sharding.make_mesh(1))).boards
+    samples, shape = board.replay.samples, board.replay.samples.value_target.shape
+    owners = jnp.arange(shape[0] * shape[1] * 17).reshape(*shape, 17).astype(jnp.int8)
+    if has_head:
+        samples = samples.replace(auxiliary={"ownership": owners})
+    filled = board.replay.replace(samples=samples, size=jnp.full(shape[0], 4, jnp.int32))
+    found = replayed_positions(filled, 2, {"ownership": OWNERSHIP.blank(setup.game)})
+    expected = np.asarray(owners)[:, :4].reshape(-1, 17)
+    np.testing.assert_array_equal(found.auxiliary["ownership"], expected * has_head)
+    assert found.auxiliary_mask.tolist() == [has_head] * found.size
+    assert replayed_positions(filled, 2).auxiliary_mask is None
 
 
 def test_runs_without_usable_positions_are_refused(tmp_path):

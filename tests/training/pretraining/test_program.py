@@ -159,19 +159,25 @@ def test_resume_refuses_a_damaged_list_of_games(config, finished):
         file.write_text(text)
 
 
-def test_gradients_equal_those_of_self_play():
+@pytest.mark.parametrize("has_head", [False, True])
+def test_gradients_equal_those_of_self_play(has_head):
     """Compares the same positions in the same symmetries."""
-    (setup,) = make_setups(tiny_config())
+    config = tiny_config()
+    if has_head:
+        config.boards, config.network.ownership_head = ("othello:4",), True
+    (setup,) = make_setups(config)
     mesh, plan = sharding.make_mesh(2), setup.plan
     state = init_state(run_of(setup, mesh))
     (board,) = state.boards
     generator = np.random.default_rng(0)
     size, num_actions = (plan.num_groups, plan.group_capacity), setup.game.num_actions
     moves = generator.integers(0, num_actions, size).astype(np.int32)
+    empty = board.replay.samples.auxiliary
     samples = board.replay.samples.replace(
         policy_target=jax.nn.one_hot(moves, num_actions),
         policy_weight=jnp.ones(size),
         value_target=jnp.asarray(generator.uniform(-1, 1, size), jnp.float32),
+        auxiliary={name: jnp.asarray(generator.integers(-1, 2, x.shape), x.dtype) for name, x in empty.items()},
     )
     board = board.replace(replay=board.replay.replace(samples=samples, size=jnp.full(plan.num_groups, size[1])))
     keys = jax.random.split(jax.random.key(4), plan.num_groups)
@@ -187,6 +193,8 @@ def test_gradients_equal_those_of_self_play():
         drawn.value_target,
         np.ones(shape, np.float32),
         groups + 0 * rows,
+        drawn.auxiliary,
+        np.ones(shape, np.float32) if has_head else None,
     )
     scale, specs = jnp.float32(1), (sharding.SHARDED, sharding.SHARDED)
     expected = jax.jit(make_find_gradients(setup, mesh))(state.train.params, scale, board, keys)
@@ -194,6 +202,10 @@ def test_gradients_equal_those_of_self_play():
     found = jax.jit(find)(state.train.params, scale, positions, both[:, 1])
     chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-7)
     assert float(found[1]["value_loss"]) > 0
+    if has_head:
+        unknown = positions.replace(auxiliary_mask=np.zeros(shape, np.float32))
+        _, parts = jax.jit(find)(state.train.params, scale, unknown, both[:, 1])
+        assert float(parts["ownership_loss"]) == 0 < float(found[1]["ownership_loss"])
 
 
 def test_every_update_uses_its_own_batch():
