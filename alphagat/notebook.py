@@ -4,6 +4,7 @@ from absl import logging
 
 from alphagat.errors import UserError
 from alphagat.runtime import xla
+from alphagat.wording import counted
 
 DEVICES = ("auto", "cpu", "gpu")
 
@@ -33,14 +34,12 @@ def use_device(device: str = "auto", num_cpu_devices: int = 0) -> str:
     sharding.configure_cpu_devices(num_cpu_devices)
     devices = jax.devices()
     is_cpu = devices[0].platform == "cpu"
+    there = counted(len(devices), f"{'CPU' if is_cpu else devices[0].device_kind} device")
     if device == "gpu" and is_cpu:
         raise UserError(
             "DEVICE='gpu': JAX finds none; use 'auto', or install jax[cuda12] (in Colab: Runtime, Change runtime type)"
         )
     asked = num_cpu_devices or sharding.DEFAULT_CPU_DEVICES
     if (device == "cpu" and not is_cpu) or (is_cpu and len(devices) != asked):
-        raise UserError(
-            f"DEVICE={device!r}: JAX already uses {len(devices)} {devices[0].device_kind} device(s); restart the "
-            "kernel and run this cell first"
-        )
-    return f"{len(devices)} {devices[0].device_kind if not is_cpu else 'CPU'} device{'s' if len(devices) > 1 else ''}"
+        raise UserError(f"DEVICE={device!r}: JAX already uses {there}; restart the kernel and run this cell first")
+    return there

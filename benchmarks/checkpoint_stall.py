@@ -21,6 +21,7 @@ from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.setup import Run, make_configured_mesh, make_setups, num_cpu_devices
 from alphagat.training.state import init_state
+from alphagat.wording import counted
 
 
 def main() -> None:
@@ -56,7 +57,7 @@ def main() -> None:
             seconds.append(times[False])
     Console().print(
         f"{options.config}, a checkpoint of {megabytes:,.1f} MB every {config.checkpoint.every} iterations of "
-        f"{statistics.median(seconds) / config.checkpoint.every:.2f} s on {mesh.size} device(s): stall "
+        f"{statistics.median(seconds) / config.checkpoint.every:.2f} s on {counted(mesh.size, 'device')}: stall "
         f"{statistics.median(stalls):.1%} ({min(stalls):.1%} to {max(stalls):.1%}), held "
         f"{statistics.median(held):.3f} s, {statistics.median(held) / statistics.median(seconds):.2%}"
     )

@@ -50,6 +50,7 @@ from alphagat.runtime import sharding
 from alphagat.training import loop
 from alphagat.training.setup import make_run
 from alphagat.training.state import placed_shapes
+from alphagat.wording import counted
 
 ROOT = Path(__file__).parents[1]
 CONSOLE = Console()
@@ -260,7 +261,9 @@ def sigterm(times: int, moments: random.Random, folder: Path) -> bool:
             is_saved = bool(statuses) and (step >= lines[-1]["iteration"] if lines else True)
             saved += is_saved
             trained += bool(lines)
-            CONSOLE.print(f"{number} process(es): status {statuses}, iteration {step} saved, {seconds[-1]:.1f} s")
+            CONSOLE.print(
+                f"{counted(number, 'process')}: status {statuses}, iteration {step} saved, {seconds[-1]:.1f} s"
+            )
         table.add_row(
             str(number), str(times), str(trained), str(saved), f"{np.median(seconds):.1f}", f"{max(seconds):.1f}"
         )

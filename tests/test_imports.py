@@ -55,6 +55,7 @@ BENEATH_ALL = {
     "network_traits",
     "opponents",
     "runtime",
+    "wording",
 }
 CONFIG = {
     "config",

@@ -22,7 +22,7 @@ def test_describes_the_devices(device):
     [
         ("tpu", 0, "DEVICE='tpu': use one of auto, cpu, gpu"),
         ("gpu", 0, "DEVICE='gpu': JAX finds none"),
-        ("cpu", 4, "DEVICE='cpu': JAX already uses 8 cpu device(s); restart the kernel"),
+        ("cpu", 4, "DEVICE='cpu': JAX already uses 8 CPU devices; restart the kernel"),
     ],
 )
 def test_unavailable_devices_raise(device, num_cpu_devices, message):

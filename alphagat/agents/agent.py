@@ -17,6 +17,7 @@ from alphagat.evaluation.players import Player, search_player
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.search import Evaluation, Evaluator, Search, make_network_evaluator
+from alphagat.wording import counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Agent:
           num_simulations: per move; None: the number in the run's own evaluations.
         """
         simulations = self.config.evaluation.num_simulations if num_simulations is None else num_simulations
-        name = f"iteration {self.iteration}, {simulations} simulations"
+        name = f"iteration {self.iteration}, {counted(simulations, 'simulation')}"
         return search_player(name, self.search(simulations), self.params)
 
     def search(self, num_simulations: int) -> Search:

@@ -11,6 +11,7 @@ from alphagat.agents import stablehlo
 from alphagat.agents.agent import Agent
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.metrics import Line
+from alphagat.wording import counted
 
 ENDING = ".md"
 FRONT_MATTER = """\
@@ -77,7 +78,7 @@ def _parts(agent: Agent, exported: str, lines: Sequence[Line], measured: Measure
         simulations = config.evaluation.num_simulations
         parts += [
             "## Results",
-            f"Measured after iteration {measured.iteration}, with {simulations} simulations per move; "
+            f"Measured after iteration {measured.iteration}, with {counted(simulations, 'simulation')} per move; "
             "95 % intervals in brackets.",
             _table(("", ""), measured.rows),
         ]

@@ -7,6 +7,7 @@ from alphagat.bounds import Limits, Number
 from alphagat.cli import commands, training_arguments
 from alphagat.config import Config
 from alphagat.errors import UserError
+from alphagat.wording import counted
 
 EXAMPLES = """\
 examples:
@@ -55,7 +56,7 @@ def examine(argv: Sequence[str]) -> None:
     mesh = sharding.make_mesh()
     seconds, speed = diagnosis.measure_all_reduce(mesh, options.megabytes)
     console.print(
-        f"mean of {options.megabytes:g} MB over {mesh.size} device(s): {1e3 * seconds:.2f} ms, "
+        f"mean of {options.megabytes:g} MB over {counted(mesh.size, 'device')}: {1e3 * seconds:.2f} ms, "
         f"{speed / 1e9:.2f} GB/s per device"
     )
     for line in diagnosis.examine(config) if config else ():

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from alphagat.bounds import MAX_PROCESSES, Limits, Number
 from alphagat.cli import commands, training_arguments
+from alphagat.wording import counted
 
 DETAILS = (
     "When a process dies or the run hangs, all restart from the last checkpoint. All other flags are those of "
@@ -59,7 +60,7 @@ def launch(argv: Sequence[str]) -> int:
     if not processes:
         raise UserError("--processes is missing, and this machine has no GPU; name a number, such as --processes 2")
     if gpus and processes > gpus:
-        raise UserError(f"--processes {processes}: this machine has {gpus} GPU(s); use at most {gpus}")
+        raise UserError(f"--processes {processes}: this machine has {counted(gpus, 'GPU')}; use at most {gpus}")
     if arguments.nodes is not None or arguments.node_rank is not None or arguments.coordinator is not None:
         raise UserError("--nodes, --node_rank and --coordinator are for alphagat train; this command sets them itself")
     limits = supervisor.Limits(restarts=options.restarts, hang_seconds=60 * options.hang_minutes)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from alphagat.bounds import MAX_ITERATIONS, Limits, Numbers
 from alphagat.cli import commands
+from alphagat.wording import counted
 
 EXAMPLES = """\
 Each checkpoint plays the next one and every anchor. The anchor random, or else the first anchor, is rated 0.
@@ -59,7 +60,7 @@ def _rate(options) -> None:
     settings = RatingSettings(board, options.games, simulations, value_scale, options.seed)
     anchors = [word for word in options.anchors.split(",") if word]
     players = rate_run(folder, options.iterations, anchors, settings, Console(stderr=True))
-    title = f"{settings.board}, {simulations} simulations, {settings.games} games per match"
+    title = f"{settings.board}, {counted(simulations, 'simulation')}, {settings.games} games per match"
     console = Console()
     console.print(rating_curve.table(title, players))
     rating_curve.draw(folder / CURVE_FILE, {settings.board: players}, title)

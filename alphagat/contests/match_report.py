@@ -11,6 +11,7 @@ from alphagat.evaluation.single_player import Scores
 from alphagat.evaluation.sprt import Sprt
 from alphagat.evaluation.statistics import MAX_ELO, elo_difference
 from alphagat.games.base import Game
+from alphagat.wording import counted
 
 
 def match_table(game: Game, names: tuple[str, str], result: MatchResult) -> Table:
@@ -57,7 +58,7 @@ def notes(names: tuple[str, str], result: MatchResult, test: Sprt | None) -> lis
     for name, lost in zip(names, (result.outcomes < 0, result.outcomes > 0)):
         reasons, counts = np.unique(result.forfeits[lost & (result.forfeits != "")], return_counts=True)
         for reason, count in zip(reasons, counts):
-            lines.append(f"{name} forfeited {count} game{'s' if count > 1 else ''}: {reason}")
+            lines.append(f"{name} forfeited {counted(count, 'game')}: {reason}")
     if test is not None:
         lines.append(
             f"SPRT: {test.verdict} after {result.num_games} games, log likelihood ratio {test.llr:.2f} "

@@ -17,6 +17,7 @@ from alphagat.games.base import Game
 from alphagat.games.pgx_adapter import PgxGame
 from alphagat.search import Evaluation, Evaluator, make_search
 from alphagat.search.tree import likeliest_action
+from alphagat.wording import counted
 
 
 def pgx_model_player(game: Game, file: Path, num_simulations: int | None) -> Player:
@@ -38,7 +39,7 @@ def pgx_model_player(game: Game, file: Path, num_simulations: int | None) -> Pla
     search = make_search(
         game, evaluate, algorithm="gumbel", num_simulations=num_simulations, explore=False, value_scale=1.0
     )
-    return search_player(f"pgx:{file.name}, {num_simulations} simulations", search, None)
+    return search_player(f"pgx:{file.name}, {counted(num_simulations, 'simulation')}", search, None)
 
 
 def load_evaluator(game: Game, file: Path) -> Evaluator:

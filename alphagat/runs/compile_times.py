@@ -11,6 +11,7 @@ from alphagat import bounded_json, config_fields
 from alphagat.config import Config
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runtime.xla import CACHE_VARIABLE
+from alphagat.wording import counted
 
 FILE = "compile_seconds.json"
 MAX_ENTRIES = 500  # the oldest are dropped
@@ -47,7 +48,7 @@ def remember(config: Config, seconds: float, num_cached: int) -> None:
 
 
 def _boards(config: Config) -> str:
-    return f"{','.join(config.boards)} on {jax.device_count()} device(s)"
+    return f"{','.join(config.boards)} on {counted(jax.device_count(), 'device')}"
 
 
 def _signature(config: Config) -> str:

@@ -15,6 +15,7 @@ from alphagat import bounded_json
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import free_name, move_if_wrong_type, write_atomically
 from alphagat.runs.events import Events
+from alphagat.wording import counted
 
 METRICS_FILE = "metrics.jsonl"
 TENSORBOARD_FOLDER = "tensorboard"
@@ -213,7 +214,7 @@ def truncate_after(file: Path, iteration: int) -> list[str]:
     missing = iteration - len({number for _, number in kept})
     notes = []
     if damaged or missing:
-        notes = [f"{file}: {damaged} damaged line(s) were dropped; {missing} of {iteration} iterations are missing"]
+        notes = [f"{file}: {counted(damaged, 'damaged line')} dropped; {missing} of {iteration} iterations missing"]
         if None in lines:  # not for lines that an earlier start dropped, or each start would keep a copy
             copy = free_name(file)
             shutil.copy2(file, copy)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from alphagat.errors import UserError
+from alphagat.wording import counted
 
 CONNECT_SECONDS = 300
 PATIENCE_SECONDS = 60  # added to JAX's own timeout: when that expires, JAX aborts the process
@@ -141,7 +142,7 @@ def _check_reachable(cluster: Cluster, seconds: int) -> None:
     """Waits for the coordinator; JAX would abort the process if it cannot connect."""
     host, _, port = cluster.coordinator.rpartition(":")
     if cluster.node_rank == 0:
-        sys.stderr.write(f"waiting at {cluster.coordinator} for {cluster.nodes - 1} other process(es)\n")
+        sys.stderr.write(f"waiting at {cluster.coordinator} for {counted(cluster.nodes - 1, 'other process')}\n")
         with contextlib.closing(socket.socket()) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

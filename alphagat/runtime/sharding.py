@@ -17,6 +17,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from alphagat.errors import UserError
 from alphagat.runtime import distributed
+from alphagat.wording import counted
 
 DATA, STAGE, MODEL = "data", "stage", "model"
 DEFAULT_CPU_DEVICES = 8  # searches are faster on eight CPU devices than on one, even on one core
@@ -60,14 +61,14 @@ def make_mesh(data: int = 0, model: int = 1, stage: int = 1) -> Mesh:
       UserError: there are too few devices, or data=0 and `stage` times `model` does not divide their number.
     """
     devices = jax.devices()
-    there = f"{len(devices)} {devices[0].platform} device(s)"
+    there = counted(len(devices), f"{devices[0].platform} device")
     per_network, most = model * stage, len(devices) // (model * stage)
     split = " times ".join(f"config.mesh.{name}={n}" for name, n in (("stage", stage), ("model", model)) if n > 1)
     if not most:
-        raise UserError(f"{split}, but there are {there}: reduce it to at most {len(devices)}")
+        raise UserError(f"{split}, but JAX has {there}: reduce it to at most {len(devices)}")
     if data > most:
         asked = f"config.mesh.data={data}" + (f" times {split}" if split else "")
-        raise UserError(f"{asked}, but there are {there}: set config.mesh.data to at most {most}, or to 0 for all")
+        raise UserError(f"{asked}, but JAX has {there}: set config.mesh.data to at most {most}, or to 0 for all")
     if not data and len(devices) % per_network:
         raise UserError(
             f"{split} does not divide the {there}: set {split.split('=')[0]} to a divisor, or config.mesh.data to at "

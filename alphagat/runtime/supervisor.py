@@ -13,6 +13,7 @@ from pathlib import Path
 
 from alphagat.errors import REQUEUE, USER_ERROR, UserError
 from alphagat.runtime import preemption
+from alphagat.wording import counted
 
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 60  # from SIGTERM to SIGKILL: time for the run to save its state
@@ -63,8 +64,8 @@ def supervise(
             restarts, furthest = 0 if reached > furthest else restarts + 1, max(furthest, reached)
             if restarts > limits.restarts:
                 raise UserError(
-                    f"the processes ended {restarts} times without progress, last with status {status}; fix the error "
-                    "above, or raise --restarts"
+                    f"the processes ended {counted(restarts, 'time')} without progress, last with status {status}; fix "
+                    "the error above, or raise --restarts"
                 )
             pause = min(2.0**restarts, LONGEST_PAUSE)
             say(f"restarting all processes from the last checkpoint in {pause:.0f} s")

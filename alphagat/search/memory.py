@@ -10,6 +10,7 @@ from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.runtime.memory import device_memory
 from alphagat.search.compact import is_compact, num_columns
+from alphagat.wording import counted
 
 EDGE_BYTES, NODE_BYTES = 24, 20  # of mctx's tree, per action and per node, without the state
 COLUMN_BYTES = 4  # of `CompactState`, per action
@@ -24,7 +25,7 @@ def check_trees(num_trees: int, num_simulations: int, bytes_per_tree: float) -> 
     limit = device_memory()
     if limit and num_trees * bytes_per_tree > limit:
         raise UserError(
-            f"{num_simulations:,} simulations for {num_trees:,} game(s) at once: the search trees need about "
+            f"{num_simulations:,} simulations for {counted(num_trees, 'game')} at once: the search trees need about "
             f"{num_trees * bytes_per_tree / 1e9:,.1f} GB, of {limit / 1e9:,.1f} GB; lower one of the two numbers"
         )
 

@@ -10,6 +10,7 @@ from alphagat.games import chess_rules
 from alphagat.games.chess import COLUMNS, LETTERS, MAX_LEGAL_ACTIONS
 from alphagat.games.chess_moves import KING, PAWN, ROOK
 from alphagat.games.chess_rules import ChessState
+from alphagat.wording import counted
 
 SIZE = 8
 SIDES = "wb"
@@ -30,7 +31,7 @@ def state_from_fen(fen: str) -> ChessState:
     """
     fields = fen.split()
     if len(fields) not in (4, 6):
-        raise UserError(f"FEN {fen!r} has {len(fields)} fields; write all 6, or the first 4")
+        raise UserError(f"FEN {fen!r} has {counted(len(fields), 'field')}; write all 6, or the first 4")
     board, side = _board(fen, fields[0]), fields[1]
     if side not in SIDES or len(side) != 1:
         raise UserError(f"FEN {fen!r}: {side!r} is not a side; write w or b")

@@ -20,6 +20,7 @@ from alphagat.errors import ServiceError, UserError
 from alphagat.serving.limits import FLAGS
 from alphagat.serving.preparation import Evaluate, Preparation, Progress
 from alphagat.serving.service_metrics import ServiceMetrics
+from alphagat.wording import counted
 
 FACTOR = 4  # ratio of successive batch sizes: few programs to compile, and little padding for a single position
 
@@ -106,7 +107,9 @@ class BatchService:
             if self._closed or self._num_waiting() >= self._max_queue:
                 self._metrics.count("refused")
                 raise Busy(
-                    "the service has been closed" if self._closed else f"{self._max_queue} requests are already waiting"
+                    "the service has been closed"
+                    if self._closed
+                    else f"{counted(self._max_queue, 'request')} already waiting"
                 )
             self._waiting.setdefault(program, {})[request] = None
             self._metrics.count("accepted")

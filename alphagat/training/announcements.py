@@ -16,6 +16,7 @@ from alphagat.runs.folder import CHECKPOINT_FOLDER
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.resume import Start
 from alphagat.training.setup import Run
+from alphagat.wording import counted
 
 
 def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str]:
@@ -23,10 +24,12 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
     plan, config, mesh = run.boards[0].plan, run.config, run.mesh
     asked = config.selfplay.num_games
     kind = mesh.devices.flat[0].device_kind
-    lines = [f"{mesh.size} device(s) ({kind})" + (f", {plan.num_games} games at once" if recorded is None else "")]
+    lines = [
+        f"{counted(mesh.size, 'device')} ({kind})" + (f", {plan.num_games} games at once" if recorded is None else "")
+    ]
     lines += [] if recorded is None else recorded.lines
     if num_actors := config.mesh.actors:
-        lines.append(f"{num_actors} of the devices play, and {mesh.size - num_actors} learn")
+        lines.append(f"{num_actors} for self-play, {mesh.size - num_actors} for learning")
     for setup, board in zip(run.boards, start.state.boards):
         lines.append(
             f"{setup.game.name}: memory over all devices: {_megabytes(board.replay)} of replay, "
@@ -51,8 +54,8 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
     if recorded is None and abs(plan.replay_ratio / config.learner.replay_ratio - 1) > 0.05:
         lines.append(
             f"config.learner.replay_ratio={config.learner.replay_ratio:g} was changed to {plan.replay_ratio:g}: an "
-            f"iteration has {plan.samples_per_iteration:,} new positions and {plan.updates_per_iteration} update(s) of "
-            f"config.learner.batch_size={config.learner.batch_size}"
+            f"iteration has {plan.samples_per_iteration:,} new positions and "
+            f"{counted(plan.updates_per_iteration, 'update')} of config.learner.batch_size={config.learner.batch_size}"
         )
     if start.iteration:
         lines.append(f"resumed after iteration {start.iteration}")
@@ -79,7 +82,7 @@ def say_finished(config: Config, folder: Path, start: int) -> None:
     # The display is not entered: there is no progress to draw.
     display = make_display(config.num_iterations, config.boards)
     display.message(
-        f"nothing to do: {start} iterations are done, and config.num_iterations={config.num_iterations}; "
+        f"nothing to do: {counted(start, 'iteration')} done, and config.num_iterations={config.num_iterations}; "
         "raise it to continue"
     )
     display.finish(closing_lines(make_game(config.boards[0]), folder, start))

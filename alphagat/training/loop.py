@@ -30,6 +30,7 @@ from alphagat.training.reporter import Diverged, Reporter, hours_so_far, open_si
 from alphagat.training.resume import Start, find_start, with_another_key
 from alphagat.training.setup import Run, make_configured_mesh, make_run, num_cpu_devices
 from alphagat.training.state import RunState
+from alphagat.wording import counted
 
 MAX_ROLLBACKS = 3  # from the same checkpoint
 
@@ -243,12 +244,12 @@ class _Steps:
 def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | None) -> Iterations:
     """Compiles the programs of all boards and reports the time. Raises Preempted."""
     before, start = dict(cache_counts()), time.perf_counter()
-    report.stage(f"compiling {len(run.boards)} program(s){compile_times.describe_expected(run.config)}")
+    report.stage(f"compiling {counted(len(run.boards), 'program')}{compile_times.describe_expected(run.config)}")
     iterations = preemption.run(lambda: make_iterations(run, state, report.say, recorded))
     hits = cache_counts()["hits"] - before["hits"]
     cached = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
     seconds = time.perf_counter() - start
-    report.say(f"compiled the programs of {len(run.boards)} board(s) in {seconds:.0f} s{cached}")
+    report.say(f"compiled the programs of {counted(len(run.boards), 'board')} in {seconds:.0f} s{cached}")
     if jax.process_index() == 0:
         compile_times.remember(run.config, seconds, hits)
     return iterations

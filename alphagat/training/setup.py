@@ -22,6 +22,7 @@ from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarg
 from alphagat.training.board_schedule import board_schedule
 from alphagat.training.pipeline_cut import pipeline
 from alphagat.training.plan import Plan, make_plan
+from alphagat.wording import counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,7 +191,7 @@ def check_groups(config: Config, mesh: Mesh) -> None:
     num_groups, num_actors, num_devices = config.selfplay.num_groups, config.mesh.actors, mesh.shape[sharding.DATA]
     if num_actors >= num_devices:
         raise UserError(
-            f"config.mesh.actors={num_actors} leaves no learner among {num_devices} device(s): set it to "
+            f"config.mesh.actors={num_actors} leaves no learner among {counted(num_devices, 'device')}: set it to "
             f"{num_devices // 2} (0: every device plays and learns)"
         )
     if num_actors and jax.process_count() > 1:

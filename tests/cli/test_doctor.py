@@ -19,7 +19,7 @@ from tests.training.tiny import tiny_config, write_config
 def test_prints_versions_devices_and_all_reduce_speed(capsys):
     assert doctor.run(["--megabytes", "0.1"]) == 0
     said = capsys.readouterr().out
-    for words in ("jax ", "cpu:7", "mean of 0.1 MB over 8 device(s)", "GB/s per device"):
+    for words in ("jax ", "cpu:7", "mean of 0.1 MB over 8 devices", "GB/s per device"):
         assert words in said
 
 
@@ -35,7 +35,7 @@ def test_prints_the_memory_of_a_run(tmp_path, capsys):
     [
         (["--megabytes", "0"], "--megabytes 0: it must be above 0"),
         (["--config.seed=1"], "--config.seed=1 needs a config"),
-        (["--config", "configs/smoke", "--config.mesh.data=16", "--config.selfplay.num_groups=16"], "there are 8 cpu"),
+        (["--config", "configs/smoke", "--config.mesh.data=16", "--config.selfplay.num_groups=16"], "JAX has 8 cpu"),
     ],
 )
 def test_errors_give_one_line(flags, message, capsys):

@@ -105,9 +105,9 @@ def test_live_shows_progress_numbers_and_scores():
 
 def test_live_shows_the_stage_and_its_time_until_the_next_iteration():
     display, clock = live(100)
-    display.stage("compiling 2 program(s)")
+    display.stage("compiling 2 programs")
     clock.now += 75.0
-    assert "compiling 2 program(s): 1 min 15 s so far" in drawn(display)
+    assert "compiling 2 programs: 1 min 15 s so far" in drawn(display)
     display.update(metrics(10))
     assert "compiling" not in drawn(display)
     assert "done" in drawn(display)
@@ -167,13 +167,13 @@ def test_plain_prints_first_last_and_timed_lines():
 
 def test_plain_prints_a_stage_if_nothing_was_printed_for_a_while():
     display, clock, stream = plain(total=100)
-    display.stage("compiling 1 program(s)")
+    display.stage("compiling 1 program")
     display.update(metrics(100))
     display.stage("match 1 of 2")
     clock.now += PLAIN_SECONDS
     display.stage("match 2 of 2")
     assert [line for line in stream.getvalue().splitlines() if line.endswith("...")] == [
-        "compiling 1 program(s) ...",
+        "compiling 1 program ...",
         "match 2 of 2 ...",
     ]
 

@@ -122,7 +122,7 @@ def test_a_damaged_line_is_dropped_with_a_note_and_kept_beside(tmp_path: Path, d
     assert [line["iteration"] for line in read_metrics(tmp_path)] == [1, 3]
     with MetricsWriter(tmp_path, restored_iteration=3) as writer:
         (note,) = writer.notes
-    what = "1 damaged line(s) were dropped; 1 of 3 iterations are missing"
+    what = "1 damaged line dropped; 1 of 3 iterations missing"
     assert note.endswith(f"metrics.jsonl: {what}; metrics.jsonl.damaged keeps the old file")
     assert file.read_bytes() == first + third
     assert (tmp_path / "metrics.jsonl.damaged").read_bytes() == before
@@ -137,7 +137,7 @@ def test_only_the_first_of_several_starts_keeps_a_copy(tmp_path: Path):
         with MetricsWriter(tmp_path, restored_iteration=4) as writer:
             (note,) = writer.notes
             writer.write(5, {"frames": 64})
-    assert note.endswith("0 damaged line(s) were dropped; 1 of 4 iterations are missing")
+    assert note.endswith("0 damaged lines dropped; 1 of 4 iterations missing")
     assert [path.name for path in tmp_path.glob("*.damaged*")] == ["metrics.jsonl.damaged"]
 
 

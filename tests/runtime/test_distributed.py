@@ -101,7 +101,7 @@ def test_a_port_in_use_raises(capsys):
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UserError, match=f"--coordinator {address}: the port is taken"):
             distributed.connect(2, 0, address, seconds=1)
-    assert f"waiting at {address} for 1 other process(es)" in capsys.readouterr().err
+    assert f"waiting at {address} for 1 other process\n" in capsys.readouterr().err
 
 
 def test_a_single_process_connects_to_nothing(monkeypatch):

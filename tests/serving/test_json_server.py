@@ -81,7 +81,7 @@ def test_a_search_beyond_the_memory_is_an_error(monkeypatch):
     monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 1000.0)
     refused, answered = sorted(ask(large, small), key=lambda answer: answer["id"])
     assert (refused["id"], refused["turnNumber"]) == ("large", 0)
-    assert refused["error"].startswith("64 simulations for 1 game(s) at once: the search trees need about")
+    assert refused["error"].startswith("64 simulations for 1 game at once: the search trees need about")
     assert answered["rootInfo"]["visits"] == 0
 
 

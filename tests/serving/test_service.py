@@ -152,7 +152,7 @@ def test_a_full_queue_rejects_requests_until_there_is_room(make, device):
     running = ask(service, 0, 0)
     device.occupied()
     waiting = [ask(service, 0, 1), ask(service, 1, 2)]
-    with pytest.raises(Busy, match="2 requests are already waiting"):
+    with pytest.raises(Busy, match="2 requests already waiting"):
         ask(service, 0, 3)
     assert waiting[1].cancel()
     replacement = ask(service, 0, 4)

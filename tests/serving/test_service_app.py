@@ -251,12 +251,12 @@ def test_the_page_loads_no_external_resources():
 def test_a_full_queue_is_503(roster):
     class Full(Silent):
         def submit(self, program, state):
-            raise Busy("8 requests are already waiting")
+            raise Busy("8 requests already waiting")
 
     with TestClient(make_app(roster, Full(), 0), base_url=ADDRESS) as client:
         answer = client.post("/api/analysis", json=game("b2", simulations=0))
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-        assert answer.json()["error"] == "8 requests are already waiting; ask again"
+        assert answer.json()["error"] == "8 requests already waiting; ask again"
 
 
 def test_a_failed_evaluation_thread_is_503(roster):
