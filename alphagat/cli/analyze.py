@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from alphagat.bounds import Limits, Number
 from alphagat.cli import commands, engine_options
+from alphagat.runtime import terminal
 
 EXAMPLES = f"""\
 {engine_options.SOURCES}
@@ -33,15 +34,16 @@ def analyze(argv: Sequence[str]) -> None:
     """Answers queries until the end of input."""
     options = make_parser().parse_args(list(argv))
     engine_options.check_options(options)
-    from alphagat.serving.json_server import JsonServer  # JAX is imported only after the flags are checked
-    from alphagat.serving.line_reader import standard_streams
+    with terminal.status("loading the network"):
+        from alphagat.serving.json_server import JsonServer  # JAX is imported only after the flags are checked
+        from alphagat.serving.line_reader import standard_streams
 
-    server = JsonServer(
-        lambda board: engine_options.open_agent(options, board),
-        simulations=options.simulations,
-        max_simulations=options.max_simulations,
-        batch_size=options.batch,
-    )
+        server = JsonServer(
+            lambda board: engine_options.open_agent(options, board),
+            simulations=options.simulations,
+            max_simulations=options.max_simulations,
+            batch_size=options.batch,
+        )
     server.serve(*standard_streams())
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from alphagat.bounds import MAX_ITERATIONS, Limits, Number
 from alphagat.cli import commands
+from alphagat.runtime import terminal
 
 EXAMPLES = """\
 examples:
@@ -32,10 +33,11 @@ def evaluate(argv: Sequence[str]) -> None:
     options = make_parser().parse_args(list(argv))
     options.workdir = commands.required_run(options)
     commands.check_even("--games", options.games)
-    from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
+    with terminal.status(commands.STARTING):
+        from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
 
-    sharding.configure_cpu_devices(0)
-    from alphagat.contests import match
+        sharding.configure_cpu_devices(0)
+        from alphagat.contests import match
 
     sys.stdout.write(match.evaluate(options) + "\n")
 

@@ -6,6 +6,7 @@ from alphagat.bounds import MAX_GAMES, MAX_PLIES, MAX_SIMULATIONS, Limits, Numbe
 from alphagat.cli import commands
 from alphagat.errors import UserError
 from alphagat.opponents import OPPONENTS
+from alphagat.runtime import terminal
 
 WITHOUT_NETWORK = "\n".join(f"  {each.usage:<18}{each.help}" for each in OPPONENTS)
 PLAYERS = f"""\
@@ -100,10 +101,11 @@ def match(argv: Sequence[str]) -> None:
     commands.check_even("--games_at_once", options.games_at_once)
     if options.sprt is not None and options.sprt[0] >= options.sprt[1]:
         raise UserError(f"--sprt {options.sprt[0]:g},{options.sprt[1]:g}: the smaller difference must come first")
-    from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
+    with terminal.status(commands.STARTING):
+        from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
 
-    sharding.configure_cpu_devices(0)
-    from alphagat.contests.match import play
+        sharding.configure_cpu_devices(0)
+        from alphagat.contests.match import play
 
     play(options)
 

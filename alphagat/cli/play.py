@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from alphagat.cli import commands
 from alphagat.cli.server_options import add_server, check_server
+from alphagat.runtime import terminal
 from alphagat.serving.hosts import listen
 
 EXAMPLES = """\
@@ -31,10 +32,11 @@ def play(argv: Sequence[str]) -> None:
     options.sources = commands.named_runs(options)
     check_server(options)
     with listen(options.host, options.port) as listener:
-        from alphagat.runtime import sharding  # JAX is imported only after the flags are checked
+        with terminal.status(commands.STARTING):
+            from alphagat.runtime import sharding  # JAX is imported only after the flags are checked
 
-        sharding.configure_cpu_devices(1)
-        from alphagat.serving.server import run_server
+            sharding.configure_cpu_devices(1)
+            from alphagat.serving.server import run_server
 
         run_server(options, listener)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from alphagat.bounds import MAX_ITERATIONS, Limits, Numbers
 from alphagat.cli import commands
+from alphagat.runtime import terminal
 from alphagat.wording import counted
 
 EXAMPLES = """\
@@ -45,14 +46,15 @@ def rate(argv: Sequence[str]) -> None:
 
 
 def _rate(options) -> None:
-    from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
+    with terminal.status(commands.STARTING):
+        from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
 
-    sharding.configure_cpu_devices(0)
-    from rich.console import Console
+        sharding.configure_cpu_devices(0)
+        from rich.console import Console
 
-    from alphagat.contests.rate_run import CURVE_FILE, RATINGS_FILE, RatingSettings, rate_run
-    from alphagat.monitoring import rating_curve
-    from alphagat.runs.folder import read_config
+        from alphagat.contests.rate_run import CURVE_FILE, RATINGS_FILE, RatingSettings, rate_run
+        from alphagat.monitoring import rating_curve
+        from alphagat.runs.folder import read_config
 
     folder, config = Path(options.workdir), read_config(options.workdir)
     simulations = options.simulations or config.evaluation.num_simulations

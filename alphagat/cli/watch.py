@@ -5,6 +5,7 @@ from pathlib import Path
 
 from alphagat.cli import commands
 from alphagat.cli.server_options import add_server, check_server
+from alphagat.runtime import terminal
 from alphagat.serving.hosts import listen
 
 EXAMPLES = """\
@@ -30,13 +31,14 @@ def watch(argv: Sequence[str]) -> None:
     options.sources = [folder]
     check_server(options)
     with listen(options.host, options.port) as listener:
-        import jax  # only after the flags are checked
+        with terminal.status(commands.STARTING):
+            import jax  # only after the flags are checked
 
-        jax.config.update("jax_platforms", "cpu")  # leaves the accelerator to the run
-        from alphagat.runtime import sharding
+            jax.config.update("jax_platforms", "cpu")  # leaves the accelerator to the run
+            from alphagat.runtime import sharding
 
-        sharding.configure_cpu_devices(1)
-        from alphagat.serving.server import run_server
+            sharding.configure_cpu_devices(1)
+            from alphagat.serving.server import run_server
 
         run_server(options, listener, watched=Path(folder))
 

@@ -23,9 +23,10 @@ from alphagat.evaluation.single_player import Scores, play_alone
 from alphagat.evaluation.sprt import Sprt, sprt
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.runtime import sharding
+from alphagat.runtime import sharding, terminal
 
 DEFAULT_GAMES = 200
+LOADING = "loading the players"
 
 
 class Contest(NamedTuple):
@@ -53,10 +54,11 @@ def play(options: argparse.Namespace) -> None:
     settings = read_settings(options, game)
     console = Console()
     with contextlib.ExitStack() as stack:
-        a, b = (
-            _open(make_contender(game, name, count, limits, options.seed), stack)
-            for name, count in zip((options.a, options.b), (simulations[0], simulations[-1]))
-        )
+        with terminal.status(LOADING):
+            a, b = (
+                _open(make_contender(game, name, count, limits, options.seed), stack)
+                for name, count in zip((options.a, options.b), (simulations[0], simulations[-1]))
+            )
         contest = Contest(game, (a, b), (_full_name(options.a, a), _full_name(options.b, b)))
         if game.num_players == 1:
             console.print(match_report.solo_table(game, contest.names, play_solo(contest, settings)))
@@ -73,10 +75,12 @@ def evaluate(options: argparse.Namespace) -> str:
     Raises:
       UserError: the run, the checkpoint or the opponent is not available; nothing was played.
     """
-    agent, settings = load(options.workdir, options.iteration, options.board), Settings(options.games, options.seed)
-    player = agent.player(options.simulations)
+    settings = Settings(options.games, options.seed)
     with contextlib.ExitStack() as stack:
-        opponent = make_contender(agent.game, options.opponent, None, EngineLimits(), options.seed)
+        with terminal.status(LOADING):
+            agent = load(options.workdir, options.iteration, options.board)
+            player = agent.player(options.simulations)
+            opponent = make_contender(agent.game, options.opponent, None, EngineLimits(), options.seed)
         contest = Contest(agent.game, (player, _open(opponent, stack)), (player.name, opponent.name))
         if agent.game.num_players == 1:
             return match_report.solo_line(agent.game, contest.names, play_solo(contest, settings))
@@ -95,7 +99,8 @@ def play_solo(contest: Contest, settings: Settings) -> tuple[Scores, Scores]:
         raise UserError(f"board {contest.game.name}: engines play games for two players only; use another player")
     num_games = settings.num_games or DEFAULT_GAMES
     key, mesh = jax.random.key(settings.seed), sharding.make_mesh(0)
-    return play_alone(contest.game, a, num_games, key, mesh), play_alone(contest.game, b, num_games, key, mesh)
+    with terminal.status("compiling, then playing"):
+        return play_alone(contest.game, a, num_games, key, mesh), play_alone(contest.game, b, num_games, key, mesh)
 
 
 def play_duel(contest: Contest, settings: Settings, console: Console) -> tuple[MatchResult, Sprt | None]:
@@ -103,7 +108,8 @@ def play_duel(contest: Contest, settings: Settings, console: Console) -> tuple[M
 
     The games of each part are written to `settings.out` as soon as the part ends.
     """
-    openings = _draw_openings(contest.game, settings)
+    with terminal.status("drawing the openings"):
+        openings = _draw_openings(contest.game, settings)
     key, mesh = jax.random.key(settings.seed), sharding.make_mesh(0)
     parts: list[MatchResult] = []
     test = None

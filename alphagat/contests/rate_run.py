@@ -26,7 +26,7 @@ from alphagat.monitoring.rating_curve import Rated, player_name, rated_players
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import read_metrics
-from alphagat.runtime import sharding
+from alphagat.runtime import sharding, terminal
 
 RATINGS_FILE, CURVE_FILE = "ratings.json", "ratings.svg"
 
@@ -88,8 +88,9 @@ def rate_run(
     pairings = [*itertools.pairwise(names), *_pairings([player_name(step) for step in steps], names)]
     if not pairings:
         raise UserError(f"{folder}: one player alone has no rating; name an anchor, such as --anchors random")
-    openings = distinct_openings(game, settings.games // 2, settings.seed)
-    players = {each.name: each for each in opponents} | _networks(folder, steps, settings)
+    with terminal.status("loading the checkpoints"):
+        openings = distinct_openings(game, settings.games // 2, settings.seed)
+        players = {each.name: each for each in opponents} | _networks(folder, steps, settings)
     file, mesh = folder / RATINGS_FILE, sharding.make_mesh(0)
     played = _read_matches(file, settings).played
     missing = [pair for pair in pairings if pair not in played]

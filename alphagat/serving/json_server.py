@@ -35,6 +35,7 @@ from alphagat.agents.analysis import Analysis, Analyzer
 from alphagat.errors import UserError
 from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.base import Game
+from alphagat.runtime import terminal
 from alphagat.serving import move_reports
 from alphagat.serving.gtp_names import COLOURS, move_name
 from alphagat.serving.line_reader import Lines
@@ -162,7 +163,8 @@ class JsonServer:
         padded = [*batch, *[first] * (size - len(batch))]
         states = jax.tree.map(lambda *leaves: np.stack(leaves), *(task.state for task in padded))
         try:
-            analysis = self._analyzer(first)(states, jax.random.key(0))
+            with terminal.status("analyzing"):  # the first batch also compiles
+                analysis = self._analyzer(first)(states, jax.random.key(0))
         except UserError as error:  # too large for the memory
             for task in batch:
                 _write(out, {"id": task.query, "turnNumber": task.turn, "error": str(error)})

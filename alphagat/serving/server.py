@@ -8,6 +8,7 @@ from typing import Any
 
 from alphagat.runs.checkpoints import list_steps
 from alphagat.runs.folder import read_config
+from alphagat.runtime import terminal
 from alphagat.serving import app, http_server
 from alphagat.serving.hosts import AllowedHosts, is_loopback
 from alphagat.serving.live_run import LiveRun
@@ -32,7 +33,8 @@ def run_server(options: Any, listener: socket.socket, watched: Path | None = Non
     """
     if watched:
         _wait_for_checkpoint(watched)
-    roster = Roster(options.sources, options.board)
+    with terminal.status("loading the networks"):
+        roster = Roster(options.sources, options.board)
     with BatchService(
         roster.prepare, max_batch=options.max_batch, max_wait_ms=options.max_wait_ms, max_queue=options.max_queue
     ) as service:

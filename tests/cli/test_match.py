@@ -10,6 +10,7 @@ from alphagat.cli import match
 from alphagat.contests.match_report import elo_text, notes
 from alphagat.evaluation.game_files import read_games
 from alphagat.evaluation.match_result import MatchResult
+from tests.cli.terminals import be_terminal
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run
 
@@ -41,6 +42,14 @@ def counts(output: str) -> list[int]:
 )
 def test_a_clipped_difference_is_marked(score, text):
     assert elo_text(score) == text
+
+
+@pytest.mark.parametrize("board", ["hex:2", "2048:2"])
+def test_on_a_terminal_it_says_what_it_waits_for(monkeypatch, board):
+    terminal = be_terminal(monkeypatch)
+    assert match.run(["random", "random", "--board", board, "--games", "2"]) == 0
+    waits = {"hex:2": "drawing the openings", "2048:2": "compiling, then playing"}
+    assert {"starting JAX", "loading the players", waits[board]} <= terminal.texts()[0]
 
 
 def test_two_checkpoints_of_a_run(run, tmp_path, capsys):

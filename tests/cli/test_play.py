@@ -10,9 +10,11 @@ import urllib.request
 import pytest
 
 from alphagat.cli import play
+from alphagat.errors import UserError
 from alphagat.serving import app
 from alphagat.serving.hosts import AllowedHosts
 from alphagat.serving.roster import Roster
+from tests.cli.terminals import be_terminal
 from tests.serving.untrained import save_untrained
 
 
@@ -98,6 +100,16 @@ def test_the_bound_address_decides_which_hosts_are_allowed(tmp_path, monkeypatch
     assert play.run(["--workdir", workdir, "--port", "0"]) == 130
     assert play.run(["--workdir", workdir, "--port", "0", "--host", "0.0.0.0", "--allowed_hosts", "A.org", "b"]) == 130
     assert asked == [AllowedHosts(), AllowedHosts(frozenset({"a.org", "b"}), any_address=True)]
+
+
+def test_on_a_terminal_it_says_what_it_waits_for_and_an_error_is_still_one_line(tmp_path, monkeypatch):
+    def make_app(*_):
+        raise UserError("no app")
+
+    monkeypatch.setattr(app, "make_app", make_app)
+    terminal = be_terminal(monkeypatch)
+    assert play.run(["--workdir", save_untrained(tmp_path, "hex:2"), "--port", "0"]) == 2
+    assert terminal.texts() == ({"starting JAX", "loading the networks"}, ["error: no app"])
 
 
 def test_help_lists_every_flag(capsys):
