@@ -10,13 +10,14 @@ from alphagat.config import Config
 from alphagat.games import make_game
 from alphagat.monitoring import catalogue
 from alphagat.monitoring.charts import stroke_of
+from alphagat.monitoring.metric_text import describe_results
 from alphagat.reporting import curves
 from alphagat.reporting.curves import Chart, Entry, Point
 from alphagat.reporting.page import cell_text, colours_of, fill_template, has_ended, section, table, tiles_of
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.checkpoints import list_steps
 from alphagat.runs.folder import read_config
-from alphagat.runs.metrics import Line, read_metrics
+from alphagat.runs.metrics import ELO, Line, Result, last_evaluation, read_metrics
 
 
 class ComparedRun(NamedTuple):
@@ -111,11 +112,33 @@ def differing_fields(runs: Sequence[ComparedRun]) -> list[list[str]]:
 
 
 def _results(runs: Sequence[ComparedRun]) -> str:
-    tiles = [{tile.label: tile for tile in tiles_of(run.config, run.lines)} for run in runs]
+    tiles = [
+        {tile.label: f"{tile.value} {tile.interval}".strip() for tile in tiles_of(run.config, run.lines)}
+        for run in runs
+    ]
     labels = list(dict.fromkeys(label for each in tiles for label in each))
     rows = []
     for run, found in zip(runs, tiles):
         iteration = f"{run.lines[-1]['iteration'] if run.lines else 0:,} of {run.config.num_iterations:,}"
-        cells = [f"{found[label].value} {found[label].interval}".strip() if label in found else "" for label in labels]
-        rows.append([run.name, iteration, *cells])
+        texts = _reasons(run) | found
+        rows.append([run.name, iteration, *(texts.get(label, "") for label in labels)])
     return table(("run", "iteration", *labels), rows)
+
+
+def _reasons(run: ComparedRun) -> dict[str, str]:
+    """Returns what stands in the place of a missing Elo, by its label."""
+    boards = run.config.boards
+    unrated = describe_results([Result(ELO, board, 0.0) for board in boards], boards)
+    return {each.label: _why_unrated(run, each.result.board) for each in unrated}
+
+
+def _why_unrated(run: ComparedRun, board: str) -> str:
+    if make_game(board).num_players == 1:
+        return "none: one player"
+    if not run.config.evaluation.every:
+        return "none: no evaluations"
+    if not run.config.evaluation.opponents:
+        return "none: no opponents"
+    if last_evaluation(run.lines) is None:
+        return "not evaluated yet"
+    return "none: no rated opponent"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from alphagat.cli import report
-from alphagat.config import Config
+from alphagat.config import Config, EvaluationConfig
 from alphagat.monitoring.charts import COLOURS
 from alphagat.reporting.comparison import ComparedRun, make_comparison, names_of
 from alphagat.reporting.writer import PageWriter
 from alphagat.runs.manifest import MANIFEST_FILE
-from alphagat.runs.metrics import METRICS_FILE
+from alphagat.runs.metrics import METRICS_FILE, Result
 from tests.training.tiny import NUM_ITERATIONS, save_tiny_run
 
 LINES = [
@@ -151,6 +151,24 @@ def test_several_runs_are_compared(run, tmp_path, capsys):
 def compared(name: str, board: str, length: int) -> ComparedRun:
     lines = [{"iteration": number, "board": board, "train/policy_loss": 1.0} for number in range(1, length + 1)]
     return ComparedRun(name, Config(boards=(board,)), lines)
+
+
+def test_a_run_without_elo_says_why():
+    elo = {"results": [Result("elo", board, 9.0) for board in ("hex:2", "hex:3")], "num_games": 2}
+    other = {"results": [Result("win_rate", "hex:2", 1.0, opponent="previous")], "num_games": 2}
+
+    def row(boards: tuple[str, ...], evaluation: EvaluationConfig, more: dict) -> list[str]:
+        rated = ComparedRun("rated", Config(boards=boards), [{"iteration": 1, "board": boards[0], **elo}])
+        config = Config(boards=boards, evaluation=evaluation)
+        run = ComparedRun("x", config, [{"iteration": 1, "board": boards[0], **more}])
+        (found,) = re.findall("<tr><td>x</td><td>1 of [0-9,]*</td>(.*?)</tr>", make_comparison([rated, run]))
+        return re.findall("<td>(.*?)</td>", found)
+
+    assert row(("hex:2",), EvaluationConfig(), {}) == ["not evaluated yet"]
+    assert row(("hex:2",), EvaluationConfig(every=0), {}) == ["none: no evaluations"]
+    assert row(("hex:2",), EvaluationConfig(opponents=()), {}) == ["none: no opponents"]
+    assert row(("hex:2", "hex:3"), EvaluationConfig(), {}) == ["not evaluated yet", "not evaluated yet"]
+    assert row(("hex:2",), EvaluationConfig(), other) == ["none: no rated opponent", "100%"]
 
 
 def test_many_runs_share_one_legend():
