@@ -21,6 +21,7 @@ DASHES = {"solid": "", "dashed": "7 4", "dotted": "1 4"}  # by the style of a li
 
 WIDTH, HEIGHT = 380, 200
 LEFT, RIGHT, TOP, BOTTOM = 46, 370, 12, 176  # edges of the plot area, in pixels
+LINE = 11  # pixels between labels
 HALF_CHARACTER = 3.2  # half the width of a digit, in pixels
 MAX_POINTS = 240  # per curve; longer curves are averaged over equal intervals
 MAX_MARKED = 40  # longer curves are drawn without dots; without intervals, they are drawn pale below their average
@@ -104,8 +105,8 @@ def draw_chart(
         f'<text x="{LEFT - 6}" y="{y_of(tick) + 3.5:.1f}" text-anchor="end">{text(tick)}</text>' for tick in y_ticks
     ]
     shapes += [_label_below(x_of(tick), tick_text(tick)) for tick in x_ticks]
+    shapes += _draw_levels([(curve, strokes[curve.label].colour) for curve in curves], y_of)
     for curve in curves:
-        shapes += _draw_levels(curve, strokes[curve.label].colour, y_of)
         shapes += _draw_curve(curve, strokes[curve.label], x_of, y_of, text)
     name = html.escape(f"{', '.join(each.label for each in curves)} over {axis}")
     return f'<svg class="{axis}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">{"".join(shapes)}</svg>'
@@ -166,15 +167,29 @@ def smooth(values: np.ndarray, half_life: float) -> np.ndarray:
     return np.array(means)
 
 
-def _draw_levels(curve: Curve, colour: str, y_of: Callable) -> list[str]:
-    shapes = []
-    for label, value in curve.levels.items():
-        y = y_of(value)
+def _draw_levels(curves: Sequence[tuple[Curve, str]], y_of: Callable) -> list[str]:
+    """Draws the levels of curves and their colours. Labels stand above their lines, or higher where others stand."""
+    levels = [(y_of(value), label, colour) for curve, colour in curves for label, value in curve.levels.items()]
+    shapes = [
+        f'<line x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}" stroke-dasharray="5 3"/>'
+        for y, _, colour in levels
+    ]
+    # Boards may share a level, such as the anchor's; the last line covers the others.
+    labels = {(round(y, 1), label): colour for y, label, colour in levels}
+    placed = sorted(labels.items(), reverse=True)
+    for ((_, label), colour), y in zip(placed, spread([y - 3 for (y, _), _ in placed], LINE, TOP)):
         shapes.append(
-            f'<line x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}" stroke-dasharray="5 3"/>'
-            f'<text x="{RIGHT}" y="{y - 3:.1f}" text-anchor="end">{html.escape(label)}</text>'
+            f'<text x="{RIGHT}" y="{y:.1f}" text-anchor="end" style="fill:{colour}">{html.escape(label)}</text>'
         )
     return shapes
+
+
+def spread(heights: Sequence[float], gap: float, top: float) -> list[float]:
+    """Moves descending heights `gap` apart: upwards, and downwards only from above `top`."""
+    moved: list[float] = []
+    for height in heights:
+        moved.append(min(height, moved[-1] - gap) if moved else height)
+    return [max(height, top + gap * rank) for rank, height in zip(range(len(moved) - 1, -1, -1), moved)]
 
 
 def _draw_curve(curve: Curve, stroke: Stroke, x_of: Callable, y_of: Callable, text: Callable) -> list[str]:

@@ -4,9 +4,12 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
+import pytest
 from rich.console import Console
 
 from alphagat.evaluation.ratings import Rating
+from alphagat.monitoring.charts import BOTTOM, LINE, TOP
 from alphagat.monitoring.rating_curve import draw, player_name, rated_players, table
 
 RATINGS = {
@@ -66,6 +69,22 @@ def test_each_board_has_a_curve(tmp_path):
     assert {"hex:5", "hex:7"} <= set(ElementTree.fromstring(text).itertext())
     assert "#2a8fd8" in text
     assert "#d9792b" in text
+
+
+@pytest.mark.parametrize("elo", [200.0, 610.0, -75.0])
+def test_labels_of_players_with_nearly_equal_ratings_do_not_overlap(tmp_path, elo):
+    """They may be anywhere between the lowest and the highest rating; the second board has one equal player."""
+    near = {f"mcts:{number}": Rating(elo + number / 10, elo, elo) for number in range(5)}
+    boards = {"hex:5": rated_players(RATINGS | near, LINES), "hex:7": rated_players({"random": RATINGS["random"]}, [])}
+    root = ElementTree.fromstring(draw_text(tmp_path, boards))
+    panel = next(root.iter("{http://www.w3.org/2000/svg}g"))
+    players = {"random", "mcts:100", *near}
+    found = [(each.text, float(each.get("y", ""))) for each in panel.iter() if each.text in players]
+    heights = sorted(y for _, y in found)
+    assert sorted(name for name, _ in found) == sorted(players)
+    assert min(np.diff(heights)) >= LINE - 0.11  # rounded to a tenth
+    assert heights[0] >= TOP
+    assert heights[-1] <= BOTTOM
 
 
 def test_the_file_is_deterministic(tmp_path):
