@@ -56,7 +56,8 @@ def _draw_game(game: Game, sample: SampleGame) -> str:
     """Returns a game as one figure per position, with the value under each, and a viewer that a script fills."""
     rows = np.unique(np.linspace(0, len(sample.moments) - 1, MAX_BOARDS).round().astype(int))
     figures = "".join(_draw_moment(game, sample.moments[row]) for row in rows)
-    head = f"<h3>{game.name}: <em>{html.escape(sample.result)}</em></h3>"
+    skipped = f", {len(rows)} of {len(sample.moments)} positions" if len(rows) < len(sample.moments) else ""
+    head = f"<h3>{game.name}: <em>{html.escape(sample.result)}</em>{skipped}</h3>"
     return f"<div class=game>{head}{VIEWER}<div class=boards>{figures}</div></div>"
 
 

@@ -4,14 +4,16 @@ import xml.etree.ElementTree as ET
 
 import jax
 import numpy as np
+import pytest
 
 import alphagat
 from alphagat.agents.agent import load
 from alphagat.agents.attention import make_attention
+from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.games.states import first_state
 from alphagat.reporting import pictures
-from alphagat.reporting.samples import Moment
+from alphagat.reporting.samples import Moment, SampleGame
 from tests.serving.untrained import save_untrained
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -46,6 +48,17 @@ def test_pictures_name_the_blocks_that_attend(tmp_path):
     agent = load(save_untrained(tmp_path, "hex:2"))  # one block mixes, the next one attends
     (figure,) = ET.fromstring(pictures._draw_attention(agent, moment_of(agent.game)))
     assert next(figure.iter("span")).text == "block 2"
+
+
+@pytest.mark.parametrize(
+    ("num_moments", "says"), [(30, ""), (31, ", 30 of 31 positions"), (87, ", 30 of 87 positions")]
+)
+def test_a_long_game_says_that_positions_are_left_out(num_moments, says):
+    game = make_game("hex:2")
+    moments = [moment_of(game)] * num_moments
+    drawn = pictures._draw_game(game, SampleGame(moments, "orange wins"))
+    assert f"<h3>hex:2: <em>orange wins</em>{says}</h3>" in drawn
+    assert drawn.count("<figcaption>") == 30
 
 
 def test_no_picture_without_attention_or_places(tmp_path, monkeypatch):
