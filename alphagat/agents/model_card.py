@@ -79,7 +79,7 @@ def _parts(agent: Agent, exported: str, lines: Sequence[Line], measured: Measure
         parts += [
             "## Results",
             f"Measured after iteration {measured.iteration}, with {counted(simulations, 'simulation')} per move; "
-            "95 % intervals in brackets.",
+            "95% intervals in brackets.",
             _table(("", ""), measured.rows),
         ]
     changed = [(f"`{field.path}`", f"`{field.value}`") for field, _ in config_fields.changes(config)]

@@ -45,7 +45,7 @@ export function download(name, text, type) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-export const percent = (share) => `${Math.round(100 * share)} %`;
+export const percent = (share) => `${Math.round(100 * share)}%`;
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Returns a text colour with good contrast on a background such as #e8590c. */

@@ -63,7 +63,7 @@ export function showCandidates(position, analysis, source, play) {
     const button = html("button", { textContent: move.name, className: look, title });
     button.addEventListener("click", () => play(move.action));
     const bar = html("div", { className: "bar" }, html("span", {}), html("i", { textContent: percent(share) }));
-    bar.firstElementChild.style.width = percent(share).replace(" ", "");
+    bar.firstElementChild.style.width = percent(share);
     return html("tr", {}, html("td", {}, button), html("td", {}, bar), html("td", { textContent: say(value) }));
   }));
 }

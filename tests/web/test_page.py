@@ -478,7 +478,7 @@ def test_the_value_of_a_review_outlasts_a_resignation(serve, page):
     page.wait_for_selector("#reviewed:not([hidden])")
     before = page.get_attribute("#value", "title")
     page.click("#resign")
-    page.wait_for_selector("#value[title*=' 100 %']")
+    page.wait_for_selector("#value[title*=' 100%']")
     page.click("#back")
     page.wait_for_selector('body[data-over="false"][data-analysed="true"]')
     assert page.get_attribute("#value", "title") == before
@@ -723,21 +723,21 @@ def test_a_review_marks_the_moves_that_give_something_away(serve, page):
     # Orange: from 0.5 to -0.5; blue: from 0.5 to -0.4; orange: from 0.4 to 0.6.
     marks = [(each.inner_text(), each.get_attribute("title")) for each in page.query_selector_all("#moves button")]
     assert [text.removeprefix(name) for (text, _), name in zip(marks, ("a1", "b2", "c3"))] == ["??", "??", ""]
-    assert marks[0][1] == "A blunder: gives away 50 % of the expected score"
-    assert marks[1][1] == "A blunder: gives away 45 % of the expected score"
+    assert marks[0][1] == "A blunder: gives away 50% of the expected score"
+    assert marks[1][1] == "A blunder: gives away 45% of the expected score"
     assert page.inner_text("#summary") == "Orange: 1 × ??. Blue: 1 × ??."
     assert page.inner_text("#verdict") == ""
     assert len(page.query_selector_all("#chart .mark")) == 2
     page.click("#mark-back")
     wait_for_ply(page, 1)
     verdict = page.inner_text("#verdict")
-    assert verdict.startswith("A blunder: b2 gives away 45 % of the expected score. Better: ")
+    assert verdict.startswith("A blunder: b2 gives away 45% of the expected score. Better: ")
     assert page.query_selector_all("#board .line > *")  # marks the better move
     page.click("#mark-back")
     wait_for_ply(page, 0)
     assert page.is_disabled("#mark-back")
     # The values of the review stay, although the level of the page has others.
-    assert page.get_attribute("#value", "title") == "The network expects 75 % for orange"
+    assert page.get_attribute("#value", "title") == "The network expects 75% for orange"
     page.click('.hit[data-name="c1"]')
     wait_for_ply(page, 1)
     assert page.is_hidden("#reviewed")
