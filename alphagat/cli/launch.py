@@ -45,6 +45,15 @@ def make_parser() -> commands.ArgumentParser:
         default=30.0,
         help="minutes without progress before a restart (default: %(default)s)",
     )
+    parser.add_argument(
+        "--grace_seconds",
+        metavar="S",
+        action=Number,
+        kind=float,
+        limits=Limits(above=0, at_most=86_400),
+        default=60.0,
+        help="seconds after SIGTERM in which the run saves, before it is killed (default: %(default)s)",
+    )
     return parser
 
 
@@ -63,7 +72,9 @@ def launch(argv: Sequence[str]) -> int:
         raise UserError(f"--processes {processes}: this machine has {counted(gpus, 'GPU')}; use at most {gpus}")
     if arguments.nodes is not None or arguments.node_rank is not None or arguments.coordinator is not None:
         raise UserError("--nodes, --node_rank and --coordinator are for alphagat train; this command sets them itself")
-    limits = supervisor.Limits(restarts=options.restarts, hang_seconds=60 * options.hang_minutes)
+    limits = supervisor.Limits(
+        restarts=options.restarts, hang_seconds=60 * options.hang_minutes, grace_seconds=options.grace_seconds
+    )
     command = ["alphagat.main", *rest]
     return supervisor.supervise(command, processes, gpus, arguments.workdir / METRICS_FILE, limits, commands.say)
 

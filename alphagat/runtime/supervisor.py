@@ -16,7 +16,6 @@ from alphagat.runtime import preemption
 from alphagat.wording import counted
 
 POLL_SECONDS = 0.2
-GRACE_SECONDS = 60  # from SIGTERM to SIGKILL: time for the run to save its state
 LONGEST_PAUSE = 60.0  # seconds before a restart
 FINAL = (0, USER_ERROR, REQUEUE)  # no restart: the run is done, would fail again, or must be requeued
 
@@ -28,10 +27,12 @@ class Limits:
     Attributes:
       restarts: the most restarts in a row without progress beyond the furthest so far.
       hang_seconds: seconds without progress after which live processes count as hung; includes compilation.
+      grace_seconds: from SIGTERM to SIGKILL; time for the run to save its state.
     """
 
     restarts: int
     hang_seconds: float
+    grace_seconds: float
 
 
 def supervise(
@@ -57,7 +58,7 @@ def supervise(
     with _terminations() as is_terminated:
         while True:
             processes = _start(command, num_processes, num_gpus)
-            status = _watch(processes, progress, limits.hang_seconds, is_terminated, say)
+            status = _watch(processes, progress, limits, is_terminated, say)
             if status in FINAL or is_terminated():
                 return status
             reached = _num_lines(progress)
@@ -112,7 +113,7 @@ def _start(command: Sequence[str], num_processes: int, num_gpus: int) -> list[su
 def _watch(
     processes: Sequence[subprocess.Popen],
     progress: Path,
-    hang_seconds: float,
+    limits: Limits,
     is_terminated: Callable[[], bool],
     say: Callable[[str], None],
 ) -> int:
@@ -123,33 +124,42 @@ def _watch(
         failed = [status for status in statuses if status not in (None, 0, REQUEUE)]
         if failed:
             say(f"process {statuses.index(failed[0])} ended with status {failed[0]}")
-            _end(processes, 0)  # the others are blocked on it and have nothing to save
+            _kill(processes)  # the others are blocked on it and have nothing to save
             return failed[0]
         if None not in statuses:
             break
         if _stamp(progress) != seen:
             seen, since = _stamp(progress), time.monotonic()
-        if time.monotonic() - since > hang_seconds:
-            say(f"no progress for {hang_seconds:.0f} s")
-            _end(processes, 0)
+        if time.monotonic() - since > limits.hang_seconds:
+            say(f"no progress for {limits.hang_seconds:.0f} s")
+            _kill(processes)
             return -signal.SIGKILL
         time.sleep(POLL_SECONDS)
-    _end(processes, GRACE_SECONDS)
+    if not _terminate(processes, limits.grace_seconds):
+        say(
+            f"killed what still ran {limits.grace_seconds:.0f} s after the signal; for more time, raise --grace_seconds"
+        )
     return next((p.returncode for p in processes if p.returncode), 0)
 
 
-def _end(processes: Sequence[subprocess.Popen], grace: float) -> None:
-    """Terminates the processes, and kills those still running after `grace` seconds."""
-    deadline = time.monotonic() + grace
+def _terminate(processes: Sequence[subprocess.Popen], seconds: float) -> bool:
+    """Terminates the processes, and returns whether all ended within `seconds`; kills the others."""
+    deadline = time.monotonic() + seconds
     for process in processes:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM if grace else signal.SIGKILL)
+        process.terminate()
+    while any(process.poll() is None for process in processes):
+        if time.monotonic() > deadline:
+            _kill(processes)
+            return False
+        time.sleep(POLL_SECONDS)
+    return True
+
+
+def _kill(processes: Sequence[subprocess.Popen]) -> None:
     for process in processes:
-        try:
-            process.wait(max(deadline - time.monotonic(), 0.0) if grace else None)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.kill()
+    for process in processes:
+        process.wait()
 
 
 def _stamp(file: Path) -> tuple[int, int]:

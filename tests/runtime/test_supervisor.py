@@ -43,7 +43,7 @@ def program(tmp_path, monkeypatch):
 
 def run(command, folder, *, restarts=2, hang_seconds=60.0, processes=2):
     said: list[str] = []
-    limits = Limits(restarts=restarts, hang_seconds=hang_seconds)
+    limits = Limits(restarts=restarts, hang_seconds=hang_seconds, grace_seconds=60.0)
     return lambda: (supervise(command, processes, 0, folder / "progress", limits, said.append), said)
 
 
@@ -105,7 +105,7 @@ def test_final_statuses_do_not_restart(program, tmp_path, status):
 def test_sigterm_during_the_pause_starts_nothing(program, tmp_path, monkeypatch):
     command = program("sys.exit(7)")
     monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 60.0)
-    limits = Limits(restarts=2, hang_seconds=60.0)
+    limits = Limits(restarts=2, hang_seconds=60.0, grace_seconds=60.0)
 
     def say(line: str) -> None:
         if line.startswith("restarting"):
@@ -126,15 +126,37 @@ def test_a_signal_lets_all_processes_save(program, tmp_path, number):
         (folder / f"ready_{rank}").touch()
         time.sleep(60)
     """)
+    assert stop_when_ready(command, tmp_path, number, grace_seconds=60) == (75, "")
+    assert len(list(tmp_path.glob("saved_*"))) == 2
+
+
+def test_who_saves_for_longer_than_the_grace_is_killed(program, tmp_path):
+    command = program("""
+        import signal
+        signal.signal(signal.SIGTERM, lambda *_: None if rank else sys.exit(75))
+        (folder / f"ready_{rank}").touch()
+        while True:
+            time.sleep(60)
+    """)
+    assert stop_when_ready(command, tmp_path, signal.SIGTERM, grace_seconds=1) == (
+        75,
+        "killed what still ran 1 s after the signal; for more time, raise --grace_seconds\n",
+    )
+
+
+def stop_when_ready(command: list[str], folder: Path, number: int, *, grace_seconds: float) -> tuple[int, str]:
+    """Sends a signal to a supervisor of two processes once both are ready; returns its status and what it said."""
+    limits = f"Limits(restarts=0, hang_seconds=60, grace_seconds={grace_seconds})"
     code = (
         "import pathlib; from alphagat.runtime.supervisor import *; "
-        f"sys.exit(supervise({command!r}, 2, 0, pathlib.Path('none'), Limits(restarts=0, hang_seconds=60), print))"
+        f"sys.exit(supervise({command!r}, 2, 0, pathlib.Path('none'), {limits}, print))"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
-    with subprocess.Popen([sys.executable, "-c", code], env=environment) as process:
-        while len(list(tmp_path.glob("ready_*"))) < 2:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        while len(list(folder.glob("ready_*"))) < 2:
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(number)
-        assert process.wait(30) == 75
-    assert len(list(tmp_path.glob("saved_*"))) == 2
+        said, _ = process.communicate(timeout=30)
+    return process.returncode, said
