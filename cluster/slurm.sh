@@ -17,7 +17,9 @@ set -u
 config=${1:?name a config file} workdir=${2:?name a run folder on a disk that all nodes share}
 shift 2
 
-srun --kill-on-bad-exit=1 alphagat train --config "$config" --workdir "$workdir" "$@"
+# 0: with 1, the first process that exits with 75 has the others killed, and the status becomes 137 (128 + SIGKILL). If a
+# process dies, the others notice within half a minute, and end.
+srun --kill-on-bad-exit=0 alphagat train --config "$config" --workdir "$workdir" "$@"
 status=$?
 if [ "$status" -eq 75 ]; then
     scontrol requeue "$SLURM_JOB_ID"
