@@ -23,6 +23,7 @@ FILE = "trackers.json"  # the identifier of the tracked run, by tracker
 PROJECT = "alphagat"
 NOT_IN_NAMES = re.compile(r"[^\w./ -]")  # of MLflow's metrics
 MAX_PARAMS = 100  # of one request to MLflow
+ITERATION = "iteration"  # the x axis of charts in Weights & Biases
 
 
 class Tracker(NamedTuple):
@@ -106,7 +107,9 @@ def _open_wandb(wandb: Any, folder: Path, identifier: str | None, settings: Mapp
         config=dict(settings),
         settings=wandb.Settings(silent=True, console="off"),
     )
-    return Tracker(run.id, lambda values, iteration: run.log(dict(values), step=iteration), run.finish)
+    # As a metric of its own, because wandb drops what is logged at a step before its last one, as after a rollback.
+    run.define_metric("*", step_metric=ITERATION)
+    return Tracker(run.id, lambda values, iteration: run.log({**values, ITERATION: iteration}), run.finish)
 
 
 def _open_mlflow(mlflow: Any, folder: Path, identifier: str | None, settings: Mapping[str, Any]) -> Tracker:

@@ -42,15 +42,17 @@ def test_wandb_writes_offline(tmp_path, monkeypatch):
     pytest.importorskip("wandb", reason="pip install 'alphagat[wandb]'")
     monkeypatch.setenv("WANDB_MODE", "offline")
     identifiers = []
-    for iteration in (1, 2):
+    for _ in range(2):
         with Trackers(["wandb"], tmp_path, SETTINGS) as opened:
-            assert opened.add({"train/policy_loss": 2.5}, iteration) == []
+            assert opened.add({"train/policy_loss": 2.5}, 3) == []
+            assert opened.add({"train/value_loss": 0.5}, 2) == []  # as after a return to a checkpoint
         identifiers.append(json.loads((tmp_path / FILE).read_text())["wandb"])
     assert identifiers[0] == identifiers[1]
     files = list(tmp_path.glob(f"wandb/offline-run-*/run-{identifiers[0]}.wandb"))
     assert files
     for _ in range(600):  # a process of wandb's writes them, in its own time
-        if written := all(b"train/policy_loss" in file.read_bytes() for file in files):
+        texts = [file.read_bytes() for file in files]
+        if written := all(name in text for text in texts for name in (b"train/policy_loss", b"train/value_loss")):
             break
         time.sleep(0.1)
     assert written
