@@ -12,7 +12,7 @@ from alphagat.monitoring import catalogue
 from alphagat.monitoring.catalogue import Metric
 from alphagat.monitoring.charts import AXIS_CLASSES, Curve, Stroke, draw_chart, stroke_of, tick_text
 from alphagat.monitoring.metric_text import interval
-from alphagat.runs.metrics import RESULTS, Line, Result
+from alphagat.runs.metrics import RESULTS, Line, Result, board_of
 
 MAX_ENTRIES = 6  # of a legend in a small chart; a longer one appears when the chart is enlarged
 Point = tuple[Line, Result]  # the line holds its position on every axis
@@ -88,7 +88,7 @@ def charts_of(lines: Sequence[Line], boards: Sequence[str]) -> list[Chart]:
 def _results(line: Line) -> list[Result]:
     """Returns the finite scalars and results of the catalogue in a line, all as results."""
     scalars = [
-        Result(each.name, line["board"], line[each.name])
+        Result(each.name, board_of(line, each.name), line[each.name])
         for each in (*catalogue.LEARNING, *catalogue.DATA)
         if line.get(each.name) is not None
     ]

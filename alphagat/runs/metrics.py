@@ -24,6 +24,9 @@ SEALED = re.compile(rb'(\{.*), "%s": "([0-9a-f]{8})"\}' % CHECKSUM.encode())
 LOSSES = ("train/policy_loss", "train/value_loss")  # of every run; displays show them first
 RESULTS, NUM_GAMES = "results", "num_games"  # fields of a line with an evaluation
 FINITE = {"frames", "hours", NUM_GAMES}
+BOARD, TRAINED_BOARD = "board", "trained_board"
+TRAIN = "train/"  # prefix of the learner's metrics
+TEXTS = (BOARD, TRAINED_BOARD)
 
 # Names of results.
 ELO, WIN_RATE = "elo", "win_rate"
@@ -31,6 +34,7 @@ SCORE, SCORE_RATIO = "score", "score_ratio"  # of single-player games
 ORACLE, HOLDOUT = "oracle/", "holdout/"  # prefixes: one result per measure
 
 # A line of `metrics.jsonl`: `iteration`, `board`, scalars by name, and after an evaluation `num_games` and `results`.
+# `trained_board`, if present, is the board of the scalars of `train/`.
 # A scalar may be null, unless it is one of `FINITE`.
 Line = Mapping[str, Any]
 
@@ -141,13 +145,13 @@ def tagged(line: Line, several_boards: bool) -> dict[str, float]:
 
     tags = {}
     for name, value in line.items():
-        if name in ("iteration", "board", RESULTS) or value is None:
+        if name in ("iteration", *TEXTS, RESULTS) or value is None:
             continue
         section, _, rest = name.partition("/")
         if name == NUM_GAMES:
             tags[f"eval/{name}"] = value
         elif rest:
-            tags[tag(section, rest, line.get("board", ""))] = value
+            tags[tag(section, rest, board_of(line, name))] = value
         else:
             tags[f"run/{name}"] = value
     for each in line.get(RESULTS, ()):
@@ -158,6 +162,12 @@ def tagged(line: Line, several_boards: bool) -> dict[str, float]:
         ends = {"": each.value, "_low": each.low, "_high": each.high}
         tags |= {name + end: value for end, value in ends.items() if value is not None}
     return tags
+
+
+def board_of(line: Line, name: str) -> str:
+    """Returns the board of a scalar; empty if its line names none."""
+    board = line.get(BOARD, "")
+    return line.get(TRAINED_BOARD, board) if name.startswith(TRAIN) else board
 
 
 def _json(iteration: int, line: Line) -> str:
@@ -252,8 +262,9 @@ def _parse(text: bytes) -> dict[str, Any] | None:
             line[RESULTS] = [_parse_result(fields) for fields in line[RESULTS]]
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    scalars = {name: value for name, value in line.items() if name not in ("board", RESULTS)}
-    has_board = isinstance(line.get("board"), str) or ("board" not in line and not any("/" in name for name in scalars))
+    scalars = {name: value for name, value in line.items() if name not in (*TEXTS, RESULTS)}
+    has_board = isinstance(line.get(BOARD), str) or (BOARD not in line and not any("/" in name for name in scalars))
+    has_board &= isinstance(line.get(TRAINED_BOARD, ""), str)
     are_numbers = all(map(_is_number, scalars.values())) and None not in map(line.get, FINITE & line.keys())
     return line if has_board and are_numbers else None
 

@@ -16,12 +16,12 @@ from jax.sharding import Mesh
 
 from alphagat.learner.update import TrainState
 from alphagat.replay import Replay
+from alphagat.runs.metrics import TRAIN
 from alphagat.runtime import sharding
 from alphagat.selfplay.games_in_flight import GamesInFlight
 from alphagat.training.audit import Audit
 from alphagat.training.compilation import compile_to_fit
 from alphagat.training.iteration import (
-    TRAIN,
     Metrics,
     draw_keys,
     have_waited,

@@ -14,6 +14,7 @@ from alphagat.learner.loss import AuxiliaryLoss, Batch
 from alphagat.learner.update import TrainState, make_update, mean_gradients
 from alphagat.networks.placement import place_params
 from alphagat.replay import Replay, add, sample
+from alphagat.runs.metrics import TRAIN
 from alphagat.runtime import sharding
 from alphagat.search import Search
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
@@ -28,7 +29,6 @@ from alphagat.training.state import BoardState, RunState, Sample, over_board, pa
 
 Metrics = dict[str, jax.Array]
 NO_GROUP = 2**31 - 1  # folded into keys that no group owns; groups fold in their number
-TRAIN = "train/"  # prefix of the learner's metrics; self-play metrics are sums and have none
 
 
 def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:

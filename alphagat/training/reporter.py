@@ -15,11 +15,21 @@ from alphagat.evaluation.move_names import replay
 from alphagat.monitoring.display import Display, make_display
 from alphagat.monitoring.live_ratings import LiveRatings
 from alphagat.reporting.gallery import draw_game
-from alphagat.runs.metrics import NUM_GAMES, RESULTS, MetricsWriter, Result, read_metrics, tagged
+from alphagat.runs.metrics import (
+    BOARD,
+    NUM_GAMES,
+    RESULTS,
+    TRAIN,
+    TRAINED_BOARD,
+    MetricsWriter,
+    Result,
+    read_metrics,
+    tagged,
+)
 from alphagat.runs.trackers import Trackers
 from alphagat.training.audit import Audit, Auditor
 from alphagat.training.evaluation import EvaluationResult, PlayedGame
-from alphagat.training.iteration import TRAIN, Metrics
+from alphagat.training.iteration import Metrics
 from alphagat.training.pretraining.program import EPOCHS, POSITIONS
 from alphagat.training.setup import Run, auxiliary_targets
 
@@ -77,6 +87,8 @@ class Reporter:
         self._order = run.order
         self._alone = run.boards[0].game.num_players == 1
         self._boards = [setup.game.name for setup in run.boards]
+        has_actors = run.config.mesh.actors > 0 and not run.learns_from_games
+        self._learns_later = has_actors and len(run.boards) > 1  # by one iteration
         self._sinks = sinks
         self._seconds = hours * 3600
         self.start_clock()
@@ -117,8 +129,15 @@ class Reporter:
         if self._pending and not self._measured:
             iteration, board, fetched, _ = self._pending
             values, ready = fetched.result()
-            self._measured = {"board": self._boards[board]} | self._describe(iteration, values, ready - self._ready)
+            measured = self._describe(iteration, values, ready - self._ready)
+            self._measured = {BOARD: self._boards[board]} | self._trained_board(iteration) | measured
             self._ready = ready
+
+    def _trained_board(self, iteration: int) -> dict[str, str]:
+        """Names the board that learners train on while actors play another."""
+        if not self._learns_later or iteration == 1:
+            return {}
+        return {TRAINED_BOARD: self._boards[self._order[iteration - 2]]}
 
     def add_evaluation(self, evaluation: EvaluationResult) -> None:
         """Rates and adds the evaluation of the last iteration; call `wait` first."""

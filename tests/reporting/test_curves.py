@@ -53,6 +53,15 @@ def test_boards_share_charts_with_one_curve_each():
     }
 
 
+def test_learning_stands_under_the_board_that_was_learned():
+    first = {"iteration": 1, "board": "hex:1", "train/policy_loss": None, "selfplay/game_length": 1.0}
+    second = {"iteration": 2, "board": "hex:2", "train/policy_loss": 0.5, "selfplay/game_length": 2.0}
+    assert values_of([first, second | {"trained_board": "hex:1"}], "hex:1", "hex:2") == {
+        "Policy loss": {"hex:1": [0.5]},
+        "Plies per game": {"hex:1": [1.0], "hex:2": [2.0]},
+    }
+
+
 def test_single_player_games_show_points():
     lines = [{"iteration": 1, "board": "2048", "results": [Result("score", "2048", 900.0, 800.0, 1000.0)]}]
     assert values_of(lines, "2048") == {"Points per game": {"": [900.0]}}

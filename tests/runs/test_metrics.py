@@ -254,6 +254,9 @@ def test_tags_name_the_board_with_several_boards():
     assert tags["train/hex:7/policy_loss"] == 2.0
     assert tags["eval/hex:5/vs_random/win_rate"] == RESULTS[0].value
     assert tags["holdout/hex:5/policy_loss"] == 0.5
+    tags = tagged(line | {"trained_board": "hex:6", "selfplay/draws": 0.5}, several_boards=True)
+    assert tags["train/hex:6/policy_loss"] == 2.0
+    assert tags["selfplay/hex:7/draws"] == 0.5
 
 
 def test_a_new_run_describes_itself_for_tensorboard(tmp_path: Path):
@@ -276,7 +279,8 @@ def test_damaged_bytes_are_dropped_or_read(tmp_path: Path, monkeypatch, rounds: 
     (tmp_path / "whole").mkdir()
     with MetricsWriter(tmp_path / "whole") as writer:
         for iteration in (1, 2, 3):
-            writer.write(iteration, {"hours": 0.5 * iteration, "board": "hex:5", "num_games": 4, "results": RESULTS})
+            names = {"board": "hex:5", "trained_board": "hex:7"}
+            writer.write(iteration, {"hours": 0.5 * iteration, **names, "num_games": 4, "results": RESULTS})
     monkeypatch.setattr(metrics, "write_atomically", Path.write_text)  # which waits for no disk
     file = tmp_path / METRICS_FILE
     for data in mutants([(tmp_path / "whole" / METRICS_FILE).read_bytes()], 200 * rounds):

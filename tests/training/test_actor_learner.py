@@ -134,7 +134,9 @@ def test_resume_is_bit_identical(tmp_path, capsys):
         with Checkpoints(tmp_path / name, read_only=True) as checkpoints:
             states.append(checkpoints.restore(placed_shapes(make_run(config, sharding.make_mesh(4))), 8))
     assert_equal(*states)
-    (before, *_, last) = read_metrics(tmp_path / "resumed")
+    lines = read_metrics(tmp_path / "resumed")
+    assert [line.get("trained_board") for line in lines] == [None, *(line["board"] for line in lines[:-1])]
+    (before, *_, last) = lines
     assert before[next(name for name in before if name.endswith("params_age"))] is None
     assert any(name.endswith("params_age") and value >= 0 for name, value in last.items())
 
