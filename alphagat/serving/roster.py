@@ -49,6 +49,13 @@ class Program(NamedTuple):
     num_simulations: int | None
 
 
+class Offer(NamedTuple):
+    """A network on offer: the config of its run, and the boards that it plays."""
+
+    config: Config
+    boards: list[str]
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class BoardSession:
     """One board, and the replay of its games."""
@@ -79,20 +86,20 @@ class Roster:
           UserError: there is no such network, or none plays `board`.
         """
         if sources:
-            networks = {source: resolve(source, board=board).config for source in sources}
-            self.default = board or networks[sources[0]].boards[0]
+            offers = {source: _offer(resolve(source, board=board).config) for source in sources}
+            self.default = board or offers[sources[0]].config.boards[0]
         else:
-            networks = _shipped() | _runs()
+            offers = _shipped() | _runs()
             self.default = board or DEFAULT_BOARD
         self._sources: dict[str, dict[str, str]] = {}  # by board and player
-        for source, config in networks.items():
-            for each in _boards(config):
+        for source, offer in offers.items():
+            for each in offer.boards:
                 if sources or _player(source) != SHIPPED or shipped_network_for(each) == source:
                     self._sources.setdefault(each, {})[_player(source)] = source
         if self.default not in self._sources:
-            source = _first_of_family(networks, self.default) if sources else shipped_network_for(self.default)
+            source = _first_of_family(offers, self.default) if sources else shipped_network_for(self.default)
             self._sources[self.default] = {_player(source): source}
-        self.boards, self._configs = tuple(self._sources), networks
+        self.boards, self._offers = tuple(self._sources), offers
         self._lock = threading.Lock()
         self._sessions: dict[str, BoardSession] = {}
         self._agents: dict[tuple[str, str], Agent] = {}  # by board and player
@@ -129,7 +136,7 @@ class Roster:
 
     def network(self, board: str, player: str) -> NetworkConfig:
         """Returns the config of a player's network."""
-        return self._configs[self._sources[board][player]].network
+        return self._offers[self._sources[board][player]].config.network
 
     def agent(self, board: str, player: str) -> Agent:
         """Loads a player of a board. Raises UserError if its parameters cannot be read."""
@@ -183,41 +190,39 @@ def _player(source: str) -> str:
     return SHIPPED if source in shipped_names() else source
 
 
-def _shipped() -> dict[str, Config]:
-    """Returns the configs of the shipped networks, in the order of the menu."""
-    found = {name: resolve(name).config for name in shipped_names()}
-    families = {name: _family(config.boards[0]) for name, config in found.items()}
+def _shipped() -> dict[str, Offer]:
+    """Returns the shipped networks, in the order of the menu."""
+    found = {name: _offer(resolve(name).config) for name in shipped_names()}
+    families = {name: _family(offer.config.boards[0]) for name, offer in found.items()}
     return {name: found[name] for name in sorted(found, key=lambda name: list(MENU).index(families[name]))}
 
 
-def _runs() -> dict[str, Config]:
-    """Returns the configs of the runs in `RUNS` that have a checkpoint and can be played."""
+def _runs() -> dict[str, Offer]:
+    """Returns the networks of the runs in `RUNS` that have a checkpoint and can be played."""
     found = {}
     for folder in sorted(RUNS.iterdir()) if RUNS.is_dir() else ():
         if find_run(folder) is not None:
             with contextlib.suppress(UserError):  # without a checkpoint, damaged, or of a board that is not available
-                config = resolve(folder).config
-                _boards(config)
-                found[str(folder)] = config
+                found[str(folder)] = _offer(resolve(folder).config)
     return found
 
 
-def _first_of_family(networks: dict[str, Config], board: str) -> str:
+def _first_of_family(offers: dict[str, Offer], board: str) -> str:
     """Returns the first of the networks that plays boards of this family; without one, the first of all."""
-    fit = [source for source, config in networks.items() if _family(config.boards[0]) == _family(board)]
-    return next(iter((*fit, *networks)))
+    fit = [source for source, offer in offers.items() if _family(offer.config.boards[0]) == _family(board)]
+    return next(iter((*fit, *offers)))
 
 
 def _family(board: str) -> str:
     return make_game(board).topology.vocabulary.family
 
 
-def _boards(config: Config) -> list[str]:
-    """Returns the boards of the run, and those of the menu whose node kinds are the kinds that it trained on."""
+def _offer(config: Config) -> Offer:
+    """Finds the boards that a network plays: those of its run, and those of the menu with the same node kinds."""
     own = [make_game(name) for name in config.boards]
     kinds = node_kinds(own)
     offered = [make_game(name) for name in MENU.get(own[0].topology.vocabulary.family, ())]
     if not NETWORK_TRAITS[config.network.name].plays_any_size:
         offered = []
     fit = [game.name for game in offered if node_kinds([game]) == kinds]
-    return [*fit, *(game.name for game in own if game.name not in fit)]
+    return Offer(config, [*fit, *(game.name for game in own if game.name not in fit)])
