@@ -90,19 +90,21 @@ class JsonServer:
         self._simulations = simulations or agent.config.evaluation.num_simulations
         self._max_simulations, self._batch_size = max_simulations, batch_size
         self._analyzers: dict[tuple[str, int], Analyzer] = {}
-        self._tasks: collections.deque[Task] = collections.deque()
+        self._waiting: dict[tuple[str, int], collections.deque[Task]] = {}  # by board and simulations; none is empty
 
     def serve(self, source: TextIO, out: TextIO) -> None:
         """Answers the queries of `source`, one per line, until its end."""
         lines = Lines(source)
-        while self._tasks or lines.peek() is not None:
-            has_enough = READ_AHEAD * self._batch_size
-            while len(self._tasks) < has_enough and lines.has_more() and (line := lines.peek()) is not None:
+        while self._waiting or lines.peek() is not None:
+            while self._has_room() and lines.has_more() and (line := lines.peek()) is not None:
                 lines.skip()
-                if line.strip():
-                    self._tasks.extend(self._read(line, out))
-            if self._tasks:
+                for task in self._read(line, out) if line.strip() else ():
+                    self._waiting.setdefault((task.game.name, task.simulations), collections.deque()).append(task)
+            if self._waiting:
                 self._answer_batch(out)
+
+    def _has_room(self) -> bool:
+        return sum(map(len, self._waiting.values())) < READ_AHEAD * self._batch_size
 
     def _read(self, line: str, out: TextIO) -> list[Task]:
         """Returns the tasks of a query. Answers an invalid query with an error and returns no tasks."""
@@ -152,17 +154,17 @@ class JsonServer:
         return visits if visits in (0, self._simulations) else 2 ** (visits.bit_length() - 1)
 
     def _answer_batch(self, out: TextIO) -> None:
-        """Answers a batch: the first task and others with the same game and number of simulations."""
-        first = self._tasks[0]
-        matching = [task for task in self._tasks if (task.game, task.simulations) == (first.game, first.simulations)]
-        batch = matching[: self._batch_size]
-        taken = set(map(id, batch))
-        self._tasks = collections.deque(task for task in self._tasks if id(task) not in taken)
+        """Answers a batch of one board and number of simulations; those that wait with others are next."""
+        kind = next(iter(self._waiting))
+        tasks = self._waiting.pop(kind)
+        batch = [tasks.popleft() for _ in range(min(self._batch_size, len(tasks)))]
+        if tasks:
+            self._waiting[kind] = tasks
         size = 1 if len(batch) == 1 else self._batch_size  # two compiled programs per number of simulations
-        padded = [*batch, *[first] * (size - len(batch))]
+        padded = [*batch, *batch[:1] * (size - len(batch))]
         states = jax.tree.map(lambda *leaves: np.stack(leaves), *(task.state for task in padded))
         try:
-            analysis = self._analyzer(first)(states, jax.random.key(0))
+            analysis = self._analyzer(batch[0])(states, jax.random.key(0))
         except UserError as error:  # too large for the memory
             for task in batch:
                 _write(out, {"id": task.query, "turnNumber": task.turn, "error": str(error)})
