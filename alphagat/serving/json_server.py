@@ -6,7 +6,8 @@ Each line is a query:
 
 - `id`: a string, repeated in the answers.
 - `board`: any board of the player's family; default: the board it was started with.
-- `moves`: names, or pairs of colour and name as in GTP (`["B", "c3"]`), from the initial position.
+- `moves`: names, or pairs of colour and name as in GTP (`["B", "c3"]`), from the initial position. White moves first in
+  chess, Black in all other games.
 - `analyzeTurns`: the positions to analyze, as numbers of moves; default: after all moves.
 - `maxVisits`: simulations of the search, rounded down to a power of two to limit the number of compiled programs;
   default: the number the server was started with, not rounded. 0: the network alone.
@@ -36,7 +37,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.base import Game
 from alphagat.serving import move_reports
-from alphagat.serving.gtp_names import COLOURS, move_name
+from alphagat.serving.gtp_names import colours, move_name, player_of
 from alphagat.serving.line_reader import Lines
 from alphagat.serving.turns import Turns
 
@@ -186,7 +187,7 @@ def describe(task: Task, analysis: Analysis) -> dict[str, Any]:
         "id": task.query,
         "turnNumber": task.turn,
         "rootInfo": {
-            "currentPlayer": "BW"[int(task.state.current_player)],
+            "currentPlayer": colours(task.game)[int(task.state.current_player)][0].upper(),
             "visits": int(analysis.visits.sum()),
             "winrate": round(move_reports.winrate(float(analysis.value)), 6),
             "rawWinrate": round(move_reports.winrate(float(analysis.network_value)), 6),
@@ -224,13 +225,14 @@ def _play(game: Game, moves: list[Any]) -> list[Any]:
     states = [turns.position.state]
     for number, move in enumerate(moves):
         colour, name = move if isinstance(move, list) and len(move) == 2 else (None, move)
-        if not isinstance(name, str) or (colour is not None and str(colour).lower() not in COLOURS):
+        player = None if colour is None else player_of(game, str(colour))
+        if not isinstance(name, str) or (colour is not None and player is None):
             raise QueryError(f"move {number} is {move!r}; expected a name, or a pair such as ['B', 'c3']", "moves")
         try:
-            if colour is None:
+            if player is None:
                 turns.play(move_name(game, name))
             else:
-                turns.play_for(COLOURS[str(colour).lower()], move_name(game, name))
+                turns.play_for(player, move_name(game, name))
         except IllegalMoveError as error:
             raise QueryError(f"move {number}: {error}", "moves") from error
         states.append(turns.position.state)

@@ -101,6 +101,17 @@ def test_mixed_boards_and_visits_are_all_answered():
         assert answer["moveInfos"]
 
 
+def test_white_moves_first_in_chess():
+    query = {
+        "id": "x",
+        "board": "chess",
+        "moves": [["W", "e2e4"], ["b", "e7e5"]],
+        "analyzeTurns": [0, 1],
+        "maxVisits": 0,
+    }
+    assert [answer["rootInfo"]["currentPlayer"] for answer in ask(query)] == ["W", "B"]
+
+
 def test_a_batch_is_one_call(monkeypatch):
     sizes = []
 
