@@ -39,7 +39,10 @@ def make_parser() -> commands.ArgumentParser:
 def read_arguments(argv: Sequence[str]) -> TrainingArguments:
     known, overrides = training_arguments.parse(make_parser(), argv)
     if known.holdout is not None:
+        training_arguments.refuse_both("--holdout", "pretrain.holdout", overrides)
         overrides.append(f"--config.pretrain.holdout={known.holdout}")
+    if known.games:
+        training_arguments.refuse_both("--games", "pretrain.games", overrides)
     arguments = training_arguments.checked(known, overrides)
     if known.games:
         arguments.config.pretrain.games = tuple(known.games)  # not as an override, which would split at commas

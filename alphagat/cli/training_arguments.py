@@ -116,8 +116,16 @@ def checked(known: argparse.Namespace, overrides: list[str]) -> TrainingArgument
     if not path:
         raise UserError("CONFIG is missing; name one, such as quickstart (alphagat configs lists them)")
     if known.init_from:
+        refuse_both("--init_from", "init_from", overrides)
         overrides = [*overrides, f"{FIELD}init_from={known.init_from}"]
     config = config_files.load_config(path, overrides)
     config_validation.validate(config)
     workdir = Path(known.workdir or known.folder.format(config=Path(path).stem))
     return TrainingArguments(workdir, config, known.profile, known.xla, known.nodes, known.node_rank, known.coordinator)
+
+
+def refuse_both(flag: str, path: str, overrides: Sequence[str]) -> None:
+    """Raises UserError if `overrides` set the field that `flag`, which was given, also sets."""
+    field = f"{FIELD}{path}"
+    if any(word.partition("=")[0] == field for word in overrides):
+        raise UserError(f"{flag} and {field} set the same field; remove one of them")

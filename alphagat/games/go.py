@@ -24,7 +24,8 @@ from alphagat.games.go_rules import NUM_RECENT, GoState
 from alphagat.games.rays import DIRECTIONS, grid_symmetries
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
-MIN_SIZE, MAX_SIZE, KOMI = 5, 19, 7.5
+MIN_SIZE, MAX_SIZE = 5, 19
+MIN_KOMI, MAX_KOMI, KOMI = 0.5, 39.5, 7.5
 COLUMNS = "abcdefghjklmnopqrst"
 VOCABULARY = RelationVocabulary(
     family="go",
@@ -48,9 +49,11 @@ class GoGame(base.Game):
     player_colours = (("black", svg_stones.STONES[0]), ("white", svg_stones.STONES[1]))
 
     def __init__(self, name: str, size: int, komi: float = KOMI):
-        """Makes a board of `size` x `size` lines. Raises UserError for sizes out of range."""
+        """Makes a board of `size` x `size` lines. Raises UserError for an invalid size or komi."""
         if not MIN_SIZE <= size <= MAX_SIZE:
             raise UserError(f"board {name}: size {size} is out of range; use {MIN_SIZE} to {MAX_SIZE}")
+        if not (MIN_KOMI <= komi <= MAX_KOMI and komi % 1 == 0.5):
+            raise UserError(f"board {name}: komi {komi:g} is not possible; use {MIN_KOMI} to {MAX_KOMI} in steps of 1")
         self.name, self.size, self.komi = name, size, komi
         self.goal = f"The larger area wins: stones and the points that only they enclose. White gets {komi:g} points."
         self.max_plies = 2 * size * size
@@ -204,6 +207,7 @@ def make_go(name: str) -> GoGame:
     match = re.fullmatch(r"go:([1-9][0-9]{0,5})(?::([1-3]?[0-9])\.5)?", name)
     if not match:
         raise UserError(
-            f"board {name}: it must be go:SIZE or go:SIZE:KOMI with a komi from 0.5 to 39.5, e.g. go:9 or go:9:6.5"
+            f"board {name}: it must be go:SIZE or go:SIZE:KOMI with a komi from {MIN_KOMI} to {MAX_KOMI}, "
+            "e.g. go:9 or go:9:6.5"
         )
     return GoGame(name, int(match[1]), int(match[2]) + 0.5 if match[2] else KOMI)

@@ -9,7 +9,19 @@ from alphagat.games.base import Game
 from alphagat.games.go import GoGame
 from alphagat.games.hex import HexGame
 
-COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}  # players, by their names in lower case
+BLACK_FIRST, WHITE_FIRST = ("black", "white"), ("white", "black")
+
+
+def colours(game: Game) -> tuple[str, str]:
+    """Returns the colours of player 0 and player 1: White moves first in chess, Black in all other games."""
+    first, _ = game.player_colours[0]
+    return WHITE_FIRST if first == "white" else BLACK_FIRST
+
+
+def player_of(game: Game, colour: str) -> int | None:
+    """Returns the player of a colour, e.g. `b` or `Black`; None if there is none."""
+    word = colour.lower()
+    return next((player for player, name in enumerate(colours(game)) if word in (name, name[0])), None)
 
 
 def resize(game: Game, size: int) -> str:

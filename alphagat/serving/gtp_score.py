@@ -5,8 +5,10 @@ import numpy as np
 
 from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import go_rules
+from alphagat.games.base import Game
 from alphagat.games.go import GoGame
 from alphagat.games.othello import OthelloGame
+from alphagat.serving.gtp_names import colours
 
 
 def score(game: LiveGame) -> str | None:
@@ -14,16 +16,20 @@ def score(game: LiveGame) -> str | None:
 
     Go is scored by area with all stones alive. A loss by repetition has no points.
     """
-    lead = _lead(game)
+    board, lead = game.game, _lead(game)
     if game.is_over:
         outcome = game.outcome()
         if outcome == 0:
             return "0"
         counted = f"{abs(lead):g}" if lead is not None and np.sign(lead) == outcome else ""
-        return ("B+" if outcome > 0 else "W+") + counted
+        return f"{_letter(board, outcome)}+{counted}"
     if lead is None:
         return None
-    return "0" if lead == 0 else f"{'B' if lead > 0 else 'W'}+{abs(lead):g}"
+    return "0" if lead == 0 else f"{_letter(board, lead)}+{abs(lead):g}"
+
+
+def _letter(board: Game, lead: float) -> str:
+    return colours(board)[int(lead < 0)][0].upper()
 
 
 def _lead(game: LiveGame) -> float | None:

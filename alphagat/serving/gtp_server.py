@@ -1,6 +1,7 @@
 """A GTP engine (Go Text Protocol, version 2) for every game whose action names are single words.
 
-- Vertices are action names in any case: `d4`, `pass`, a column of Connect Four. Black moves first.
+- Vertices are action names in any case: `d4`, `pass`, a column of Connect Four. White moves first in chess, Black in
+  all other games.
 - Players alternate by the rules of the game, with the exceptions in `turns`.
 - In Hex, Black connects top and bottom, and a1 is at the top left. A swap is `swap-pieces`.
 - Komi ends in .5. Scoring removes no dead stones: capture them before the game ends.
@@ -22,7 +23,6 @@ from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.go import GoGame
 from alphagat.serving import gtp_names, gtp_score, move_reports
 from alphagat.serving.clock import Clock
-from alphagat.serving.gtp_names import COLOURS
 from alphagat.serving.line_reader import Lines
 from alphagat.serving.thinking import Progress, Thinker
 from alphagat.serving.turns import Turns
@@ -133,12 +133,12 @@ class GtpServer:
 
     def _play(self, colour: str, vertex: str) -> None:
         try:
-            self._turns.play_for(_player(colour), gtp_names.move_name(self._turns.game, vertex))
+            self._turns.play_for(self._player(colour), gtp_names.move_name(self._turns.game, vertex))
         except IllegalMoveError as error:
             raise CommandError(f"illegal move: {error}") from error
 
     def _genmove(self, colour: str) -> str:
-        player, begin, turns = _player(colour), time.monotonic(), self._turns
+        player, begin, turns = self._player(colour), time.monotonic(), self._turns
         turns.give_turn(player)
         if turns.is_over:
             raise CommandError("the game is over")
@@ -182,7 +182,7 @@ class GtpServer:
                 raise CommandError("syntax error: expected none, absolute, byoyomi or canadian, and their numbers")
 
     def _time_left(self, colour: str, seconds: str, moves: str) -> None:
-        player, left, num_moves = _player(colour), _float(seconds), _int(moves)
+        player, left, num_moves = self._player(colour), _float(seconds), _int(moves)
         setting = self._setting or Clock(0.0)
         if num_moves == 0:
             self._clocks[player] = Clock(left, setting.overtime, setting.moves)
@@ -193,8 +193,9 @@ class GtpServer:
 
     def _begin_analysis(self, dialect: str, *words: str) -> None:
         rest = [word for word in words if word != "interval"]
-        if rest and rest[0].lower() in COLOURS:
-            self._turns.check_turn(_player(rest.pop(0)))
+        if rest and (player := gtp_names.player_of(self._turns.game, rest[0])) is not None:
+            self._turns.check_turn(player)
+            rest.pop(0)
         if len(rest) > 1:
             raise CommandError(f"syntax error: {rest[1]} is unknown; expected [COLOUR] [CENTISECONDS]")
         if self._turns.is_over:
@@ -236,6 +237,12 @@ class GtpServer:
         self._turns = Turns(self._thinker.agent.game)
         self._set_clock(self._setting)
 
+    def _player(self, colour: str) -> int:
+        player = gtp_names.player_of(self._turns.game, colour)
+        if player is None:
+            raise CommandError(f"syntax error: {colour} is not a colour")
+        return player
+
     def _set_clock(self, setting: Clock | None) -> None:
         self._setting = setting
         self._clocks = [None if setting is None else Clock(**vars(setting)) for _ in range(2)]
@@ -244,12 +251,6 @@ class GtpServer:
 def _words(line: str) -> list[str]:
     """Splits a line into words, without control characters and comments."""
     return without_controls(line).partition("#")[0].split()
-
-
-def _player(colour: str) -> int:
-    if colour.lower() not in COLOURS:
-        raise CommandError(f"syntax error: {colour} is not a colour")
-    return COLOURS[colour.lower()]
 
 
 def _int(word: str) -> int:

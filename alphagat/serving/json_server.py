@@ -6,7 +6,8 @@ Each line is a query:
 
 - `id`: a string, repeated in the answers.
 - `board`: any board of the player's family; default: the board it was started with.
-- `moves`: names, or pairs of colour and name as in GTP (`["B", "c3"]`), from the initial position.
+- `moves`: names, or pairs of colour and name as in GTP (`["B", "c3"]`), from the initial position. White moves first in
+  chess, Black in all other games.
 - `analyzeTurns`: the positions to analyze, as numbers of moves; default: after all moves.
 - `maxVisits`: simulations of the search, rounded down to a power of two to limit the number of compiled programs;
   default: the number the server was started with, not rounded. 0: the network alone.
@@ -37,7 +38,7 @@ from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.base import Game
 from alphagat.runtime import terminal
 from alphagat.serving import move_reports
-from alphagat.serving.gtp_names import COLOURS, move_name
+from alphagat.serving.gtp_names import colours, move_name, player_of
 from alphagat.serving.line_reader import Lines
 from alphagat.serving.turns import Turns
 
@@ -91,19 +92,21 @@ class JsonServer:
         self._simulations = simulations or agent.config.evaluation.num_simulations
         self._max_simulations, self._batch_size = max_simulations, batch_size
         self._analyzers: dict[tuple[str, int], Analyzer] = {}
-        self._tasks: collections.deque[Task] = collections.deque()
+        self._waiting: dict[tuple[str, int], collections.deque[Task]] = {}  # by board and simulations; none is empty
 
     def serve(self, source: TextIO, out: TextIO) -> None:
         """Answers the queries of `source`, one per line, until its end."""
         lines = Lines(source)
-        while self._tasks or lines.peek() is not None:
-            has_enough = READ_AHEAD * self._batch_size
-            while len(self._tasks) < has_enough and lines.has_more() and (line := lines.peek()) is not None:
+        while self._waiting or lines.peek() is not None:
+            while self._has_room() and lines.has_more() and (line := lines.peek()) is not None:
                 lines.skip()
-                if line.strip():
-                    self._tasks.extend(self._read(line, out))
-            if self._tasks:
+                for task in self._read(line, out) if line.strip() else ():
+                    self._waiting.setdefault((task.game.name, task.simulations), collections.deque()).append(task)
+            if self._waiting:
                 self._answer_batch(out)
+
+    def _has_room(self) -> bool:
+        return sum(map(len, self._waiting.values())) < READ_AHEAD * self._batch_size
 
     def _read(self, line: str, out: TextIO) -> list[Task]:
         """Returns the tasks of a query. Answers an invalid query with an error and returns no tasks."""
@@ -153,18 +156,18 @@ class JsonServer:
         return visits if visits in (0, self._simulations) else 2 ** (visits.bit_length() - 1)
 
     def _answer_batch(self, out: TextIO) -> None:
-        """Answers a batch: the first task and others with the same game and number of simulations."""
-        first = self._tasks[0]
-        matching = [task for task in self._tasks if (task.game, task.simulations) == (first.game, first.simulations)]
-        batch = matching[: self._batch_size]
-        taken = set(map(id, batch))
-        self._tasks = collections.deque(task for task in self._tasks if id(task) not in taken)
+        """Answers a batch of one board and number of simulations; those that wait with others are next."""
+        kind = next(iter(self._waiting))
+        tasks = self._waiting.pop(kind)
+        batch = [tasks.popleft() for _ in range(min(self._batch_size, len(tasks)))]
+        if tasks:
+            self._waiting[kind] = tasks
         size = 1 if len(batch) == 1 else self._batch_size  # two compiled programs per number of simulations
-        padded = [*batch, *[first] * (size - len(batch))]
+        padded = [*batch, *batch[:1] * (size - len(batch))]
         states = jax.tree.map(lambda *leaves: np.stack(leaves), *(task.state for task in padded))
         try:
             with terminal.status("analyzing"):  # the first batch also compiles
-                analysis = self._analyzer(first)(states, jax.random.key(0))
+                analysis = self._analyzer(batch[0])(states, jax.random.key(0))
         except UserError as error:  # too large for the memory
             for task in batch:
                 _write(out, {"id": task.query, "turnNumber": task.turn, "error": str(error)})
@@ -186,7 +189,7 @@ def describe(task: Task, analysis: Analysis) -> dict[str, Any]:
         "id": task.query,
         "turnNumber": task.turn,
         "rootInfo": {
-            "currentPlayer": "BW"[int(task.state.current_player)],
+            "currentPlayer": colours(task.game)[int(task.state.current_player)][0].upper(),
             "visits": int(analysis.visits.sum()),
             "winrate": round(move_reports.winrate(float(analysis.value)), 6),
             "rawWinrate": round(move_reports.winrate(float(analysis.network_value)), 6),
@@ -224,13 +227,14 @@ def _play(game: Game, moves: list[Any]) -> list[Any]:
     states = [turns.position.state]
     for number, move in enumerate(moves):
         colour, name = move if isinstance(move, list) and len(move) == 2 else (None, move)
-        if not isinstance(name, str) or (colour is not None and str(colour).lower() not in COLOURS):
+        player = None if colour is None else player_of(game, str(colour))
+        if not isinstance(name, str) or (colour is not None and player is None):
             raise QueryError(f"move {number} is {move!r}; expected a name, or a pair such as ['B', 'c3']", "moves")
         try:
-            if colour is None:
+            if player is None:
                 turns.play(move_name(game, name))
             else:
-                turns.play_for(COLOURS[str(colour).lower()], move_name(game, name))
+                turns.play_for(player, move_name(game, name))
         except IllegalMoveError as error:
             raise QueryError(f"move {number}: {error}", "moves") from error
         states.append(turns.position.state)

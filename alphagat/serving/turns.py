@@ -10,8 +10,7 @@ import re
 from alphagat.evaluation.live_game import IllegalMoveError, LiveGame
 from alphagat.games.base import Game
 from alphagat.games.hex import HexGame
-
-NAMES = ("black", "white")
+from alphagat.serving.gtp_names import colours
 
 
 class Turns(LiveGame):
@@ -43,7 +42,7 @@ class Turns(LiveGame):
     def check_turn(self, player: int) -> None:
         """Raises IllegalMoveError if it is the opponent's turn."""
         if not self.is_over and self.position.player != player:
-            raise IllegalMoveError(f"{NAMES[1 - player]} is to move")
+            raise IllegalMoveError(f"{colours(self.game)[1 - player]} is to move")
 
     def undo(self) -> None:
         """Undoes the last command. Raises IllegalMoveError if there is none."""

@@ -35,6 +35,14 @@ MISTAKES = {
     "an empty name": ([*BASE, "--games", ""], "config.pretrain.games=('',): name files"),
     "all held out": ([*BASE, "--games", "a.sgf", "--holdout", "1"], "config.pretrain.holdout=1.0"),
     "a word": ([*BASE, "--games", "a.sgf", "--holdout", "some"], "holdout=some"),
+    "games twice": (
+        [*BASE, "--games", "a.sgf", "--config.pretrain.games=b.sgf"],
+        "--games and --config.pretrain.games set the same field; remove one of them",
+    ),
+    "two holdouts": (
+        [*BASE, "--games", "a.sgf", "--config.pretrain.holdout", "0.1", "--holdout", "0.2"],
+        "--holdout and --config.pretrain.holdout set",
+    ),
     "actors": (
         [*BASE, "--games", "a.sgf", "--config.mesh.actors=4"],
         "config.mesh.actors=4: training on recorded games",

@@ -58,6 +58,10 @@ MISTAKES = {
     "no such name": (["quickstrat"], "config quickstrat: there is no such file or config; the nearest is quickstart"),
     "two configs": ([*BASE, "quickstart"], "quickstart is not a flag, and --config configs/good.py already names"),
     "config without a path": (["--workdir", "w", "--config"], "--config: expected one argument"),
+    "init_from twice": (
+        [*BASE, "--init_from", "hex", "--config.init_from=runs/a"],
+        "--init_from and --config.init_from set the same field; remove one of them",
+    ),
     "missing file": (["--config", "configs/god", "--workdir", "w"], "configs/ has empty.py, good.py"),
     "missing folder": (["--config", "nowhere/x.py", "--workdir", "w"], "nowhere/ has no Python file"),
     "a folder": (["--config", "configs", "--workdir", "w"], "configs/ has empty.py, good.py"),

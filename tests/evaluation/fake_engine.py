@@ -14,6 +14,7 @@ Flags:
   process with the same file goes on with the answer after the last one of the first;
 - `--known WORDS`: what GTP's `list_commands` answers; none: an error;
 - `--refuse WORDS`: which commands get an error, by the start of the line;
+- `--skill NAME`: the name of UCI's option for the level, `Skill` by default;
 - `--chatty`: answers with comments, blank lines, control characters, several lines, and the answer to another command;
 - `--variants WORDS`: the games that UCI's option `UCI_Variant` offers; none: there is no such option;
 - `--anonymous`: GTP answers without ids;
@@ -36,6 +37,7 @@ def main() -> None:
     parser.add_argument("--log", default=os.devnull)
     for flag in ("--known", "--refuse", "--variants"):
         parser.add_argument(flag, action="append", default=[])
+    parser.add_argument("--skill", default="Skill")
     for flag in ("--chatty", "--anonymous", "--stubborn"):
         parser.add_argument(flag, action="store_true")
     options = parser.parse_args()
@@ -100,7 +102,7 @@ def speak_uci(options: argparse.Namespace, log: TextIO) -> None:
         if line == "quit" and not options.stubborn:
             return
         if line == "uci":
-            say("id name Fake\noption name Skill type spin default 20 min 0 max 20\n")
+            say(f"id name Fake\noption name {options.skill} type spin default 20 min 0 max 20\n")
             if options.variants:
                 offered = " ".join(f"var {name}" for name in ("chess", *options.variants))
                 say(f"option name UCI_Variant type combo default chess {offered}\n")

@@ -1,6 +1,7 @@
 """Files of games: what is written reads back, and other programs read it."""
 
 import io
+import re
 
 import chess.pgn
 import jax
@@ -12,6 +13,7 @@ import sgfmill.sgf
 from alphagat.errors import UserError
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.game_files import GameRecord, read_games, records_of, to_text
+from alphagat.evaluation.game_replay import play_again
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import make_opponent
 from alphagat.games import make_game
@@ -51,6 +53,16 @@ def test_match_round_trips_through_file(name):
         outcome = int(state.rewards[0])
         assert state.terminated or outcome == 0
         assert record.outcome == outcome == result.outcomes[colour, row] * (1, -1)[colour]
+
+
+def test_omitted_passes_of_othello_are_added():
+    game, openings, result = random_match("othello:4", 4)
+    records = records_of(game, ("A", "B"), openings, result)
+    assert any("pass" in record.moves for record in records)
+    assert read_games(re.sub(r";[BW]\[pass\]", "", "".join(map(to_text, records)))) == records
+    wrong = read_games("(;GN[othello:4];B[a2];B[a1])")
+    with pytest.raises(UserError, match="move 2: 'pass' is not legal on othello:4"):
+        play_again(game, wrong, ["game 1"])
 
 
 def test_go_file_is_read_identically_by_sgfmill():

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from alphagat.games import EXAMPLES, GAMES, StochasticGame, UserError, make_game
+from alphagat.games.chess import ChessGame
+from alphagat.games.go import GoGame
 from alphagat.games.states import first_state
 
 BOARDS = (
@@ -109,6 +111,21 @@ def test_invalid_name_is_rejected_in_one_line(name, says):
     assert says in str(error.value)
     assert name in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        *(
+            (functools.partial(GoGame, "go:9", 9, komi), "use 0.5 to 39.5 in steps of 1")
+            for komi in (7, 0.25, -0.5, 40.5, float("nan"))
+        ),
+        (functools.partial(ChessGame, "chess", 6), "board chess: size 6 is not possible; use 5 or 8"),
+    ],
+)
+def test_invalid_arguments_are_rejected_as_in_a_name(make, says):
+    with pytest.raises(UserError, match=says):
+        make()
 
 
 @pytest.mark.parametrize("broken", ["hex:5\n", "no\nsuch", "pgx:a\rb", "go:9\u2028"])

@@ -44,6 +44,29 @@ def test_legal_moves_match_python_chess(fen):
         assert view[row, column] == (0 if piece is None else piece.piece_type * (1 if piece.color else -1))
 
 
+BACK_RANKS = (  # the last one and the first one
+    ("4k3", "4K3"),
+    ("4k3", "4K1N1"),
+    ("4k1b1", "4K3"),
+    ("kb1b4", "K7"),
+    ("4kb2", "2B1K3"),
+    ("4k1b1", "2B1K3"),
+    ("4kbb1", "4K3"),
+    ("4k1nn", "4K3"),
+    ("4k1n1", "4K1N1"),
+    ("4k1n1", "4KB2"),
+    ("r3k3", "4K3"),
+)
+
+
+@pytest.mark.parametrize(("last", "first"), BACK_RANKS)
+def test_insufficient_material_ends_the_game_as_in_python_chess(last, first):
+    fen = f"{last}/8/8/8/8/8/8/{first} b - - 0 1"
+    game, board = LiveGame(CHESS, from_fen(fen)), chess.Board(fen)
+    assert game.is_over == board.is_insufficient_material()
+    assert bool(game.position.legal_actions()) != game.is_over
+
+
 def test_a_parsed_state_equals_the_played_one():
     """A state parsed from a FEN equals the state reached by playing, including castling rights."""
     random = np.random.default_rng(0)

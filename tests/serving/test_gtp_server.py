@@ -13,7 +13,6 @@ from alphagat.evaluation.engines.gtp import GtpEngine
 from alphagat.games import make_game
 from alphagat.serving.gtp_server import GtpServer
 from alphagat.serving.thinking import Thinker
-from alphagat.serving.turns import NAMES
 from tests.evaluation.host_games import begin, play, play_against_random
 from tests.fuzz import line_mutants
 from tests.search.evaluators import uniform_evaluator
@@ -91,7 +90,7 @@ def test_complete_games_follow_the_rules(board):
         random, position, passes = np.random.default_rng(seed), begin(game), 0
         assert talk(server, "clear_board") == ["="]
         while not position.state.terminated:
-            legal, colour = position.legal_actions(), NAMES[position.player]
+            legal, colour = position.legal_actions(), ("black", "white")[position.player]
             if position.player == seed % 2:
                 (answer,) = talk(server, f"genmove {colour}")
                 name = answer.removeprefix("= ").lower().replace("swap-pieces", "swap")
@@ -107,6 +106,13 @@ def test_complete_games_follow_the_rules(board):
                 assert talk(server, "showboard") == [f"= \n{game.render(position.state)}"]
         (score,) = talk(server, "final_score")
         assert {"B": 1, "W": -1, "0": 0}[score[2]] == position.state.rewards[0]
+
+
+def test_white_moves_first_in_chess():
+    """White is mated in two moves."""
+    server = make_server("chess", 1)
+    moves = ("play white f2f3", "play b e7e5", "play w g2g4", "play b d8h4")
+    assert talk(server, "play b e7e5", *moves, "final_score") == ["? illegal move: white is to move", *"====", "= B+"]
 
 
 def test_a_swap_follows_the_convention_of_hex_programs():

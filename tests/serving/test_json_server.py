@@ -12,7 +12,7 @@ from alphagat.agents.analysis import Analyzer
 from alphagat.cli import analyze
 from alphagat.errors import UserError
 from alphagat.games import make_game
-from alphagat.serving.json_server import JsonServer
+from alphagat.serving.json_server import JsonServer, Task
 from tests.evaluation.host_games import position_after
 from tests.fuzz import line_mutants
 from tests.search.evaluators import make_table_evaluator, uniform_evaluator
@@ -101,6 +101,17 @@ def test_mixed_boards_and_visits_are_all_answered():
         assert answer["moveInfos"]
 
 
+def test_white_moves_first_in_chess():
+    query = {
+        "id": "x",
+        "board": "chess",
+        "moves": [["W", "e2e4"], ["b", "e7e5"]],
+        "analyzeTurns": [0, 1],
+        "maxVisits": 0,
+    }
+    assert [answer["rootInfo"]["currentPlayer"] for answer in ask(query)] == ["W", "B"]
+
+
 def test_a_batch_is_one_call(monkeypatch):
     sizes = []
 
@@ -114,6 +125,23 @@ def test_a_batch_is_one_call(monkeypatch):
     assert sizes == [BATCH, 1]
     ask({"id": "x", "moves": MOVES, "analyzeTurns": list(range(6))})  # the last two are padded
     assert sizes == [BATCH, 1, BATCH, BATCH]
+
+
+def test_the_queue_is_not_searched_for_each_batch(monkeypatch):
+    """Otherwise many turns in one query take quadratic time."""
+    reads = []
+
+    class Counting(Task):
+        @property
+        def simulations(self):
+            reads.append(self.turn)
+            return super().simulations
+
+    monkeypatch.setattr("alphagat.serving.json_server.Task", Counting)
+    turns = [*range(6)] * 60
+    answers = ask({"id": "x", "moves": MOVES, "analyzeTurns": turns, "maxVisits": 0})
+    assert sorted(answer["turnNumber"] for answer in answers) == sorted(turns)
+    assert len(reads) <= 4 * len(turns)
 
 
 def test_answers_come_before_all_of_a_long_input_is_read():

@@ -92,10 +92,14 @@ class Engine(abc.ABC):
 
 
 def last_lines(lines: Sequence[str]) -> str:
-    """Joins the last `MOST_LINES` non-empty lines of output into one line.
-
-    Long lines are cut, and control characters become spaces: a carriage return would hide the message on a terminal.
-    """
-    plain = (re.sub(r"[\x00-\x20\x7f]+", " ", line).strip() for line in lines)
-    said = [shown(line) for line in plain if line][-MOST_LINES:]
+    """Joins the last `MOST_LINES` non-empty lines of output into one line, each as by `in_one_line`."""
+    said = [line for line in map(in_one_line, lines) if line][-MOST_LINES:]
     return " | ".join(said) if said else "nothing"
+
+
+def in_one_line(text: str) -> str:
+    """Returns the output of an engine for a message: in one line, and cut if it is long.
+
+    Control characters become spaces: a carriage return would hide the message on a terminal.
+    """
+    return shown(re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", text).strip())

@@ -21,9 +21,8 @@ import re
 import time
 from string import ascii_lowercase
 
-from alphagat.bounds import shown
 from alphagat.errors import UserError
-from alphagat.evaluation.engines.base import Engine, EngineError, Position
+from alphagat.evaluation.engines.base import Engine, EngineError, Position, in_one_line
 from alphagat.evaluation.engines.process import MAX_WAITING_LINES, EngineProcess, split_command
 from alphagat.games.base import Game
 from alphagat.games.go import GoGame
@@ -41,11 +40,6 @@ class Answer:
 
     is_error: bool
     text: str
-
-    @property
-    def in_one_line(self) -> str:
-        """The text for a message, cut if it is long."""
-        return shown(" ".join(self.text.split()))
 
 
 class GtpEngine(Engine):
@@ -115,13 +109,13 @@ class GtpEngine(Engine):
             self._ask_if_known(f"param_game allow_swap {int('swap' in legal)}")
         answer = self._ask(f"genmove {colour}", self._seconds + self._grace)
         if answer.is_error:
-            raise EngineError("refused", f"it answered genmove {colour} with: {answer.in_one_line}")
+            raise EngineError("refused", f"it answered genmove {colour} with: {in_one_line(answer.text)}")
         name = " ".join(answer.text.lower().split()[:1])
         if name == "resign":
             raise EngineError("resigned", f"as {colour}")
         name = "swap" if name in SWAPS else name
         if name not in legal:
-            raise EngineError("illegal move", f"it plays {answer.in_one_line!r} as {colour}")
+            raise EngineError("illegal move", f"it plays {in_one_line(answer.text)!r} as {colour}")
         # The plays of a position never contain a swap, so after a swap the engine's board is set up from scratch.
         plays.append((position.player, name))
         return legal[name]
@@ -153,7 +147,7 @@ class GtpEngine(Engine):
         """Sends a command that must succeed. Raises EngineError, "refused", if it fails."""
         answer = self._ask(line, self._grace)
         if answer.is_error:
-            raise EngineError("refused", f"it answered {line} with: {answer.in_one_line}")
+            raise EngineError("refused", f"it answered {line} with: {in_one_line(answer.text)}")
 
     def _ask_if_known(self, line: str) -> None:
         """Sends an optional command and ignores failure."""

@@ -16,9 +16,8 @@ import weakref
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
-from alphagat.bounds import shown
 from alphagat.errors import UserError
-from alphagat.evaluation.engines.base import Engine, EngineError, Position, last_lines
+from alphagat.evaluation.engines.base import Engine, EngineError, Position, in_one_line, last_lines
 from alphagat.evaluation.engines.process import (
     EXIT_SECONDS,
     MAX_LINE_BYTES,
@@ -105,7 +104,7 @@ class UciEngine(Engine):
             raise
         except self._chess.engine.EngineError as error:
             self.close()
-            raise EngineError("refused", shown(str(error))) from error
+            raise EngineError("refused", in_one_line(str(error))) from error
 
     def _check_variant(self, options: Mapping[str, Any]) -> None:
         """Raises EngineError if the board is a variant that the program does not offer."""
@@ -130,7 +129,7 @@ class UciEngine(Engine):
         try:
             move = self._process.wait_for(search, self._patience).move
         except self._chess.engine.EngineError as error:
-            message = f"{shown(str(error))}; its last output: {self._process.last_said()}"
+            message = f"{in_one_line(str(error))}; its last output: {self._process.last_said()}"
             raise EngineError("illegal move", message) from error
         name, legal = "no move" if move is None else move.uci(), position.legal_actions()
         if name not in legal:

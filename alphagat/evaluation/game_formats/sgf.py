@@ -13,6 +13,7 @@ from alphagat.evaluation.game_formats.record import GameRecord
 from alphagat.games import make_game
 from alphagat.games.go import GoGame
 from alphagat.games.hex import HexGame
+from alphagat.games.othello import OthelloGame
 
 # Game numbers of SGF (property GM); 0 for games without one.
 NUMBERS = {"go": 1, "othello": 2, "gomoku": 4, "hex": 11}
@@ -98,6 +99,8 @@ def _read_tree(tree: sgf_grammar.Coarse_game_tree, board: str) -> GameRecord:
     result, _, reason = value("RE").partition("+")
     reason = reason[:1].upper()
     moves = [(player, node["BW"[player]][0]) for node in nodes for player in (0, 1) if "BW"[player] in node]
+    if isinstance(make_game(board), OthelloGame):
+        moves = _with_passes(moves)
     return GameRecord(
         board=board,
         names=(value("PB"), value("PW")),
@@ -107,6 +110,16 @@ def _read_tree(tree: sgf_grammar.Coarse_game_tree, board: str) -> GameRecord:
         # A comment (GC) of another program is not a forfeit reason.
         forfeit={"R": "resigned", "T": "timed out"}.get(reason) or (value("GC") or "forfeit") * (reason == "F"),
     )
+
+
+def _with_passes(moves: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Adds the passes that a file omits: between two moves of one player, the opponent passed."""
+    complete = moves[:1]
+    for move in moves[1:]:
+        if move[0] == complete[-1][0]:
+            complete.append((1 - move[0], b"pass"))
+        complete.append(move)
+    return complete
 
 
 def _board_of(value: Callable[[str], str], board: str) -> str:

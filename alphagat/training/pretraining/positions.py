@@ -65,16 +65,30 @@ def _as_policy(policy: np.ndarray, num_actions: int) -> np.ndarray:
 
 
 def split(positions: Positions, holdout: float, seed: int) -> Split:
-    """Holds out a fraction `holdout` of the games at random: at least one if it is above 0, but never all."""
-    num_games = positions.num_games
-    num_held = min(max(round(holdout * num_games), 1), num_games - 1) if holdout else 0
-    if not num_held:
+    """Holds out a fraction `holdout` of the games at random: at least one if it is above 0, but never all.
+
+    Games with equal moves are held out together, so that no copy of a held-out game is trained on.
+    """
+    if not holdout:
         return Split(positions, None)
-    drawn = np.random.default_rng(seed).permutation(num_games)[:num_held]
-    is_held = np.isin(positions.game, drawn)
+    numbers = _distinct_games(positions)
+    num_copies = np.bincount(numbers)
+    order = np.random.default_rng(seed).permutation(len(num_copies))
+    num_held = max(round(holdout * len(numbers)), 1)
+    last = np.searchsorted(np.cumsum(num_copies[order]), num_held)
+    is_held = np.isin(numbers[positions.game], order[: min(last + 1, len(order) - 1)])
     if is_held.all() or not is_held.any():
         return Split(positions, None)
     return Split(positions.take(~is_held), positions.take(is_held))
+
+
+def _distinct_games(positions: Positions) -> np.ndarray:
+    """Returns `[G]`: a number for each game, from 0 in order of appearance; games with equal moves share one."""
+    rows = np.argsort(positions.game, kind="stable")
+    ends = np.cumsum(np.bincount(positions.game))
+    numbers: dict[bytes, int] = {}
+    keys = (hashlib.sha256(positions.policy[game].tobytes()).digest() for game in np.split(rows, ends[:-1]))
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
 
 
 def digest(positions: Positions) -> str:

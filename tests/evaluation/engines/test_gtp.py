@@ -86,8 +86,8 @@ def test_error_quotes_last_output_of_engine():
 
 
 def test_output_is_quoted_without_control_characters():
-    assert last_lines(["one", "two", "\r", "10 %\r20 %\r", "\x1b[31mred\x00", "x" * 300]) == (
-        f"10 % 20 % | [31mred | {'x' * 200}…"
+    assert last_lines(["one", "two", "\r", "10 %\r20 %\r", "\x1b[31mred\x00\x9b2m", "x" * 300]) == (
+        f"10 % 20 % | [31mred 2m | {'x' * 200}…"
     )
 
 

@@ -156,6 +156,7 @@ MISTAKES = {
     "not installed": ("chess", "no-such-engine", {}, "engine 'no-such-engine' is not installed"),
     "no UCI": ("chess", "true", {}, "engine 'true' does not play chess: it ended with exit status 0"),
     "no such option": ("chess", fake("uci"), {"Skil": "3"}, "does not support option Skil (available options: Skill)"),
+    "controls": ("chess", fake("uci", "--skill", "\x1b[31mred"), {"Skil": "3"}, "Skil (available options: [31mred)"),
     "no number": ("chess", fake("uci"), {"Skill": "high"}, "expected integer for spin option 'Skill', got: 'high'"),
     "range": ("chess", fake("uci"), {"Skill": "30"}, "'Skill' to be at most 20, got: 30"),
     "managed": ("chess", fake("uci"), {"MultiPV": "3"}, "cannot set MultiPV which is automatically managed"),
@@ -167,7 +168,7 @@ def test_invalid_setup_is_rejected_before_match(board, command, options, message
     with pytest.raises(UserError) as caught:
         UciEngine(make_game(board), command, options=options)
     assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).isprintable()
 
 
 def test_missing_package_is_named(monkeypatch):
