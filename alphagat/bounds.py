@@ -90,14 +90,16 @@ class Numbers(Number):
 
     def read(self, text: str) -> tuple[Any, ...]:
         words = text.split(",")
-        fix = f"{self.limits}, such as {self.option_strings[0]} {self.example}"
+        example = f"such as {self.option_strings[0]} {self.example}"
         if self.counts is not None and len(words) not in self.counts:
             lengths = " or ".join(map(str, self.counts))
-            raise UserError(f"{self.option_strings[0]} {shown(text)}: it must be {lengths} numbers of {fix}")
+            raise UserError(
+                f"{self.option_strings[0]} {shown(text)}: it must be {lengths} numbers of {self.limits}, {example}"
+            )
         try:
             return tuple(read_number(word, self.kind, self.limits) for word in words)
-        except UserError:
-            raise UserError(f"{self.option_strings[0]} {shown(text)}: each item must be {fix}") from None
+        except UserError as error:
+            raise UserError(f"{self.option_strings[0]} {shown(text)}: each item must be {error}, {example}") from None
 
 
 def read_number(text: str, kind: type, limits: Limits) -> Any:

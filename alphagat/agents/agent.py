@@ -90,8 +90,8 @@ def load(
     trained = make_game(config.boards[0])
     if trained.topology.vocabulary.family != game.topology.vocabulary.family:
         raise UserError(
-            f"board {game.name}: {source} trained on {trained.name} and plays only boards of that family; take one of "
-            "them, or another network"
+            f"board {game.name}: {source} was trained on {', '.join(config.boards)} and plays only boards of that "
+            "family; take one of them, or another network"
         )
     check_one_family(config, [trained, game])
     network = make_configured_network(config, game)

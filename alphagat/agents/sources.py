@@ -101,13 +101,14 @@ def resolve(name: str | os.PathLike, iteration: int | None = None, board: str | 
 
 
 def is_source(name: str) -> bool:
-    """Returns whether `resolve` should read `name`: a shipped network, an exported file, or any existing folder."""
-    return name == SHIPPED or weight_files.find_file(name) is not None or Path(name).is_dir()
+    """Returns whether `resolve` should read `name`: a shipped network, an exported file, a checkpoint or any folder."""
+    path = Path(name)
+    return name == SHIPPED or weight_files.find_file(name) is not None or path.is_dir() or find_run(path) is not None
 
 
 def find_run(path: Path) -> RunPath | None:
-    """Splits the path of a run, or of one of its checkpoints; None if `path` is neither."""
-    if path.is_dir() and path.parent.name == CHECKPOINT_FOLDER and path.name.isdigit():
+    """Splits the path of a run, or of one of its checkpoints, which may be missing; None if `path` is neither."""
+    if path.parent.name == CHECKPOINT_FOLDER and path.parent.is_dir() and path.name.isdigit():
         return RunPath(path.parent.parent, int(path.name))
     return RunPath(path, None) if (path / CONFIG_FILE).is_file() else None
 

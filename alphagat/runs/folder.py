@@ -113,6 +113,8 @@ def read_config(workdir: str | os.PathLike) -> Config:
         values = bounded_json.read(file)
     except FileNotFoundError:
         raise UserError(f"{file} does not exist, so {workdir} holds no run; name the folder of a run") from None
+    except NotADirectoryError:
+        raise UserError(f"{workdir} is not a folder; name the folder of a run") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{file} cannot be read: {error}; restore it, or name another --workdir") from error
     try:

@@ -257,5 +257,7 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]  # the answer omits the input, which may be long
+        if first["type"] == "json_invalid":
+            return refuse(422, f"body: it is not JSON from character {first['loc'][1] + 1} on; send a JSON object")
         where = ".".join(str(part) for part in first["loc"][1:])[:60]
         return refuse(422, f"{where or 'body'}: {first['msg'][:200]}")

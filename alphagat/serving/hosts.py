@@ -4,6 +4,7 @@ A page of another site can send requests to this server, and with a host name th
 rebinding) it can even read the answers. Such requests carry the name or the origin of that site.
 """
 
+import errno
 import ipaddress
 import re
 import socket
@@ -69,4 +70,6 @@ def listen(host: str, port: int) -> socket.socket:
         raise UserError(f"--host {host[:60]}: it is not a host name; use one such as 127.0.0.1") from error
     except OSError as error:
         reason = str(error.strerror).partition(" (")[0]  # drops the repeated address
-        raise UserError(f"--host {host} --port {port}: {reason}; use another port, or --port 0") from error
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            raise UserError(f"--host {host} --port {port}: {reason}; use another port, or --port 0") from error
+        raise UserError(f"--host {host}: {reason}; use an address of this machine, such as 127.0.0.1") from error

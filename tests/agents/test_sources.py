@@ -46,6 +46,7 @@ def test_missing_sources_are_refused(run, tmp_path):
     for name, iteration, message in (
         (run / "checkpoints" / "3", 5, "holds iteration 3, not 5"),
         (run, 4, "has no checkpoint of iteration 4, only of 3, 5"),
+        (run / "checkpoints" / "4", None, "run has no checkpoint of iteration 4, only of 3, 5"),
         (tmp_path / "new", None, "has no complete checkpoint yet"),
         (tmp_path, None, "holds no run"),
         ("nothing", None, "nothing/config.json does not exist; use a run folder"),
@@ -67,6 +68,8 @@ def test_the_first_trained_player_determines_the_board(run):
     assert default_board("random", str(run)) == "hex:2"
     assert default_board("shipped", "hex") == resolve("hex").config.boards[0]
     assert default_board("mcts:3", "shipped", "gtp:gnugo") is None
+    with pytest.raises(UserError, match="has no checkpoint of iteration 4, only of 3, 5"):
+        default_board("random", str(run / "checkpoints" / "4"))
 
 
 @pytest.mark.parametrize("board", EXAMPLES)

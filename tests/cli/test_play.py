@@ -57,6 +57,7 @@ def test_serves_until_interrupted(tmp_path):
         (["--max_wait_ms", "inf"], "--max_wait_ms inf: it must be a finite number of at least 0 and at most 10000"),
         (["--host", ""], "--host '': it must be an address; 0.0.0.0 means all interfaces"),
         (["--host", "é" * 70], "it is not a host name; use one such as 127.0.0.1"),
+        (["--host", "192.0.2.1"], "; use an address of this machine, such as 127.0.0.1"),
         (["--allowed_hosts", "a.org", "http://b.org"], "--allowed_hosts http://b.org: it must be a host name such as"),
         (["--sims=3"], "unrecognized arguments: --sims=3; see --help"),
     ],

@@ -185,6 +185,12 @@ def test_a_deep_config_is_refused_and_a_deep_environment_is_empty(tmp_path: Path
         read_config(tmp_path)
 
 
+def test_a_file_instead_of_a_run_is_named(tmp_path: Path):
+    (tmp_path / "net.safetensors").write_text("")
+    with pytest.raises(UserError, match=r"net\.safetensors is not a folder; name the folder of a run$"):
+        read_config(tmp_path / "net.safetensors")
+
+
 def test_a_long_or_invalid_value_is_shortened(tmp_path: Path):
     (tmp_path / "config.json").write_text(json.dumps({"boards": ["x" * 10**4] * 100, "seed": "9" * 10**4}))
     with pytest.raises(UserError) as refusal:

@@ -199,6 +199,12 @@ def test_a_finished_game_has_no_analysis(client):
     assert (answer.status_code, answer.json()["error"][:16]) == (422, "the game is over")
 
 
+def test_a_body_that_is_not_json_is_named(client):
+    answer = client.post("/api/position", content='{"board": hex}', headers={"content-type": "application/json"})
+    error = "body: it is not JSON from character 11 on; send a JSON object"
+    assert (answer.status_code, answer.json()["error"]) == (422, error)
+
+
 @pytest.mark.parametrize("declared", [True, False])
 def test_a_large_body_is_not_read(client, declared):
     body = b'{"board": "' + b"x" * MAX_BODY + b'"}'

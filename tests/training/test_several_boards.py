@@ -142,7 +142,7 @@ def test_incompatible_weights_are_refused(finished, tmp_path, boards, width, mes
 
 
 def test_a_board_of_another_family_is_refused(finished):
-    with pytest.raises(UserError, match="plays only boards of that family"):
+    with pytest.raises(UserError, match="was trained on hex:2, hex:3 and plays only boards of that family"):
         load(finished, board="connect_four")
     config = config_of()
     config.init_from = str(finished / "nowhere")
