@@ -133,6 +133,8 @@ class JsonServer:
         turns = query.get("analyzeTurns", [len(moves)])
         if not isinstance(turns, list) or not all(_is_int(turn) and 0 <= turn <= len(moves) for turn in turns):
             raise QueryError(f"expected a list of whole numbers from 0 to {len(moves)}", "analyzeTurns")
+        if len(set(turns)) < len(turns):  # or a short query could ask for any number of searches
+            raise QueryError("a number stands there twice; name each once", "analyzeTurns")
         states = _play(agent.game, moves)
         simulations = self._rounded(query.get("maxVisits", self._simulations))
         for turn in turns:

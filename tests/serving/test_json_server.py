@@ -12,7 +12,7 @@ from alphagat.agents.analysis import Analyzer
 from alphagat.cli import analyze
 from alphagat.errors import UserError
 from alphagat.games import make_game
-from alphagat.serving.json_server import JsonServer, Task
+from alphagat.serving.json_server import JsonServer
 from tests.evaluation.host_games import position_after
 from tests.fuzz import line_mutants
 from tests.search.evaluators import make_table_evaluator, uniform_evaluator
@@ -127,23 +127,6 @@ def test_a_batch_is_one_call(monkeypatch):
     assert sizes == [BATCH, 1, BATCH, BATCH]
 
 
-def test_the_queue_is_not_searched_for_each_batch(monkeypatch):
-    """Otherwise many turns in one query take quadratic time."""
-    reads = []
-
-    class Counting(Task):
-        @property
-        def simulations(self):
-            reads.append(self.turn)
-            return super().simulations
-
-    monkeypatch.setattr("alphagat.serving.json_server.Task", Counting)
-    turns = [*range(6)] * 60
-    answers = ask({"id": "x", "moves": MOVES, "analyzeTurns": turns, "maxVisits": 0})
-    assert sorted(answer["turnNumber"] for answer in answers) == sorted(turns)
-    assert len(reads) <= 4 * len(turns)
-
-
 def test_answers_come_before_all_of_a_long_input_is_read():
     """The output shows it: an error is answered when its query is read."""
     queries = [{"id": str(number), "maxVisits": 0} for number in range(12 * BATCH)]
@@ -182,6 +165,7 @@ MISTAKES = {
     '{"id": "x", "moves": [7]}': ("x", "moves", "move 0 is 7; expected a name"),
     '{"id": "x", "analyzeTurns": [1]}': ("x", "analyzeTurns", "whole numbers from 0 to 0"),
     '{"id": "x", "analyzeTurns": [true]}': ("x", "analyzeTurns", "whole numbers from 0 to 0"),
+    '{"id": "x", "analyzeTurns": [0, 0]}': ("x", "analyzeTurns", "a number stands there twice"),
     '{"id": "x", "maxVisits": 101}': ("x", "maxVisits", "expected a whole number from 0 to 100"),
     '{"id": "x", "maxVisits": 2.5}': ("x", "maxVisits", "expected a whole number from 0 to 100"),
     '{"id": "x", "moves": ["a1", "a2", "b1", "b2", "c1"]}': ("x", "analyzeTurns", "the game is over after 5 moves"),
