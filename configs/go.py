@@ -1,4 +1,4 @@
-"""Go 5x5, 7x7 and 9x9 with one network, which comes with the package.
+"""Go 5x5, 7x7 and 9x9 with one network. The network of the package went on from its player, with games of GNU Go.
 
     alphagat train go
 
@@ -6,9 +6,8 @@ Early iterations mostly train on 5x5, where games are short and cheap, late ones
 games are truncated after 120 plies and scored as they are.
 
 Seed 0 trained for about 48 minutes on one core, alongside other work (1.02 M frames). With 64 simulations it scored
-84 % (95 % interval 76 to 90) of 100 games on 9x9 and 73 % (65 to 80) of 100 on 5x5 against the network that came with
-the package before, which had trained with `search.value_scale=0.1` for 614 k frames. On 9x9 it won 14 of 60
-games against GNU Go at level 10.
+84 % (95 % interval 76 to 90) of 100 games on 9x9 and 73 % (65 to 80) of 100 on 5x5 against a network that had trained
+with `search.value_scale=0.1` for 614 k frames. On 9x9 it won 14 of 60 games against GNU Go at level 10.
 """
 
 from alphagat.config import Config
