@@ -206,7 +206,7 @@ def replayed_positions(replay: Replay, group_games: int, blanks: dict[str, jax.A
     groups, places = np.nonzero(np.arange(capacity) < np.asarray(replay.size)[:, None])
     samples = jax.tree.map(lambda x: np.asarray(x)[groups, places], replay.samples)
     is_known = blanks.keys() <= samples.auxiliary.keys()
-    found = samples.auxiliary if is_known else {name: np.stack([x] * len(groups)) for name, x in blanks.items()}
+    unknown = {name: np.zeros((len(groups), *x.shape), x.dtype) for name, x in blanks.items()}
     return Positions(
         state=samples.state,
         policy=samples.policy_target,
@@ -215,6 +215,6 @@ def replayed_positions(replay: Replay, group_games: int, blanks: dict[str, jax.A
         value_mask=np.ones(len(groups), np.float32),
         # Samples are ordered by ply, then by game of the group.
         game=(groups * group_games + places % group_games).astype(np.int32),
-        auxiliary={name: found[name] for name in blanks},
+        auxiliary={name: samples.auxiliary[name] for name in blanks} if is_known else unknown,
         auxiliary_mask=np.full(len(groups), is_known, np.float32) if blanks else None,
     )

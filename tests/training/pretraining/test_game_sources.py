@@ -233,6 +233,9 @@ def test_the_ownership_in_a_replay(has_head):
     np.testing.assert_array_equal(found.auxiliary["ownership"], expected * has_head)
     assert found.auxiliary_mask.tolist() == [has_head] * found.size
     assert replayed_positions(filled, 2).auxiliary_mask is None
+    empty = filled.replace(size=jnp.zeros(shape[0], jnp.int32))
+    found = replayed_positions(empty, 2, {"ownership": OWNERSHIP.blank(setup.game)})
+    assert (found.size, found.auxiliary["ownership"].shape) == (0, (0, 17))
 
 
 def test_runs_without_usable_positions_are_refused(tmp_path):
