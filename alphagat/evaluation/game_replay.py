@@ -9,7 +9,7 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord
 from alphagat.games.base import Game
-from alphagat.games.batches import chunks, compile_init, compile_step, take, to_host
+from alphagat.games.batches import chunks, compile_init, compile_step, concatenate, take, to_host
 
 CHUNK = 512  # games per batch
 
@@ -51,11 +51,11 @@ def play_again(game: Game, records: Sequence[GameRecord], labels: Sequence[str])
         parts.append(_play_chunk(game, book, records[part], labels[part], size))
     starts = np.cumsum([0, *(len(part.results) for part in parts)])
     return Replayed(
-        states=_concatenate([part.states for part in parts]),
+        states=concatenate([part.states for part in parts]),
         actions=np.concatenate([part.actions for part in parts]),
         to_go=np.concatenate([part.to_go for part in parts]),
         games=np.concatenate([part.games + start for part, start in zip(parts, starts)]).astype(np.int32),
-        ends=_concatenate([part.ends for part in parts]),
+        ends=concatenate([part.ends for part in parts]),
         results=np.concatenate([part.results for part in parts]),
     )
 
@@ -90,17 +90,13 @@ def _play_chunk(
         end_rows.append(last)
     positions, moves, to_go, games = zip(*kept)
     return Replayed(
-        states=_concatenate(positions),
+        states=concatenate(positions),
         actions=np.concatenate(moves),
         to_go=np.concatenate(to_go),
         games=np.concatenate(games),
-        ends=take(_concatenate(ends), np.argsort(np.concatenate(end_rows))),
+        ends=take(concatenate(ends), np.argsort(np.concatenate(end_rows))),
         results=results,
     )
-
-
-def _concatenate(parts: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
 def _describe_mistake(record: GameRecord, ply: int, player: int, is_over: bool) -> str:

@@ -1,7 +1,7 @@
 """Batches of states on the host: their rows, the compiled rules, and loops in chunks of one shape."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
@@ -14,6 +14,11 @@ CHUNK = 1024
 
 def take(states: Any, rows: Any) -> Any:
     return jax.tree.map(lambda x: x[rows], states)
+
+
+def concatenate(parts: Iterable[Any]) -> Any:
+    """Joins trees of host arrays along their first axis."""
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
 def to_host(states: Any) -> Any:
@@ -42,7 +47,7 @@ def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarra
         states = take(positions, parents[padded])
         keys = jax.random.split(jax.random.fold_in(jax.random.key(0), rows[0]), CHUNK)
         parts.append(to_host(step(states, actions[padded].astype(np.int32), keys)))
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(parents)], *parts)
+    return take(concatenate(parts), slice(len(parents)))
 
 
 def legal_actions(game: Game, positions: Any) -> np.ndarray:

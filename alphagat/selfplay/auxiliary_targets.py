@@ -6,6 +6,8 @@ the two config fields, and a test.
 """
 
 import abc
+import functools
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import jax
@@ -111,6 +113,16 @@ class Ownership(AuxiliaryTarget):
 
     def loss(self, prediction: jax.Array, target: jax.Array) -> jax.Array:
         return jnp.square(prediction - target).mean(-1)
+
+
+def blank_records(game: Game, targets: Iterable[AuxiliaryTarget]) -> dict[str, jax.Array]:
+    """Returns the blank record of each target by name."""
+    return {target.name: target.blank(game) for target in targets}
+
+
+def record_all(game: Game, targets: Iterable[AuxiliaryTarget], states: Any, ended: jax.Array) -> dict[str, jax.Array]:
+    """Returns the records of each target by name, given the `[N]` states after the moves and whether games `ended`."""
+    return {target.name: jax.vmap(functools.partial(target.record, game))(states, ended) for target in targets}
 
 
 def last_records(records: jax.Array, ended: jax.Array) -> jax.Array:

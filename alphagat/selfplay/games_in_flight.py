@@ -12,7 +12,7 @@ from alphagat.games.base import Game
 from alphagat.games.states import select
 from alphagat.games.transition import transition
 from alphagat.search import Search, SearchOutput
-from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget
+from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget, blank_records, record_all
 from alphagat.selfplay.ply import Ply
 
 
@@ -85,7 +85,6 @@ def start_games(
 ) -> GamesInFlight:
     """Starts `num_games` games; their `num_waiting` waiting plies are blank placeholders at first."""
     opened = jax.vmap(make_opener(game, opening_plies))(jax.random.split(key, num_games))
-    records = {each.name: each.blank(game) for each in auxiliary}
     blank = Ply(
         state=opened.state,
         action=jnp.zeros(num_games, jnp.int32),
@@ -98,7 +97,7 @@ def start_games(
         ended=jnp.zeros(num_games, bool),
         truncated=jnp.zeros(num_games, bool),
         length=jnp.zeros(num_games, jnp.int32),
-        auxiliary={name: jnp.broadcast_to(x, (num_games, *x.shape)) for name, x in records.items()},
+        auxiliary=jax.tree.map(lambda x: jnp.broadcast_to(x, (num_games, *x.shape)), blank_records(game, auxiliary)),
     )
     waiting = jax.tree.map(lambda x: jnp.broadcast_to(x[None], (num_waiting, *x.shape)), blank)
     return GamesInFlight(opened.state, opened.plies, waiting)
@@ -179,7 +178,7 @@ def make_play(
             ended=ended,
             truncated=truncated,
             length=plies + 1,
-            auxiliary={each.name: jax.vmap(functools.partial(each.record, game))(after, ended) for each in auxiliary},
+            auxiliary=record_all(game, auxiliary, after, ended),
         )
         opened = open_games(jax.random.split(open_key, num_games))
         state, plies = select(ended, (opened.state, opened.plies), (after, plies + 1))

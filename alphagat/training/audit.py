@@ -3,7 +3,6 @@
 It detects silent errors: a faulty device, a miscompiled rule, a target with the wrong sign or of another ply.
 """
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,7 +13,7 @@ from flax import struct
 from alphagat.errors import AuditError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.runtime import sharding
-from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget
+from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget, record_all
 from alphagat.selfplay.ply import Ply
 from alphagat.training.plan import Plan
 
@@ -154,8 +153,7 @@ def _make_replay(
 
     def replay(states: Any, actions: jax.Array, ended: jax.Array) -> tuple[Any, Any, Any, Any]:
         after = jax.vmap(step)(states, actions)
-        records = {each.name: jax.vmap(functools.partial(each.record, game))(after, ended) for each in auxiliary}
-        return after, after.rewards, after.terminated, records
+        return after, after.rewards, after.terminated, record_all(game, auxiliary, after, ended)
 
     compiled = jax.jit(replay)
 

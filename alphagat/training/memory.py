@@ -16,6 +16,7 @@ from alphagat.opponents import PREVIOUS, find_opponent
 from alphagat.runtime import sharding
 from alphagat.runtime.memory import device_memory
 from alphagat.search.memory import num_bytes, state_bytes, tree_bytes
+from alphagat.selfplay.auxiliary_targets import blank_records
 from alphagat.training.setup import Run, Setup, auxiliary_targets
 
 FLOAT = 4  # bytes
@@ -116,8 +117,8 @@ def _ply(setup: Setup) -> float:
 def _position(setup: Setup, num_scalars: int) -> float:
     """Returns the bytes of a position with its policy target, auxiliary targets and other numbers."""
     game = setup.game
-    blanks = {target.name: target.blank(game) for target in auxiliary_targets(setup.config)}
-    return state_bytes(game) + FLOAT * (game.num_actions + num_scalars) + num_bytes(blanks)
+    auxiliary = blank_records(game, auxiliary_targets(setup.config))
+    return state_bytes(game) + FLOAT * (game.num_actions + num_scalars) + num_bytes(auxiliary)
 
 
 def _parameters(run: Run, params: float) -> float:

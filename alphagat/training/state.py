@@ -14,6 +14,7 @@ from alphagat.learner.update import TrainState, make_health
 from alphagat.networks.partition import model_dimension, slice_dimension
 from alphagat.replay import Replay, make_replay
 from alphagat.runtime import sharding
+from alphagat.selfplay.auxiliary_targets import blank_records
 from alphagat.selfplay.games_in_flight import GamesInFlight, start_games
 from alphagat.training.setup import Run, Setup, auxiliary_targets, scales_loss
 
@@ -178,8 +179,9 @@ def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:
             auxiliary=auxiliary,
         )
 
-    blanks = {target.name: target.blank(game) for target in auxiliary}
-    example = Sample(game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()), blanks)
+    example = Sample(
+        game.init(key), jnp.zeros(game.num_actions), jnp.zeros(()), jnp.zeros(()), blank_records(game, auxiliary)
+    )
     block = None
     if setup.config.mesh.actors:
         shape = plan.num_groups, plan.full_plies * plan.group_games

@@ -14,6 +14,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord, read_file
 from alphagat.evaluation.game_replay import Replayed, play_again
 from alphagat.games.base import Game, StochasticGame
+from alphagat.games.batches import to_host
 from alphagat.network_traits import DENSE
 from alphagat.replay import Replay
 from alphagat.runs.checkpoints import Checkpoints
@@ -21,7 +22,7 @@ from alphagat.runs.folder import read_config
 from alphagat.runtime import sharding
 from alphagat.runtime.memory import available_memory
 from alphagat.search.memory import num_bytes, state_bytes
-from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget
+from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget, blank_records, record_all
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.setup import Run, make_setups
 from alphagat.training.state import state_shapes
@@ -141,11 +142,11 @@ def _with_auxiliary(
     if not auxiliary:
         return positions
     ended = np.asarray(played.ends.terminated)
-    targets = {}
-    for target in auxiliary:
-        records = jax.jit(jax.vmap(functools.partial(target.record, game)))(played.ends, ended)
-        ends = np.asarray(records)[played.games]
-        targets[target.name] = target.recorded_targets(ends, positions.state.current_player, played.to_go)
+    found = to_host(jax.jit(functools.partial(record_all, game, auxiliary))(played.ends, ended))
+    targets = {
+        each.name: each.recorded_targets(found[each.name][played.games], played.states.current_player, played.to_go)
+        for each in auxiliary
+    }
     return positions.replace(auxiliary=targets, auxiliary_mask=ended[played.games].astype(np.float32))
 
 
@@ -157,7 +158,7 @@ def check_memory(game: Game, file: Path, num_positions: int, auxiliary: Sequence
     Raises:
       UserError: the message names the file, the estimate and the limit.
     """
-    position = state_bytes(game) + num_bytes([target.blank(game) for target in auxiliary])
+    position = state_bytes(game) + num_bytes(blank_records(game, auxiliary))
     needed, free = COPIES * num_positions * position, available_memory()
     if free and needed > free:
         raise UserError(
@@ -186,8 +187,8 @@ def _read_run(
         boards = checkpoints.read(state_shapes(run), step).boards
     for game in shared:
         number = config.boards.index(game.name)
-        blanks = {target.name: target.blank(game) for target in auxiliary}
-        positions = replayed_positions(boards[number].replay, run.boards[number].plan.group_games, blanks)
+        group_games = run.boards[number].plan.group_games
+        positions = replayed_positions(boards[number].replay, group_games, blank_records(game, auxiliary))
         if not positions.size:
             raise UserError(f"--games {folder}: the replay of {game.name} is empty; train that run further")
         label = f"{folder}, iteration {step}"

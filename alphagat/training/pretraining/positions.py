@@ -8,6 +8,8 @@ import jax
 import numpy as np
 from flax import struct
 
+from alphagat.games.batches import concatenate
+
 
 class Positions(struct.PyTreeNode):
     """N positions of one board: numpy arrays on the host, or a batch on the devices.
@@ -57,7 +59,7 @@ def join(parts: Sequence[Positions], num_actions: int) -> Positions:
     parts = [part.replace(game=part.game + np.int32(start)) for part, start in zip(parts, starts)]
     if any(part.policy.ndim == 2 for part in parts):
         parts = [part.replace(policy=_as_policy(part.policy, num_actions)) for part in parts]
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    return concatenate(parts)
 
 
 def _as_policy(policy: np.ndarray, num_actions: int) -> np.ndarray:
