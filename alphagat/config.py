@@ -54,6 +54,11 @@ class MeshConfig:
         """Number of devices requested; 0: all."""
         return self.data * self.model * self.stage
 
+    @property
+    def splits_network(self) -> bool:
+        """Whether several devices share a network."""
+        return self.model * self.stage > 1
+
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class NetworkConfig:

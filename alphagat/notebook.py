@@ -12,7 +12,7 @@ DEVICES = ("auto", "cpu", "gpu")
 def use_device(device: str = "auto", num_cpu_devices: int = 0) -> str:
     """Selects the devices that JAX uses, and returns a description of them. Call it before any use of JAX.
 
-    It also enables the compilation cache (`xla.use_cache`) and silences Orbax.
+    It also sets compiler flags for GPUs, enables the compilation cache (`runtime.xla`), and silences Orbax.
 
     Args:
       device: `cpu`, `gpu`, or `auto` for an accelerator if there is one.
@@ -24,6 +24,7 @@ def use_device(device: str = "auto", num_cpu_devices: int = 0) -> str:
     if device not in DEVICES:
         raise UserError(f"DEVICE={device!r}: use one of {', '.join(DEVICES)}")
     logging.set_verbosity(logging.FATAL)
+    xla.keep_loops_on_gpu()
     xla.use_cache()
     import jax  # JAX reads the location of the cache on import
 

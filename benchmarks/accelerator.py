@@ -4,13 +4,18 @@
 
 Networks: the norm of the difference in logits, values and gradients, relative to the norm on the CPU, at JAX's default
 matmul precision and at the highest. Rules: whether random games are bit-identical. Speed: of consecutive evaluations,
-self-play and updates, with random weights, on one device. Most of the time is compilation; `--speed` and `--agreement`
-split it over two calls.
+self-play and updates, with random weights, on one device. Most of the time is compilation: `--speed`, `--agreement` and
+`--networks` split it over several calls. `--trace` also lists the kernels of one iteration with updates.
 """
 
 import argparse
+import collections
 import functools
+import gzip
+import json
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -31,7 +36,7 @@ from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.learner.loss import Batch, alphazero_loss
 from alphagat.networks import Network
-from alphagat.runtime import sharding
+from alphagat.runtime import sharding, xla
 from alphagat.training.iteration import make_iteration, program_arguments, run_iteration
 from alphagat.training.setup import Run, Setup, make_setups
 from alphagat.training.state import init_state
@@ -118,8 +123,8 @@ def play_the_same(game: Game) -> bool:
     return all(np.array_equal(ours, theirs) for ours, theirs in zip(*map(jax.tree.leaves, (found, expected))))
 
 
-def time_iterations(setup: Setup) -> tuple[float, float]:
-    """Returns the seconds per iteration without updates, and with updates."""
+def time_iterations(setup: Setup, trace: Callable[[Callable], None] | None = None) -> tuple[float, float]:
+    """Returns the seconds per iteration without updates, and with updates; `trace` gets a function that runs one."""
     mesh = sharding.make_mesh(1)
     holder = [init_state(Run(setup.config, mesh, (setup,)))]
     program = make_iteration(setup, mesh).lower(*program_arguments(holder[0])).compile()
@@ -133,7 +138,29 @@ def time_iterations(setup: Setup) -> tuple[float, float]:
     while int(holder[0].iteration) <= setup.plan.first_update_iteration:
         jax.block_until_ready(iterate())
     whole = median_seconds(iterate)
+    if trace:
+        trace(iterate)
     return playing, whole
+
+
+def trace_kernels(console: Console, iterate: Callable[[], Any]) -> None:
+    """Prints the number and the milliseconds of the kernels of one call."""
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            jax.block_until_ready(iterate())
+        (file,) = Path(folder).rglob("*.trace.json.gz")
+        with gzip.open(file) as stream:
+            events = json.load(stream)["traceEvents"]
+    metadata = (event for event in events if event.get("ph") == "M")
+    names = {(event["pid"], event.get("tid")): event["args"].get("name", "") for event in metadata}
+    kernels = collections.defaultdict(list)
+    for event in events:
+        if event.get("ph") == "X" and "Stream" in names.get((event["pid"], event["tid"]), ""):  # a GPU's
+            kernels[event["name"]].append(event["dur"] / 1e3)
+    table = Table("kernel", "number", "ms", title="one iteration")
+    for name, times in sorted(kernels.items(), key=lambda item: -sum(item[1])):
+        table.add_row(name[:80], str(len(times)), f"{sum(times):.2f}")
+    console.print(table)
 
 
 def agreement(options: argparse.Namespace, console: Console) -> None:
@@ -160,7 +187,8 @@ def speed(options: argparse.Namespace, console: Console) -> None:
     table = Table(*columns, title=title)
     blocks = {"num_blocks": options.num_blocks}
     base = make_config(options.boards[0], options.width, blocks)
-    for name, network in SPEED_NETWORKS.items():
+    for name in options.networks:
+        network = SPEED_NETWORKS[name]
         config = make_config(options.boards[0], options.width, blocks | network)
         if config.network.name != base.network.name:
             config.network.width = matching_width(num_params(base), config)
@@ -177,7 +205,7 @@ def speed(options: argparse.Namespace, console: Console) -> None:
             console.print(f"{name}: {error}")
             continue
         evaluation = median_seconds(make_evaluation(config)) / EVALUATIONS
-        playing, whole = time_iterations(setup)
+        playing, whole = time_iterations(setup, functools.partial(trace_kernels, console) if options.trace else None)
         frames, updates = setup.plan.frames_per_iteration, setup.plan.updates_per_iteration
         table.add_row(
             f"{name}, {config.network.width} x {options.num_blocks}",
@@ -195,6 +223,15 @@ def main() -> None:
     parser.add_argument("--agreement", action="store_true", help="measure agreement only")
     parser.add_argument("--speed", action="store_true", help="measure speed only, on the first board")
     parser.add_argument("--boards", nargs="+", default=["connect_four", "hex:7", "breakthrough:6"], help="of networks")
+    parser.add_argument(
+        "--networks",
+        nargs="+",
+        metavar="NAME",
+        choices=SPEED_NETWORKS,
+        default=list(SPEED_NETWORKS),
+        help="rows of the speed test, of: " + "; ".join(SPEED_NETWORKS),
+    )
+    parser.add_argument("--trace", action="store_true", help="lists the kernels of one iteration")
     parser.add_argument("--rules", nargs="*", default=["connect_four", "hex:7", "othello:8", "breakthrough:6", "go:7"])
     parser.add_argument("--width", type=int, default=64, help="default: %(default)s")
     parser.add_argument("--num_blocks", type=int, default=6, help="blocks in the speed test (default: %(default)s)")
@@ -202,6 +239,7 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=32, help="default: %(default)s")
     parser.add_argument("--batch_size", type=int, default=2048, help="default: %(default)s")
     options = parser.parse_args()
+    xla.keep_loops_on_gpu()
     console = Console(width=160)
     console.print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}")
     if options.agreement or not options.speed:

@@ -58,7 +58,7 @@ def fusing_obstacle(config: Config, game: Game) -> str | None:
     """Returns why the blocks do not run as one kernel; None if they do, or if the config asks for no kernel."""
     if not _asks_for_kernel(config):
         return None
-    if config.mesh.model * config.mesh.stage > 1:
+    if config.mesh.splits_network:
         return "several devices share the network"
     network = make_portable_network(config, game)
     assert isinstance(network, GraphAttentionNetwork)

@@ -60,6 +60,7 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     """
     logging.set_verbosity(logging.FATAL)  # Orbax's warnings fill the screen; errors are reported in one line
     _repeat_lost_interrupts()
+    xla.keep_loops_on_gpu()
     xla.use_cache()
     try:
         command(argv)

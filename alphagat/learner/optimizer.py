@@ -11,6 +11,7 @@ import optax.contrib
 
 MUON_RMS = 0.2
 MAX_BATCHED_SIZE = 1 << 16  # of a kernel; larger ones keep a device busy alone
+THIN = 16, 64  # matrices of at most 16 rows are padded to that, and to a multiple of 64 columns
 NEWTON_SCHULZ = optax.contrib.scale_by_muon(  # of matrices `[K, rows, columns]`, without momentum
     beta=0.0, nesterov=False, weight_dimension_numbers=optax.contrib.MuonDimensionNumbers(1, 2)
 )
@@ -70,22 +71,36 @@ def orthogonalize(momentum: Any) -> Any:
     kernels, structure = jax.tree.flatten(momentum)
     directions = list(kernels)
     for numbers in _batches(kernels):
-        batch = jnp.stack([_as_wide_matrix(kernels[number]) for number in numbers])
+        batch = jnp.stack([_padded_matrix(kernels[number]) for number in numbers])
         orthogonal, _ = NEWTON_SCHULZ.update(batch, NEWTON_SCHULZ.init(batch))
-        scale = MUON_RMS * batch.shape[-1] ** 0.5
-        for number, matrix in zip(numbers, scale * orthogonal, strict=True):
-            kernel = kernels[number]
-            directions[number] = (matrix if _is_wide(kernel) else matrix.T).reshape(kernel.shape)
+        for number, matrix in zip(numbers, jnp.asarray(orthogonal), strict=True):
+            directions[number] = _direction(matrix, kernels[number])
     return structure.unflatten(directions)
 
 
 def _batches(kernels: Sequence[jax.Array]) -> list[list[int]]:
-    """Groups the numbers of small kernels by the shape of their matrices; each large kernel is alone."""
+    """Groups the numbers of small kernels by the shape of their padded matrices; each large kernel is alone."""
     batches = collections.defaultdict(list)
     for number, kernel in enumerate(kernels):
         is_small = kernel.size <= MAX_BATCHED_SIZE
-        batches[_as_wide_matrix(kernel).shape, None if is_small else number].append(number)
+        batches[_padded_matrix(kernel).shape, None if is_small else number].append(number)
     return list(batches.values())
+
+
+def _padded_matrix(kernel: jax.Array) -> jax.Array:
+    """Returns the wide matrix of a kernel. Thin ones are padded with zeros, which stay zero, to few common shapes."""
+    matrix = _as_wide_matrix(kernel)
+    rows, columns = matrix.shape
+    if rows > THIN[0]:
+        return matrix
+    return jnp.pad(matrix, [(0, THIN[0] - rows), (0, -columns % THIN[1])])
+
+
+def _direction(orthogonal: jax.Array, kernel: jax.Array) -> jax.Array:
+    """Returns the direction of a kernel for the orthogonalized `_padded_matrix`."""
+    rows, columns = _as_wide_matrix(kernel).shape
+    matrix = MUON_RMS * columns**0.5 * orthogonal[:rows, :columns]
+    return (matrix if _is_wide(kernel) else matrix.T).reshape(kernel.shape)
 
 
 def _is_wide(kernel: jax.Array) -> bool:
@@ -122,10 +137,15 @@ def make_schedule(
 
 
 def make_optimizer(
-    *, name: str, schedule: optax.Schedule, weight_decay: float, clip_norm: float
+    *, name: str, schedule: optax.Schedule, weight_decay: float, clip_norm: float, as_one_vector: bool = True
 ) -> optax.GradientTransformation:
-    """Returns the optimizer called `name` after a clip of the global gradient norm; only weight matrices decay."""
-    return optax.chain(optax.clip_by_global_norm(clip_norm), OPTIMIZERS[name](schedule, weight_decay))
+    """Returns the optimizer called `name` after a clip of the global gradient norm; only weight matrices decay.
+
+    Args:
+      as_one_vector: clips the gradients as one vector, as in `update.gradient_norms`.
+    """
+    clip = optax.clip_by_global_norm(clip_norm)
+    return optax.chain(optax.flatten(clip) if as_one_vector else clip, OPTIMIZERS[name](schedule, weight_decay))
 
 
 def is_matrix(params: Any) -> Any:

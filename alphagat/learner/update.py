@@ -123,16 +123,18 @@ def make_update(
     *,
     ema_decay: float = 0.0,
     scale_loss: bool = False,
+    as_one_vector: bool = True,
 ) -> Callable[..., tuple[TrainState, dict]]:
     """Returns `update(train_state, *batch) -> (train_state, metrics)`.
 
-    A non-finite update is skipped: it changes only `health`. The metrics are the parts of the loss, the norm of the
-    gradient, and its norm for each part of the network.
+    An update with a non-finite gradient is skipped: it changes only `health`. The metrics are the parts of the loss,
+    the norm of the gradient, and its norm for each part of the network.
 
     Args:
       find_gradients: `find_gradients(params, loss_scale, *batch)` is `mean_gradients` for a global batch.
       ema_decay: the weight of the old average in the new one (Polyak and Juditsky 1992, exponentially weighted).
       scale_loss: adapts the loss scale, for float16; otherwise it stays at 1.
+      as_one_vector: as in `gradient_norms`.
     """
 
     def update(train: TrainState, *batch: Any) -> tuple[TrainState, dict]:
@@ -142,8 +144,8 @@ def make_update(
         average = train.average
         if average is not None:
             average = optax.incremental_update(params, average, 1 - ema_decay)
-        metrics |= gradient_norms(gradients)
-        is_finite = jnp.isfinite(metrics["grad_norm"]) & jnp.isfinite(optax.tree.norm(params))
+        metrics |= gradient_norms(gradients, as_one_vector=as_one_vector)
+        is_finite = jnp.isfinite(metrics["grad_norm"])
         health = next_health(train.health, is_finite, scale_loss=scale_loss)
         moved = TrainState(params, opt_state, train.step + 1, health, average)
         stayed = train.replace(health=health)
@@ -152,10 +154,19 @@ def make_update(
     return update
 
 
-def gradient_norms(gradients: Any) -> dict[str, jax.Array]:
-    """Returns `grad_norm` of the whole gradient and `grad_norm/NAME` of each part of the network."""
-    parts = {f"grad_norm/{name}": optax.tree.norm(part) for name, part in gradients["params"].items()}
-    return {"grad_norm": optax.tree.norm(gradients), **parts}
+def gradient_norms(gradients: Any, *, as_one_vector: bool) -> dict[str, jax.Array]:
+    """Returns `grad_norm` of the whole gradient and `grad_norm/NAME` of each part of the network.
+
+    Args:
+      as_one_vector: sums each part as one vector, with fewer steps than one sum per parameter. False where other mesh
+        axes split the parameters.
+    """
+
+    def norm(part: Any) -> jax.Array:
+        return optax.tree.norm(ravel_pytree(part)[0] if as_one_vector else part)
+
+    parts = {f"grad_norm/{name}": norm(part) for name, part in gradients["params"].items()}
+    return {"grad_norm": optax.tree.norm(parts), **parts}
 
 
 def next_health(health: Health, is_finite: jax.Array, *, scale_loss: bool) -> Health:

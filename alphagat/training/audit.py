@@ -4,7 +4,7 @@ It detects silent errors: a faulty device, a miscompiled rule, a target with the
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -36,6 +36,26 @@ class Audit(struct.PyTreeNode):
     iteration: jax.Array
 
 
+class Replayed(NamedTuple):
+    """What the rules say of `N` plies of a game, given their positions and moves; `[N]` before each shape.
+
+    Attributes:
+      legal: `[A]` bool, the legal actions before the move.
+      after: the states after it.
+      rewards: `[num_players]`.
+      truncation: `[num_players]`, what a truncation after the move pays.
+      is_over: `[]` bool, whether the move ends the game.
+      records: auxiliary records by name, where the game ended.
+    """
+
+    legal: Any
+    after: Any
+    rewards: Any
+    truncation: Any
+    is_over: Any
+    records: dict[str, Any]
+
+
 class Auditor:
     """Checks the audits of one board."""
 
@@ -53,12 +73,10 @@ class Auditor:
           AuditError: names the ply and the error.
         """
         here = jax.tree.map(lambda x: np.asarray(x.addressable_data(0))[0], audit)
+        replayed = self._replay(here.history)
         # The plies that wait at the start of a run are blank.
         blank = max(self._plan.num_waiting - int(here.iteration) * self._plan.plies_per_iteration, 0)
-        history: Ply = jax.tree.map(lambda x: x[blank:], here.history)
-        replayed = jax.tree.map(
-            np.asarray, self._replay(history.state, np.asarray(history.action), np.asarray(history.ended))
-        )
+        history, replayed = jax.tree.map(lambda x: x[blank:], (here.history, replayed))
         for ply in range(len(history.action)):
             error = self._find_error(history, replayed, ply)
             if error:
@@ -68,31 +86,29 @@ class Auditor:
             for target in self._auxiliary:
                 self._check_auxiliary(history, target, here.auxiliary[target.name])
 
-    def _find_error(self, history: Ply, replayed: Any, ply: int) -> str | None:
+    def _find_error(self, history: Ply, all_replayed: Replayed, ply: int) -> str | None:
         """Returns the first violation of the rules at a ply, or None."""
-        state, action = (jax.tree.map(lambda x: x[ply], each) for each in (history.state, history.action))
-        legal, target = np.asarray(state.legal_action_mask), history.policy_target[ply]
+        state, action, replayed = jax.tree.map(lambda x: x[ply], (history.state, history.action, all_replayed))
+        legal, target = replayed.legal, history.policy_target[ply]
         if not 0 <= action < len(legal) or not legal[action]:
             return f"action {action} is not legal"
         if (target < 0).any() or target[~legal].any() or not abs(target.sum() - 1) <= TOLERANCE:  # NaN, too
             return f"the policy target sums to {target.sum():.6f}, {target[~legal].sum():.6f} of it on illegal moves"
-        after, rewards, is_over, records = (jax.tree.map(lambda x: x[ply], each) for each in replayed)
         mover = int(state.current_player)
         is_chance = isinstance(self._game, StochasticGame)  # the outcomes of chance are not recorded
-        if not is_chance and bool(is_over) != bool(history.ended[ply] & ~history.truncated[ply]):
-            return f"the game has {'' if is_over else 'not '}ended by the rules"
-        truncated = history.truncated[ply]
-        expected = rewards[mover] + (self._game.truncation_rewards(after)[mover] if truncated else 0)
+        if not is_chance and bool(replayed.is_over) != bool(history.ended[ply] & ~history.truncated[ply]):
+            return f"the game has {'' if replayed.is_over else 'not '}ended by the rules"
+        expected = replayed.rewards[mover] + (replayed.truncation[mover] if history.truncated[ply] else 0)
         if not abs(history.reward[ply] - expected) <= TOLERANCE:
             return f"the reward is {history.reward[ply]:g}, not {expected:g}"
         for target in self._auxiliary:
             recorded = history.auxiliary[target.name][ply]
-            if history.ended[ply] and not np.allclose(records[target.name], recorded, rtol=0, atol=TOLERANCE):
+            if history.ended[ply] and not np.allclose(replayed.records[target.name], recorded, rtol=0, atol=TOLERANCE):
                 return f"the recorded {target.name} is not {target.meaning}"
         if history.ended[ply] or ply + 1 == len(history.action) or is_chance:
             return None
         following = jax.tree.map(lambda x: x[ply + 1], history.state)
-        same = jax.tree.map(np.array_equal, after, following)
+        same = jax.tree.map(np.array_equal, replayed.after, following)
         if not all(jax.tree.leaves(same)):
             return "the next position is not what the move leads to"
         return None
@@ -138,12 +154,11 @@ def lambda_returns(history: Ply, value_lambda: float, discount: float) -> np.nda
     return signs * returns
 
 
-def _make_replay(
-    game: Game, auxiliary: tuple[AuxiliaryTarget, ...]
-) -> Callable[[Any, np.ndarray, np.ndarray], tuple[Any, Any, Any, Any]]:
-    """Returns a compiled function that replays `[N]` states, actions and `ended` flags, on a CPU if there is one.
+def _make_replay(game: Game, auxiliary: tuple[AuxiliaryTarget, ...]) -> Callable[[Ply], Replayed]:
+    """Returns a function that replays the plies of one game, `[N]` before each shape, on a CPU if there is one.
 
-    It returns the states after the moves, their rewards, whether they are terminal, and the auxiliary records by name.
+    One program computes all that the rules say: a single operation outside it could wait on a GPU for the iteration
+    that runs there.
     """
 
     def step(state: Any, action: jax.Array) -> Any:
@@ -151,14 +166,20 @@ def _make_replay(
             return game.move(state, action)
         return game.step(state, action, jax.random.key(0))
 
-    def replay(states: Any, actions: jax.Array, ended: jax.Array) -> tuple[Any, Any, Any, Any]:
+    @jax.jit
+    def replay(states: Any, actions: jax.Array, ended: jax.Array) -> Replayed:
         after = jax.vmap(step)(states, actions)
-        return after, after.rewards, after.terminated, record_all(game, auxiliary, after, ended)
+        return Replayed(
+            legal=jax.vmap(lambda state: state.legal_action_mask)(states),
+            after=after,
+            rewards=after.rewards,
+            truncation=jax.vmap(game.truncation_rewards)(after),
+            is_over=after.terminated,
+            records=record_all(game, auxiliary, after, ended),
+        )
 
-    compiled = jax.jit(replay)
-
-    def on_host(states: Any, actions: np.ndarray, ended: np.ndarray) -> tuple[Any, Any, Any, Any]:
-        with jax.default_device(sharding.host_device()):
-            return compiled(states, actions, ended)
+    def on_host(history: Ply) -> Replayed:
+        plies = history.state, history.action, history.ended
+        return jax.device_get(replay(*jax.device_put(plies, sharding.host_device())))
 
     return on_host

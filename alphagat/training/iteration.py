@@ -236,6 +236,7 @@ def make_updates(
         setup.optimizer,
         ema_decay=setup.config.learner.ema_decay,
         scale_loss=scales_loss(setup.config),
+        as_one_vector=not setup.config.mesh.splits_network,
     )
 
     def all_updates(train: TrainState, batches: Callable[[jax.Array], tuple]) -> tuple[TrainState, Metrics]:
@@ -286,7 +287,7 @@ def gradients_of(
         auxiliary=[AuxiliaryLoss(each.name, weight, each.loss) for each, weight in targets.items()],
         axis_name=sharding.DATA,
         num_micro_batches=setup.micro_batch_counts(mesh)[0],
-        as_one_vector=mesh.shape[sharding.MODEL] == mesh.shape[sharding.STAGE] == 1,
+        as_one_vector=not setup.config.mesh.splits_network,
     )
 
     def find_gradients(params: Any, loss_scale: jax.Array, *source: Any):

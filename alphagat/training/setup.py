@@ -127,7 +127,11 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
         final_learning_rate_fraction=learner.final_learning_rate_fraction,
     )
     optimizer = make_optimizer(
-        name=learner.optimizer, schedule=schedule, weight_decay=learner.weight_decay, clip_norm=learner.clip_norm
+        name=learner.optimizer,
+        schedule=schedule,
+        weight_decay=learner.weight_decay,
+        clip_norm=learner.clip_norm,
+        as_one_vector=not config.mesh.splits_network,
     )
     for game in games:
         check_fused(config, game)
@@ -177,7 +181,7 @@ def num_cpu_devices(mesh: MeshConfig) -> int:
     """
     if mesh.num_devices:
         return mesh.num_devices
-    is_plain = distributed.num_processes() == 1 and mesh.model * mesh.stage == 1 and not mesh.actors
+    is_plain = distributed.num_processes() == 1 and not mesh.splits_network and not mesh.actors
     return sharding.one_device_per_core() if is_plain else 0
 
 

@@ -101,6 +101,7 @@ KERNEL_SHAPES = {
     "another_tall": (6, 4),
     "heads": (2, 3, 4),  # inputs of two axes
     "column": (6, 1),
+    "not_thin": (18, 20),
 }
 
 
@@ -135,14 +136,15 @@ def test_muon_in_batches_equals_optax(max_batched_size, monkeypatch):
 
     params = on_device(draw())
     all_gradients = [on_device(draw()) for _ in range(4)]
-    chex.assert_trees_all_close(follow(ours, params, all_gradients), follow(optaxs, params, all_gradients), rtol=1e-4)
+    found, expected = (follow(each, params, all_gradients) for each in (ours, optaxs))
+    chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_muon_orthogonalizes_small_kernels_of_one_shape_in_one_batch():
     """A Newton-Schulz step, which the program repeats in a loop, has three products."""
-    kernels = {name: jnp.ones(shape) for name, shape in KERNEL_SHAPES.items()}
-    program = jax.jit(orthogonalize).lower(kernels).as_text()
-    assert program.count("dot_general") == 3 * 3  # shapes: 6 x 6, 4 x 6 and 1 x 6
+    shapes = [(32, 32), (4, 8, 32), (20, 24), (24, 20), (4, 24), (1, 64), (8, 70), (16, 128)]
+    program = jax.jit(orthogonalize).lower([jnp.ones(shape) for shape in shapes]).as_text()
+    assert program.count("dot_general") == 4 * 3  # 32 x 32, 20 x 24, and thin ones padded to 16 x 64 and 16 x 128
 
 
 @pytest.mark.parametrize("name", ["bias", "relation_bias"])
@@ -170,15 +172,28 @@ def test_is_matrix_on_the_networks(network):
         assert matrix == ("kernel" in name or "relation_weights" in name)
 
 
+@pytest.mark.parametrize("as_one_vector", [False, True])
 @pytest.mark.parametrize("clip_norm", [0.01, 1e3])
-def test_clips_the_global_norm(clip_norm):
-    optimizer = make_optimizer(name="sgd", schedule=lambda _: 1.0, weight_decay=0.0, clip_norm=clip_norm)
+def test_clips_the_global_norm(clip_norm, as_one_vector):
+    optimizer = make_optimizer(
+        name="sgd", schedule=lambda _: 1.0, weight_decay=0.0, clip_norm=clip_norm, as_one_vector=as_one_vector
+    )
     gradient = gradients(0)
     updates, _ = optimizer.update(on_device(gradient), optimizer.init(on_device(PARAMS)), on_device(PARAMS))
     norm = np.sqrt(sum((x**2).sum() for x in gradient.values()))
     scale = min(1.0, clip_norm / norm)
     for name in PARAMS:
         np.testing.assert_allclose(updates[name], -scale * gradient[name], rtol=1e-5)
+
+
+@pytest.mark.parametrize("as_one_vector", [False, True])
+def test_the_clip_sums_over_one_vector_or_over_each_parameter(as_one_vector):
+    optimizer = make_optimizer(
+        name="sgd", schedule=lambda _: 1.0, weight_decay=0.0, clip_norm=1.0, as_one_vector=as_one_vector
+    )
+    params = on_device(PARAMS)
+    program = jax.jit(optimizer.update).lower(params, optimizer.init(params), params).as_text()
+    assert program.count("stablehlo.reduce(") == (1 if as_one_vector else len(PARAMS))
 
 
 def test_schedule():

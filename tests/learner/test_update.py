@@ -61,10 +61,11 @@ def test_no_axis_means_no_average():
     chex.assert_trees_all_close(found, reference(), rtol=1e-6)
 
 
-def test_an_update_descends_the_gradient():
+@pytest.mark.parametrize("as_one_vector", [False, True])
+def test_an_update_descends_the_gradient(as_one_vector):
     batch = jax.tree.map(jnp.asarray, BATCH)
     optimizer = optax.sgd(0.125)
-    step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer))
+    step = jax.jit(update.make_update(FIND_GRADIENTS, optimizer, as_one_vector=as_one_vector))
     train, metrics = step(start(optimizer, 4), batch)
     gradients, parts = reference()
     assert train.step == 5
@@ -76,6 +77,16 @@ def test_an_update_descends_the_gradient():
     assert set(metrics) == {*parts, "grad_norm", *by_part}
     assert set(by_part) == {f"grad_norm/{name}" for name in PARAMS["params"]}
     np.testing.assert_allclose(np.sqrt(sum(float(each) ** 2 for each in by_part.values())), norm, rtol=1e-5)
+
+
+def test_one_vector_takes_one_sum_per_part_of_the_network():
+    gradients = {"params": {"one": {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}, "other": {"scale": jnp.ones(3)}}}
+
+    def count_sums(as_one_vector):
+        norms = functools.partial(update.gradient_norms, as_one_vector=as_one_vector)
+        return jax.jit(norms).lower(gradients).as_text().count("stablehlo.reduce(")
+
+    assert count_sums(False) - count_sums(True) == 1  # kernel and bias
 
 
 @pytest.mark.parametrize("decay", [0.5, 0.9])

@@ -12,6 +12,21 @@ def test_flags_are_added(monkeypatch):
     assert xla.os.environ["XLA_FLAGS"] == "--xla_mine=1 --xla_gpu_deterministic_ops=true"
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", xla.GPU_LOOPS),
+        ("--xla_mine=1", f"--xla_mine=1 {xla.GPU_LOOPS}"),
+        (xla.GPU_LOOPS, xla.GPU_LOOPS),
+        ("--xla_gpu_enable_command_buffer=", "--xla_gpu_enable_command_buffer="),
+    ],
+)
+def test_loops_stay_on_the_gpu_unless_the_user_decides(before, after, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", before)
+    xla.keep_loops_on_gpu()
+    assert xla.os.environ["XLA_FLAGS"] == after
+
+
 def test_an_unknown_name_raises():
     with pytest.raises(UserError, match="--xla fast: choose one of default, deterministic"):
         xla.use_flags("fast")

@@ -51,6 +51,17 @@ def test_accepts_a_correct_game(board: str):
     assert any(np.asarray(audit.history.truncated).any() for audit in audits) == (board == CUT)
 
 
+@pytest.mark.parametrize("board", RUNS)
+def test_one_program_replays_the_games_of_all_iterations(board: str, caplog):
+    """On a GPU, an operation outside it would wait for the iteration that runs there."""
+    auditor, audits = audits_of(board)
+    auditor.check(audits[0])
+    with jax.transfer_guard_host_to_device("disallow"), jax.log_compiles():
+        for audit in audits:
+            auditor.check(audit)
+    assert not caplog.records
+
+
 def wrong_at(index, change):
     """Returns a function that modifies element `index` of the first device's array."""
 

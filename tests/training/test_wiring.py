@@ -24,6 +24,7 @@ from alphagat.runs.checkpoints import Checkpoints, list_steps
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.training import evaluation, iterations, setup
+from alphagat.training import iteration as iteration_module
 from alphagat.training.audit import Auditor
 from alphagat.training.board_schedule import board_schedule
 from alphagat.training.iteration import make_iteration, run_iteration
@@ -249,6 +250,24 @@ def test_the_mesh_has_the_configured_axes():
     config = Config()
     config.mesh.data, config.mesh.model, config.mesh.stage = 1, 2, 3
     assert dict(make_configured_mesh(config).shape) == {"data": 1, "stage": 3, "model": 2}
+
+
+@pytest.mark.parametrize("axis", ["", "model", "stage"])
+def test_gradients_stay_apart_if_devices_share_the_network(axis, monkeypatch):
+    given = []
+    monkeypatch.setattr(setup, "make_optimizer", lambda **options: given.append(options["as_one_vector"]))
+    monkeypatch.setattr(setup, "pipeline", lambda *_: None)
+    monkeypatch.setattr(iteration_module, "mean_gradients", lambda *_, as_one_vector, **__: given.append(as_one_vector))
+    monkeypatch.setattr(iteration_module, "make_update", lambda *_, as_one_vector, **__: given.append(as_one_vector))
+    monkeypatch.setattr(iteration_module.sharding, "over_data", lambda function, *_: function)
+    config = Config()
+    if axis:
+        setattr(config.mesh, axis, 2)
+    (each,) = make_setups(config)
+    mesh = sharding.make_mesh(1)
+    iteration_module.make_updates(each, mesh, None)
+    iteration_module.gradients_of(each, mesh, lambda: None, ())(None, None)
+    assert given == [not axis] * 3
 
 
 def test_stages_cut_the_network(monkeypatch):
