@@ -22,6 +22,7 @@ The ending of the file decides its format:
 examples:
   alphagat export runs/hex --out hex.safetensors --card hex.md
   alphagat export runs/hex --out hex7.stablehlo --board hex:7
+  alphagat export runs/hex_second --average runs/hex --out hex.safetensors
   alphagat match hex.safetensors mcts:1000 --board hex:9"""
 
 
@@ -43,6 +44,13 @@ def make_parser() -> commands.ArgumentParser:
         help="batch size of a .stablehlo file (default: any)",
     )
     parser.add_argument("--precision", help="precision of the blocks, such as float32 (default: as in training)")
+    parser.add_argument(
+        "--average",
+        nargs="+",
+        metavar="SOURCE",
+        default=(),
+        help="other networks, of which one is a later stage of the other or both of a third; writes the mean of all",
+    )
     parser.add_argument("--card", metavar="FILE", help="a new file for the model card, ending in .md")
     return parser
 
@@ -58,6 +66,7 @@ def _write(options, file: Path) -> None:
     # JAX is imported only after the flags were checked
     from alphagat.agents import model_card, stablehlo, weight_files
     from alphagat.agents.agent import load
+    from alphagat.agents.average import average
     from alphagat.runs import atomic_files
 
     atomic_files.check_new(file, weight_files.ENDING, stablehlo.ENDING)
@@ -67,7 +76,7 @@ def _write(options, file: Path) -> None:
         )
     if options.card:
         atomic_files.check_new(Path(options.card), model_card.ENDING)
-    agent = load(options.workdir, options.iteration, options.board, options.precision)
+    agent = average(load(options.workdir, options.iteration, options.board, options.precision), options.average)
     if file.suffix == stablehlo.ENDING:
         stablehlo.write(file, agent, options.batch)
     else:

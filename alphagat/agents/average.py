@@ -1,0 +1,43 @@
+"""Averages the parameters of trained networks."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from alphagat.agents.agent import Agent, load
+from alphagat.errors import UserError
+
+NOT_OF_THE_WEIGHTS = "backend", "precision", "remat"  # fields of `config.network`
+
+
+def average(agent: Agent, sources: Sequence[str]) -> Agent:
+    """Returns the agent with the mean of its parameters and those of other networks.
+
+    The mean of networks that continued from one network often keeps the strengths of each (Wortsman et al. 2022, Model
+    soups, section 3; Robust fine-tuning of zero-shot models, section 3). The mean of networks that trained separately
+    is useless.
+
+    Args:
+      sources: names of the others, as for `agent.load`.
+
+    Raises:
+      UserError: a network cannot be loaded, is of another family, or has another architecture.
+    """
+    every = [agent.params]
+    for source in sources:
+        other = load(source, board=agent.game.name)
+        if differing := _differing_fields(agent, other):
+            raise UserError(f"--average {source}: it differs in {', '.join(differing)}; take networks of one shape")
+        every.append(other.params)
+    mean = jax.tree.map(lambda *leaves: jax.device_put(np.mean(jax.device_get(leaves), axis=0)), *every)
+    return dataclasses.replace(agent, params=mean)
+
+
+def _differing_fields(agent: Agent, other: Agent) -> list[str]:
+    """Names the fields of the config that make the parameters of two networks incomparable."""
+    ours, theirs = (dataclasses.asdict(each.config.network) for each in (agent, other))
+    fields: dict[str, Any] = {name: value for name, value in ours.items() if name not in NOT_OF_THE_WEIGHTS}
+    return [f"config.network.{name}" for name, value in fields.items() if theirs[name] != value]
