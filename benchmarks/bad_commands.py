@@ -172,7 +172,9 @@ def _bad_config(chance: random.Random, command: str, fields: list[config_fields.
     value = bad_number(chance, most_of(field.limits))
     yield Line("field", command, [*base, f"--config.{field.path}={value}"])
     texts = [each for each in fields if each.limits.choices or isinstance(each.value, bool)]
-    yield Line("choice", command, [*base, f"--config.{chance.choice(texts).path}={chance.choice(('x', '', '7'))}"])
+    text = chance.choice(texts)
+    wrong = ("x", "7") if isinstance(text.value, tuple) else ("x", "", "7")  # no text empties a tuple
+    yield Line("choice", command, [*base, f"--config.{text.path}={chance.choice(wrong)}"])
     yield Line("unknown field", command, [*base, f"--config.{field.path}s=3"])
     path = chance.choice(("nowhere", "configs", "configs/none.py", "FOLDER", "README.md", "x" * 300))
     yield Line("config file", command, [*base, f"--config={path}"])

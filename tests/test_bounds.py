@@ -17,6 +17,7 @@ TEXTS = {
         "a",
         "allowed_hosts",
         "anchors",
+        "average",
         "b",
         "board",
         "card",

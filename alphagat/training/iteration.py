@@ -247,7 +247,8 @@ def make_updates(
             return jax.lax.with_sharding_constraint(train, places), metrics
 
         train, metrics = jax.lax.scan(one_update, train, jnp.arange(setup.plan.updates_per_iteration))
-        return train, jax.tree.map(jnp.mean, metrics)
+        # Without the constraint, the compiler may split the result of the loop in another way.
+        return jax.lax.with_sharding_constraint(train, places), jax.tree.map(jnp.mean, metrics)
 
     return all_updates
 
