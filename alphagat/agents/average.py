@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -39,5 +38,4 @@ def average(agent: Agent, sources: Sequence[str]) -> Agent:
 def _differing_fields(agent: Agent, other: Agent) -> list[str]:
     """Names the fields of the config that make the parameters of two networks incomparable."""
     ours, theirs = (dataclasses.asdict(each.config.network) for each in (agent, other))
-    fields: dict[str, Any] = {name: value for name, value in ours.items() if name not in NOT_OF_THE_WEIGHTS}
-    return [f"config.network.{name}" for name, value in fields.items() if theirs[name] != value]
+    return [f"config.network.{name}" for name in ours if name not in NOT_OF_THE_WEIGHTS and ours[name] != theirs[name]]

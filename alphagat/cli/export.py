@@ -76,7 +76,9 @@ def _write(options, file: Path) -> None:
         )
     if options.card:
         atomic_files.check_new(Path(options.card), model_card.ENDING)
-    agent = average(load(options.workdir, options.iteration, options.board, options.precision), options.average)
+    agent = load(options.workdir, options.iteration, options.board, options.precision)
+    if options.average:
+        agent = average(agent, options.average)
     if file.suffix == stablehlo.ENDING:
         stablehlo.write(file, agent, options.batch)
     else:

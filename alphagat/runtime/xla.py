@@ -38,16 +38,19 @@ def use_flags(name: str) -> None:
     """Adds the set of flags `name` to XLA_FLAGS. Raises UserError if the name is unknown."""
     if name not in FLAGS:
         raise UserError(f"--xla {name}: choose one of {', '.join(FLAGS)}")
-    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS[name].flags]).strip()
+    _add_flags(*FLAGS[name].flags)
 
 
 def keep_loops_on_gpu() -> None:
     """Adds `GPU_LOOPS` to XLA_FLAGS unless they set the same option: a GPU then runs whole loops, and does not wait for
     the host after each step. Self-play on an H200 is 1.15 times as fast.
     """
-    flags = os.environ.get("XLA_FLAGS", "")
-    if GPU_LOOPS.partition("=")[0] not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {GPU_LOOPS}".strip()
+    if GPU_LOOPS.partition("=")[0] not in os.environ.get("XLA_FLAGS", ""):
+        _add_flags(GPU_LOOPS)
+
+
+def _add_flags(*flags: str) -> None:
+    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
 
 
 def use_cache() -> None:

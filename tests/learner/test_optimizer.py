@@ -137,7 +137,9 @@ def test_muon_in_batches_equals_optax(max_batched_size, monkeypatch):
     params = on_device(draw())
     all_gradients = [on_device(draw()) for _ in range(4)]
     found, expected = (follow(each, params, all_gradients) for each in (ours, optaxs))
-    chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-6)
+    large = found.pop("not_thin"), expected.pop("not_thin")  # some of its many values are near 0
+    chex.assert_trees_all_close(*large, rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close(found, expected, rtol=1e-4)
 
 
 def test_muon_orthogonalizes_small_kernels_of_one_shape_in_one_batch():
