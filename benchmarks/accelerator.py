@@ -181,23 +181,36 @@ def agreement(options: argparse.Namespace, console: Console) -> None:
         console.print(f"{board}: {NUM_GAMES} random games are {'the same' if same else 'NOT the same'}")
 
 
+def add_speed_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of `make_speed_config`."""
+    parser.add_argument("--width", type=int, default=64, help="default: %(default)s")
+    parser.add_argument("--num_blocks", type=int, default=6, help="default: %(default)s")
+    parser.add_argument("--games", type=int, default=4096, help="games at once (default: %(default)s)")
+    parser.add_argument("--simulations", type=int, default=32, help="default: %(default)s")
+    parser.add_argument("--batch_size", type=int, default=2048, help="default: %(default)s")
+
+
+def make_speed_config(board: str, network: dict[str, Any], options: argparse.Namespace) -> Config:
+    """Returns the config of the speed test. Its replay fills slowly enough to time self-play without updates first."""
+    config = make_config(board, options.width, {"num_blocks": options.num_blocks} | network)
+    config.search.num_simulations, config.selfplay.num_games = options.simulations, options.games
+    config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40
+    config.learner.batch_size = options.batch_size
+    filling = (ROUNDS + 2) * options.games * config.selfplay.plies_per_iteration
+    config.replay.min_size = max(filling, options.batch_size)
+    config.replay.capacity = max(config.replay.capacity, config.replay.min_size)
+    return config
+
+
 def speed(options: argparse.Namespace, console: Console) -> None:
     title = f"{options.boards[0]}, {options.games} games, {options.simulations} simulations, batch {options.batch_size}"
     columns = "network", "evaluation", "evaluations/s", "self-play, frames/s", "update", "whole, frames/s"
     table = Table(*columns, title=title)
-    blocks = {"num_blocks": options.num_blocks}
-    base = make_config(options.boards[0], options.width, blocks)
+    base = make_speed_config(options.boards[0], {}, options)
     for name in options.networks:
-        network = SPEED_NETWORKS[name]
-        config = make_config(options.boards[0], options.width, blocks | network)
+        config = make_speed_config(options.boards[0], SPEED_NETWORKS[name], options)
         if config.network.name != base.network.name:
             config.network.width = matching_width(num_params(base), config)
-        config.search.num_simulations, config.selfplay.num_games = options.simulations, options.games
-        config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40
-        config.learner.batch_size = options.batch_size
-        filling = (ROUNDS + 2) * options.games * config.selfplay.plies_per_iteration  # outlasts the first timing
-        config.replay.min_size = max(filling, options.batch_size)
-        config.replay.capacity = max(config.replay.capacity, config.replay.min_size)
         config_validation.validate(config)
         try:
             (setup,) = make_setups(config)
@@ -233,11 +246,7 @@ def main() -> None:
     )
     parser.add_argument("--trace", action="store_true", help="lists the kernels of one iteration")
     parser.add_argument("--rules", nargs="*", default=["connect_four", "hex:7", "othello:8", "breakthrough:6", "go:7"])
-    parser.add_argument("--width", type=int, default=64, help="default: %(default)s")
-    parser.add_argument("--num_blocks", type=int, default=6, help="blocks in the speed test (default: %(default)s)")
-    parser.add_argument("--games", type=int, default=4096, help="games at once (default: %(default)s)")
-    parser.add_argument("--simulations", type=int, default=32, help="default: %(default)s")
-    parser.add_argument("--batch_size", type=int, default=2048, help="default: %(default)s")
+    add_speed_flags(parser)
     options = parser.parse_args()
     xla.keep_loops_on_gpu()
     console = Console(width=160)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from accelerator import HALF, make_config
+from accelerator import HALF, add_speed_flags, make_speed_config
 from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh
 from rich.console import Console
@@ -147,20 +147,11 @@ def show(kernels: dict[str, list[Kernel]], loops: dict[str, Loop], top: int, con
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--board", default="connect_four", help="default: %(default)s")
-    parser.add_argument("--width", type=int, default=64, help="default: %(default)s")
-    parser.add_argument("--num_blocks", type=int, default=6, help="default: %(default)s")
-    parser.add_argument("--games", type=int, default=4096, help="games at once (default: %(default)s)")
-    parser.add_argument("--simulations", type=int, default=32, help="default: %(default)s")
-    parser.add_argument("--batch_size", type=int, default=2048, help="default: %(default)s")
+    add_speed_flags(parser)
     parser.add_argument("--top", type=int, default=0, help="also lists the largest kernels of the three largest loops")
     options = parser.parse_args()
     jax.config.update("jax_platforms", "cpu")
-    config = make_config(options.board, options.width, HALF | {"num_blocks": options.num_blocks})
-    config.search.num_simulations, config.selfplay.num_games = options.simulations, options.games
-    config.selfplay.plies_per_iteration, config.selfplay.max_plies = 4, 40
-    config.learner.batch_size, config.replay.capacity = options.batch_size, 1 << 20
-    config.replay.min_size = max(options.games * 4, options.batch_size)
-    program = compile_iteration(config)
+    program = compile_iteration(make_speed_config(options.board, HALF, options))
     show(find_kernels(program), find_loops(program), options.top, Console(width=140))
 
 

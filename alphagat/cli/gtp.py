@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import alphagat
 from alphagat.cli import commands, engine_options
+from alphagat.runtime import terminal
 
 EXAMPLES = f"""\
 {engine_options.SOURCES}
@@ -26,15 +27,18 @@ def gtp(argv: Sequence[str]) -> None:
     """Answers commands until `quit` or the end of input."""
     options = make_parser().parse_args(list(argv))
     engine_options.check_options(options)
-    from alphagat.serving.gtp_server import GtpServer  # JAX is imported only after the flags are checked
-    from alphagat.serving.line_reader import standard_streams
-    from alphagat.serving.thinking import Thinker
+    with terminal.status(commands.STARTING):
+        from alphagat.serving.gtp_server import GtpServer  # JAX is imported only after the flags are checked
+        from alphagat.serving.line_reader import standard_streams
+        from alphagat.serving.thinking import Thinker
 
     def make_thinker(board: str | None) -> Thinker:
         agent = engine_options.open_agent(options, board)
         return Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
 
-    server = GtpServer(make_thinker, make_thinker(None), options.simulations, alphagat.__version__)
+    with terminal.status("loading the network"):
+        thinker = make_thinker(None)
+    server = GtpServer(make_thinker, thinker, options.simulations, alphagat.__version__)
     server.serve(*standard_streams())
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import alphagat
 from alphagat.cli import commands, engine_options
 from alphagat.errors import UserError
+from alphagat.runtime import terminal
 
 EXAMPLES = f"""\
 {engine_options.SOURCES}
@@ -29,12 +30,14 @@ def uci(argv: Sequence[str]) -> None:
     engine_options.check_options(options)
     if options.board != "chess":
         raise UserError(f"board {options.board}: UCI is for chess only; see alphagat gtp")
-    from alphagat.serving.line_reader import standard_streams
-    from alphagat.serving.thinking import Thinker  # JAX is imported only after the flags are checked
-    from alphagat.serving.uci_server import UciServer
+    with terminal.status(commands.STARTING):
+        from alphagat.serving.line_reader import standard_streams
+        from alphagat.serving.thinking import Thinker  # JAX is imported only after the flags are checked
+        from alphagat.serving.uci_server import UciServer
 
-    agent = engine_options.open_agent(options, None)
-    thinker = Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
+    with terminal.status("loading the network"):
+        agent = engine_options.open_agent(options, None)
+        thinker = Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
     UciServer(thinker, options.simulations, alphagat.__version__).serve(*standard_streams())
 
 

@@ -184,6 +184,8 @@ def _move(board: str, point: str) -> str:
     game = make_game(board)
     if isinstance(game, HexGame) and point in SWAPS:
         return "swap"
+    if isinstance(game, OthelloGame) and point == "":
+        return "pass"
     if not isinstance(game, GoGame):
         return point
     if point == "" or (point == "tt" and game.size <= 19):

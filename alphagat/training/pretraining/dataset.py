@@ -60,7 +60,7 @@ def read_recorded(run: Run, folder: Path | None) -> Recorded:
                 f"--games {' '.join(config.pretrain.games)}: there are no positions of {name}; add such games"
             )
         positions = join(parts, setup.game.num_actions)
-        train, held_out = found = split(positions, config.pretrain.holdout, config.seed)
+        train, held_out = found = split(positions, setup.game.symmetries, config.pretrain.holdout, config.seed)
         boards.append(found)
         digests[name] = digest(positions)
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(positions)) / 1e6

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from flax import struct
 
+from alphagat.games.base import Symmetries
 from alphagat.games.batches import concatenate
 
 
@@ -66,14 +67,15 @@ def _as_policy(policy: np.ndarray, num_actions: int) -> np.ndarray:
     return policy if policy.ndim == 2 else np.eye(num_actions, dtype=np.float32)[policy]
 
 
-def split(positions: Positions, holdout: float, seed: int) -> Split:
+def split(positions: Positions, symmetries: Symmetries, holdout: float, seed: int) -> Split:
     """Holds out a fraction `holdout` of the games at random: at least one if it is above 0, but never all.
 
-    Games with equal moves are held out together, so that no copy of a held-out game is trained on.
+    Games whose moves are equal up to a symmetry are held out together, because training applies random symmetries: no
+    copy of a held-out game is trained on.
     """
     if not holdout:
         return Split(positions, None)
-    numbers = _distinct_games(positions)
+    numbers = _distinct_games(positions, symmetries)
     num_copies = np.bincount(numbers)
     order = np.random.default_rng(seed).permutation(len(num_copies))
     num_held = max(round(holdout * len(numbers)), 1)
@@ -84,13 +86,20 @@ def split(positions: Positions, holdout: float, seed: int) -> Split:
     return Split(positions.take(~is_held), positions.take(is_held))
 
 
-def _distinct_games(positions: Positions) -> np.ndarray:
-    """Returns `[G]`: a number for each game, from 0 in order of appearance; games with equal moves share one."""
+def _distinct_games(positions: Positions, symmetries: Symmetries) -> np.ndarray:
+    """Returns `[G]`: a number for each game, from 0 in order of appearance; games equal up to a symmetry share one."""
     rows = np.argsort(positions.game, kind="stable")
     ends = np.cumsum(np.bincount(positions.game))
     numbers: dict[bytes, int] = {}
-    keys = (hashlib.sha256(positions.policy[game].tobytes()).digest() for game in np.split(rows, ends[:-1]))
+    keys = (_least_image(positions.policy[game], symmetries) for game in np.split(rows, ends[:-1]))
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+
+
+def _least_image(policy: np.ndarray, symmetries: Symmetries) -> bytes:
+    """Returns the least hash of the images of moves `[N]` or policies `[N, A]` under the symmetries."""
+    tables = symmetries.action_permutations
+    images = (table[policy] if policy.ndim == 1 else policy[:, table] for table in tables)
+    return min(hashlib.sha256(image.tobytes()).digest() for image in images)
 
 
 def digest(positions: Positions) -> str:
