@@ -1,10 +1,11 @@
 """Shows when a player gives results away, in game files of a match on a solved board.
 
     alphagat match runs/connect_four solver --opening_plies 2 --simulations 256 --games_at_once 98 --out games.sgf
-    python benchmarks/mistakes.py games.sgf --player runs/connect_four
+    python benchmarks/mistakes.py games.sgf --player runs/connect_four --network runs/connect_four
 
 A mistake is a move that lowers the exact value for its player: a win becomes a draw or a loss, or a draw a loss.
 Prints, by ply, the moves of the player in positions that are not lost, its mistakes, and its first mistakes of games.
+With `--network`, also how late the value of a network shows the effect of the last mistake of a game.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from alphagat.agents.agent import load
 from alphagat.evaluation import game_files
 from alphagat.evaluation.game_formats.record import GameRecord
 from alphagat.evaluation.live_game import LiveGame
@@ -45,18 +47,37 @@ def moves_of(player: str, records: list[GameRecord], opening_plies: int) -> Iter
                 yield Move(number, ply, before.state, before.legal_actions()[name])
 
 
+def states_of(moves: list[Move]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *(move.state for move in moves))
+
+
 def drops_of(moves: list[Move], board: str) -> tuple[np.ndarray, np.ndarray]:
     """Returns the exact value before each move `[N]`, in -1, 0 and 1, and by how much the move lowers it `[N]`."""
-    states = jax.tree.map(lambda *leaves: np.stack(leaves), *(move.state for move in moves))
-    scores = score_positions(make_game(board), states)
+    scores = score_positions(make_game(board), states_of(moves))
     values = np.sign(scores.max(axis=1))
     return values, values - np.sign(scores[np.arange(len(moves)), [move.action for move in moves]])
+
+
+def plies_until_noticed(moves: list[Move], values: np.ndarray, drops: np.ndarray, guesses: np.ndarray) -> list[float]:
+    """Returns, for each game with a mistake, the plies from its last mistake until `guesses`, the values before each
+    move `[N]` by a network, stay within 0.5 of the exact ones; infinity if they do not.
+    """
+    games, plies = np.array([(move.game, move.ply) for move in moves]).T
+    wrong = abs(guesses - values) > 0.5
+    delays = []
+    for game in np.unique(games[drops > 0]):
+        mistake = plies[(games == game) & (drops > 0)].max()
+        after = (games == game) & (plies > mistake)
+        unsure = plies[after & wrong].max(initial=mistake)
+        delays.append(min(plies[after & (plies > unsure)], default=np.inf) - mistake)
+    return delays
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="an SGF file; all games on one board")
     parser.add_argument("--player", required=True, help="how the name of the player begins")
+    parser.add_argument("--network", help="a trained network, such as a run folder")
     parser.add_argument("--opening_plies", type=int, default=2, help="not judged (default: %(default)s)")
     parser.add_argument("--plies", type=int, default=4, help="per row (default: %(default)s)")
     options = parser.parse_args()
@@ -77,6 +98,12 @@ def main() -> None:
     console = Console(soft_wrap=True)
     console.print(table)
     console.print(f"{(drops > 0).sum()} mistakes in {len(bad_games)} games give away {drops.sum() / 2:g} points")
+    if options.network:
+        agent = load(options.network, board=records[0].board)
+        guesses = np.asarray(jax.jit(agent.evaluator)(agent.params, states_of(moves)).value)
+        delays = plies_until_noticed(moves, values, drops, guesses)
+        quartiles = ", ".join(f"{each:g}" for each in np.quantile(delays, (0.25, 0.5, 0.75), method="lower"))
+        console.print(f"plies until its value shows the last mistake of a game, quartiles: {quartiles}")
 
 
 if __name__ == "__main__":

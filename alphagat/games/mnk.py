@@ -60,11 +60,14 @@ class MnkState(base.State):
 class MnkGame(base.Game):
     """The rules, topology and features of one board.
 
-    Features per node: own stone, opponent's stone, empty, playable, height parity from the ground (0 without gravity),
-    k / 5. Column nodes have only the playable and k / 5 features.
+    Features per node: own stone; opponent's stone; empty; playable; height parity from the ground; k / 5; the height
+    suits the player to move; empty, and an own stone would complete a line here; empty, and an opponent's stone would.
+    Even heights, from 0, suit the first player, and odd heights the second: they get these cells if each answers in the
+    column of the last move, as in zugzwang (Allis 1988). Column nodes have only the playable and k / 5 features, and 1
+    for the height if the second player moves. Without gravity, both features of the height are 0.
     """
 
-    num_features = 6
+    num_features = 9
 
     def __init__(self, name: str, rows: int, columns: int, run: int, gravity: bool = False):
         """Makes a board on which `run` stones in a line win. Raises UserError for sizes out of range."""
@@ -98,8 +101,9 @@ class MnkGame(base.Game):
         del key
         running = ~state.terminated
         colour = state.current_player + jnp.int8(1)
-        board = jnp.where(self._landing(state.board, action) & running, colour, state.board)
-        won = self._has_line(board == colour) & running
+        landing = self._landing(state.board, action) & running
+        board = jnp.where(landing, colour, state.board)
+        won = (landing & self._completing(state.board == colour)).any()
         return state.replace(
             board=board,
             current_player=jnp.where(running, jnp.int8(1) - state.current_player, state.current_player),
@@ -108,16 +112,18 @@ class MnkGame(base.Game):
         )
 
     def observe(self, state: MnkState) -> base.Features:
-        own = state.current_player + jnp.int8(1)
+        player = state.current_player
+        own, other, empty = (state.board == colour for colour in (player + jnp.int8(1), jnp.int8(2) - player, 0))
         playable = self._playable(state.board) & ~state.terminated
-        moving = [state.board == own, state.board == jnp.int8(3) - own, state.board == 0, playable]
-        cells = jnp.concatenate([jnp.stack(moving, axis=-1).astype(jnp.float32), self._fixed_features], axis=-1)
+        parity, k = self._fixed_features
+        suits = (parity == player) & self.gravity
+        completing = (self._completing(stones) & empty for stones in (own, other))
+        cells = jnp.stack([own, other, empty, playable, parity, k, suits, *completing], axis=-1, dtype=jnp.float32)
         if not self.gravity:
             return base.Features(nodes=cells)
-        columns = jnp.zeros((self.columns, 3), jnp.float32)
-        playable = state.legal_action_mask[:, None].astype(jnp.float32)
-        k = jnp.full((self.columns, 1), self.run / 5, jnp.float32)
-        columns = jnp.concatenate([columns, playable, jnp.zeros_like(k), k], axis=-1)
+        columns = jnp.zeros((self.columns, self.num_features), jnp.float32)
+        columns = columns.at[:, 3].set(state.legal_action_mask).at[:, 5].set(self.run / 5)
+        columns = columns.at[:, 6].set(player)
         return base.Features(nodes=jnp.concatenate([cells, columns]))
 
     def render(self, state: MnkState) -> str:
@@ -178,10 +184,10 @@ class MnkGame(base.Game):
 
     @functools.cached_property
     def _fixed_features(self) -> np.ndarray:
-        """Returns the constant features `[rows * columns, 2]` float32: height parity and k / 5."""
+        """Returns the constant features `[2, rows * columns]` float32: height parity and k / 5."""
         heights = self.rows - 1 - np.arange(self.rows * self.columns) // self.columns
         parity = heights % 2 * float(self.gravity)
-        return np.stack([parity, np.full_like(parity, self.run / 5)], axis=-1).astype(np.float32)
+        return np.stack([parity, np.full_like(parity, self.run / 5)]).astype(np.float32)
 
     def _playable(self, board: jax.Array) -> jax.Array:
         """Returns the `[rows * columns]` cells where a stone can land."""
@@ -197,19 +203,23 @@ class MnkGame(base.Game):
             return jnp.asarray(cells) == action
         return self._playable(board) & (jnp.asarray(cells % self.columns) == action)
 
-    def _has_line(self, stones: jax.Array) -> jax.Array:
-        """Returns whether `run` of the `[rows * columns]` stones are in a line, in one fused pass over the board."""
+    def _completing(self, stones: jax.Array) -> jax.Array:
+        """Returns the `[rows * columns]` cells where another stone makes a line of at least `run` with the `stones`."""
         # An empty column at the right prevents lines from wrapping around the edge.
         width, size = self.columns + 1, self.rows * (self.columns + 1)
-        board = jnp.pad(stones.reshape(self.rows, self.columns), ((0, 0), (0, 1))).ravel()
-        board = jnp.pad(board, (0, (self.run - 1) * (width + 1)))
-        starts = jnp.zeros(size, bool)  # [rows * (columns + 1)], cells where a line begins
+        margin = (self.run - 1) * (width + 1)
+        board = jnp.pad(jnp.pad(stones.reshape(self.rows, self.columns), ((0, 0), (0, 1))).ravel(), margin)
+        found = jnp.zeros(size, bool)  # [rows * (columns + 1)]
         for stride in (1, width - 1, width, width + 1):
-            line = board[:size]
-            for shift in range(stride, stride * self.run, stride):
-                line &= board[shift : shift + size]
-            starts |= line
-        return starts.any()
+            length = jnp.zeros(size, jnp.int8)  # of the stones next to a cell, on both sides
+            for step in (stride, -stride):
+                unbroken = jnp.ones(size, bool)
+                for distance in range(1, self.run):
+                    start = margin + distance * step
+                    unbroken &= board[start : start + size]
+                    length += unbroken
+            found |= length >= self.run - 1
+        return found.reshape(self.rows, width)[:, : self.columns].ravel()
 
 
 def make_topology(rows: int, columns: int, run: int, gravity: bool) -> Topology:

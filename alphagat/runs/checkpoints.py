@@ -5,6 +5,7 @@ import inspect
 import itertools
 import logging
 import pathlib
+import re
 import shutil
 import sys
 import warnings
@@ -25,6 +26,7 @@ DAMAGED_FOLDER = "damaged"
 _ITEMS = _RUN, _PARAMS = "run", "params"  # the parameters are also saved on their own, for evaluation
 _REPLACED = ".replaced"  # suffix of a step that is being replaced
 _LATE = "Event loop is closed"
+_MISFIT = re.compile(r"Requested shape: (\(.*?\)) is not compatible with the stored shape: (\(.*?\))")  # of Orbax
 _UNFINISHED = ".orbax-checkpoint-tmp"  # suffix of a step that is being written
 
 
@@ -178,6 +180,11 @@ class Checkpoints:
             with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as reader:
                 return reader.restore(folder, args=args)[item]
         except Exception as error:
+            if misfit := _MISFIT.search(str(error)):
+                raise UserError(
+                    f"checkpoint {folder} holds an array of shape {misfit[2]} where this network has {misfit[1]}; use "
+                    "the version of AlphaGAT that wrote it, or train again"
+                ) from error
             reason = str(error).strip().split("\n")[0][:200]
             raise UserError(
                 f"checkpoint {folder} cannot be read ({type(error).__name__}: {reason}); move that folder away to "

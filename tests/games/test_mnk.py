@@ -46,6 +46,17 @@ class SlowGame:
             return 0
         return 1 + self.count(row + down, column + right, down, right, player)
 
+    def completes(self, cell, player):
+        """Returns whether the player's stone in an empty cell would complete a line."""
+        row, column = divmod(cell, len(self.grid[0]))
+        self.grid[row][column] = player
+        found = any(
+            self.count(row, column, down, right, player) + self.count(row, column, -down, -right, player) > self.run
+            for down, right in ((0, 1), (1, 0), (1, 1), (1, -1))
+        )
+        self.grid[row][column] = None
+        return found
+
     def won(self, player):
         return any(
             self.count(row, column, down, right, player) >= self.run
@@ -158,7 +169,7 @@ def test_drawings_show_stones_and_results():
     assert falling == ["  x . . .", "  o x . .", "  o . . .", "  1 2 3 4", "x to move"]
 
 
-def test_features_show_stones_playable_cells_and_height():
+def test_features_show_stones_playable_cells_and_heights():
     game = make_game("mnk:3x4x3:gravity")
     state = first_state(game).replace(board=jnp.asarray(parse("x . . .   o . . .   x o . .")))
     nodes = np.asarray(game.observe(state).nodes)
@@ -171,8 +182,44 @@ def test_features_show_stones_playable_cells_and_height():
     assert nodes[12:, 3].tolist() == [0, 1, 1, 1]
     assert not nodes[12:, [0, 1, 2, 4]].any()
     assert (nodes[:, 5] == np.float32(0.6)).all()
+    suits, completing = nodes[:, 6], nodes[:12, 7:].T.reshape(2, 3, 4)
+    assert suits[:12].reshape(3, 4).tolist() == [[1] * 4, [0] * 4, [1] * 4]
+    assert not suits[12:].any()
+    assert not completing.any()
     other = np.asarray(game.observe(state.replace(current_player=jnp.int8(1))).nodes)
-    assert (other[:, [1, 0, 2, 3, 4, 5]] == nodes).all()
+    assert (other[:, [1, 0, 2, 3, 4, 5, 8, 7]] == nodes[:, [0, 1, 2, 3, 4, 5, 7, 8]]).all()
+    assert (other[:, 6] == 1 - suits).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("connect_four", (6, 7, 4, True)),
+        ("tic_tac_toe", (3, 3, 3, False)),
+        ("gomoku:7", (7, 7, 5, False)),
+        ("mnk:4x9x4", (4, 9, 4, False)),
+    ],
+)
+def test_features_show_where_stones_complete_lines(name, size):
+    game, generator = make_game(name), np.random.default_rng(0)
+    observe, found = jax.jit(game.observe), 0
+    for _ in range(12):
+        board = generator.choice(3, size[0] * size[1], p=(0.3, 0.4, 0.3)).astype(np.int8)
+        player = int(generator.integers(2))
+        state = first_state(game).replace(board=jnp.asarray(board), current_player=jnp.int8(player))
+        slow = SlowGame(*size)
+        slow.grid = [[{0: None, 1: 0, 2: 1}[stone] for stone in line] for line in board.reshape(size[:2]).tolist()]
+        features = np.asarray(observe(state).nodes)[: len(board), 7:]
+        for cell in range(len(board)):
+            expected = [board[cell] == 0 and slow.completes(cell, each) for each in (player, 1 - player)]
+            assert features[cell].tolist() == expected
+            found += sum(expected)
+    assert found > 9
+
+
+def test_no_height_suits_a_player_without_gravity():
+    nodes = np.asarray(make_game("gomoku:5").observe(first_state(make_game("gomoku:5"))).nodes)
+    assert not nodes[:, [4, 6]].any()
 
 
 def test_relations_describe_sender_from_receiver_view():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -193,6 +194,20 @@ def test_damage_is_detected_and_changes_nothing(setup, saved, tmp_path, pattern:
             else:
                 read()  # intact
     assert contents_of(tmp_path) == before
+
+
+def test_parameters_of_another_version_are_refused(setup, saved):
+    """A game that observes one more feature needs a larger kernel."""
+    shapes = param_shapes(setup.game, setup.network)
+    kernel = shapes["params"]["features"]["kernel"]
+    rows, width = kernel.shape
+    shapes["params"]["features"]["kernel"] = jax.ShapeDtypeStruct((rows + 1, width), kernel.dtype)
+    message = f"shape ({rows}, {width}) where this network has ({rows + 1}, {width}); use the version of AlphaGAT"
+    with (
+        Checkpoints(saved[1], read_only=True) as checkpoints,
+        pytest.raises(UserError, match=re.escape(message)),
+    ):
+        checkpoints.restore_params(shapes, STEP)
 
 
 def test_intact_checkpoints_have_no_damage(saved):
