@@ -41,11 +41,11 @@ class GoGame(base.Game):
 
     Features per node: own stone; opponent's stone; empty; stone in atari; ko; legal; played last; one, two and three
     moves before that; on the first, second and third line; komi / 10 from the view of the player to move; the opponent
-    has just passed; moves played / maximum length of a game. Pass is a node, too; its features for stones and lines
-    are 0.
+    has just passed; moves played / maximum length of a game; stone whose chain has two, and three, liberties. Pass is a
+    node, too; its features for stones and lines are 0.
     """
 
-    num_features = 16
+    num_features = 18
     player_colours = (("black", svg_stones.STONES[0]), ("white", svg_stones.STONES[1]))
 
     def __init__(self, name: str, size: int, komi: float = KOMI):
@@ -69,7 +69,7 @@ class GoGame(base.Game):
             rewards=jnp.zeros(2, jnp.float32),
             terminated=jnp.bool_(False),
             chains=jnp.zeros(num_cells, go_rules.label_type(self.size)),
-            atari=jnp.zeros(num_cells, bool),
+            liberties=jnp.zeros(num_cells, go_rules.label_type(self.size)),
             ko=jnp.int16(-1),
             recent=jnp.full(NUM_RECENT, -1, jnp.int16),
             num_moves=jnp.int16(0),
@@ -92,7 +92,7 @@ class GoGame(base.Game):
             current_player=jnp.int8(1) - state.current_player,
             terminated=over,
             chains=chains,
-            atari=go_rules.in_atari(chains),
+            liberties=go_rules.count_liberties(chains),
             ko=ko,
             recent=jnp.concatenate([action.astype(jnp.int16)[None], state.recent[:-1]]),
             num_moves=num_moves,
@@ -104,7 +104,8 @@ class GoGame(base.Game):
     def observe(self, state: GoState) -> base.Features:
         own = state.chains * (1 - 2 * state.current_player).astype(state.chains.dtype)
         ko = jnp.arange(len(own)) == state.ko
-        cells = jnp.stack([own > 0, own < 0, own == 0, state.atari, ko], axis=-1)
+        in_atari, two, three = (state.liberties == count for count in (1, 2, 3))
+        cells = jnp.stack([own > 0, own < 0, own == 0, in_atari, ko], axis=-1)
         played = jnp.arange(self.num_actions)[:, None] == state.recent[None, :]
         changing = [jnp.pad(cells, ((0, 1), (0, 0))), state.legal_action_mask[:, None], played]
         komi = jnp.where(state.current_player == 0, jnp.float32(-self.komi / 10), jnp.float32(self.komi / 10))
@@ -114,6 +115,7 @@ class GoGame(base.Game):
             jnp.concatenate(changing, axis=-1).astype(jnp.float32),
             jnp.asarray(_line_features(self.size)),
             jnp.broadcast_to(shared[None, :], (self.num_actions, 3)),
+            jnp.pad(jnp.stack([two, three], axis=-1), ((0, 1), (0, 0))).astype(jnp.float32),
         ]
         return base.Features(nodes=jnp.concatenate(nodes, axis=-1))
 

@@ -171,10 +171,38 @@ def test_large_board_counts_exceed_one_byte():
     game, state = make_game(name), play("go:13", "n1 m1 m2 n2 l1")
     assert [line[-3:] for line in rows(name, state)[11:13]] == [".xo", "xo."]
     n1, m1 = (game.action_names.index(cell) for cell in ("n1", "m1"))
-    assert np.flatnonzero(state.atari).tolist() == [m1]
+    assert np.flatnonzero(state.liberties == 1).tolist() == [m1]
     assert state.legal_action_mask[n1]
     taken = play(name, "n1 m1 m2 n2 l1 a1 n3 a2 n1")
     assert [line[-3:] for line in rows(name, taken)[10:13]] == ["..x", ".x.", "x.x"]
+
+
+@pytest.mark.parametrize("name", ["go:5", "go:8:6.5"])
+def test_liberties_match_a_search(name, long_games):
+    size, (_, states, _) = make_game(name).size, long_games(name)
+    seen = set()
+    for ply, game in np.ndindex(len(states.chains), 4):
+        stones = np.sign(states.chains[ply, game]).reshape(size, size)
+        expected = [liberties_at(stones, *cell) if stones[cell] else 0 for cell in np.ndindex(size, size)]
+        assert states.liberties[ply, game].tolist() == expected
+        seen.update(expected)
+    assert seen >= {0, 1, 2, 3, 4, 5}
+
+
+def liberties_at(stones: np.ndarray, row: int, column: int) -> int:
+    """Returns the number of liberties of the chain at a stone, by a search over its stones."""
+    chain, liberties, waiting = {(row, column)}, set(), [(row, column)]
+    while waiting:
+        row, column = waiting.pop()
+        for cell in ((row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)):
+            if not all(0 <= index < len(stones) for index in cell):
+                continue
+            if stones[cell] == 0:
+                liberties.add(cell)
+            elif stones[cell] == stones[row, column] and cell not in chain:
+                chain.add(cell)
+                waiting.append(cell)
+    return len(liberties)
 
 
 def test_two_passes_end_game_without_dead_stone_removal():
@@ -214,9 +242,10 @@ def test_features_are_from_view_of_player_to_move():
     assert (lines.sum(axis=0) == 1).all()
     assert not nodes[25, :5].any()
     assert not nodes[25, 10:13].any()
-    assert (nodes[:, 13:] == np.float32([-0.65, 0, 4 / 50])).all()
+    assert (nodes[:, 13:16] == np.float32([-0.65, 0, 4 / 50])).all()
+    assert [np.flatnonzero(column).tolist() for column in nodes.T[16:]] == [[1], []]
     passed = np.asarray(game.observe(play(name, "a5 c3 pass")).nodes)
-    assert (passed[:, 13:] == np.float32([0.65, 1, 3 / 50])).all()
+    assert (passed[:, 13:16] == np.float32([0.65, 1, 3 / 50])).all()
     assert (passed[[0, 12], :2] == [[0, 1], [1, 0]]).all()
 
 
