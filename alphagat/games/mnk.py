@@ -101,9 +101,8 @@ class MnkGame(base.Game):
         del key
         running = ~state.terminated
         colour = state.current_player + jnp.int8(1)
-        landing = self._landing(state.board, action) & running
-        board = jnp.where(landing, colour, state.board)
-        won = (landing & self._completing(state.board == colour)).any()
+        board = jnp.where(self._landing(state.board, action) & running, colour, state.board)
+        won = (self._count_in_lines(board == colour) == self.run).any() & running
         return state.replace(
             board=board,
             current_player=jnp.where(running, jnp.int8(1) - state.current_player, state.current_player),
@@ -115,15 +114,18 @@ class MnkGame(base.Game):
         player = state.current_player
         own, other, empty = (state.board == colour for colour in (player + jnp.int8(1), jnp.int8(2) - player, 0))
         playable = self._playable(state.board) & ~state.terminated
-        parity, k = self._fixed_features
-        suits = (parity == player) & self.gravity
-        completing = (self._completing(stones) & empty for stones in (own, other))
-        cells = jnp.stack([own, other, empty, playable, parity, k, suits, *completing], axis=-1, dtype=jnp.float32)
+        suits = (self._fixed_features[:, 0] == player) & self.gravity
+        completing = self._completing(jnp.stack([own, other])) & empty[None]
+        before = jnp.stack([own, other, empty, playable], axis=-1).astype(jnp.float32)
+        after = jnp.stack([suits, *completing], axis=-1).astype(jnp.float32)
+        cells = jnp.concatenate([before, self._fixed_features, after], axis=-1)
         if not self.gravity:
             return base.Features(nodes=cells)
-        columns = jnp.zeros((self.columns, self.num_features), jnp.float32)
-        columns = columns.at[:, 3].set(state.legal_action_mask).at[:, 5].set(self.run / 5)
-        columns = columns.at[:, 6].set(player)
+        zeros = jnp.zeros((self.columns, 3), jnp.float32)
+        playable = state.legal_action_mask[:, None].astype(jnp.float32)
+        k = jnp.full((self.columns, 1), self.run / 5, jnp.float32)
+        second = jnp.full((self.columns, 1), player, jnp.float32)
+        columns = jnp.concatenate([zeros, playable, zeros[:, :1], k, second, zeros[:, :2]], axis=-1)
         return base.Features(nodes=jnp.concatenate([cells, columns]))
 
     def render(self, state: MnkState) -> str:
@@ -168,13 +170,9 @@ class MnkGame(base.Game):
 
     def _lines(self, stones: np.ndarray) -> np.ndarray:
         """Returns the `[rows, columns]` stones that lie in a line of at least `run`."""
-        marked = np.zeros(stones.shape, bool)
-        for (row, column), (down, right) in itertools.product(np.ndindex(stones.shape), LINES):
-            rows, columns = row + down * np.arange(self.run), column + right * np.arange(self.run)
-            if rows[-1] < self.rows and 0 <= columns[-1] < self.columns:
-                line = stones[rows, columns]
-                marked[rows, columns] |= line[0] != 0 and (line == line[0]).all()
-        return marked
+        colours = stones.ravel() == np.array([[1], [2]])
+        full = colours @ self._line_cells.T == self.run
+        return (full @ self._line_cells > 0).any(axis=0).reshape(stones.shape)
 
     def _status(self, state: MnkState) -> str:
         if not state.terminated:
@@ -184,10 +182,10 @@ class MnkGame(base.Game):
 
     @functools.cached_property
     def _fixed_features(self) -> np.ndarray:
-        """Returns the constant features `[2, rows * columns]` float32: height parity and k / 5."""
+        """Returns the constant features `[rows * columns, 2]` float32: height parity and k / 5."""
         heights = self.rows - 1 - np.arange(self.rows * self.columns) // self.columns
         parity = heights % 2 * float(self.gravity)
-        return np.stack([parity, np.full_like(parity, self.run / 5)]).astype(np.float32)
+        return np.stack([parity, np.full_like(parity, self.run / 5)], axis=-1).astype(np.float32)
 
     def _playable(self, board: jax.Array) -> jax.Array:
         """Returns the `[rows * columns]` cells where a stone can land."""
@@ -204,22 +202,23 @@ class MnkGame(base.Game):
         return self._playable(board) & (jnp.asarray(cells % self.columns) == action)
 
     def _completing(self, stones: jax.Array) -> jax.Array:
-        """Returns the `[rows * columns]` cells where another stone makes a line of at least `run` with the `stones`."""
-        # An empty column at the right prevents lines from wrapping around the edge.
-        width, size = self.columns + 1, self.rows * (self.columns + 1)
-        margin = (self.run - 1) * (width + 1)
-        board = jnp.pad(jnp.pad(stones.reshape(self.rows, self.columns), ((0, 0), (0, 1))).ravel(), margin)
-        found = jnp.zeros(size, bool)  # [rows * (columns + 1)]
-        for stride in (1, width - 1, width, width + 1):
-            length = jnp.zeros(size, jnp.int8)  # of the stones next to a cell, on both sides
-            for step in (stride, -stride):
-                unbroken = jnp.ones(size, bool)
-                for distance in range(1, self.run):
-                    start = margin + distance * step
-                    unbroken &= board[start : start + size]
-                    length += unbroken
-            found |= length >= self.run - 1
-        return found.reshape(self.rows, width)[:, : self.columns].ravel()
+        """Returns where one more of the `stones` completes a line, `[..., rows * columns]`; defined in empty cells."""
+        lacks_one = self._count_in_lines(stones) == self.run - 1
+        return lacks_one.astype(jnp.float32) @ self._line_cells > 0
+
+    def _count_in_lines(self, stones: jax.Array) -> jax.Array:
+        """Returns the number of `stones`, `[..., rows * columns]`, in each line of `run` cells: `[..., lines]`."""
+        return stones.astype(jnp.float32) @ self._line_cells.T  # exact at any precision: sums of a few ones
+
+    @functools.cached_property
+    def _line_cells(self) -> np.ndarray:
+        """Returns the cells of each line of `run` cells: `[lines, rows * columns]` float32, 1 or 0."""
+        lines = []
+        for (row, column), (down, right) in itertools.product(np.ndindex(self.rows, self.columns), LINES):
+            rows, columns = row + down * np.arange(self.run), column + right * np.arange(self.run)
+            if rows[-1] < self.rows and 0 <= columns[-1] < self.columns:
+                lines.append(np.bincount(rows * self.columns + columns, minlength=self.rows * self.columns))
+        return np.array(lines, np.float32)
 
 
 def make_topology(rows: int, columns: int, run: int, gravity: bool) -> Topology:
