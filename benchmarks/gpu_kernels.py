@@ -1,7 +1,7 @@
 """Compiles an iteration for an H200, without a GPU, and counts its kernels and the memory that they read and write.
 
     pip install "jax[cuda13]"
-    python benchmarks/gpu_kernels.py --board connect_four --num_blocks 6 --top 20
+    python benchmarks/gpu_kernels.py --board connect_four --top 20
 
 One row per loop of the program: how often it repeats where the compiler knows that, the kernels of one pass, and the
 megabytes that they read and write. A kernel takes at least two microseconds, and about a microsecond more per 3.3 MB:

@@ -1,17 +1,17 @@
-"""Connect Four in half an hour on two cores.
+"""Connect Four in less than an hour on two cores.
 
     alphagat train connect_four
 
 Games start after 0 to 24 random moves. Without them, self-play narrows to a few openings and the network learns little
 about other positions.
 
-Results of seed 0 after 1,100 iterations: 1.13 M frames in 31 min 45 s of training, alongside tests. Of 2,000 positions
-after 12 to 34 uniformly random plies, it finds the best move according to an exact solver (fastest win or slowest loss)
-in 95.5 % without search and in 97.6 % with 64 simulations; the sign of the network's value is correct in 94.0 % (drawn
-positions excluded). With 256 simulations, it wins from the empty board as the first player. From the 49 two-ply
-openings, each with both colours, it won 21 of 98 games against perfect play, drew 20 and lost 57.
-Another run of seed 0, on one core, reached 94.9, 97.3 and 93.8 %, won 14 of the 98 games, drew 16 and lost 68, and was
-as good after half of its iterations.
+Results of seed 0 after 1,100 iterations: 1.13 M frames in 44 minutes of training on two cores, alongside other work. Of
+2,000 positions after 12 to 34 uniformly random plies, it finds the best move according to an exact solver (fastest win
+or slowest loss) in 95.8 % without search and in 97.7 % with 64 simulations; the sign of the network's value is correct
+in 95.6 % (drawn positions excluded). With 256 simulations, from the 49 two-ply openings, each with both colours, it won
+21 of 98 games against perfect play, drew 19 and lost 58.
+Before nodes showed threats and heights (docs/experiments.md#what-nodes-show), a run reached 95.5, 97.6 and 94.0 %, and
+another one, on one core, 94.9, 97.3 and 93.8 %; they scored 32 and 22 % of the 98 games.
 
     python benchmarks/oracle.py --workdir runs/connect_four
     alphagat match runs/connect_four solver --opening_plies 2 --simulations 256 --games_at_once 98

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -196,20 +195,6 @@ def test_damage_is_detected_and_changes_nothing(setup, saved, tmp_path, pattern:
     assert contents_of(tmp_path) == before
 
 
-def test_parameters_of_another_version_are_refused(setup, saved):
-    """A game that observes one more feature needs a larger kernel."""
-    shapes = param_shapes(setup.game, setup.network)
-    kernel = shapes["params"]["features"]["kernel"]
-    rows, width = kernel.shape
-    shapes["params"]["features"]["kernel"] = jax.ShapeDtypeStruct((rows + 1, width), kernel.dtype)
-    message = f"shape ({rows}, {width}) where this network has ({rows + 1}, {width}); use the version of AlphaGAT"
-    with (
-        Checkpoints(saved[1], read_only=True) as checkpoints,
-        pytest.raises(UserError, match=re.escape(message)),
-    ):
-        checkpoints.restore_params(shapes, STEP)
-
-
 def test_intact_checkpoints_have_no_damage(saved):
     for folder in saved.values():
         with Checkpoints(folder, read_only=True) as checkpoints:
@@ -300,9 +285,10 @@ def test_another_networks_checkpoint_is_refused(saved):
     config.network.width = 16
     (other,) = make_setups(config)
     with Checkpoints(saved[8], read_only=True) as checkpoints:
-        with pytest.raises(UserError, match="cannot be read"):
+        refusal = r"holds an array of shape \(8,.*\) where this network has \(16,.*\); use the version of AlphaGAT"
+        with pytest.raises(UserError, match=refusal):
             checkpoints.restore(placed_shapes(run_of(other, sharding.make_mesh(8))), STEP)
-        with pytest.raises(UserError, match="cannot be read"):
+        with pytest.raises(UserError, match=refusal):
             checkpoints.restore_params(param_shapes(other.game, other.network), STEP)
 
 
