@@ -79,7 +79,7 @@ def read_params(file: Path, shapes: Any) -> Any:
         raise UserError(f"{file} cannot be read: {error}") from error
     expected: dict[str, Any] = flatten_dict(shapes, sep="/")
     if _shapes(flat) != _shapes(expected):
-        raise UserError(f"{file} has arrays that do not match its config; export its run again with this version")
+        raise UserError(f"{file} has arrays that do not match its config; use the version of AlphaGAT that wrote it")
     return jax.device_put(unflatten_dict(flat, sep="/"))
 
 

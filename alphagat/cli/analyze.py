@@ -34,7 +34,7 @@ def analyze(argv: Sequence[str]) -> None:
     """Answers queries until the end of input."""
     options = make_parser().parse_args(list(argv))
     engine_options.check_options(options)
-    with terminal.status("loading the network"):
+    with terminal.status(commands.LOADING):
         from alphagat.serving.json_server import JsonServer  # JAX is imported only after the flags are checked
         from alphagat.serving.line_reader import standard_streams
 

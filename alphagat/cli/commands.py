@@ -32,6 +32,7 @@ from alphagat.runtime.preemption import Preempted
 # Errors that the user's choice of a path causes.
 UNUSABLE = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR}
 STARTING = "starting JAX"  # shown while a command imports it
+LOADING = "loading the network"
 
 
 class ArgumentParser(argparse.ArgumentParser):

@@ -36,7 +36,7 @@ def gtp(argv: Sequence[str]) -> None:
         agent = engine_options.open_agent(options, board)
         return Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
 
-    with terminal.status("loading the network"):
+    with terminal.status(commands.LOADING):
         thinker = make_thinker(None)
     server = GtpServer(make_thinker, thinker, options.simulations, alphagat.__version__)
     server.serve(*standard_streams())

@@ -35,7 +35,7 @@ def uci(argv: Sequence[str]) -> None:
         from alphagat.serving.thinking import Thinker  # JAX is imported only after the flags are checked
         from alphagat.serving.uci_server import UciServer
 
-    with terminal.status("loading the network"):
+    with terminal.status(commands.LOADING):
         agent = engine_options.open_agent(options, None)
         thinker = Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
     UciServer(thinker, options.simulations, alphagat.__version__).serve(*standard_streams())

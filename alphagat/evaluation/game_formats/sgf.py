@@ -184,11 +184,11 @@ def _move(board: str, point: str) -> str:
     game = make_game(board)
     if isinstance(game, HexGame) and point in SWAPS:
         return "swap"
-    if isinstance(game, OthelloGame) and point == "":
+    if isinstance(game, GoGame | OthelloGame) and point == "":
         return "pass"
     if not isinstance(game, GoGame):
         return point
-    if point == "" or (point == "tt" and game.size <= 19):
+    if point == "tt" and game.size <= 19:
         return "pass"
     columns = ascii_lowercase[: game.size]
     if len(point) != 2 or not set(point) <= set(columns):
