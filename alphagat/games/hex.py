@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.games import base, places, svg
+from alphagat.games import base, hex_distances, places, svg
 from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -61,11 +61,13 @@ class HexState(base.State):
 class HexGame(base.Game):
     """The rules, topology and features of one board.
 
-    Features per node: own (stone or border), opponent's, empty, stone connected to one of its player's borders, swap
-    is legal (swap node only).
+    Features per node: own (stone or border); opponent's; empty; stone connected to one of its player's borders; swap is
+    legal (swap node only); 2^-n if a chain of the player to move through this cell needs n stones more than their
+    shortest one (0 for other nodes); the same for the opponent; stones in the shortest chain of the player to move / 8;
+    of the opponent / 8. Shortest chains assume that bridges hold (`hex_distances`).
     """
 
-    num_features = 5
+    num_features = 9
 
     def __init__(self, size: int, swap: bool = False):
         """Makes a board of `size` x `size` cells. Raises UserError for sizes out of range."""
@@ -115,19 +117,23 @@ class HexGame(base.Game):
         )
 
     def observe(self, state: HexState) -> base.Features:
-        num_cells = self.size * self.size
-        own = state.cells * (jnp.int16(1) - jnp.int16(2) * state.current_player)
+        player, num_cells = state.current_player, self.size**2
+        own = state.cells * (jnp.int16(1) - jnp.int16(2) * player)
         connected = abs(own) > num_cells
         none = jnp.zeros_like(connected)
         cells = jnp.stack([own > 0, own < 0, own == 0, connected, none], axis=-1).astype(jnp.float32)
         owner = np.array([0, 0, 1, 1])  # of top, bottom, left, right
-        mine = jnp.asarray(owner) == state.current_player
+        mine = jnp.asarray(owner) == player
         none = jnp.zeros(4, bool)
         nodes = [cells, jnp.stack([mine, ~mine, none, none, none], axis=-1).astype(jnp.float32)]
         if state.can_swap is not None:
-            is_swap = jnp.asarray(np.eye(1, self.num_features, self.num_features - 1, dtype=np.float32))
-            nodes.append(is_swap * state.can_swap.astype(jnp.float32))
-        return base.Features(nodes=jnp.concatenate(nodes))
+            nodes.append(jnp.zeros((1, 5)).at[0, 4].set(state.can_swap))
+        through, shortest = self._chains(state)
+        rest = self.topology.num_nodes - num_cells
+        chains = jnp.concatenate(
+            [jnp.pad(through, ((0, rest), (0, 0))), jnp.broadcast_to(shortest[None], (num_cells + rest, 2))], axis=-1
+        )
+        return base.Features(nodes=jnp.concatenate([jnp.concatenate(nodes), chains], axis=-1))
 
     def render(self, state: HexState) -> str:
         stones = np.sign(np.asarray(state.cells)).reshape(self.size, self.size)
@@ -151,6 +157,15 @@ class HexGame(base.Game):
             return f"{'ox'[int(state.current_player)]} won"
         goal = ("x to move, top to bottom", "o to move, left to right")[int(state.current_player)]
         return f"{goal}, or swap" if state.can_swap is not None and state.can_swap else goal
+
+    def _chains(self, state: HexState) -> tuple[jax.Array, jax.Array]:
+        """Returns the last features, `[N * N, 2]` of cells and `[2]` of all nodes."""
+        stones = jnp.sign(state.cells).reshape(self.size, self.size)
+        needed = hex_distances.stones_needed(stones).reshape(2, -1)
+        needed = jnp.where(state.current_player == 0, needed, needed[::-1]).T  # own, opponent's
+        shortest = needed.min(axis=0)
+        through = jnp.where(needed < self.size, jnp.exp2((shortest[None] - needed).astype(jnp.float32)), 0.0)
+        return through, shortest / jnp.float32(8)
 
     def _place(self, own: jax.Array, player: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Places a stone of the player with positive labels; returns the labels, and whether the borders connect."""

@@ -66,7 +66,7 @@ def test_features_show_own_stones_borders_and_connections():
     #  2 . . o
     #   3 o . x
     state = play("hex:3", "b1 c2 c3 a3")
-    own, opponent, empty, connected, swap = np.asarray(game.observe(state).nodes).T
+    own, opponent, empty, connected, swap, *chains = np.asarray(game.observe(state).nodes).T
     assert own[:9].reshape(3, 3).tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 1]]
     assert opponent[:9].reshape(3, 3).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 0]]
     assert empty[:9].reshape(3, 3).tolist() == [[1, 0, 1], [1, 1, 0], [0, 1, 0]]
@@ -74,6 +74,14 @@ def test_features_show_own_stones_borders_and_connections():
     assert own[9:].tolist() == [1, 1, 0, 0]
     assert opponent[9:].tolist() == [0, 0, 1, 1]
     assert not swap.any()
+    # Player 0 needs stones on b2 and b3. Player 1 has a bridge from a3 to c2; any other chain needs a stone more.
+    through_own, through_opponent, own_shortest, opponent_shortest = chains
+    assert through_own[:9].reshape(3, 3).tolist() == [[0, 1, 0], [0, 1, 0], [0, 1, 1]]
+    assert through_opponent[:9].reshape(3, 3).tolist() == [[0.25, 0, 0.5], [0.5, 0.5, 1], [1, 0.5, 0]]
+    assert not through_own[9:].any()
+    assert not through_opponent[9:].any()
+    assert own_shortest.tolist() == [2 / 8] * 13
+    assert opponent_shortest.tolist() == [0] * 13
 
 
 def test_features_show_legal_swap():
