@@ -48,12 +48,17 @@ def moves_of(player: str, records: list[GameRecord], opening_plies: int) -> Iter
 
 
 def states_of(moves: list[Move]) -> Any:
+    """Returns the states before the moves, `[N]`."""
     return jax.tree.map(lambda *leaves: np.stack(leaves), *(move.state for move in moves))
 
 
-def drops_of(moves: list[Move], board: str) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the exact value before each move `[N]`, in -1, 0 and 1, and by how much the move lowers it `[N]`."""
-    scores = score_positions(make_game(board), states_of(moves))
+def drops_of(moves: list[Move], states: Any, board: str) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the exact value before each move `[N]`, in -1, 0 and 1, and by how much the move lowers it `[N]`.
+
+    Args:
+      states: `[N]`, of `states_of`.
+    """
+    scores = score_positions(make_game(board), states)
     values = np.sign(scores.max(axis=1))
     return values, values - np.sign(scores[np.arange(len(moves)), [move.action for move in moves]])
 
@@ -86,7 +91,8 @@ def main() -> None:
     moves = list(moves_of(options.player, records, options.opening_plies))
     if not moves:
         parser.error(f"--player {options.player}: no player of {options.file} has a name that begins with it")
-    values, drops = drops_of(moves, records[0].board)
+    states = states_of(moves)
+    values, drops = drops_of(moves, states, records[0].board)
     games, plies = np.array([(move.game, move.ply) for move in moves]).T
     bad_games, first = np.unique(games[drops > 0], return_index=True)
     first_plies = plies[drops > 0][first]
@@ -100,7 +106,7 @@ def main() -> None:
     console.print(f"{(drops > 0).sum()} mistakes in {len(bad_games)} games give away {drops.sum() / 2:g} points")
     if options.network:
         agent = load(options.network, board=records[0].board)
-        guesses = np.asarray(jax.jit(agent.evaluator)(agent.params, states_of(moves)).value)
+        guesses = np.asarray(jax.jit(agent.evaluator)(agent.params, states).value)
         delays = plies_until_noticed(moves, values, drops, guesses)
         quartiles = ", ".join(f"{each:g}" for each in np.quantile(delays, (0.25, 0.5, 0.75), method="lower"))
         console.print(f"plies until its value shows the last mistake of a game, quartiles: {quartiles}")
