@@ -7,6 +7,10 @@ opponent, with 16 simulations, show how the Elo rises; with 128, the first playe
 The results were measured afterwards, with 200 games:
 
     alphagat evaluate runs/quickstart --opponent mcts:1000 --games 200 --simulations 128
+
+The discount makes the player look for quick wins and slow losses. Against an opponent that errs, this saves games that
+are lost: with a discount of 1, seeds 0 and 1 won 78 and 76 % of the games that they moved second in, with 0.9, 88 and
+84 %.
 """
 
 from alphagat.config import Config
@@ -16,6 +20,7 @@ def get_config() -> Config:
     config = Config(boards=("hex:5",), num_iterations=120)
     config.network.width = 48
     config.search.num_simulations = 16
+    config.search.discount = 0.9
     config.selfplay.plies_per_iteration = 8
     config.selfplay.opening_plies = 4
     config.learner.batch_size = 256
