@@ -10,8 +10,8 @@ comes with the package, which an H100 trained with 5.4 M frames and the older de
 
     alphagat match runs/hex shipped --board hex:7 --games 200 --simulations 64
 
-With nine features, 900 iterations (0.92 M frames, 79 minutes on one core alongside other work) scored 45 % (39 to 51) of
-100 games on 7x7.
+With nine features, 900 iterations (0.92 M frames, 79 minutes on one core alongside other work) scored 45 % (39 to 51)
+of 100 games on 7x7 and 28 % (18 to 40) of 40 on 9x9.
 """
 
 from alphagat.config import Config
