@@ -67,9 +67,9 @@ def test_a_shipped_network_of_another_board_runs_without_alphagat(tmp_path, caps
     file, card = tmp_path / "hex.stablehlo", tmp_path / "card.md"
     arguments = ["--workdir", "hex", "--out", str(file), "--board", "hex:4", "--batch", "3", "--card", str(card)]
     assert export.run(arguments) == 0, capsys.readouterr().err
-    assert "network.call(features)  # features [B, 20, 5]" in card.read_text()
+    assert "network.call(features)  # features [B, 20, 9]" in card.read_text()
 
-    nodes = np.random.default_rng(0).random((3, 20, 5), np.float32)
+    nodes = np.random.default_rng(0).random((3, 20, 9), np.float32)
     np.save(tmp_path / "nodes.npy", nodes)
     names = [str(file), str(tmp_path / "nodes.npy"), str(tmp_path / "out.npz")]
     subprocess.run([sys.executable, "-c", READER, *names], check=True, cwd=tmp_path, timeout=120)
