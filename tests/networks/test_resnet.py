@@ -88,9 +88,9 @@ def dense(inputs: np.ndarray, layer: dict) -> np.ndarray:
 def test_the_network_equals_its_definition():
     """In numpy, on a board with nodes outside the grid."""
     _, network, _, _, params = make("hex:3", num_blocks=2)
-    nodes = np.random.default_rng(2).normal(size=(3, 9 + 4, 5)).astype(np.float32)
+    nodes = np.random.default_rng(2).normal(size=(3, 9 + 4, 9)).astype(np.float32)
     layers, board = params["params"], (1, 2, 3)
-    hidden = convolve(nodes[:, :9].reshape(3, 3, 3, 5), layers["stem"])
+    hidden = convolve(nodes[:, :9].reshape(3, 3, 3, 9), layers["stem"])
     hidden = hidden + dense(nodes[:, 9:].reshape(3, -1), layers["outside"])[:, None, None]
     for block in (layers["block_0"], layers["block_1"]):
         branch = convolve(activate(hidden, block["norm_0"]), block["conv_0"])
