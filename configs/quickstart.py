@@ -9,7 +9,8 @@ The results were measured afterwards, with 200 games:
     alphagat evaluate runs/quickstart --opponent mcts:1000 --games 200 --simulations 128
 
 The discount makes the player look for quick wins and slow losses. Against an opponent that errs, this saves games that
-are lost: with a discount of 1, seeds 0 to 2 won 76 to 78 % of the games that they moved second in, with 0.9, 82 to 88 %.
+are lost: with a discount of 1, seeds 0 to 2 won 76 to 78 % of the games that they moved second in, with 0.9, 82 to
+88 %.
 """
 
 from alphagat.config import Config
