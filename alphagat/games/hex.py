@@ -117,23 +117,19 @@ class HexGame(base.Game):
         )
 
     def observe(self, state: HexState) -> base.Features:
-        player, num_cells = state.current_player, self.size**2
-        own = state.cells * (jnp.int16(1) - jnp.int16(2) * player)
+        num_cells = self.size * self.size
+        own = state.cells * (jnp.int16(1) - jnp.int16(2) * state.current_player)
         connected = abs(own) > num_cells
         none = jnp.zeros_like(connected)
         cells = jnp.stack([own > 0, own < 0, own == 0, connected, none], axis=-1).astype(jnp.float32)
         owner = np.array([0, 0, 1, 1])  # of top, bottom, left, right
-        mine = jnp.asarray(owner) == player
+        mine = jnp.asarray(owner) == state.current_player
         none = jnp.zeros(4, bool)
         nodes = [cells, jnp.stack([mine, ~mine, none, none, none], axis=-1).astype(jnp.float32)]
         if state.can_swap is not None:
-            nodes.append(jnp.zeros((1, 5)).at[0, 4].set(state.can_swap))
-        through, shortest = self._chains(state)
-        rest = self.topology.num_nodes - num_cells
-        chains = jnp.concatenate(
-            [jnp.pad(through, ((0, rest), (0, 0))), jnp.broadcast_to(shortest[None], (num_cells + rest, 2))], axis=-1
-        )
-        return base.Features(nodes=jnp.concatenate([jnp.concatenate(nodes), chains], axis=-1))
+            is_swap = jnp.asarray(np.eye(1, 5, 4, dtype=np.float32))
+            nodes.append(is_swap * state.can_swap.astype(jnp.float32))
+        return base.Features(nodes=jnp.concatenate([jnp.concatenate(nodes), self._chain_features(state)], axis=-1))
 
     def render(self, state: HexState) -> str:
         stones = np.sign(np.asarray(state.cells)).reshape(self.size, self.size)
@@ -158,14 +154,16 @@ class HexGame(base.Game):
         goal = ("x to move, top to bottom", "o to move, left to right")[int(state.current_player)]
         return f"{goal}, or swap" if state.can_swap is not None and state.can_swap else goal
 
-    def _chains(self, state: HexState) -> tuple[jax.Array, jax.Array]:
-        """Returns the last features, `[N * N, 2]` of cells and `[2]` of all nodes."""
+    def _chain_features(self, state: HexState) -> jax.Array:
+        """Returns the last four features of all nodes, `[V, 4]`."""
         stones = jnp.sign(state.cells).reshape(self.size, self.size)
         needed = hex_distances.stones_needed(stones).reshape(2, -1)
         needed = jnp.where(state.current_player == 0, needed, needed[::-1]).T  # own, opponent's
-        shortest = needed.min(axis=0)
-        through = jnp.where(needed < self.size, jnp.exp2((shortest[None] - needed).astype(jnp.float32)), 0.0)
-        return through, shortest / jnp.float32(8)
+        shortest = needed.min(axis=0, keepdims=True)
+        through = jnp.where(needed < self.size, jnp.exp2((shortest - needed).astype(jnp.float32)), 0.0)
+        num_nodes = self.topology.num_nodes
+        through = jnp.pad(through, ((0, num_nodes - len(through)), (0, 0)))
+        return jnp.concatenate([through, jnp.broadcast_to(shortest / jnp.float32(8), (num_nodes, 2))], axis=-1)
 
     def _place(self, own: jax.Array, player: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Places a stone of the player with positive labels; returns the labels, and whether the borders connect."""

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 RING = ((-1, 0), (-1, 1), (0, 1), (1, 0), (1, -1), (0, -1))  # the neighbours of a cell; consecutive ones touch
-BRIDGES = tuple(zip(RING, (*RING[1:], RING[0])))  # the two cells between; their steps add up to the bridge's
+# The step of each bridge, and those to the two cells between.
+BRIDGES = tuple(((a[0] + b[0], a[1] + b[1]), a, b) for a, b in zip(RING, (*RING[1:], RING[0])))
 
 Rows = Sequence[jax.Array]  # N words of equal shape
 
@@ -47,15 +48,12 @@ def _from_top(boards: jax.Array) -> jax.Array:
     """
     size = boards.shape[-1]
     own, empty = _pack(boards > 0), _pack(boards == 0)
-    held = [[_look(empty, row, here) & _look(empty, row, there) for here, there in BRIDGES] for row in range(size)]
+    held = [[_look(empty, row, here) & _look(empty, row, there) for _, here, there in BRIDGES] for row in range(size)]
     border = jnp.full_like(own[0], 2**size - 1)
 
     def neighbours(reached: Rows, row: int) -> jax.Array:
         near = [_look(reached, row, step, border) for step in RING]
-        far = [
-            _look(reached, row, (here[0] + there[0], here[1] + there[1]), border) & mask
-            for (here, there), mask in zip(BRIDGES, held[row])
-        ]
+        far = [_look(reached, row, step, border) & mask for (step, _, _), mask in zip(BRIDGES, held[row])]
         return functools.reduce(operator.or_, near + far)
 
     def join(pair: tuple[Rows, Rows]) -> tuple[Rows, Rows]:
