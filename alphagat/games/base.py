@@ -168,6 +168,15 @@ class Game(abc.ABC):
         """Returns `[num_players]`, what truncation at a ply cap pays besides the last move; by default 0, a draw."""
         return jax.numpy.zeros_like(state.rewards)
 
+    def winning_actions(self, state: Any) -> jax.Array | None:
+        """Returns `[A]` bool, actions that win at once; undefined in terminal states.
+
+        None, the default, leaves them to the network and the search. A game should name those that are rare in
+        self-play and common against other players. It need not name all.
+        """
+        del state
+        return None
+
     def ownership(self, state: Any, needed: jax.Array) -> jax.Array | None:
         """Returns `[V]` int8, the owner of each node in a terminal state: 1 player 0, -1 player 1, 0 neither.
 

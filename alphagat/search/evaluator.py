@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, cast
 
 import chex
 import jax
+import jax.numpy as jnp
 
 from alphagat.games.base import Game
 from alphagat.networks import Network
@@ -36,15 +37,31 @@ def evaluate_states(evaluate: Evaluator, params: Any, states: Any) -> Evaluation
 
 
 def make_network_evaluator(game: Game, network: Network) -> Evaluator:
-    """Returns the evaluator that observes each state and applies the network to it."""
+    """Returns the evaluator that observes each state and applies the network to it.
+
+    Where the game names winning actions, they have the whole prior, and the value is 1.
+    """
 
     def evaluate(params: Any, states: Any) -> Evaluation:
         def evaluate_part(states: Any) -> Evaluation:
             prior_logits, output = cast(
                 tuple[jax.Array, jax.Array], network.apply(params, jax.vmap(game.observe)(states).nodes)
             )
-            return Evaluation(prior_logits, expected_value(output, network.value_support))
+            evaluation = Evaluation(prior_logits, expected_value(output, network.value_support))
+            return _take_wins(evaluation, jax.vmap(game.winning_actions)(states))
 
         return map_in_parts(evaluate_part, states)
 
     return evaluate
+
+
+def _take_wins(evaluation: Evaluation, wins: jax.Array | None) -> Evaluation:
+    """Replaces the evaluation of states in which some action wins at once; `wins` is `[B, A]`."""
+    if wins is None:
+        return evaluation
+    can_win = wins.any(axis=-1)
+    nothing = jnp.finfo(evaluation.prior_logits.dtype).min
+    return Evaluation(
+        prior_logits=jnp.where(can_win[:, None] & ~wins, nothing, evaluation.prior_logits),
+        value=jnp.where(can_win, 1, evaluation.value),
+    )

@@ -6,12 +6,12 @@ import pyspiel
 import pytest
 
 from alphagat.games import make_game, svg
-from alphagat.games.batches import compile_init
+from alphagat.games.batches import compile_init, take
 from alphagat.games.othello import VOCABULARY
 from tests.games import pgx_games
 from tests.games.open_spiel import assert_plays_alike, count_actions
 from tests.games.pgx_games import replay
-from tests.games.playing import perft, play
+from tests.games.playing import jitted_step, perft, play
 
 NUM_GAMES = 100
 
@@ -87,6 +87,28 @@ def test_matches_slow_reference(size, num_games, record):
         assert games.rewards[games.length(game), game].tolist() == [slow.result(), -slow.result()]
     results = games.rewards.sum(axis=0)[:, 0]
     assert size != 4 or set(results) == {-1, 0, 1}
+
+
+@pytest.mark.parametrize(("size", "num_games", "num_wins"), [(4, 200, 10), (6, 20, 0), (8, 10, 0), (12, 2, 0)])
+def test_winning_actions_flip_all_discs(size, num_games, num_wins, record):
+    game, games = make_game(f"othello:{size}"), record(f"othello:{size}", num_games)
+    named = np.asarray(jax.jit(jax.vmap(jax.vmap(game.winning_actions)))(games.states))
+    found, step = 0, jitted_step(f"othello:{size}")
+    for number in range(num_games):
+        slow = SlowGame(size)
+        for ply in range(games.length(number)):
+            player = int(games.players[ply, number])
+            num_discs = list(slow.discs.values()).count(1 - player)
+            cells = [divmod(cell, size) for cell in range(size**2)]
+            wins = [cell for cell, place in enumerate(cells) if len(slow.flipped(place, player)) == num_discs]
+            assert np.flatnonzero(named[ply, number]).tolist() == wins
+            for cell in wins:
+                after = step(take(games.states, (ply, number)), np.int32(cell), jax.random.key(0))
+                assert after.terminated
+                assert after.rewards[player] == 1
+            found += len(wins)
+            slow.play(int(games.actions[ply, number]), player)
+    assert found >= num_wins
 
 
 def test_perft_matches_known_counts():
