@@ -37,28 +37,37 @@ def evaluate_states(evaluate: Evaluator, params: Any, states: Any) -> Evaluation
 
 
 def make_network_evaluator(game: Game, network: Network) -> Evaluator:
-    """Returns the evaluator that observes each state and applies the network to it.
+    """Returns the evaluator of players: the network's, but the value is 1 where the game names winning actions.
 
-    Where the game names winning actions, they have the whole prior, and the value is 1.
+    There, only these have a prior.
     """
+    evaluate_by_network = make_plain_evaluator(game, network)
+
+    def evaluate(params: Any, states: Any) -> Evaluation:
+        evaluation = evaluate_by_network(params, states)
+        wins = jax.vmap(game.winning_actions)(states)
+        return evaluation if wins is None else _take_wins(evaluation, wins)
+
+    return evaluate
+
+
+def make_plain_evaluator(game: Game, network: Network) -> Evaluator:
+    """Returns the evaluator that observes each state and applies the network to it."""
 
     def evaluate(params: Any, states: Any) -> Evaluation:
         def evaluate_part(states: Any) -> Evaluation:
             prior_logits, output = cast(
                 tuple[jax.Array, jax.Array], network.apply(params, jax.vmap(game.observe)(states).nodes)
             )
-            evaluation = Evaluation(prior_logits, expected_value(output, network.value_support))
-            return _take_wins(evaluation, jax.vmap(game.winning_actions)(states))
+            return Evaluation(prior_logits, expected_value(output, network.value_support))
 
         return map_in_parts(evaluate_part, states)
 
     return evaluate
 
 
-def _take_wins(evaluation: Evaluation, wins: jax.Array | None) -> Evaluation:
-    """Replaces the evaluation of states in which some action wins at once; `wins` is `[B, A]`."""
-    if wins is None:
-        return evaluation
+def _take_wins(evaluation: Evaluation, wins: jax.Array) -> Evaluation:
+    """Replaces the evaluation of states in which one of the actions `wins`, `[B, A]`, is available."""
     can_win = wins.any(axis=-1)
     nothing = jnp.finfo(evaluation.prior_logits.dtype).min
     return Evaluation(

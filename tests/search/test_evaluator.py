@@ -6,7 +6,7 @@ import numpy as np
 
 from alphagat.agents.build import make_params
 from alphagat.config import Config
-from alphagat.search.evaluator import make_network_evaluator
+from alphagat.search.evaluator import make_network_evaluator, make_plain_evaluator
 from alphagat.training.setup import make_setups
 from tests.games.playing import play
 
@@ -28,6 +28,9 @@ def test_actions_that_win_at_once_have_the_prior_and_the_value():
     np.testing.assert_allclose(evaluation.prior_logits[0], logits[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(evaluation.value, [values[0], 1], rtol=1e-5, atol=1e-6)
     assert abs(values[1]) < 0.9
+    plain = make_plain_evaluator(game, network)(params, states)
+    np.testing.assert_allclose(plain.prior_logits, logits, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(plain.value, values, rtol=1e-5, atol=1e-6)
     prior = jax.nn.softmax(evaluation.prior_logits[1])
     assert game.action_names[int(prior.argmax())] == "e3"
     assert prior.max() == 1

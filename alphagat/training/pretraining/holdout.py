@@ -12,6 +12,7 @@ from alphagat.learner.loss import policy_loss
 from alphagat.networks.placement import place_params
 from alphagat.runs.metrics import HOLDOUT, Result
 from alphagat.runtime import sharding
+from alphagat.search.evaluator import make_plain_evaluator
 from alphagat.search.tree import mask_illegal
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.pretraining.positions import Positions
@@ -52,9 +53,11 @@ def make_holdout_sums(setup: Setup, mesh: Mesh) -> Callable[[Any, Positions], di
     divide N.
     """
 
+    evaluate = make_plain_evaluator(setup.game, setup.network)  # what it learned, without the moves that win at once
+
     def examine(params: Any, positions: Positions) -> dict[str, jax.Array]:
         params = place_params(setup.network, params)
-        found = setup.evaluate(params, positions.state)
+        found = evaluate(params, positions.state)
         logits = mask_illegal(found.prior_logits, positions.state)
         target = policy_targets(positions.policy, setup.game.num_actions)
         cross_entropy = policy_loss(logits, positions.state.legal_action_mask, target)

@@ -9,7 +9,6 @@ import pytest
 from alphagat.games import make_game
 from alphagat.learner.update import TrainState, make_health
 from alphagat.runtime import sharding
-from alphagat.search import Evaluation
 from alphagat.training.evaluation import EvaluationResult, RunEvaluator
 from alphagat.training.pretraining.holdout import _chunks, describe, make_holdout_sums
 from alphagat.training.pretraining.positions import Positions
@@ -17,6 +16,7 @@ from alphagat.training.setup import Setup
 from tests.evaluation.perfect_games import BOARD, solved
 
 GAME = make_game(BOARD)
+LEGAL = 3  # the feature that shows legal moves
 
 
 def test_metrics_equal_values_by_hand():
@@ -33,12 +33,13 @@ def test_metrics_equal_values_by_hand():
     known[0] = weight[0] = 1  # the first positions pad the last chunk but count once
     held_out = Positions(states, moves, weight, values, known, np.zeros(len(rows), np.int32))
 
-    def evaluate(params, states):
-        first = states.legal_action_mask.argmax(-1)
+    def apply(params, nodes):
+        first = nodes[:, :, LEGAL].argmax(-1)
         logits = jnp.where(jnp.arange(9)[None] == first[:, None], params, 0.0)
-        return Evaluation(logits, jnp.full(len(first), 0.25))
+        return logits, jnp.full(len(first), 0.25)
 
-    setup = Setup(None, GAME, None, None, evaluate, None, None)  # type: ignore[arg-type]
+    network = SimpleNamespace(apply=apply, value_support=None)
+    setup = Setup(None, GAME, None, network, None, None, None)  # type: ignore[arg-type]
     examine = make_holdout_sums(setup, sharding.make_mesh(2))
     sums = [examine(jnp.float32(np.log(2)), chunk) for chunk in _chunks(held_out, 8)]
     found = describe({name: float(sum(each[name] for each in sums)) for name in sums[0]})
