@@ -1,11 +1,14 @@
-"""Compares an accelerator with the CPU of its host: numerical agreement, and training speed.
+r"""Compares an accelerator with the CPU of its host: numerical agreement, and training speed.
 
     python benchmarks/accelerator.py
 
 Networks: the norm of the difference in logits, values and gradients, relative to the norm on the CPU, at JAX's default
 matmul precision and at the highest. Rules: whether random games are bit-identical. Speed: of consecutive evaluations,
 self-play and updates, with random weights, on one device. Most of the time is compilation: `--speed`, `--agreement` and
-`--networks` split it over several calls. `--trace` also lists the kernels of one iteration with updates.
+`--networks` split it over several calls. `--trace` also lists the kernels of one iteration with updates. Four boards:
+
+    python benchmarks/accelerator.py --speed --speed_boards hex:9 othello:8 go:9 chess --self_play \
+        --networks "GAT fused, bfloat16" "GAT dense, all blocks attend, bfloat16"
 """
 
 import argparse
@@ -15,8 +18,9 @@ import gzip
 import json
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +43,7 @@ from alphagat.networks import Network
 from alphagat.runtime import sharding, xla
 from alphagat.training.iteration import make_iteration, program_arguments, run_iteration
 from alphagat.training.setup import Run, Setup, make_setups
-from alphagat.training.state import init_state
+from alphagat.training.state import RunState, init_state
 
 HALF, DENSE, FUSED = {"precision": "bfloat16"}, {"backend": "dense"}, {"backend": "fused"}
 NETWORKS = NETWORKS | {"GAT dense, bfloat16": HALF | DENSE, "GAT fused": FUSED, "GAT fused, bfloat16": HALF | FUSED}
@@ -48,6 +52,7 @@ SPEED_NETWORKS = {
     "GAT dense, bfloat16": HALF | DENSE,
     "GAT fused, float32": FUSED,
     "GAT fused, bfloat16": HALF | FUSED,
+    "GAT dense, all blocks attend, bfloat16": NETWORKS["GAT dense, all blocks attend"] | HALF,
     "ResNet, bfloat16": HALF | {"name": "resnet"},  # of about as many parameters
 }
 NUM_POSITIONS, NUM_GAMES, NUM_PLIES = 256, 512, 80
@@ -123,24 +128,55 @@ def play_the_same(game: Game) -> bool:
     return all(np.array_equal(ours, theirs) for ours, theirs in zip(*map(jax.tree.leaves, (found, expected))))
 
 
-def time_iterations(setup: Setup, trace: Callable[[Callable], None] | None = None) -> tuple[float, float]:
-    """Returns the seconds per iteration without updates, and with updates; `trace` gets a function that runs one."""
+class SpeedCase(NamedTuple):
+    """A board and a network of the speed test: its compiled program, the state that it starts from, and a batch."""
+
+    board: str
+    network: str
+    setup: Setup
+    program: jax.stages.Compiled
+    state: RunState
+    evaluate: Callable[[], Any]
+
+
+def compile_case(board: str, network: str, options: argparse.Namespace) -> SpeedCase | UserError:
+    """Returns the error of a network that its backend does not support."""
+    config = make_speed_config(board, SPEED_NETWORKS[network], options)
+    if config.network.name == "resnet":
+        config.network.width = matching_width(num_params(make_speed_config(board, {}, options)), config)
+    config_validation.validate(config)
+    try:
+        (setup,) = make_setups(config)
+    except UserError as error:
+        return error
     mesh = sharding.make_mesh(1)
-    holder = [init_state(Run(setup.config, mesh, (setup,)))]
-    program = make_iteration(setup, mesh).lower(*program_arguments(holder[0])).compile()
+    state = init_state(Run(config, mesh, (setup,)))
+    program = make_iteration(setup, mesh).lower(*program_arguments(state)).compile()
+    evaluate = make_evaluation(config)
+    evaluate()
+    return SpeedCase(board, network, setup, program, state, evaluate)
+
+
+def time_case(case: SpeedCase, options: argparse.Namespace, console: Console) -> list[str]:
+    """Returns the figures of a row: of an evaluation, and of iterations without and with updates."""
+    setup, holder = case.setup, [case.state]
+    frames, updates = setup.plan.frames_per_iteration, setup.plan.updates_per_iteration
 
     def iterate() -> Any:
-        holder[0], metrics, _ = run_iteration(program, holder[0])
+        holder[0], metrics, _ = run_iteration(case.program, holder[0])
         return metrics
 
-    playing = median_seconds(iterate)
+    evaluation, playing = median_seconds(case.evaluate) / EVALUATIONS, median_seconds(iterate)
+    figures = [f"{1e3 * evaluation:.2f} ms", f"{options.games / evaluation:,.0f}", f"{frames / playing:,.0f}"]
     assert int(holder[0].iteration) <= setup.plan.first_update_iteration
+    if options.self_play:
+        return figures
     while int(holder[0].iteration) <= setup.plan.first_update_iteration:
         jax.block_until_ready(iterate())
     whole = median_seconds(iterate)
-    if trace:
-        trace(iterate)
-    return playing, whole
+    if options.trace:
+        trace_kernels(console, iterate)
+    return [*figures, f"{1e3 * (whole - playing) / updates:.2f} ms", f"{frames / whole:,.0f}"]
 
 
 def trace_kernels(console: Console, iterate: Callable[[], Any]) -> None:
@@ -203,39 +239,29 @@ def make_speed_config(board: str, network: dict[str, Any], options: argparse.Nam
 
 
 def speed(options: argparse.Namespace, console: Console) -> None:
-    title = f"{options.boards[0]}, {options.games} games, {options.simulations} simulations, batch {options.batch_size}"
-    columns = "network", "evaluation", "evaluations/s", "self-play, frames/s", "update", "whole, frames/s"
-    table = Table(*columns, title=title)
-    base = make_speed_config(options.boards[0], {}, options)
-    for name in options.networks:
-        config = make_speed_config(options.boards[0], SPEED_NETWORKS[name], options)
-        if config.network.name != base.network.name:
-            config.network.width = matching_width(num_params(base), config)
-        config_validation.validate(config)
-        try:
-            (setup,) = make_setups(config)
-        except UserError as error:
-            console.print(f"{name}: {error}")
+    """Prints a row per board and network. All programs compile at the same time, and are timed one after the other."""
+    shape = f"{options.num_blocks} blocks, {options.games} games, {options.simulations} simulations"
+    columns = "board", "network", "width", "evaluation", "evaluations/s", "self-play, frames/s"
+    updating = () if options.self_play else ("update", "whole, frames/s")
+    table = Table(*columns, *updating, title=f"{shape}, batch {options.batch_size}")
+    names = [(board, network) for board in options.speed_boards for network in options.networks]
+    with ThreadPoolExecutor(len(names)) as pool:
+        cases = list(pool.map(lambda name: compile_case(name[0], name[1], options), names))
+    for (board, network), case in zip(names, cases):
+        if isinstance(case, UserError):
+            console.print(f"{board}, {network}: {case}")
             continue
-        evaluation = median_seconds(make_evaluation(config)) / EVALUATIONS
-        playing, whole = time_iterations(setup, functools.partial(trace_kernels, console) if options.trace else None)
-        frames, updates = setup.plan.frames_per_iteration, setup.plan.updates_per_iteration
-        table.add_row(
-            f"{name}, {config.network.width} x {options.num_blocks}",
-            f"{1e3 * evaluation:.2f} ms",
-            f"{options.games / evaluation:,.0f}",
-            f"{frames / playing:,.0f}",
-            f"{1e3 * (whole - playing) / updates:.2f} ms",
-            f"{frames / whole:,.0f}",
-        )
+        figures = time_case(case, options, console)
+        table.add_row(board, network, str(case.setup.config.network.width), *figures)
     console.print(table)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agreement", action="store_true", help="measure agreement only")
-    parser.add_argument("--speed", action="store_true", help="measure speed only, on the first board")
-    parser.add_argument("--boards", nargs="+", default=["connect_four", "hex:7", "breakthrough:6"], help="of networks")
+    parser.add_argument("--speed", action="store_true", help="measure speed only")
+    parser.add_argument("--boards", nargs="+", default=["connect_four", "hex:7", "breakthrough:6"], help="of agreement")
+    parser.add_argument("--speed_boards", nargs="+", default=["connect_four"], help="default: connect_four")
     parser.add_argument(
         "--networks",
         nargs="+",
@@ -244,7 +270,8 @@ def main() -> None:
         default=list(SPEED_NETWORKS),
         help="rows of the speed test, of: " + "; ".join(SPEED_NETWORKS),
     )
-    parser.add_argument("--trace", action="store_true", help="lists the kernels of one iteration")
+    parser.add_argument("--self_play", action="store_true", help="leaves out updates in the speed test")
+    parser.add_argument("--trace", action="store_true", help="lists the kernels of one iteration with updates")
     parser.add_argument("--rules", nargs="*", default=["connect_four", "hex:7", "othello:8", "breakthrough:6", "go:7"])
     add_speed_flags(parser)
     options = parser.parse_args()
