@@ -1,12 +1,18 @@
 """Heads: the prior from the nodes of each action, the value by attention pooling."""
 
+import itertools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax.linen.dtypes import promote_dtype
 
 from alphagat.graphs.topology import Topology
-from alphagat.networks.dense import Dense
+from alphagat.networks.dense import Dense, dot_rows
 from alphagat.networks.values import Support
 
 
@@ -39,19 +45,93 @@ class PolicyHead(nn.Module):
         return take_distinct(scores.reshape(len(scores), -1), places)
 
     def _pair_logits(self, nodes: jax.Array) -> jax.Array:
-        """Scores all pairs of nodes by query and key, once per kind of action, and selects the actions."""
-        batch_size, num_nodes, width = nodes.shape
-        num_kinds = len(self.topology.vocabulary.action_kinds)
+        """Scores pairs of nodes by query and key, once per kind of action, and selects the actions.
+
+        A kind is scored only in the ranges of nodes where it occurs: promotions of chess in two of eight rows.
+        """
+        batch_size, _, width = nodes.shape
+        blocks = pair_blocks(self.topology)
         hidden = nn.silu(Dense(width, dtype=self.dtype, name="node")(nodes))
-        senders = Dense(num_kinds * width, dtype=self.dtype, name="sender")(hidden)
-        senders = senders.reshape(batch_size, -1, width)  # [B, V * K, D]
+        num_kinds = len(self.topology.vocabulary.action_kinds)
+        senders = DensePerKind(num_kinds, dtype=self.dtype, name="sender")(hidden, blocks)
         receivers = Dense(width, dtype=self.dtype, name="receiver")(hidden) * width**-0.5
-        scores = jnp.matmul(  # [B, V, V * K] by (receiver, (sender, kind))
-            receivers, jnp.swapaxes(senders, 1, 2), preferred_element_type=jnp.promote_types(self.dtype, jnp.float32)
-        )
-        topology = self.topology
-        places = (topology.action_receivers * num_nodes + topology.action_senders) * num_kinds + topology.action_kinds
-        return take_distinct(scores.reshape(batch_size, -1), places)
+        scores = [
+            jnp.matmul(  # [B, R, S * K] by (receiver, (sender, kind))
+                receivers[:, block.receivers],
+                jnp.swapaxes(block_senders, 1, 2),
+                preferred_element_type=jnp.promote_types(self.dtype, jnp.float32),
+            )
+            for block, block_senders in zip(blocks, senders, strict=True)
+        ]
+        scores = jnp.concatenate([each.reshape(batch_size, -1) for each in scores], axis=1)
+        return take_distinct(scores, action_places(self.topology, blocks))
+
+
+class PairBlock(NamedTuple):
+    """Consecutive kinds of action that occur in the same range of senders and the same range of receivers."""
+
+    kinds: slice
+    senders: slice
+    receivers: slice
+
+
+def pair_blocks(topology: Topology) -> list[PairBlock]:
+    """Returns the blocks of all actions."""
+
+    def extent(nodes: np.ndarray) -> slice:
+        return slice(int(nodes.min()), int(nodes.max()) + 1) if len(nodes) else slice(0, 0)
+
+    kinds = range(len(topology.vocabulary.action_kinds))
+    chosen = [topology.action_kinds == kind for kind in kinds]
+    extents = [
+        (extent(topology.action_senders[actions]), extent(topology.action_receivers[actions])) for actions in chosen
+    ]
+    blocks = []
+    for (senders, receivers), group in itertools.groupby(kinds, extents.__getitem__):
+        equal = list(group)
+        if senders.stop:  # else no action is of these kinds
+            blocks.append(PairBlock(slice(equal[0], equal[-1] + 1), senders, receivers))
+    return blocks
+
+
+def action_places(topology: Topology, blocks: Sequence[PairBlock]) -> np.ndarray:
+    """Returns the place `[A]` of each action in the scores of all blocks, flattened and concatenated.
+
+    The scores of a block are `[R, S, K]` by (receiver, sender, kind).
+    """
+    places, start = np.zeros(topology.num_actions, np.int32), 0
+    indices = topology.action_receivers, topology.action_senders, topology.action_kinds
+    for block in blocks:
+        extents = block.receivers, block.senders, block.kinds
+        shape = [extent.stop - extent.start for extent in extents]
+        inside = (topology.action_kinds >= block.kinds.start) & (topology.action_kinds < block.kinds.stop)
+        within = tuple(index[inside] - extent.start for index, extent in zip(indices, extents, strict=True))
+        places[inside] = start + np.ravel_multi_index(within, shape)
+        start += math.prod(shape)
+    return places
+
+
+class DensePerKind(nn.Module):
+    """A linear map per kind of action, with the parameters of one `Dense`, each applied where its kind has senders.
+
+    Call: nodes `[B, V, D]` and blocks -> `[B, S * K, D]` by (sender, kind) for each block.
+    """
+
+    num_kinds: int
+    dtype: jnp.dtype
+
+    @nn.compact
+    def __call__(self, nodes: jax.Array, blocks: Sequence[PairBlock]) -> list[jax.Array]:
+        batch_size, _, width = nodes.shape
+        kernel = self.param("kernel", nn.initializers.lecun_normal(), (width, self.num_kinds * width))
+        bias = self.param("bias", nn.initializers.zeros_init(), (self.num_kinds * width,))
+        nodes, kernel, bias = promote_dtype(nodes, kernel, bias, dtype=self.dtype)
+        outputs = []
+        for block in blocks:
+            columns = slice(block.kinds.start * width, block.kinds.stop * width)
+            output = dot_rows(nodes[:, block.senders], kernel[:, columns]) + bias[None, None, columns]
+            outputs.append(output.reshape(batch_size, -1, width))
+        return outputs
 
 
 class ValueHead(nn.Module):

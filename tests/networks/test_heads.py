@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagat.networks.heads import PolicyHead, ValueHead, select_nodes, take_distinct
+from alphagat.games import make_game
+from alphagat.graphs.topology import Topology
+from alphagat.networks.heads import PolicyHead, ValueHead, pair_blocks, select_nodes, take_distinct
 from tests.networks.boards import irregular_topology
 
 
@@ -54,6 +56,54 @@ def test_actions_of_one_pair_differ_by_kind():
     head = PolicyHead(both)
     logits = head.apply(head.init(jax.random.key(1), nodes), nodes)[0]
     assert abs(logits[0] - logits[1]) > 1e-3
+
+
+def topology_with_rare_kinds() -> Topology:
+    """Kinds 0 and 2 occur everywhere, kind 1 nowhere, kinds 3 and 4 between nodes 2 to 4 and nodes 1 and 2."""
+    topology = irregular_topology(num_nodes=6, num_actions=5, seed=4)
+    actions = np.array(
+        [(0, 5, 0), (5, 0, 0), (0, 5, 2), (5, 0, 2), (3, 3, 2), (2, 1, 3), (4, 2, 3), (2, 2, 4), (4, 1, 4)], np.int32
+    )
+    return dataclasses.replace(
+        topology,
+        vocabulary=dataclasses.replace(topology.vocabulary, action_kinds=tuple("abcde")),
+        action_senders=actions[:, 0],
+        action_receivers=actions[:, 1],
+        action_kinds=actions[:, 2],
+    )
+
+
+@pytest.mark.parametrize("board", ["rare kinds", "gardner_chess", "breakthrough:5"])
+def test_logits_of_pairs_equal_a_loop_over_actions(board: str):
+    """A logit is the product of the key of the sender, per kind, and the query of the receiver, in float64."""
+    topology = topology_with_rare_kinds() if board == "rare kinds" else make_game(board).topology
+    width, num_kinds = 8, len(topology.vocabulary.action_kinds)
+    nodes = jax.random.normal(jax.random.key(0), (2, topology.num_nodes, width))
+    head = PolicyHead(topology)
+    params = head.init(jax.random.key(1), nodes)
+    params = jax.tree.map(lambda leaf: leaf + 0.1 * jax.random.normal(jax.random.key(2), leaf.shape), params)
+    maps = jax.tree.map(np.float64, params["params"])
+
+    def dense(name: str, inputs: np.ndarray) -> np.ndarray:
+        return inputs @ maps[name]["kernel"] + maps[name]["bias"]
+
+    hidden = dense("node", np.float64(nodes))
+    hidden /= 1 + np.exp(-hidden)
+    senders = dense("sender", hidden).reshape(2, -1, num_kinds, width)
+    receivers = dense("receiver", hidden) / np.sqrt(width)
+    actions = zip(topology.action_senders, topology.action_receivers, topology.action_kinds)
+    expected = [(senders[:, sender, kind] * receivers[:, receiver]).sum(-1) for sender, receiver, kind in actions]
+    np.testing.assert_allclose(head.apply(params, nodes), np.stack(expected, 1), rtol=1e-4, atol=1e-5)
+
+
+def test_a_kind_is_scored_only_where_it_occurs():
+    """Promotions of Gardner chess lead from one row to another."""
+    blocks = pair_blocks(make_game("gardner_chess").topology)
+    everywhere, promotions = blocks
+    assert everywhere.kinds == slice(0, 1)
+    assert everywhere.senders == everywhere.receivers == slice(0, 25)
+    assert promotions.kinds == slice(1, 4)
+    assert [extent.stop - extent.start for extent in (promotions.senders, promotions.receivers)] == [5, 5]
 
 
 def test_actions_of_one_node_differ_by_kind():
