@@ -5,8 +5,8 @@
 Seed 0 ran on an NVIDIA H200 and was stopped at iteration 222 of 280, after 73 seconds of compilation, two minutes of
 training and 3.64 M frames. A second stage from it (alphagat/weights/othello.md) comes with the package. On 8x8, with 64
 simulations, the first scores 84 % (95 % interval 76 to 90) of 100 games against the best player of `configs/othello.py`
-and its further stages. Against GRhino it scores 86 % (74 to 93) and 76 % (61 to 87) of 40 games at level 4, and 65 % (49
-to 78) of 20 at level 5, the highest.
+and its further stages. Against GRhino it scores 86 % (74 to 93) and 76 % (61 to 87) of 40 games at level 4, and 65 %
+(49 to 78) of 20 at level 5, the highest.
 """
 
 from alphagat.config import Config
