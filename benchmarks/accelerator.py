@@ -5,7 +5,9 @@ r"""Compares an accelerator with the CPU of its host: numerical agreement, and t
 Networks: the norm of the difference in logits, values and gradients, relative to the norm on the CPU, at JAX's default
 matmul precision and at the highest. Rules: whether random games are bit-identical. Speed: of consecutive evaluations,
 self-play and updates, with random weights, on one device. Most of the time is compilation: `--speed`, `--agreement` and
-`--networks` split it over several calls. `--trace` also lists the kernels of one iteration with updates. Four boards:
+`--networks` split it over several calls. `--trace` also lists the kernels of one iteration with updates.
+
+Self-play of the default and of an older network on four boards:
 
     python benchmarks/accelerator.py --speed --speed_boards hex:9 othello:8 go:9 chess --self_play \
         --networks "GAT fused, bfloat16" "GAT dense, all blocks attend, bfloat16"
@@ -129,10 +131,8 @@ def play_the_same(game: Game) -> bool:
 
 
 class SpeedCase(NamedTuple):
-    """A board and a network of the speed test: its compiled program, the state that it starts from, and a batch."""
+    """One row of the speed test: its compiled program, the state that it starts from, and an evaluation of a batch."""
 
-    board: str
-    network: str
     setup: Setup
     program: jax.stages.Compiled
     state: RunState
@@ -154,7 +154,7 @@ def compile_case(board: str, network: str, options: argparse.Namespace) -> Speed
     program = make_iteration(setup, mesh).lower(*program_arguments(state)).compile()
     evaluate = make_evaluation(config)
     evaluate()
-    return SpeedCase(board, network, setup, program, state, evaluate)
+    return SpeedCase(setup, program, state, evaluate)
 
 
 def time_case(case: SpeedCase, options: argparse.Namespace, console: Console) -> list[str]:

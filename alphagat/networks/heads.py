@@ -78,19 +78,15 @@ class PairBlock(NamedTuple):
 def pair_blocks(topology: Topology) -> list[PairBlock]:
     """Returns the blocks of all actions."""
 
-    def extent(nodes: np.ndarray) -> slice:
-        return slice(int(nodes.min()), int(nodes.max()) + 1) if len(nodes) else slice(0, 0)
+    def extents(kind: int) -> tuple[slice, ...]:
+        actions = topology.action_kinds == kind
+        ends = topology.action_senders[actions], topology.action_receivers[actions]
+        return tuple(slice(int(nodes.min()), int(nodes.max()) + 1) for nodes in ends)
 
-    kinds = range(len(topology.vocabulary.action_kinds))
-    chosen = [topology.action_kinds == kind for kind in kinds]
-    extents = [
-        (extent(topology.action_senders[actions]), extent(topology.action_receivers[actions])) for actions in chosen
-    ]
     blocks = []
-    for (senders, receivers), group in itertools.groupby(kinds, extents.__getitem__):
-        equal = list(group)
-        if senders.stop:  # else no action is of these kinds
-            blocks.append(PairBlock(slice(equal[0], equal[-1] + 1), senders, receivers))
+    for (senders, receivers), group in itertools.groupby(np.unique(topology.action_kinds).tolist(), extents):
+        kinds = list(group)
+        blocks.append(PairBlock(slice(kinds[0], kinds[-1] + 1), senders, receivers))
     return blocks
 
 
