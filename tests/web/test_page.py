@@ -456,8 +456,8 @@ def test_a_resigned_game_is_over_and_stays_so(serve, page):
         page.click("#record")
     assert "RE[B+R]" in download.value.path().read_text()
     page.click("#back")  # takes back the resignation
-    wait_for_ply(page, 1)
-    assert not is_over(page)
+    page.wait_for_selector('body[data-over="false"]')
+    assert ply_of(page) == 1
     assert "resigned" not in saved(page)
     page.click("#resign")
     page.wait_for_selector('body[data-over="true"]')
