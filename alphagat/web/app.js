@@ -57,6 +57,7 @@ function update(announcement = "") {
   controller = new AbortController();
   const { signal } = controller;
   Object.assign(view, { position: null, analysis: null, attention: null, node: null, hint: false, hasFailed: false }); // blocks moves until the position is shown
+  document.body.dataset.analysed = false;
   return attempt(async () => {
     const position = await api.position(request(), signal).catch((error) => {
       if (!signal.aborted) for (const id of CURSOR_BUTTONS) $(id).disabled = false;
@@ -70,7 +71,7 @@ function update(announcement = "") {
     history.replaceState(null, "", address());
     if (position.over && resigned === null) game.values[game.cursor] = outcome(position);
     showPosition();
-    Object.assign(document.body.dataset, { ply: game.cursor, over: position.over, analysed: false });
+    Object.assign(document.body.dataset, { ply: game.cursor, over: position.over, analysed: position.over });
     $("live").textContent = `${announcement} ${$("status-text").textContent}`.trim();
     if (position.over) return;
     const started = performance.now();

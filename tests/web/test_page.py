@@ -25,7 +25,7 @@ def open_page(page, address, sides="person,person"):
 def wait_for_ply(page, ply):
     """Waits for the position after `ply` moves, and for its analysis unless the game is over."""
     page.wait_for_selector(f'body[data-ply="{ply}"]')
-    page.wait_for_selector('body:is([data-analysed="true"], [data-over="true"])')
+    page.wait_for_selector('body[data-analysed="true"]')
 
 
 def ply_of(page):
@@ -251,8 +251,9 @@ def test_the_board_chosen_last_opens_and_nobody_plays_until_then(serve, page):
     held = []
     page.route("**/api/boards/*", lambda route: held.append(route))
     for name in (first, second):
-        page.select_option("#boards", name)
-        page.wait_for_selector("main[inert]")
+        with page.expect_request("**/api/boards/*"):
+            page.select_option("#boards", name)
+    page.wait_for_selector("main[inert]")
     held[1].continue_()
     page.wait_for_selector("main:not([inert])")
     wait_for_ply(page, 0)
@@ -456,8 +457,8 @@ def test_a_resigned_game_is_over_and_stays_so(serve, page):
         page.click("#record")
     assert "RE[B+R]" in download.value.path().read_text()
     page.click("#back")  # takes back the resignation
-    page.wait_for_selector('body[data-over="false"]')
-    assert ply_of(page) == 1
+    wait_for_ply(page, 1)
+    assert not is_over(page)
     assert "resigned" not in saved(page)
     page.click("#resign")
     page.wait_for_selector('body[data-over="true"]')
