@@ -9,6 +9,7 @@ from alphagat.errors import UserError
 
 if TYPE_CHECKING:
     from alphagat.agents.agent import Agent
+    from alphagat.serving.thinking import Thinker
 
 SOURCES = """\
 SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat export, or the name of a
@@ -67,7 +68,6 @@ def check_options(options: argparse.Namespace) -> None:
     """Checks the options that the functions above add. Raises UserError."""
     if not (commands.named_run(options) or options.board):
         raise UserError("no player and no --board given; name one, such as --board hex:5")
-    options.max_simulations = max(options.max_simulations, options.simulations or 1)
 
 
 def open_agent(options: argparse.Namespace, board: str | None) -> "Agent":
@@ -80,3 +80,13 @@ def open_agent(options: argparse.Namespace, board: str | None) -> "Agent":
     from alphagat.agents.sources import SHIPPED
 
     return load(commands.named_run(options) or SHIPPED, board=board or options.board)
+
+
+def make_thinker(options: argparse.Namespace, board: str | None) -> "Thinker":
+    """Loads the player for a board, as `open_agent`, and makes its search of a single position."""
+    from alphagat.serving.thinking import Thinker
+
+    agent = open_agent(options, board)
+    simulations = options.simulations or agent.config.evaluation.num_simulations  # of a move without a clock
+    most = max(options.max_simulations, simulations)
+    return Thinker(agent, most, options.leaves, keeps_tree=not options.new_trees)

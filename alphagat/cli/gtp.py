@@ -1,5 +1,6 @@
 """Runs a GTP engine on standard input and output: `alphagat gtp --board hex:7`."""
 
+import functools
 from collections.abc import Sequence
 
 import alphagat
@@ -30,12 +31,8 @@ def gtp(argv: Sequence[str]) -> None:
     with terminal.status(commands.STARTING):
         from alphagat.serving.gtp_server import GtpServer  # JAX is imported only after the flags are checked
         from alphagat.serving.line_reader import standard_streams
-        from alphagat.serving.thinking import Thinker
 
-    def make_thinker(board: str | None) -> Thinker:
-        agent = engine_options.open_agent(options, board)
-        return Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
-
+    make_thinker = functools.partial(engine_options.make_thinker, options)
     with terminal.status(commands.LOADING):
         thinker = make_thinker(None)
     server = GtpServer(make_thinker, thinker, options.simulations, alphagat.__version__)

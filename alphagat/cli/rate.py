@@ -54,12 +54,12 @@ def _rate(options) -> None:
 
         from alphagat.contests.rate_run import CURVE_FILE, RATINGS_FILE, RatingSettings, rate_run
         from alphagat.monitoring import rating_curve
-        from alphagat.runs.folder import read_config
+        from alphagat.runs.folder import fingerprint_of, read_config
 
     folder, config = Path(options.workdir), read_config(options.workdir)
     simulations = options.simulations or config.evaluation.num_simulations
     board, value_scale = options.board or config.boards[0], config.evaluation.value_scale
-    settings = RatingSettings(board, options.games, simulations, value_scale, options.seed)
+    settings = RatingSettings(board, options.games, simulations, value_scale, options.seed, fingerprint_of(config))
     anchors = [word for word in options.anchors.split(",") if word]
     players = rate_run(folder, options.iterations, anchors, settings, Console(stderr=True))
     title = f"{settings.board}, {counted(simulations, 'simulation')}, {settings.games} games per match"

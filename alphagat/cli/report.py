@@ -11,6 +11,7 @@ from alphagat.errors import UserError
 from alphagat.runs.atomic_files import check_writable
 
 REPORT_FILE = "report.html"
+MARK, MARKED_BYTES = b'<meta name="generator" content="AlphaGAT">', 1000  # in the head of every report
 EXAMPLES = """\
 With several runs, the page compares them: one curve per run, and the fields in which they differ.
 
@@ -36,9 +37,15 @@ def report(argv: Sequence[str]) -> None:
         raise UserError(f"--out {file}: end the name with .html")
     if options.out and not file.parent.is_dir():
         raise UserError(f"--out {file}: there is no folder {file.parent}; make it first")
+    if options.out and file.exists() and not _is_report(file):
+        raise UserError(f"--out {file} exists, and is no report; name a new file")
     if file.parent.is_dir():
         check_writable(file)
     _write(folders, file, options.follow)
+
+
+def _is_report(file: Path) -> bool:
+    return file.is_file() and MARK in file.read_bytes()[:MARKED_BYTES]
 
 
 def make_parser() -> commands.ArgumentParser:

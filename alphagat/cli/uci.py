@@ -32,12 +32,10 @@ def uci(argv: Sequence[str]) -> None:
         raise UserError(f"board {options.board}: UCI is for chess only; see alphagat gtp")
     with terminal.status(commands.STARTING):
         from alphagat.serving.line_reader import standard_streams
-        from alphagat.serving.thinking import Thinker  # JAX is imported only after the flags are checked
-        from alphagat.serving.uci_server import UciServer
+        from alphagat.serving.uci_server import UciServer  # JAX is imported only after the flags are checked
 
     with terminal.status(commands.LOADING):
-        agent = engine_options.open_agent(options, None)
-        thinker = Thinker(agent, options.max_simulations, options.leaves, keeps_tree=not options.new_trees)
+        thinker = engine_options.make_thinker(options, None)
     UciServer(thinker, options.simulations, alphagat.__version__).serve(*standard_streams())
 
 

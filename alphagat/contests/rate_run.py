@@ -33,13 +33,18 @@ RATINGS_FILE, CURVE_FILE = "ratings.json", "ratings.svg"
 
 @dataclasses.dataclass(frozen=True)
 class RatingSettings:
-    """The parameters of a match other than its players."""
+    """The parameters of a match other than its players.
+
+    Attributes:
+      run: identifies the run's config, in case another run replaces it in its folder.
+    """
 
     board: str
     games: int
     simulations: int
     value_scale: float
     seed: int
+    run: str
 
 
 class KeptMatches(NamedTuple):

@@ -1,5 +1,6 @@
 """The folder of a run: its config, its environment, and whether another config may resume it."""
 
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -127,6 +128,11 @@ def identity_of(config: Config) -> dict[str, Any]:
     """Returns the fields that never change in a run, as JSON values by path."""
     fixed = {each.path: each.value for each in config_fields.fields(config) if not each.path.startswith(CHANGEABLE)}
     return json.loads(json.dumps(fixed))
+
+
+def fingerprint_of(config: Config) -> str:
+    """Returns a hash of the fields that never change in a run."""
+    return hashlib.sha256(json.dumps(identity_of(config), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def describe_environment() -> dict[str, Any]:

@@ -50,17 +50,18 @@ def check_installed(names: Sequence[str]) -> None:
 class Trackers:
     """Several trackers; a context manager. A tracker that fails is left out from then on, and the run goes on."""
 
-    def __init__(self, names: Sequence[str], folder: Path, settings: Mapping[str, Any]):
+    def __init__(self, names: Sequence[str], folder: Path, settings: Mapping[str, Any], *, resumes: bool):
         """Continues the tracked runs of `folder`, or starts new ones.
 
         Args:
           names: those of `OPENERS`.
           settings: the config of the run, by field.
+          resumes: whether the run in `folder` continues; one that starts again, maybe with other settings, is new.
 
         Raises:
           UserError: a tracker cannot be reached.
         """
-        known = _read_identifiers(folder / FILE) if names else {}
+        known = _read_identifiers(folder / FILE) if names and resumes else {}
         self._trackers: dict[str, Tracker] = {}
         for name in names:
             try:

@@ -18,6 +18,7 @@ from alphagat.games.transition import transition
 from alphagat.search.evaluator import Evaluator, evaluate_states
 
 VARIATION_LENGTH = 12  # moves of a principal variation
+MIN_LOG_PRIOR = -20.0
 
 
 class RootStatistics(NamedTuple):
@@ -72,8 +73,13 @@ def likeliest_action(prior_logits: jax.Array, states: Any) -> jax.Array:
 
 
 def policy_surprise(policy_target: jax.Array, prior_logits: jax.Array) -> jax.Array:
-    """Returns `[B]`, in nats, the Kullback-Leibler divergence of the target from the (masked) prior."""
-    return optax.losses.kl_divergence(jax.nn.log_softmax(prior_logits), policy_target)
+    """Returns `[B]`, in nats, the Kullback-Leibler divergence of the target from the (masked) prior.
+
+    The logarithm of the prior counts as `MIN_LOG_PRIOR` at least: where a move wins at once, the other legal moves have
+    no prior, but root noise may send simulations to them.
+    """
+    log_prior = jnp.maximum(jax.nn.log_softmax(prior_logits), MIN_LOG_PRIOR)
+    return optax.losses.kl_divergence(log_prior, policy_target)
 
 
 def make_root(evaluate: Evaluator, params: Any, states: Any) -> mctx.RootFnOutput:

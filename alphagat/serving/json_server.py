@@ -81,7 +81,7 @@ class JsonServer:
         Args:
           open_agent: loads the player for a board; None: the first board of its run.
           simulations: default of `maxVisits`; None: the number set in the run's config.
-          max_simulations: largest valid `maxVisits`.
+          max_simulations: largest valid `maxVisits`, if it is at least the default.
           batch_size: positions per batch.
 
         Raises:
@@ -90,7 +90,7 @@ class JsonServer:
         agent = open_agent(None)
         self._open_agent, self._agents, self._board = open_agent, {agent.game.name: agent}, agent.game.name
         self._simulations = simulations or agent.config.evaluation.num_simulations
-        self._max_simulations, self._batch_size = max_simulations, batch_size
+        self._max_simulations, self._batch_size = max(max_simulations, self._simulations), batch_size
         self._analyzers: dict[tuple[str, int], Analyzer] = {}
         self._waiting: dict[tuple[str, int], collections.deque[Task]] = {}  # by board and simulations; none is empty
 

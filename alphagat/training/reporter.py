@@ -57,7 +57,7 @@ def open_sinks(run: Run, folder: Path, start: int) -> Iterator[Sinks]:
         MetricsWriter(
             folder, restored_iteration=start, several_boards=len(config.boards) > 1, settings=settings
         ) as writer,
-        Trackers(config.trackers, folder, settings) as trackers,
+        Trackers(config.trackers, folder, settings, resumes=start > 0) as trackers,
         make_display(config.num_iterations, config.boards) as display,
     ):
         yield Sinks(writer, trackers, display, LiveRatings(folder, config))

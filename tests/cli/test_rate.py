@@ -102,11 +102,20 @@ def test_a_repeated_call_plays_only_missing_matches(run, capsys, played):
     assert len(played) == 10 + 3
 
 
-def test_matches_of_another_value_scale_are_not_reused(run, monkeypatch, played):
+def set_value_scale(config):
+    config.evaluation.value_scale /= 2
+
+
+def set_seed(config):
+    config.seed += 1
+
+
+@pytest.mark.parametrize("change", [set_value_scale, set_seed])
+def test_matches_of_another_value_scale_or_run_are_not_reused(run, monkeypatch, played, change):
     (run / rate_run.RATINGS_FILE).unlink(missing_ok=True)
     assert rate.run(["--workdir", str(run), *FLAGS]) == 0
     number, config = len(played), run_folder.read_config(run)
-    config.evaluation.value_scale /= 2
+    change(config)
     with monkeypatch.context() as context:
         context.setattr(run_folder, "read_config", lambda _: config)
         assert rate.run(["--workdir", str(run), *FLAGS]) == 0
@@ -156,7 +165,7 @@ def test_two_calls_at_once_keep_the_matches_of_both(run, monkeypatch, played):
 
 
 def test_networks_share_one_program(run):
-    settings = rate_run.RatingSettings("hex:2", 8, 2, 1.0, 0)
+    settings = rate_run.RatingSettings("hex:2", 8, 2, 1.0, 0, "")
     players = rate_run._networks(run, [4, 8, 12], settings)
     assert len({player.act for player in players.values()}) == 1
     sums = {float(sum(abs(leaf).sum() for leaf in jax.tree.leaves(each.params))) for each in players.values()}

@@ -127,6 +127,17 @@ def test_follow_stops_at_the_end_of_the_run(run, monkeypatch, is_damaged):
     assert "http-equiv" not in (run / "report.html").read_text()
 
 
+def test_only_a_report_is_replaced(run, tmp_path, capsys):
+    page = tmp_path / "index.html"
+    for _ in range(2):
+        assert report.run([str(run), "--out", str(page)]) == 0
+    page.write_text("<!doctype html><title>My page</title>")
+    capsys.readouterr()
+    assert report.run([str(run), "--out", str(page)]) == 2
+    assert capsys.readouterr().err == f"error: --out {page} exists, and is no report; name a new file\n"
+    assert "My page" in page.read_text()
+
+
 def test_several_runs_are_compared(run, tmp_path, capsys):
     other = Path(shutil.copytree(run, tmp_path / "other"))
     config = json.loads((other / "config.json").read_text())

@@ -128,6 +128,13 @@ def test_names_of_the_package_and_the_default_folder(calls):
     assert calls == [(Config(boards=("hex:3",), num_iterations=7), Path("runs/quickstart"))]
 
 
+@pytest.mark.parametrize("path", ["wide.v2.py", "wide.v2"])
+def test_the_default_folder_keeps_dots_of_the_name(calls, path):
+    Path("wide.v2.py").write_text(GOOD)
+    assert train.run([path]) == 0
+    assert [folder for _, folder in calls] == [Path("runs/wide.v2")]
+
+
 @pytest.mark.parametrize(
     ("flags", "path", "value"),
     [

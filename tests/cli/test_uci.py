@@ -25,6 +25,13 @@ def test_without_arguments_the_shipped_network_plays_chess(talk):
     assert (status, said) == (0, "readyok\n")
 
 
+@pytest.mark.parametrize(("argv", "most"), [([], 32), (["--simulations", "100"], 100)])
+def test_a_move_may_take_as_many_simulations_as_it_does_by_default(talk, argv, most):
+    status, said = talk(["--max_simulations", "10", *argv], "uci", "quit")
+    assert status == 0
+    assert f"option name Simulations type spin default {most} min 1 max {most}\n" in said
+
+
 def test_another_board_is_refused_at_once(talk, capsys, monkeypatch):
     monkeypatch.setattr("alphagat.cli.engine_options.open_agent", lambda *_: pytest.fail("the network was loaded"))
     assert talk(["--board", "hex:5"], "quit") == (2, "")

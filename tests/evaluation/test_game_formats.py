@@ -85,6 +85,12 @@ def test_unusual_pgn_is_read(text: str):
     assert read_games(text) == [GameRecord("chess", ("?", "?"), ("e2e4", "e7e5"), (0, 1), 1)]
 
 
+@pytest.mark.parametrize("end", ["resigned", "Resigned"])
+def test_ends_of_pgn_are_known_in_any_case(end: str):
+    (record,) = read_games(f'[Termination "{end}"]\n[Result "1-0"]\n\n1. e4 e5 1-0\n')
+    assert record.forfeit == "resigned"
+
+
 def test_quotes_in_tags_are_escaped():
     record = GameRecord("chess", ('uci:sh -c "a \\ b"', '"'), ("e2e4",), (0,), 1)
     assert '[White "uci:sh -c \\"a \\\\ b\\""]\n[Black "\\""]\n' in to_text(record)

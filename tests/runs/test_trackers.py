@@ -23,9 +23,9 @@ def mlflow(tmp_path, monkeypatch):
 def test_mlflow_stores_settings_and_metrics_and_a_resumed_run_continues(mlflow, tmp_path):
     folder = tmp_path / "hex"
     folder.mkdir()
-    with Trackers(["mlflow"], folder, SETTINGS) as opened:
+    with Trackers(["mlflow"], folder, SETTINGS, resumes=False) as opened:
         assert opened.add({"train/policy_loss": 2.5, "eval/vs_mcts:100/elo": math.nan}, 1) == []
-    with Trackers(["mlflow"], folder, SETTINGS) as opened:
+    with Trackers(["mlflow"], folder, SETTINGS, resumes=True) as opened:
         assert opened.add({"train/policy_loss": 1.5, "eval/vs_mcts:100/elo": 20.0}, 2) == []
     client = mlflow.MlflowClient()
     (run,) = client.search_runs([client.get_experiment_by_name("alphagat").experiment_id])
@@ -38,12 +38,22 @@ def test_mlflow_stores_settings_and_metrics_and_a_resumed_run_continues(mlflow, 
     assert json.loads((folder / FILE).read_text()) == {"mlflow": run.info.run_id}
 
 
+def test_a_run_that_starts_again_is_a_new_tracked_run(mlflow, tmp_path):
+    """Its settings may differ."""
+    for seed in range(2):
+        with Trackers(["mlflow"], tmp_path, {"seed": seed}, resumes=False) as opened:
+            assert opened.add({"loss": 1.0}, 1) == []
+    client = mlflow.MlflowClient()
+    runs = client.search_runs([client.get_experiment_by_name("alphagat").experiment_id])
+    assert sorted(run.data.params["seed"] for run in runs) == ["0", "1"]
+
+
 def test_wandb_writes_offline(tmp_path, monkeypatch):
     pytest.importorskip("wandb", reason="pip install 'alphagat[wandb]'")
     monkeypatch.setenv("WANDB_MODE", "offline")
     identifiers = []
     for _ in range(2):
-        with Trackers(["wandb"], tmp_path, SETTINGS) as opened:
+        with Trackers(["wandb"], tmp_path, SETTINGS, resumes=True) as opened:
             assert opened.add({"train/policy_loss": 2.5}, 3) == []
             assert opened.add({"train/value_loss": 0.5}, 2) == []  # as after a return to a checkpoint
         identifiers.append(json.loads((tmp_path / FILE).read_text())["wandb"])
@@ -59,7 +69,7 @@ def test_wandb_writes_offline(tmp_path, monkeypatch):
 
 
 def test_without_trackers_nothing_is_written(tmp_path):
-    with Trackers([], tmp_path, SETTINGS) as opened:
+    with Trackers([], tmp_path, SETTINGS, resumes=False) as opened:
         assert opened.add({"loss": 1.0}, 1) == []
     assert not list(tmp_path.iterdir())
 
@@ -79,7 +89,7 @@ def test_a_tracker_that_fails_is_left_out_and_the_others_go_on(tmp_path, monkeyp
         )
 
     monkeypatch.setattr(trackers, "OPENERS", {"json": open_first, "math": open_second})  # importable names
-    with Trackers(["json", "math"], tmp_path, SETTINGS) as opened:
+    with Trackers(["json", "math"], tmp_path, SETTINGS, resumes=False) as opened:
         assert opened.add({"loss": 1.0, "bad": math.inf}, 4) == [
             "json gets no more metrics of this run: OSError: no route"
         ]
@@ -93,7 +103,7 @@ def test_a_tracker_that_cannot_start_gives_one_line(tmp_path, monkeypatch):
 
     monkeypatch.setattr(trackers, "OPENERS", {"json": refuse})
     with pytest.raises(UserError, match="trackers=json: RuntimeError: no key is set; leave it out, or set it up"):
-        Trackers(["json"], tmp_path, SETTINGS)
+        Trackers(["json"], tmp_path, SETTINGS, resumes=False)
     assert not list(tmp_path.iterdir())
 
 
@@ -106,6 +116,6 @@ def test_a_missing_package_is_named_before_anything_is_written():
 @pytest.mark.parametrize("text", ["", "[]", "{"])
 def test_damaged_identifiers_start_a_new_tracked_run(mlflow, tmp_path, text):
     (tmp_path / FILE).write_text(text)
-    with Trackers(["mlflow"], tmp_path, {}) as opened:
+    with Trackers(["mlflow"], tmp_path, {}, resumes=True) as opened:
         assert opened.add({"loss": 1.0}, 1) == []
     assert json.loads((tmp_path / FILE).read_text()).keys() == {"mlflow"}

@@ -12,7 +12,7 @@ from alphagat.config import SearchConfig
 from alphagat.errors import UserError
 from alphagat.evaluation.solvers import reachable_positions
 from alphagat.games import make_game
-from alphagat.search import make_search
+from alphagat.search import Evaluation, make_search
 from alphagat.search.policies import add_root_noise
 from alphagat.search.tree import mask_illegal
 from tests.search.evaluators import (
@@ -356,3 +356,17 @@ def test_the_defaults_of_a_search_are_those_of_a_config():
     defaults = {name: each.default for name, each in parameters.items() if each.default is not inspect.Parameter.empty}
     assert defaults
     assert defaults == {name: getattr(config, name) for name in defaults}
+
+
+def test_surprise_is_bounded_where_legal_moves_have_no_prior():
+    """As evaluations of players do where a move wins at once; the noise still sends simulations elsewhere."""
+
+    def evaluate(params, states):
+        first = jax.nn.one_hot(states.legal_action_mask.argmax(axis=-1), GAME.num_actions, dtype=bool)
+        return Evaluation(jnp.where(first, 0.0, jnp.finfo(jnp.float32).min), jnp.zeros(len(first)))
+
+    search = jax.jit(make_search(GAME, evaluate, algorithm="puct", num_simulations=MANY, explore=True))
+    states, plies = some_positions(GAME, 50)
+    surprise = np.asarray(search(None, KEY, states, plies).surprise)
+    assert surprise.max() > 1
+    assert surprise.max() <= 20

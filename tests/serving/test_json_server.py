@@ -76,6 +76,14 @@ def test_answers_match_the_analyzer(coloured):
         assert visits == sorted(visits, reverse=True)
 
 
+def test_the_default_number_of_visits_is_valid():
+    server = JsonServer(open_agent, simulations=SIMULATIONS, max_simulations=1, batch_size=BATCH)
+    answers = ask({"id": "default"}, {"id": "more", "maxVisits": SIMULATIONS + 1}, server=server)
+    by_id = {answer["id"]: answer for answer in answers}
+    assert by_id["default"]["rootInfo"]["visits"] == SIMULATIONS
+    assert f"from 0 to {SIMULATIONS}" in by_id["more"]["error"]
+
+
 def test_a_search_beyond_the_memory_is_an_error(monkeypatch):
     large, small = {"id": "large", "maxVisits": 100}, {"id": "small", "maxVisits": 0}
     monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 1000.0)

@@ -1,6 +1,7 @@
 """Boards alternate in proportion to their shares."""
 
 import numpy as np
+import pytest
 
 from alphagat.training.board_schedule import board_schedule
 
@@ -29,3 +30,10 @@ def test_shares_interpolate_to_the_final_weights():
 
 def test_a_board_with_zero_weight_gets_no_iterations():
     assert 1 not in board_schedule(50, 3, (1.0, 0.0, 1.0), ())
+
+
+@pytest.mark.parametrize("weights", [(), (3.0, 1.0, 1.0), (1.0, 2.0, 3.0), (0.1, 0.2, 0.7)])
+def test_the_order_of_constant_shares_does_not_depend_on_the_length(weights):
+    long = board_schedule(500, 3, weights, ())
+    for length in range(1, 500, 7):
+        assert board_schedule(length, 3, weights, ()) == long[:length]
