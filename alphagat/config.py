@@ -20,7 +20,7 @@ class MeshConfig:
 
     data: int = setting(
         0,
-        "devices along the data axis; 0: every accelerator, or a CPU device per core, up to 8, if there is none",
+        "devices along the data axis; 0: every accelerator; if there is none, a CPU device per core, a power of two, up to 8",
         at_least=0,
         at_most=MAX_DEVICES,
     )

@@ -1,4 +1,4 @@
-"""Go 5x5, 7x7 and 9x9 with one network. The network of the package went on from its player, with games of GNU Go.
+"""Go 5x5, 7x7 and 9x9 with one network. The package's network was trained further from this player.
 
     alphagat train go
 

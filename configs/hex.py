@@ -4,7 +4,7 @@
 
 A third of the games on each board start after one random move, so that the network learns which first moves win.
 
-With five features per node, seed 0 trained on 1.54 M frames, for 67 to 120 minutes on one core. With 64 simulations it
+With five features per node, seed 0 trained on 1.54 M frames for 120 minutes on one core. With 64 simulations it
 scored 50 % (95 % interval 47 to 54) in 200 games on 7x7 and 47 % (40 to 55) in 100 on 9x9 against the network that
 comes with the package, which an H100 trained with 5.4 M frames and the older defaults:
 

@@ -3,7 +3,7 @@
     alphagat train quickstart
 
 Games start after 0 to 4 random moves, as the matches also start from such openings. Six evaluations of 50 games per
-opponent, with 16 simulations, show how the Elo rises; with 128, the first player would already win nearly all games.
+opponent, with 16 simulations, show how the Elo rises; with 128, even the first network would win nearly all games.
 The results were measured afterwards, with 200 games:
 
     alphagat evaluate runs/quickstart --opponent mcts:1000 --games 200 --simulations 128

@@ -23,7 +23,7 @@ examples:
   alphagat match runs/c4 mcts:1000 --games 200
   alphagat match runs/c4/checkpoints/100 runs/c4/checkpoints/300 --simulations 64 --sprt 0,30
   alphagat match runs/c4 solver --opening_plies 2 --simulations 256 --out c4.sgf
-  alphagat match runs/go \\
+  alphagat match runs/go --board go:9 \\
       'gtp:gnugo --mode gtp --chinese-rules --positional-superko --play-out-aftermath --capture-all-dead' --games 20
   alphagat match runs/chess uci:stockfish --engine_option 'Skill Level=0' --move_nodes 100"""
 
