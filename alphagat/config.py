@@ -20,7 +20,7 @@ class MeshConfig:
 
     data: int = setting(
         0,
-        "devices along the data axis; 0: every accelerator; if there is none, a CPU device per core, a power of two, up to 8",
+        "devices along the data axis; 0: every accelerator; without any, a CPU device per core, a power of two up to 8",
         at_least=0,
         at_most=MAX_DEVICES,
     )

@@ -43,8 +43,9 @@ from rich.progress import track
 from rich.table import Table
 
 from alphagat.cli import train as main_command
+from alphagat.errors import REQUEUE
 from alphagat.runs.checkpoints import Checkpoints
-from alphagat.runs.folder import read_config
+from alphagat.runs.folder import is_run, read_config
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.training import loop
@@ -141,7 +142,7 @@ def share_programs() -> None:
         return get
 
     loop.make_iterations = once("iterations", loop.make_iterations)
-    loop.Matches = once("matches", loop.Matches)  # pyright: ignore[reportAttributeAccessIssue]
+    loop.make_evaluator = once("evaluator", loop.make_evaluator)
 
 
 def resume(folder: Path) -> tuple[int, str]:
@@ -259,6 +260,8 @@ def sigterm(times: int, moments: random.Random, folder: Path) -> bool:
             lines = read_metrics(workdir)
             step = newest_step(workdir) if (workdir / "checkpoints").exists() else 0
             is_saved = bool(statuses) and (step >= lines[-1]["iteration"] if lines else True)
+            if is_run(workdir):  # before, the signal ends the process as usual
+                is_saved &= all(status == REQUEUE for status in statuses)
             saved += is_saved
             trained += bool(lines)
             CONSOLE.print(
@@ -298,7 +301,7 @@ def deaths(times: int, moments: random.Random, folder: Path) -> bool:
         launcher.terminate()
         status = launcher.wait(120)
     CONSOLE.print(f"{times} deaths: median {np.median(seconds):.1f} s, longest {max(seconds):.1f} s; status {status}")
-    return max(seconds) <= 60 and status == 75
+    return max(seconds) <= 60 and status == REQUEUE
 
 
 def process_of(launcher: int, rank: int) -> int:

@@ -48,16 +48,27 @@ class Measured(NamedTuple):
     rows: Sequence[tuple[str, str]]
 
 
-def write(file: Path, agent: Agent, exported: str, lines: Sequence[Line], measured: Measured | None) -> None:
-    """Writes the card of the file `exported`; `lines` are those of `metrics.jsonl`, empty without a run.
+def write(
+    file: Path,
+    agent: Agent,
+    exported: str,
+    lines: Sequence[Line],
+    measured: Measured | None,
+    averaged: Sequence[str] = (),
+) -> None:
+    """Writes the card of the file `exported`; `file` must be new and end in .md (`atomic_files.check_new`).
 
-    `file` must be new and end in .md; the caller checks this with `atomic_files.check_new`.
+    Args:
+      lines: those of `metrics.jsonl`; empty without a run.
+      averaged: the other networks, if the parameters are a mean.
     """
-    parts = (part.strip("\n") for part in _parts(agent, exported, lines, measured))
+    parts = (part.strip("\n") for part in _parts(agent, exported, lines, measured, averaged))
     write_atomically(file, "\n\n".join(parts) + "\n")
 
 
-def _parts(agent: Agent, exported: str, lines: Sequence[Line], measured: Measured | None) -> list[str]:
+def _parts(
+    agent: Agent, exported: str, lines: Sequence[Line], measured: Measured | None, averaged: Sequence[str]
+) -> list[str]:
     config, game = agent.config, agent.game
     family, boards = game.topology.vocabulary.family, ", ".join(config.boards)
     size = sum(leaf.size for leaf in jax.tree.leaves(agent.params))
@@ -66,11 +77,12 @@ def _parts(agent: Agent, exported: str, lines: Sequence[Line], measured: Measure
     reached += [f"{here['frames']:,.0f} frames"] if "frames" in here else []
     reached += [f"{here['hours']:.2f} hours"] if "hours" in here else []
     network = config.network
+    mean = f" Its parameters are the mean of those of this iteration and of {', '.join(averaged)}." if averaged else ""
     parts = [
         FRONT_MATTER.format(family=family),
         f"# {Path(exported).stem}",
         f"A network of AlphaGAT for {boards}: {network.name}, {size:,} parameters "
-        f"(width {network.width}, {network.num_blocks} blocks), after {', '.join(reached)}.",
+        f"(width {network.width}, {network.num_blocks} blocks), after {', '.join(reached)}.{mean}",
         "## Use",
         _use(agent, exported),
     ]

@@ -18,6 +18,8 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import check_new, write_atomically
 
+TYPES = {np.dtype("float32"): "F32"}  # of arrays, as safetensors names them
+
 ENDING = ".safetensors"
 FOLDER = Path(__file__).parents[1] / "weights"
 
@@ -72,16 +74,17 @@ def read_params(file: Path, shapes: Any) -> Any:
     Raises:
       UserError: the file is damaged, or its arrays do not fit `shapes`.
     """
+    leaves: dict[str, Any] = flatten_dict(shapes, sep="/")
+    expected = {name: (leaf.shape, TYPES[leaf.dtype]) for name, leaf in leaves.items()}
     try:
         with safe_open(file, framework="numpy") as opened:
-            flat = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+            parts = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118
+            found = {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in parts.items()}
+            if found != expected:
+                raise UserError(
+                    f"{file} has arrays that do not match its config; use the version of AlphaGAT that wrote it"
+                )
+            flat = {name: opened.get_tensor(name) for name in parts}
     except (OSError, SafetensorError) as error:
         raise UserError(f"{file} cannot be read: {error}") from error
-    expected: dict[str, Any] = flatten_dict(shapes, sep="/")
-    if _shapes(flat) != _shapes(expected):
-        raise UserError(f"{file} has arrays that do not match its config; use the version of AlphaGAT that wrote it")
     return jax.device_put(unflatten_dict(flat, sep="/"))
-
-
-def _shapes(arrays: dict[str, Any]) -> dict[str, tuple]:
-    return {name: (leaf.shape, leaf.dtype) for name, leaf in arrays.items()}

@@ -84,23 +84,23 @@ def _write(options, file: Path) -> None:
     else:
         weight_files.write(file, agent.params, agent.config, agent.iteration)
     if options.card:
-        _write_card(Path(options.card), agent, file.name, options.workdir)
+        _write_card(Path(options.card), agent, file.name, options.workdir, options.average or ())
     sys.stdout.write(f"{file}: iteration {agent.iteration} of {options.workdir}, {file.stat().st_size / 1e6:.1f} MB\n")
 
 
-def _write_card(card: Path, agent: "Agent", exported: str, workdir: str) -> None:
+def _write_card(card: Path, agent: "Agent", exported: str, workdir: str, averaged: Sequence[str]) -> None:
     from alphagat.agents import model_card
     from alphagat.agents.sources import find_run
     from alphagat.monitoring.metric_text import describe_results
     from alphagat.runs.metrics import RESULTS, last_evaluation, read_metrics
 
     run = find_run(Path(workdir))
-    lines, measured = read_metrics(run.folder) if run else [], None
+    lines, measured = [] if averaged or not run else read_metrics(run.folder), None  # nobody has measured a mean
     if evaluation := last_evaluation(lines, agent.iteration):
         results = describe_results(evaluation[RESULTS], agent.config.boards)
         rows = [(each.label, each.value_and_interval) for each in results]
         measured = model_card.Measured(evaluation["iteration"], rows)
-    model_card.write(card, agent, exported, lines, measured)
+    model_card.write(card, agent, exported, lines, measured, averaged)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -96,6 +96,22 @@ def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_pa
     return state.replace(hashes=state.hashes.at[0].set(hash_of(state)))
 
 
+def without_history(state: ChessState) -> ChessState:
+    """Returns the position as the first of a game. It is over only by mate, stalemate or too little material, so a game
+    goes on in which nobody claims a draw.
+    """
+    planes, _ = legal_planes(state)
+    over = ~planes.any().any() | is_insufficient(state.position(), state.size)
+    return state.replace(
+        terminated=over,
+        reversible=jnp.int8(0),
+        repetitions=jnp.int8(0),
+        num_moves=jnp.int16(0),
+        hashes=jnp.zeros_like(state.hashes).at[0].set(hash_of(state)),
+        planes=planes.where(~over).words(state.size**2),
+    )
+
+
 @jax.jit
 def legal_planes(state: ChessState) -> tuple[Squares, jax.Array]:
     """Returns `chess_moves.legal_planes` of the position, ignoring draws."""

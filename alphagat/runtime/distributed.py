@@ -61,6 +61,7 @@ def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, s
                 coordinator_address=cluster.coordinator if cluster else None,
                 num_processes=cluster.nodes if cluster else None,
                 process_id=cluster.node_rank if cluster else None,
+                local_device_ids=_only_gpu(os.environ),
                 cluster_detection_method="deactivate" if cluster else method,
                 initialization_timeout=seconds + PATIENCE_SECONDS,
                 heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
@@ -70,8 +71,10 @@ def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, s
         raise UserError(
             f"{where}: the processes did not connect ({reason}); check that all name the same address and number"
         ) from error
+    from jax._src import distributed as jax_distributed  # jax.process_count would start the devices
+
     global _num_processes
-    _num_processes = cluster.nodes if cluster else jax.process_count()
+    _num_processes = jax_distributed.global_state.num_processes
 
 
 @contextlib.contextmanager
@@ -90,6 +93,15 @@ def _exit_after(seconds: int, message: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def _only_gpu(environment: Mapping[str, str]) -> list[int] | None:
+    """Returns the number of the GPU if this process sees exactly one; None: JAX chooses.
+
+    Slurm shows each task its own GPU only, but JAX would take the one whose number is the rank of the task on its node.
+    """
+    visible = environment.get("CUDA_VISIBLE_DEVICES", "")
+    return [0] if visible and "," not in visible else None
 
 
 def num_processes() -> int:

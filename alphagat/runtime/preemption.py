@@ -68,8 +68,10 @@ def handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
 
 
 def _note(number: int, frame: FrameType | None) -> None:
+    if number != signal.SIGTERM and distributed.num_processes() > 1:  # one of several cannot save alone
+        raise KeyboardInterrupt
     if number == signal.SIGINT:
-        if _by_keyboard.is_set() or distributed.num_processes() > 1:  # one of several cannot save alone
+        if _by_keyboard.is_set():
             raise KeyboardInterrupt
         _by_keyboard.set()
         os.write(STDERR, SAYS)  # unlike sys.stderr, safe inside a handler

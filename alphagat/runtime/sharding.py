@@ -7,7 +7,7 @@ partitioner, which follows the sharding of the parameters, and over `stage` by b
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -80,10 +80,16 @@ def make_mesh(data: int = 0, model: int = 1, stage: int = 1) -> Mesh:
             f"config.mesh.data={data} would leave devices of {jax.process_count()} processes idle: set it to "
             f"{most}, or to 0 for all"
         )
-    shape = (data, stage, model)
-    return jax.make_mesh(
-        shape, (DATA, STAGE, MODEL), axis_types=(AxisType.Auto,) * 3, devices=devices[: data * per_network]
-    )
+    return _mesh_of(devices[: data * per_network], (data, stage, model))
+
+
+def make_local_mesh() -> Mesh:
+    """Returns a mesh of one device of this process."""
+    return _mesh_of(jax.local_devices()[:1], (1, 1, 1))
+
+
+def _mesh_of(devices: Sequence[Any], shape: tuple[int, int, int]) -> Mesh:
+    return jax.make_mesh(shape, (DATA, STAGE, MODEL), axis_types=(AxisType.Auto,) * 3, devices=devices)
 
 
 def split_mesh(mesh: Mesh, num_actors: int) -> tuple[Mesh, Mesh]:

@@ -47,7 +47,7 @@ def state_from_fen(fen: str) -> ChessState:
     state = chess_rules.start(*views[0], player, column)
     if (num_legal := int(state.legal_action_mask.sum())) > MAX_LEGAL_ACTIONS[SIZE]:
         raise UserError(f"FEN {fen!r}: {num_legal} legal moves; no game reaches more than {MAX_LEGAL_ACTIONS[SIZE]}")
-    num_moves = min(2 * max(number - 1, 0) + player, chess_rules.MAX_PLIES[SIZE] - 1)
+    num_moves = min(2 * max(number - 1, 0) + player, chess_rules.MAX_PLIES[SIZE] // 2)  # leaves room for a search
     reversible = min(reversible, chess_rules.MAX_REVERSIBLE - 1)
     over = (num_legal == 0) | chess_rules.is_insufficient(state.position(), SIZE)
     return state.replace(

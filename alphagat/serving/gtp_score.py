@@ -36,6 +36,8 @@ def _lead(game: LiveGame) -> float | None:
     """Returns the points of player 0 minus those of player 1; None for games without points."""
     board, state = game.game, game.position.state
     if isinstance(board, GoGame):
+        if game.is_over and board.counts(state) is None:  # a repeated position
+            return None
         return int(go_rules.area_lead(state.chains, jnp.bool_(True))) - board.komi
     if isinstance(board, OthelloGame):
         first, second = board.counts(state)

@@ -19,9 +19,13 @@ from alphagat.serving.roster import Roster
 class LiveRun:
     """Reads the progress of a run, and keeps the players of a roster at its newest checkpoint. Thread-safe."""
 
-    def __init__(self, folder: Path, roster: Roster):
-        """Reads the run in `folder`, the only source of `roster`. Raises UserError if there is none."""
-        self._folder, self._roster = folder, roster
+    def __init__(self, folder: Path, roster: Roster, board: str | None = None):
+        """Reads the run in `folder`, the only source of `roster`. Raises UserError if there is none.
+
+        Args:
+          board: of the games that the page shows; None: those of the run, in turn.
+        """
+        self._folder, self._roster, self._board = folder, roster, board
         self._lock = threading.Lock()
         self._seen: Any = None  # what `_described` was made from
         self._described: dict[str, Any] = {}
@@ -56,7 +60,7 @@ class LiveRun:
             "iteration": lines[-1]["iteration"] if lines else 0,
             "end": config.num_iterations,
             "network": self._newest,
-            "boards": list(config.boards),
+            "boards": [self._board] if self._board else list(config.boards),
             "tiles": [tile._asdict() for tile in tiles_of(config, lines)],
             "charts": [
                 {

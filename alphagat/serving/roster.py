@@ -67,7 +67,7 @@ class BoardSession:
 class Roster:
     """Opens boards and their players by name, each once, at its first use; thread-safe.
 
-    A player is named by its source, and all shipped networks by `SHIPPED`.
+    A player is named by its source, but a shipped network by `SHIPPED`, unless `sources` name several.
 
     Attributes:
       boards: the names on offer, grouped by family.
@@ -91,14 +91,18 @@ class Roster:
         else:
             offers = _shipped() | _runs()
             self.default = board or DEFAULT_BOARD
+        shipped = offers.keys() & set(shipped_names())
+        if sources and len(shipped) > 1:
+            shipped = set()
+        names = {source: SHIPPED if source in shipped else source for source in offers}
         self._sources: dict[str, dict[str, str]] = {}  # by board and player
         for source, offer in offers.items():
             for each in offer.boards:
-                if sources or _player(source) != SHIPPED or shipped_network_for(each) == source:
-                    self._sources.setdefault(each, {})[_player(source)] = source
+                if names[source] != SHIPPED or shipped_network_for(each) == source:
+                    self._sources.setdefault(each, {})[names[source]] = source
         if self.default not in self._sources:
             source = _first_of_family(offers, self.default) if sources else shipped_network_for(self.default)
-            self._sources[self.default] = {_player(source): source}
+            self._sources[self.default] = {names[source]: source}
         self.boards, self._offers = tuple(self._sources), offers
         self._lock = threading.Lock()
         self._sessions: dict[str, BoardSession] = {}
@@ -184,10 +188,6 @@ def _attention(agent: Agent) -> Callable[[Any, Any], Any]:
 def _analysis(agent: Agent, num_simulations: int) -> Callable[[Any, Any], Any]:
     analyze = Analyzer(agent, num_simulations)
     return lambda params, states: analyze(states, jax.random.key(0), params)
-
-
-def _player(source: str) -> str:
-    return SHIPPED if source in shipped_names() else source
 
 
 def _shipped() -> dict[str, Offer]:

@@ -43,7 +43,7 @@ def run_server(options: Any, listener: socket.socket, watched: Path | None = Non
         hosts = AllowedHosts(
             frozenset(name.lower() for name in options.allowed_hosts), any_address=not is_loopback(host)
         )
-        live_run = LiveRun(watched, roster) if watched else None
+        live_run = LiveRun(watched, roster, options.board) if watched else None
         web_app = app.make_app(roster, service, options.simulations, hosts, live_run)
         address = f"[{host}]" if ":" in host else host
         sys.stdout.write((WATCH if watched else PLAY).format(f"http://{address}:{port}"))

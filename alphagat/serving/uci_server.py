@@ -6,6 +6,8 @@
 - `score cp` is 100 tan(pi / 2 value) for the value in [-1, 1] of the player to move. UCI_ShowWDL always
   reports 0 draws, because the network does not predict them; a draw counts as half a win and half a loss.
 - A position from FEN has no history, so earlier repetitions do not count.
+- The rules of the package also end a game by a draw that a player has to claim elsewhere, and by its length. If nobody
+  ends it, it goes on from that position, without history.
 """
 
 import re
@@ -15,6 +17,7 @@ from typing import Any, TextIO
 from alphagat.agents.analysis import Analysis
 from alphagat.errors import UserError
 from alphagat.evaluation.live_game import IllegalMoveError, LiveGame
+from alphagat.games import chess_rules
 from alphagat.serving import fen, move_reports
 from alphagat.serving.clock import less_lag, seconds_with_increment
 from alphagat.serving.line_reader import Lines
@@ -44,6 +47,7 @@ class UciServer:
         self._shows_wdl = False
         self._game: LiveGame | None = LiveGame(thinker.agent.game)  # None: the last position was invalid
         self._start: str = fen.START
+        self._moves: tuple[str, ...] = ()  # from there to the current position
         self._lines: Lines
         self._out: TextIO
 
@@ -105,15 +109,17 @@ class UciServer:
         """
         game, self._game = self._game, None
         try:
-            if game is None or start != self._start or tuple(moves[: len(game.position.moves)]) != game.position.moves:
+            if game is None or start != self._start or tuple(moves[: len(self._moves)]) != self._moves:
                 state = None if start == fen.START else fen.state_from_fen(start)
-                game = LiveGame(self._thinker.agent.game, state)
-            for move in moves[len(game.position.moves) :]:
+                game, self._moves = LiveGame(self._thinker.agent.game, state), ()
+            for move in moves[len(self._moves) :]:
                 game.play(move)
+                if game.is_over:
+                    game = LiveGame(game.game, chess_rules.without_history(game.position.state))
         except (UserError, IllegalMoveError) as error:
             self._say(f"info string invalid position: {error}")
             return
-        self._game, self._start = game, start
+        self._game, self._start, self._moves = game, start, tuple(moves)
 
     def _go(self, words: Sequence[str]) -> None:
         game = self._game

@@ -10,7 +10,7 @@ import { showCandidates, showChart, showCounts, showLine, showMoves, showValue, 
 import { prepare } from "./preparation.js";
 import { marks, nearestMark, summary, verdict } from "./review.js";
 import {
-  address, addressed, engineOf, game, hasTwoEngines, isAtEnd, isPersons, keep, networkOf, recall, request, resignedAt,
+  address, addressed, engineOf, exchanged, game, isAtEnd, isPersons, keep, networkOf, recall, request, resignedAt,
   server, settings, shownAttention, view,
 } from "./state.js";
 import { firstValue, meanOfHeads, outcome, valueOf } from "./values.js";
@@ -100,16 +100,10 @@ const canSwap = () =>
 function swapSides() {
   if (!canSwap()) return; // a second click
   const { name } = server.board.players[1];
-  exchangeSides();
-  update(`${capital(name)} swaps the sides.`);
-}
-
-function exchangeSides() {
-  if (hasTwoEngines()) settings.engines.reverse();
-  settings.sides.reverse();
-  game.isSwapped = !game.isSwapped;
-  keep();
+  Object.assign(settings, exchanged());
+  game.isSwapped = game.isExchanged = true;
   showControls({ update: change, annotate });
+  update(`${capital(name)} swaps the sides.`);
 }
 
 async function attend(signal) {
@@ -335,10 +329,11 @@ async function replaceGame(name, saved, signal) {
   const actions = moves.map((step) => step.action);
   analyses.clear();
   const cursor = Math.max(0, Math.min(saved.ply ?? moves.length, moves.length));
-  if (game.isSwapped) exchangeSides();
+  if (game.isExchanged) Object.assign(settings, exchanged());
   server.board = opened;
   const resigned = [0, 1].includes(saved.resigned) ? saved.resigned : null, isSwapped = saved.isSwapped ?? false;
   Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false, resigned, isSwapped });
+  game.isExchanged = Boolean(saved.isExchanged && saved.sides);
   Object.assign(view, { block: null, head: -1 });
   if (saved.sides) settings.sides = saved.sides;
   else if (moves.length && saved.ply === undefined) settings.sides = ["person", "person"]; // the network does not move in a file

@@ -16,11 +16,13 @@ export class Board {
     this.held = null; // the node of the selected piece
     this.looking = false; // whether attention is on
     this.looked = null; // the node whose attention is shown
+    this.swipe = null; // where the pointer went down
     document.addEventListener("keydown", (event) => {
       if (this.position && (event.target === document.body || root.contains(event.target))) this.#onKey(event);
     });
     root.addEventListener("pointerdown", (event) => { this.swipe = [event.clientX, event.clientY]; });
     root.addEventListener("pointerup", (event) => this.#onSwipe(event));
+    for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => { this.swipe = null; });
   }
 
   /** Draws a position; `canPlay` is true on a person's turn. */
@@ -224,7 +226,8 @@ export class Board {
   }
 
   #onSwipe(event) {
-    const [x, y] = this.swipe || [event.clientX, event.clientY];
+    if (!this.swipe) return; // it began outside the board
+    const [x, y] = this.swipe;
     const [right, down] = [event.clientX - x, event.clientY - y];
     if (!this.canPlay || Math.max(Math.abs(right), Math.abs(down)) < SWIPE) return;
     const way = Math.abs(right) > Math.abs(down) ? (right > 0 ? "right" : "left") : (down > 0 ? "down" : "up");

@@ -1,7 +1,7 @@
 // The controls beside the board: sides, strength, annotations, buttons and keys.
 
 import { $, capital, html, segments } from "./dom.js";
-import { SHOWN, hasTwoEngines, keep, networkOf, server, settings, shownAttention, view } from "./state.js";
+import { SHOWN, game, hasTwoEngines, keep, networkOf, server, settings, shownAttention, view } from "./state.js";
 
 const NAMES = { 0: "Easy", 16: "Medium", 64: "Hard", 256: "Expert" };
 
@@ -26,6 +26,7 @@ export function showControls({ update, annotate }) {
   const { players, record, family } = server.board;
   const choose = (field, then) => (value) => {
     settings[field] = value;
+    if (field === "sides") game.isExchanged = false;
     keep();
     then();
   };

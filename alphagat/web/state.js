@@ -5,6 +5,7 @@ export const game = {
   isReviewed: false, better: [], // the best move by ply, after a review
   resigned: null, // the player who gave up at the end of the moves
   isSwapped: false, // whether the sides were exchanged after the first move
+  isExchanged: false, // whether the settings have these sides, and no person has chosen others since
 };
 export const view = { position: null, analysis: null, attention: null, node: null, block: 0, head: -1 };
 export const server = { info: null, board: null }; // the boards on offer, and the description of the current one
@@ -24,9 +25,16 @@ const CHECKS = { // of the settings that are neither true nor false
   source: (source) => ["policy", "prior"].includes(source),
 };
 
+/** Returns the sides, and the levels of two networks, the other way round. */
+export function exchanged() {
+  const { sides, engines } = settings;
+  return { sides: [...sides].reverse(), engines: hasTwoEngines() ? [...engines].reverse() : engines };
+}
+
+/** Stores the settings for the next visit, with the sides from before a swap. */
 export function keep() {
   try {
-    localStorage.setItem(KEY, JSON.stringify(settings));
+    localStorage.setItem(KEY, JSON.stringify({ ...settings, ...(game.isExchanged ? exchanged() : {}) }));
   } catch { /* the browser blocks site data: settings last until the page is closed */ }
 }
 
@@ -44,7 +52,7 @@ export function address() {
   const sides = settings.sides.join(".");
   const fields = { board: game.board, seed: game.seed, moves: game.moves.join("."), ply: game.cursor, sides };
   if (game.resigned !== null) fields.resigned = game.resigned;
-  if (game.isSwapped) fields.swapped = 1;
+  if (game.isSwapped) fields.swapped = Number(game.isExchanged);
   return `#${new URLSearchParams(fields)}`;
 }
 
@@ -55,9 +63,10 @@ export function addressed() {
   const moves = (fields.get("moves") ?? "").split(".").filter(Boolean).map(Number);
   const ply = fields.has("ply") ? Number(fields.get("ply")) : moves.length;
   const resigned = fields.has("resigned") ? Number(fields.get("resigned")) : null;
-  const isSwapped = fields.has("swapped");
+  const isSwapped = fields.has("swapped"), isExchanged = fields.get("swapped") === "1";
   const sides = fields.get("sides")?.split(".").map((side) => (side === "network" ? side : "person"));
-  return { board: fields.get("board"), seed: Number(fields.get("seed") ?? 0), moves, ply, resigned, isSwapped, sides };
+  const seed = Number(fields.get("seed") ?? 0);
+  return { board: fields.get("board"), seed, moves, ply, resigned, isSwapped, isExchanged, sides };
 }
 
 /** Returns the player who resigned in the position after `ply` moves, or null. */

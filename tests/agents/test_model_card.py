@@ -45,3 +45,15 @@ def test_the_card_describes_the_exported_checkpoint(tmp_path, capsys):
     assert "| best moves, with search | 91% |" in body
     assert "| `network.width` | `8` |" in body
     assert "`search.algorithm`" not in body  # the default
+
+
+def test_the_card_of_a_mean_has_no_results_of_one_network(tmp_path, capsys):
+    runs = [save_tiny_run(tmp_path / name, 7) for name in ("run", "other")]
+    (runs[0] / METRICS_FILE).write_text("".join(json.dumps(each) + "\n" for each in LINES))
+    out, card = tmp_path / "mean.safetensors", tmp_path / "README.md"
+    words = [str(runs[0]), "--average", str(runs[1]), "--out", str(out), "--card", str(card)]
+    assert export.run(words) == 0, capsys.readouterr().err
+    text = card.read_text()
+    assert f"Its parameters are the mean of those of this iteration and of {runs[1]}." in text
+    assert "448 frames" not in text
+    assert "against random" not in text

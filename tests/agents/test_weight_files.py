@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -114,6 +115,12 @@ def changed(file: Path, tmp_path: Path, change: str) -> Path:
         broken["params/features/kernel"].flat[-1] = np.inf
         with safe_open(file, framework="numpy") as opened:
             save_file(broken, found, opened.metadata())
+    elif change == "8 bits":  # a type that numpy lacks
+        header = {"x": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}}
+        with safe_open(file, framework="numpy") as opened:
+            header["__metadata__"] = opened.metadata()
+        text = json.dumps(header).encode()
+        found.write_bytes(len(text).to_bytes(8, "little") + text + bytes(2))
     elif change == "another shape":
         config.network.width = 16
         weight_files.write(found, load(file).params, config, iteration)
@@ -129,6 +136,7 @@ def changed(file: Path, tmp_path: Path, change: str) -> Path:
         ("an array less", "has arrays that do not match its config"),
         ("not ours", "config.colour is not a field"),
         ("not finite", "holds the parameter params/features/kernel with values that are not finite"),
+        ("8 bits", "has arrays that do not match its config"),
         ("another shape", "has arrays that do not match its config"),
     ],
 )

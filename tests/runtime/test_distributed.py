@@ -1,5 +1,6 @@
 """Tests how processes join a run: flags, environment variables, and unreachable coordinators."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -108,3 +109,35 @@ def test_a_single_process_connects_to_nothing(monkeypatch):
     monkeypatch.setattr(distributed.os, "environ", {})
     distributed.connect(None, None, None)
     assert distributed.num_processes() == 1
+
+
+CONNECTED = """
+import jax
+from jax._src import xla_bridge
+from alphagat.runtime import distributed, sharding
+distributed.connect(None, None, None)
+sharding.configure_cpu_devices(8)
+print(distributed.num_processes(), jax.device_count(), xla_bridge.CUDA_VISIBLE_DEVICES.value)
+"""
+
+
+@pytest.mark.parametrize(("visible", "chosen"), [("5", ["0", "0"]), ("4,5", ["0", "1"])])
+def test_processes_of_slurm_have_all_cpu_devices_and_the_gpu_that_they_see(visible, chosen):
+    """Slurm shows a task its own GPU, as the only one, or all GPUs of the node."""
+    ports = range(65536 - 2**12, 65536)  # JAX derives the port from the job
+    job = next(port for port in ports if is_free(port)) - ports[0]
+    cluster = {"SLURM_JOB_ID": str(job), "SLURM_NTASKS": "2", "SLURM_STEP_NODELIST": "localhost"}
+    processes = []
+    for rank in range(len(chosen)):
+        task = {"SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank), "CUDA_VISIBLE_DEVICES": visible}
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-c", CONNECTED], env=os.environ | cluster | task, stdout=subprocess.PIPE, text=True
+            )
+        )
+    assert [process.communicate(timeout=120)[0] for process in processes] == [f"2 8 {number}\n" for number in chosen]
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("localhost", port)) != 0

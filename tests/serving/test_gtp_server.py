@@ -80,6 +80,24 @@ def test_finds_a_win_and_scores_the_game():
     assert talk(server, "clear_board", *moves, "final_score")[-1] == "= W+"
 
 
+def test_a_win_by_repetition_has_no_points():
+    server = make_server("go:5")
+    moves = [
+        "a2",
+        "c2",
+        "b2",
+        "d1",
+        "e5",
+        "b1",
+        "e4",
+        "a1",
+        "c1",
+        "b1",
+    ]  # White repeats a position, and Black has more stones
+    played = talk(server, *(f"play {'bw'[ply % 2]} {move}" for ply, move in enumerate(moves)), "final_score")
+    assert played == ["="] * 10 + ["= B+"]
+
+
 @pytest.mark.parametrize("board", ["hex:3:swap", "othello:4", "connect_four", "go:5:0.5", "breakthrough:5"])
 def test_complete_games_follow_the_rules(board):
     """The engine's board matches the rules after every move."""

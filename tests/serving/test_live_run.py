@@ -28,6 +28,11 @@ def test_a_run_before_its_first_iteration(live):
     assert (described["tiles"], described["charts"]) == ([], [])
 
 
+def test_a_named_board_replaces_those_of_the_run(live):
+    folder = str(live[0])
+    assert LiveRun(live[0], Roster([folder], "hex:4"), "hex:4").describe()["boards"] == ["hex:4"]
+
+
 def test_new_iterations_are_read(live):
     folder, run = live
     with MetricsWriter(folder) as writer:

@@ -111,6 +111,14 @@ def test_several_networks_play_a_board(tmp_path):
         np.testing.assert_array_equal(evaluate(state).prior, Analyzer(load(source), 0)(state, jax.random.key(0)).prior)
 
 
+@pytest.mark.parametrize("sources", [("gomoku", "tic_tac_toe"), ("tic_tac_toe", "gomoku")])
+def test_several_named_networks_of_the_package_play_a_board(sources):
+    roster = Roster(sources)
+    for board in ("gomoku:9", "tic_tac_toe"):
+        assert roster.players(board) == sources
+        assert roster._sources[board] == {source: source for source in sources}
+
+
 def test_runs_are_offered_beside_the_shipped_networks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save_tiny_run(tmp_path / "runs" / "mine", 1)

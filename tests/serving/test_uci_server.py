@@ -76,6 +76,35 @@ def test_a_mate_in_one(server, player):
     assert moved == ["info string the game is over", "bestmove (none)"]
 
 
+REPEATED = "position startpos moves g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8"
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        REPEATED,  # for the third time
+        f"{REPEATED} e2e4",
+        f"{REPEATED} e2e4 g8f6 e4e5 f6g8 g1f3 g8f6 f3g1 f6g8 g1f3",
+        "position fen 8/8/8/4k3/8/8/8/R3K3 w - - 99 300 moves a1a4",
+        "position fen 8/8/8/4k3/8/8/8/R3K3 w - - 99 300 moves a1a4 e5d5 a4a5",
+        "position fen 8/8/8/4k3/8/8/8/R3K3 w - - 0 9999 moves a1a4 e5d5",
+    ],
+)
+def test_a_draw_that_nobody_claims_does_not_end_the_game(server, position):
+    said = talk(server, *([REPEATED] if position.startswith(REPEATED) else []), position, "go nodes 8")
+    _, start, *moves = re.split(r"position (?:startpos|fen (.*?))(?: moves |$)", position)
+    board = chess.Board(start or chess.STARTING_FEN)
+    for move in moves[0].split():
+        board.push(board.parse_uci(move))
+    assert board.parse_uci(said[-1].split()[1]) in board.legal_moves
+    assert not any("invalid" in line for line in said)
+
+
+def test_stalemate_ends_the_game(server):
+    said = talk(server, "position fen 7k/8/5KQ1/8/8/8/8/8 w - - 0 1 moves g6f7", "go nodes 8")
+    assert said == ["info string the game is over", "bestmove (none)"]
+
+
 def test_limits(server, monkeypatch):
     requests = []
 

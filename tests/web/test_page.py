@@ -344,6 +344,27 @@ def test_arrow_keys_play_2048(serve, page):
         assert page.inner_text("#moves li:last-child").endswith(name)
 
 
+def test_only_a_drag_that_begins_on_the_board_plays_2048(serve, page):
+    open_page(page, serve("2048:2"))
+    box = page.query_selector("#board").bounding_box()
+    x, y, outside = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, (5, 845)
+    ways = {"left": (-80, 0), "right": (80, 0), "up": (0, -80), "down": (0, 80)}
+
+    def drag(*places):
+        page.mouse.move(*places[0])
+        page.mouse.down()
+        page.mouse.move(*places[1])
+        page.mouse.up()
+
+    right, down = ways[page.get_attribute(".hit.arrow >> nth=0", "data-name")]
+    drag((x, y), (x + right, y + down))
+    wait_for_ply(page, 1)
+    right, down = ways[page.get_attribute(".hit.arrow >> nth=0", "data-name")]
+    drag((x, y), outside)
+    drag(outside, (x + right, y + down))
+    assert len(saved(page)["moves"]) == 1
+
+
 def test_the_focus_stays_in_lists_that_are_filled_again(serve, page):
     """Otherwise the next arrow key would play a move."""
     open_page(page, serve("2048:2"))
@@ -505,8 +526,8 @@ def test_a_person_swaps_the_sides_after_the_first_move(serve, page):
     assert page.is_checked("#sides label:has-text('Blue') input")
 
 
-@pytest.mark.parametrize(("value", "swaps"), [(-0.2, True), (0.2, False)])
-def test_the_network_swaps_if_it_would_lose(serve, page, value, swaps):
+def open_with_swap(page, address, value):
+    """Opens Hex for Orange with the swap rule, against a network to which every position has `value`, and plays."""
     page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['person', 'network'], swap: true })")
 
     def answer(route):
@@ -514,9 +535,14 @@ def test_the_network_swaps_if_it_would_lose(serve, page, value, swaps):
         route.fulfill(response=response, json=response.json() | {"value": value})
 
     page.route("**/api/analysis", answer)
-    page.goto(serve("hex:3"))
+    page.goto(address)
     wait_for_ply(page, 0)
     page.click('.hit[data-name="b2"]')
+
+
+@pytest.mark.parametrize(("value", "swaps"), [(-0.2, True), (0.2, False)])
+def test_the_network_swaps_if_it_would_lose(serve, page, value, swaps):
+    open_with_swap(page, serve("hex:3"), value)
     if swaps:
         page.wait_for_selector("#sides label:has-text('Blue') input:checked")
         wait_for_ply(page, 1)
@@ -524,6 +550,35 @@ def test_the_network_swaps_if_it_would_lose(serve, page, value, swaps):
     else:
         wait_for_ply(page, 2)
     assert page.is_checked(f"#sides label:has-text('{'Blue' if swaps else 'Orange'}') input")
+
+
+@pytest.mark.parametrize("reloads", [False, True])
+def test_sides_chosen_after_a_swap_hold_in_the_next_game(serve, page, reloads):
+    open_with_swap(page, serve("hex:3"), -0.2)
+    page.wait_for_selector("#sides label:has-text('Blue') input:checked")
+    page.click("#sides label:has-text('Orange')")
+    wait_for_ply(page, 2)  # the network, blue again, moves
+    if reloads:
+        page.reload()
+        wait_for_ply(page, 2)
+    page.click("#new")
+    wait_for_ply(page, 0)
+    assert page.is_checked("#sides label:has-text('Orange') input")
+
+
+@pytest.mark.parametrize("reloads", [False, True])
+def test_sides_are_as_chosen_after_a_game_with_a_swap(serve, page, reloads):
+    address = serve("hex:3")
+    open_with_swap(page, address, -0.2)
+    page.wait_for_selector("#sides label:has-text('Blue') input:checked")
+    wait_for_ply(page, 1)
+    if reloads:
+        page.reload()
+        wait_for_ply(page, 1)
+        page.click("#show-policy")  # stores the settings
+    page.goto(address)  # without a game
+    wait_for_ply(page, 0)
+    assert page.is_checked("#sides label:has-text('Orange') input")
 
 
 def test_two_levels_play_each_other(serve, page):

@@ -178,7 +178,7 @@ def _read_run(
         raise UserError(f"--games {folder}: its boards are {', '.join(config.boards)}; remove it, or set config.boards")
     # The devices of that run do not matter.
     config.mesh, config.network.backend = MeshConfig(actors=config.mesh.actors), DENSE
-    run = Run(config, sharding.make_mesh(1), make_setups(config))
+    run = Run(config, sharding.make_local_mesh(), make_setups(config))
     try:
         step = choose_steps(folder, [] if step is None else [step])[-1]
     except UserError as error:

@@ -1,6 +1,9 @@
 """The training targets of files and runs agree with the rules, an exact table and the replay."""
 
 import dataclasses
+import socket
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -264,3 +267,26 @@ def test_positions_after_the_end_are_excluded(tmp_path):
     assert not source.positions.state.terminated.any()
     assert take(source.positions.state, 0).board.sum() == 0
     assert jax.tree.leaves(source.positions)[0].shape[0] == len(WON.moves)
+
+
+READ = """
+import sys
+from alphagat.games import make_game
+from alphagat.runtime import distributed, sharding
+from alphagat.training.pretraining.game_sources import read_sources
+distributed.connect(2, int(sys.argv[1]), sys.argv[2])
+sharding.configure_cpu_devices(4)
+list(read_sources([sys.argv[3]], [make_game("hex:2")], 1.0))
+"""
+
+
+def test_two_processes_read_a_run(tmp_path):
+    """Its replay is empty, which they find after reading it."""
+    run = save_tiny_run(tmp_path / "run", 1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    words = [[sys.executable, "-c", READ, str(rank), address, str(run)] for rank in range(2)]
+    processes = [subprocess.Popen(each, stderr=subprocess.PIPE, text=True) for each in words]
+    for process in processes:
+        assert f"--games {run}: the replay of hex:2 is empty" in process.communicate(timeout=120)[1]
