@@ -43,6 +43,7 @@ from alphagat.evaluation.statistics import mean_interval
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
+from alphagat.training.plan import Plan
 from alphagat.training.setup import make_setups
 
 BASE = "base"
@@ -93,10 +94,23 @@ class Variant:
         flags = [*self.flags, f"num_iterations={iterations}", "evaluation.every=0", f"checkpoint.every={iterations}"]
         return [f"--config.{flag}" for flag in flags]
 
+    @functools.cached_property
+    def plan(self) -> Plan:
+        return make_setups(config_files.load_config(self.config, self.flags_for(10**6)))[0].plan
+
+    @property
+    def num_before(self) -> int:
+        """Iterations without updates, at the start."""
+        return self.plan.first_update_iteration
+
+    @property
+    def num_parts(self) -> int:
+        """Equal parts of a run, which differ in their simulations."""
+        return len(self.plan.simulations)
+
     def make_pilot(self, at_once: int, turn: int) -> Callable[[set[int]], None]:
-        """Returns the pilot run, which measures the time of an iteration with updates."""
-        setup = make_setups(config_files.load_config(self.config, self.flags_for(10**6)))[0]
-        iterations = setup.plan.first_update_iteration + 1 + PILOT_ITERATIONS
+        """Returns the pilot run, which measures the time of an iteration with updates, in each part of the run."""
+        iterations = self.num_parts * (self.num_before + 1 + PILOT_ITERATIONS)
         run = self.pilot(at_once, turn)
         if len(read_metrics(run)) >= iterations:
             return lambda cores: None
@@ -105,9 +119,12 @@ class Variant:
     def count_iterations(self, effort: "Effort") -> int:
         """Returns how many iterations fit into the time, by the first pilot; iterations without updates are short."""
         times = [0.0, *(3600 * line["hours"] for line in read_metrics(self.pilot(effort.at_once, 0)))]
-        num_before = len(times) - 2 - PILOT_ITERATIONS
-        seconds = statistics.median(later - earlier for earlier, later in itertools.pairwise(times[num_before + 1 :]))
-        return num_before + round((60 * effort.minutes - times[num_before]) / seconds)
+        durations = [later - earlier for earlier, later in itertools.pairwise(times)]
+        length = len(durations) // self.num_parts
+        parts = [durations[start : start + length] for start in range(0, len(durations), length)]
+        parts[0] = parts[0][self.num_before + 1 :]
+        seconds = statistics.mean(statistics.median(part) for part in parts)
+        return self.num_before + round((60 * effort.minutes - times[self.num_before]) / seconds)
 
     def pilot(self, at_once: int, turn: int) -> Path:
         return (self.pilots or self.folder) / f"pilot_{at_once}_{turn}"
