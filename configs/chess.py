@@ -3,6 +3,8 @@
     alphagat pretrain chess --games games --config.mesh.data=1
     alphagat train chess --init_from runs/chess_pretrained                # goes on with self-play; not yet run
 
+docs/results.md#chess-from-self-play-alone has a run without games of engines, which is weaker.
+
 The card of the network (alphagat/weights/chess.md) names the games and a second, shorter stage with more games of
 Gardner chess. After 65 minutes on one core (seed 0) it scored 90 % (95 % interval 78 to 96) with 64 simulations, and
 98 % (87 to 100) with 256, in 40 games against Stockfish 15.1 with `UCI_Elo=1350` and 0.05 s per move; with 256 also

@@ -59,7 +59,7 @@ def write(
     """Writes the card of the file `exported`; `file` must be new and end in .md (`atomic_files.check_new`).
 
     Args:
-      lines: those of `metrics.jsonl`; empty without a run.
+      lines: those of `metrics.jsonl`; empty without a run, or for a mean.
       averaged: the other networks, if the parameters are a mean.
     """
     parts = (part.strip("\n") for part in _parts(agent, exported, lines, measured, averaged))

@@ -18,10 +18,9 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import check_new, write_atomically
 
-TYPES = {np.dtype("float32"): "F32"}  # of arrays, as safetensors names them
-
 ENDING = ".safetensors"
 FOLDER = Path(__file__).parents[1] / "weights"
+SAFETENSORS_TYPES = {"float32": "F32"}  # by the name of numpy; all parameters are float32
 
 
 def shipped_names() -> list[str]:
@@ -75,7 +74,7 @@ def read_params(file: Path, shapes: Any) -> Any:
       UserError: the file is damaged, or its arrays do not fit `shapes`.
     """
     leaves: dict[str, Any] = flatten_dict(shapes, sep="/")
-    expected = {name: (leaf.shape, TYPES[leaf.dtype]) for name, leaf in leaves.items()}
+    expected = {name: (leaf.shape, SAFETENSORS_TYPES[str(leaf.dtype)]) for name, leaf in leaves.items()}
     try:
         with safe_open(file, framework="numpy") as opened:
             parts = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118

@@ -83,7 +83,7 @@ def open_agent(options: argparse.Namespace, board: str | None) -> "Agent":
 
 
 def make_thinker(options: argparse.Namespace, board: str | None) -> "Thinker":
-    """Loads the player for a board, as `open_agent`, and makes its search of a single position."""
+    """Loads the player for a board, like `open_agent`, and makes its search of a single position."""
     from alphagat.serving.thinking import Thinker
 
     agent = open_agent(options, board)

@@ -97,8 +97,8 @@ def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_pa
 
 
 def without_history(state: ChessState) -> ChessState:
-    """Returns the position as the first of a game. It is over only by mate, stalemate or too little material, so a game
-    goes on in which nobody claims a draw.
+    """Returns the position as the start of a game, so that a game can go on in which nobody claims a draw. It is over
+    only after mate or stalemate, or with too little material.
     """
     planes, _ = legal_planes(state)
     over = ~planes.any().any() | is_insufficient(state.position(), state.size)

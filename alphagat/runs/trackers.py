@@ -20,6 +20,7 @@ from alphagat.errors import UserError
 from alphagat.runs.atomic_files import write_atomically
 
 FILE = "trackers.json"  # the identifier of the tracked run, by tracker
+RUN = "run"  # in that file, the run to which the identifiers belong
 PROJECT = "alphagat"
 NOT_IN_NAMES = re.compile(r"[^\w./ -]")  # of MLflow's metrics
 MAX_PARAMS = 100  # of one request to MLflow
@@ -50,18 +51,20 @@ def check_installed(names: Sequence[str]) -> None:
 class Trackers:
     """Several trackers; a context manager. A tracker that fails is left out from then on, and the run goes on."""
 
-    def __init__(self, names: Sequence[str], folder: Path, settings: Mapping[str, Any], *, resumes: bool):
+    def __init__(self, names: Sequence[str], folder: Path, settings: Mapping[str, Any], run: str):
         """Continues the tracked runs of `folder`, or starts new ones.
 
         Args:
           names: those of `OPENERS`.
           settings: the config of the run, by field.
-          resumes: whether the run in `folder` continues; one that starts again, maybe with other settings, is new.
+          run: identifies the settings that never change in a run. If another run was in `folder`, this one is new.
 
         Raises:
           UserError: a tracker cannot be reached.
         """
-        known = _read_identifiers(folder / FILE) if names and resumes else {}
+        known = _read_identifiers(folder / FILE) if names else {}
+        if known.get(RUN, run) != run:
+            known = {}
         self._trackers: dict[str, Tracker] = {}
         for name in names:
             try:
@@ -70,7 +73,7 @@ class Trackers:
             except Exception as error:  # of any kind, by the network or the tracker's settings
                 raise UserError(f"config.trackers={name}: {_line(error)}; leave it out, or set it up") from error
         if names:
-            identifiers = known | {name: tracker.identifier for name, tracker in self._trackers.items()}
+            identifiers = known | {RUN: run} | {name: each.identifier for name, each in self._trackers.items()}
             write_atomically(folder / FILE, json.dumps(identifiers, indent=1) + "\n")
 
     def add(self, values: Mapping[str, float], iteration: int) -> list[str]:

@@ -39,8 +39,9 @@ class Preempted(Exception):
 def listening() -> Iterator[None]:
     """Records SIGTERM, SIGHUP and the first Ctrl-C instead of ending; the second Ctrl-C raises KeyboardInterrupt.
 
-    Does nothing outside the main thread, because Python allows no handler there, or with several processes, because JAX
-    then handles SIGTERM.
+    If this process joins others within the block, SIGHUP and Ctrl-C raise KeyboardInterrupt, because one of several
+    cannot save alone, and JAX handles SIGTERM. Does nothing if it has joined them before, or outside the main thread,
+    where Python allows no handler.
     """
     if threading.current_thread() is not threading.main_thread() or distributed.num_processes() > 1:
         yield

@@ -33,7 +33,7 @@ def _letter(board: Game, lead: float) -> str:
 
 
 def _lead(game: LiveGame) -> float | None:
-    """Returns the points of player 0 minus those of player 1; None for games without points."""
+    """Returns the points of player 0 minus those of player 1; None for games without points, and after a repetition."""
     board, state = game.game, game.position.state
     if isinstance(board, GoGame):
         if game.is_over and board.counts(state) is None:  # a repeated position

@@ -81,7 +81,7 @@ class JsonServer:
         Args:
           open_agent: loads the player for a board; None: the first board of its run.
           simulations: default of `maxVisits`; None: the number set in the run's config.
-          max_simulations: largest valid `maxVisits`, if it is at least the default.
+          max_simulations: largest valid `maxVisits`, or the default if that is larger.
           batch_size: positions per batch.
 
         Raises:

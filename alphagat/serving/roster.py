@@ -91,14 +91,14 @@ class Roster:
         else:
             offers = _shipped() | _runs()
             self.default = board or DEFAULT_BOARD
-        shipped = offers.keys() & set(shipped_names())
+        shipped = offers.keys() & {SHIPPED, *shipped_names()}
         if sources and len(shipped) > 1:
             shipped = set()
         names = {source: SHIPPED if source in shipped else source for source in offers}
         self._sources: dict[str, dict[str, str]] = {}  # by board and player
         for source, offer in offers.items():
             for each in offer.boards:
-                if names[source] != SHIPPED or shipped_network_for(each) == source:
+                if sources or names[source] != SHIPPED or shipped_network_for(each) == source:
                     self._sources.setdefault(each, {})[names[source]] = source
         if self.default not in self._sources:
             source = _first_of_family(offers, self.default) if sources else shipped_network_for(self.default)

@@ -6,8 +6,8 @@
 - `score cp` is 100 tan(pi / 2 value) for the value in [-1, 1] of the player to move. UCI_ShowWDL always
   reports 0 draws, because the network does not predict them; a draw counts as half a win and half a loss.
 - A position from FEN has no history, so earlier repetitions do not count.
-- The rules of the package also end a game by a draw that a player has to claim elsewhere, and by its length. If nobody
-  ends it, it goes on from that position, without history.
+- The rules of the package end a game at its maximum length, and at draws that a player must claim elsewhere. If the
+  game goes on, the engine treats that position as the start of a game, without history.
 """
 
 import re

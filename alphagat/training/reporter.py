@@ -15,6 +15,7 @@ from alphagat.evaluation.move_names import replay
 from alphagat.monitoring.display import Display, make_display
 from alphagat.monitoring.live_ratings import LiveRatings
 from alphagat.reporting.gallery import draw_game
+from alphagat.runs.folder import fingerprint_of
 from alphagat.runs.metrics import (
     BOARD,
     NUM_GAMES,
@@ -57,7 +58,7 @@ def open_sinks(run: Run, folder: Path, start: int) -> Iterator[Sinks]:
         MetricsWriter(
             folder, restored_iteration=start, several_boards=len(config.boards) > 1, settings=settings
         ) as writer,
-        Trackers(config.trackers, folder, settings, resumes=start > 0) as trackers,
+        Trackers(config.trackers, folder, settings, fingerprint_of(config)) as trackers,
         make_display(config.num_iterations, config.boards) as display,
     ):
         yield Sinks(writer, trackers, display, LiveRatings(folder, config))

@@ -101,9 +101,15 @@ function swapSides() {
   if (!canSwap()) return; // a second click
   const { name } = server.board.players[1];
   Object.assign(settings, exchanged());
-  game.isSwapped = game.isExchanged = true;
+  game.isSwapped = game.swapsBack = true;
   showControls({ update: change, annotate });
   update(`${capital(name)} swaps the sides.`);
+}
+
+/** Takes a swap back: the sides are those from before it, unless a person has chosen others since. */
+function unswap() {
+  if (game.swapsBack) Object.assign(settings, exchanged());
+  game.isSwapped = game.swapsBack = false;
 }
 
 async function attend(signal) {
@@ -173,7 +179,10 @@ function play(action) {
     notify(`The server replays games of up to ${server.info.max_moves.toLocaleString("en")} moves. Take back, or start a new game.`);
     return;
   }
-  if (game.cursor === 0 && game.isSwapped) exchangeSides();
+  if (game.cursor === 0 && game.isSwapped) {
+    unswap();
+    showControls({ update: change, annotate });
+  }
   game.resigned = null;
   game.moves.splice(game.cursor, Infinity, action);
   game.steps.splice(game.cursor, Infinity, { action, name: move.name, player: position.player });
@@ -329,14 +338,15 @@ async function replaceGame(name, saved, signal) {
   const actions = moves.map((step) => step.action);
   analyses.clear();
   const cursor = Math.max(0, Math.min(saved.ply ?? moves.length, moves.length));
-  if (game.isExchanged) Object.assign(settings, exchanged());
+  unswap();
   server.board = opened;
   const resigned = [0, 1].includes(saved.resigned) ? saved.resigned : null, isSwapped = saved.isSwapped ?? false;
   Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false, resigned, isSwapped });
-  game.isExchanged = Boolean(saved.isExchanged && saved.sides);
+  game.swapsBack = Boolean(saved.swapsBack && saved.sides);
   Object.assign(view, { block: null, head: -1 });
   if (saved.sides) settings.sides = saved.sides;
   else if (moves.length && saved.ply === undefined) settings.sides = ["person", "person"]; // the network does not move in a file
+  if (game.swapsBack) settings.engines = exchanged().engines; // stored as before the swap
   $("boards").value = name;
   $("goal").textContent = opened.goal;
   showControls({ update: change, annotate });

@@ -26,7 +26,7 @@ export function showControls({ update, annotate }) {
   const { players, record, family } = server.board;
   const choose = (field, then) => (value) => {
     settings[field] = value;
-    if (field === "sides") game.isExchanged = false;
+    if (field === "sides") game.swapsBack = false;
     keep();
     then();
   };

@@ -4,8 +4,8 @@ export const game = {
   board: "", seed: 0, moves: [], steps: [], cursor: 0, values: [],
   isReviewed: false, better: [], // the best move by ply, after a review
   resigned: null, // the player who gave up at the end of the moves
-  isSwapped: false, // whether the sides were exchanged after the first move
-  isExchanged: false, // whether the settings have these sides, and no person has chosen others since
+  isSwapped: false, // whether the sides were swapped after the first move
+  swapsBack: false, // whether the next game has the sides from before the swap: nobody has chosen others since
 };
 export const view = { position: null, analysis: null, attention: null, node: null, block: 0, head: -1 };
 export const server = { info: null, board: null }; // the boards on offer, and the description of the current one
@@ -34,7 +34,7 @@ export function exchanged() {
 /** Stores the settings for the next visit, with the sides from before a swap. */
 export function keep() {
   try {
-    localStorage.setItem(KEY, JSON.stringify({ ...settings, ...(game.isExchanged ? exchanged() : {}) }));
+    localStorage.setItem(KEY, JSON.stringify({ ...settings, ...(game.swapsBack ? exchanged() : {}) }));
   } catch { /* the browser blocks site data: settings last until the page is closed */ }
 }
 
@@ -52,7 +52,7 @@ export function address() {
   const sides = settings.sides.join(".");
   const fields = { board: game.board, seed: game.seed, moves: game.moves.join("."), ply: game.cursor, sides };
   if (game.resigned !== null) fields.resigned = game.resigned;
-  if (game.isSwapped) fields.swapped = Number(game.isExchanged);
+  if (game.isSwapped) fields.swapped = Number(game.swapsBack);
   return `#${new URLSearchParams(fields)}`;
 }
 
@@ -63,10 +63,10 @@ export function addressed() {
   const moves = (fields.get("moves") ?? "").split(".").filter(Boolean).map(Number);
   const ply = fields.has("ply") ? Number(fields.get("ply")) : moves.length;
   const resigned = fields.has("resigned") ? Number(fields.get("resigned")) : null;
-  const isSwapped = fields.has("swapped"), isExchanged = fields.get("swapped") === "1";
+  const isSwapped = fields.has("swapped"), swapsBack = fields.get("swapped") === "1";
   const sides = fields.get("sides")?.split(".").map((side) => (side === "network" ? side : "person"));
   const seed = Number(fields.get("seed") ?? 0);
-  return { board: fields.get("board"), seed, moves, ply, resigned, isSwapped, isExchanged, sides };
+  return { board: fields.get("board"), seed, moves, ply, resigned, isSwapped, swapsBack, sides };
 }
 
 /** Returns the player who resigned in the position after `ply` moves, or null. */

@@ -10,6 +10,7 @@ from alphagat.errors import UserError
 from alphagat.runs import trackers
 from alphagat.runs.trackers import FILE, Tracker, Trackers, check_installed
 
+RUN = "0123456789abcdef"
 SETTINGS = {"seed": 3, "boards": ("hex:2",), **{f"field_{number}": number for number in range(150)}}
 
 
@@ -23,9 +24,9 @@ def mlflow(tmp_path, monkeypatch):
 def test_mlflow_stores_settings_and_metrics_and_a_resumed_run_continues(mlflow, tmp_path):
     folder = tmp_path / "hex"
     folder.mkdir()
-    with Trackers(["mlflow"], folder, SETTINGS, resumes=False) as opened:
+    with Trackers(["mlflow"], folder, SETTINGS, RUN) as opened:
         assert opened.add({"train/policy_loss": 2.5, "eval/vs_mcts:100/elo": math.nan}, 1) == []
-    with Trackers(["mlflow"], folder, SETTINGS, resumes=True) as opened:
+    with Trackers(["mlflow"], folder, SETTINGS, RUN) as opened:
         assert opened.add({"train/policy_loss": 1.5, "eval/vs_mcts:100/elo": 20.0}, 2) == []
     client = mlflow.MlflowClient()
     (run,) = client.search_runs([client.get_experiment_by_name("alphagat").experiment_id])
@@ -35,13 +36,12 @@ def test_mlflow_stores_settings_and_metrics_and_a_resumed_run_continues(mlflow, 
     losses = client.get_metric_history(run.info.run_id, "train/policy_loss")
     assert [(each.step, each.value) for each in losses] == [(1, 2.5), (2, 1.5)]
     assert run.data.metrics["eval/vs_mcts_100/elo"] == 20.0
-    assert json.loads((folder / FILE).read_text()) == {"mlflow": run.info.run_id}
+    assert json.loads((folder / FILE).read_text()) == {"mlflow": run.info.run_id, "run": RUN}
 
 
-def test_a_run_that_starts_again_is_a_new_tracked_run(mlflow, tmp_path):
-    """Its settings may differ."""
-    for seed in range(2):
-        with Trackers(["mlflow"], tmp_path, {"seed": seed}, resumes=False) as opened:
+def test_another_run_in_the_folder_is_a_new_tracked_run(mlflow, tmp_path):
+    for seed in (0, 1, 1):
+        with Trackers(["mlflow"], tmp_path, {"seed": seed}, f"run {seed}") as opened:
             assert opened.add({"loss": 1.0}, 1) == []
     client = mlflow.MlflowClient()
     runs = client.search_runs([client.get_experiment_by_name("alphagat").experiment_id])
@@ -53,7 +53,7 @@ def test_wandb_writes_offline(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     identifiers = []
     for _ in range(2):
-        with Trackers(["wandb"], tmp_path, SETTINGS, resumes=True) as opened:
+        with Trackers(["wandb"], tmp_path, SETTINGS, RUN) as opened:
             assert opened.add({"train/policy_loss": 2.5}, 3) == []
             assert opened.add({"train/value_loss": 0.5}, 2) == []  # as after a return to a checkpoint
         identifiers.append(json.loads((tmp_path / FILE).read_text())["wandb"])
@@ -69,7 +69,7 @@ def test_wandb_writes_offline(tmp_path, monkeypatch):
 
 
 def test_without_trackers_nothing_is_written(tmp_path):
-    with Trackers([], tmp_path, SETTINGS, resumes=False) as opened:
+    with Trackers([], tmp_path, SETTINGS, RUN) as opened:
         assert opened.add({"loss": 1.0}, 1) == []
     assert not list(tmp_path.iterdir())
 
@@ -89,7 +89,7 @@ def test_a_tracker_that_fails_is_left_out_and_the_others_go_on(tmp_path, monkeyp
         )
 
     monkeypatch.setattr(trackers, "OPENERS", {"json": open_first, "math": open_second})  # importable names
-    with Trackers(["json", "math"], tmp_path, SETTINGS, resumes=False) as opened:
+    with Trackers(["json", "math"], tmp_path, SETTINGS, RUN) as opened:
         assert opened.add({"loss": 1.0, "bad": math.inf}, 4) == [
             "json gets no more metrics of this run: OSError: no route"
         ]
@@ -103,7 +103,7 @@ def test_a_tracker_that_cannot_start_gives_one_line(tmp_path, monkeypatch):
 
     monkeypatch.setattr(trackers, "OPENERS", {"json": refuse})
     with pytest.raises(UserError, match="trackers=json: RuntimeError: no key is set; leave it out, or set it up"):
-        Trackers(["json"], tmp_path, SETTINGS, resumes=False)
+        Trackers(["json"], tmp_path, SETTINGS, RUN)
     assert not list(tmp_path.iterdir())
 
 
@@ -116,6 +116,6 @@ def test_a_missing_package_is_named_before_anything_is_written():
 @pytest.mark.parametrize("text", ["", "[]", "{"])
 def test_damaged_identifiers_start_a_new_tracked_run(mlflow, tmp_path, text):
     (tmp_path / FILE).write_text(text)
-    with Trackers(["mlflow"], tmp_path, {}, resumes=True) as opened:
+    with Trackers(["mlflow"], tmp_path, {}, RUN) as opened:
         assert opened.add({"loss": 1.0}, 1) == []
-    assert json.loads((tmp_path / FILE).read_text()).keys() == {"mlflow"}
+    assert json.loads((tmp_path / FILE).read_text()).keys() == {"mlflow", "run"}

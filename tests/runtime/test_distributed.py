@@ -124,7 +124,7 @@ print(distributed.num_processes(), jax.device_count(), xla_bridge.CUDA_VISIBLE_D
 @pytest.mark.parametrize(("visible", "chosen"), [("5", ["0", "0"]), ("4,5", ["0", "1"])])
 def test_processes_of_slurm_have_all_cpu_devices_and_the_gpu_that_they_see(visible, chosen):
     """Slurm shows a task its own GPU, as the only one, or all GPUs of the node."""
-    ports = range(65536 - 2**12, 65536)  # JAX derives the port from the job
+    ports = range(65536 - 2**12, 65536)  # JAX takes the port 61,440 + job % 4,096
     job = next(port for port in ports if is_free(port)) - ports[0]
     cluster = {"SLURM_JOB_ID": str(job), "SLURM_NTASKS": "2", "SLURM_STEP_NODELIST": "localhost"}
     processes = []

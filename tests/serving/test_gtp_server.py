@@ -80,20 +80,11 @@ def test_finds_a_win_and_scores_the_game():
     assert talk(server, "clear_board", *moves, "final_score")[-1] == "= W+"
 
 
+REPEATS = "a2 c2 b2 d1 e5 b1 e4 a1 c1 b1"  # White repeats a position of Go 5x5, and Black has more stones
+
+
 def test_a_win_by_repetition_has_no_points():
-    server = make_server("go:5")
-    moves = [
-        "a2",
-        "c2",
-        "b2",
-        "d1",
-        "e5",
-        "b1",
-        "e4",
-        "a1",
-        "c1",
-        "b1",
-    ]  # White repeats a position, and Black has more stones
+    server, moves = make_server("go:5"), REPEATS.split()
     played = talk(server, *(f"play {'bw'[ply % 2]} {move}" for ply, move in enumerate(moves)), "final_score")
     assert played == ["="] * 10 + ["= B+"]
 

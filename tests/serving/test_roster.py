@@ -119,6 +119,12 @@ def test_several_named_networks_of_the_package_play_a_board(sources):
         assert roster._sources[board] == {source: source for source in sources}
 
 
+def test_a_named_shipped_network_plays_all_its_boards(tmp_path):
+    assert Roster(["gomoku"]).players("tic_tac_toe") == ("shipped",)
+    run = save_untrained(tmp_path, "hex:7")
+    assert Roster([run, "shipped"], "hex:7").players("hex:7") == (run, "shipped")
+
+
 def test_runs_are_offered_beside_the_shipped_networks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save_tiny_run(tmp_path / "runs" / "mine", 1)

@@ -566,6 +566,19 @@ def test_sides_chosen_after_a_swap_hold_in_the_next_game(serve, page, reloads):
     assert page.is_checked("#sides label:has-text('Orange') input")
 
 
+def test_another_first_move_takes_a_swap_back(serve, page):
+    open_with_swap(page, serve("hex:3"), -0.2)
+    page.wait_for_selector("#sides label:has-text('Blue') input:checked")
+    wait_for_ply(page, 1)
+    page.click("#first")
+    wait_for_ply(page, 0)
+    page.click('.hit[data-name="a1"]')
+    page.wait_for_selector('#moves li:has-text("a1")')
+    page.wait_for_selector("#sides label:has-text('Blue') input:checked")  # the network swaps again
+    wait_for_ply(page, 1)
+    assert saved(page)["moves"] == ["a1"]
+
+
 @pytest.mark.parametrize("reloads", [False, True])
 def test_sides_are_as_chosen_after_a_game_with_a_swap(serve, page, reloads):
     address = serve("hex:3")
@@ -579,6 +592,34 @@ def test_sides_are_as_chosen_after_a_game_with_a_swap(serve, page, reloads):
     page.goto(address)  # without a game
     wait_for_ply(page, 0)
     assert page.is_checked("#sides label:has-text('Orange') input")
+
+
+def test_levels_stay_with_their_sides_after_a_swap_and_a_reload(serve, page):
+    """Two networks play, the second one swaps, and the first one then moves for blue."""
+    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['network', 'network'], swap: true })")
+    address = serve("hex:3")
+    page.route("**/api/analysis", lambda route: None)  # nobody moves until the levels are chosen
+    page.goto(address)
+    page.click("#strengths-1 label:has-text('Medium')")
+    page.unroute("**/api/analysis")
+
+    def answer(route):
+        response = route.fetch()
+        route.fulfill(response=response, json=response.json() | {"value": -0.2})
+
+    page.route("**/api/analysis", answer)
+    page.click("#new")
+    page.wait_for_selector('body[data-over="true"]')
+    for reloads in (False, True):
+        if reloads:
+            page.reload()
+            page.wait_for_selector('body[data-over="true"]')
+        assert page.is_checked("#strengths-0 label:has-text('Medium') input")
+        assert not page.is_checked("#strengths-1 label:has-text('Medium') input")
+    page.route("**/api/analysis", lambda route: None)
+    page.click("#new")
+    page.wait_for_selector("#strengths-1 label:has-text('Medium') input:checked")
+    assert not page.is_checked("#strengths-0 label:has-text('Medium') input")
 
 
 def test_two_levels_play_each_other(serve, page):

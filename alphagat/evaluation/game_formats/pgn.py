@@ -104,7 +104,8 @@ class _MainLine(chess.pgn.BaseVisitor[GameRecord]):
     def result(self) -> GameRecord:
         headers = self._headers
         outcome = OUTCOMES.get(headers.get("Result", "*"))
-        end = headers.get("Termination", "").lower()  # programs spell it differently
+        end = headers.get("Termination", "")
+        end = end.lower() if end.lower() in FORFEITS else end  # programs spell it differently
         return GameRecord(
             board=BOARD,
             names=(headers.get("White", "?"), headers.get("Black", "?")),
