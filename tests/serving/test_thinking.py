@@ -101,8 +101,9 @@ def test_engines_keep_trees_by_default(engine, flags, monkeypatch):
         flag_values.append(keeps_tree)
         raise UserError("enough")
 
+    agent = thinker(1).agent
     monkeypatch.setattr(thinking, "Thinker", make)
-    monkeypatch.setattr(engine_options, "open_agent", lambda *_: None)
+    monkeypatch.setattr(engine_options, "open_agent", lambda *_: agent)
     assert engine.run(["runs/1", *flags]) == 2
     assert flag_values == [not flags]
 
