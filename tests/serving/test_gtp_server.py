@@ -80,13 +80,15 @@ def test_finds_a_win_and_scores_the_game():
     assert talk(server, "clear_board", *moves, "final_score")[-1] == "= W+"
 
 
-REPEATS = "a2 c2 b2 d1 e5 b1 e4 a1 c1 b1"  # White repeats a position of Go 5x5, and Black has more stones
+REPEATS = (
+    "e3 pass d5 pass a2 c2 b2 d1 e5 b1 e4 a1 c1 b1"  # White repeats a position of Go 5x5, and Black has more stones
+)
 
 
 def test_a_win_by_repetition_has_no_points():
-    server, moves = make_server("go:5"), REPEATS.split()
+    server, moves = make_server("go:5:0.5"), REPEATS.split()
     played = talk(server, *(f"play {'bw'[ply % 2]} {move}" for ply, move in enumerate(moves)), "final_score")
-    assert played == ["="] * 10 + ["= B+"]
+    assert played == ["="] * len(moves) + ["= B+"]
 
 
 @pytest.mark.parametrize("board", ["hex:3:swap", "othello:4", "connect_four", "go:5:0.5", "breakthrough:5"])
