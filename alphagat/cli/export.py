@@ -95,7 +95,8 @@ def _write_card(card: Path, agent: "Agent", exported: str, workdir: str, average
     from alphagat.runs.metrics import RESULTS, last_evaluation, read_metrics
 
     run = find_run(Path(workdir))
-    lines, measured = [] if averaged or not run else read_metrics(run.folder), None  # nobody has measured a mean
+    lines = read_metrics(run.folder) if run and not averaged else []  # nobody has measured a mean
+    measured = None
     if evaluation := last_evaluation(lines, agent.iteration):
         results = describe_results(evaluation[RESULTS], agent.config.boards)
         rows = [(each.label, each.value_and_interval) for each in results]

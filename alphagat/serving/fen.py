@@ -49,13 +49,8 @@ def state_from_fen(fen: str) -> ChessState:
         raise UserError(f"FEN {fen!r}: {num_legal} legal moves; no game reaches more than {MAX_LEGAL_ACTIONS[SIZE]}")
     num_moves = min(2 * max(number - 1, 0) + player, chess_rules.MAX_PLIES[SIZE] // 2)  # leaves room for a search
     reversible = min(reversible, chess_rules.MAX_REVERSIBLE - 1)
-    over = (num_legal == 0) | chess_rules.is_insufficient(state.position(), SIZE)
-    return state.replace(
-        reversible=jnp.int8(reversible),
-        num_moves=jnp.int16(num_moves),
-        terminated=over,
-        planes=jnp.where(over, 0, state.planes),
-    )
+    first = chess_rules.without_history(state)
+    return first.replace(reversible=jnp.int8(reversible), num_moves=jnp.int16(num_moves))
 
 
 def _board(fen: str, field: str) -> np.ndarray:

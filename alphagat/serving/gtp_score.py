@@ -35,11 +35,7 @@ def _letter(board: Game, lead: float) -> str:
 def _lead(game: LiveGame) -> float | None:
     """Returns the points of player 0 minus those of player 1; None for games without points, and after a repetition."""
     board, state = game.game, game.position.state
-    if isinstance(board, GoGame):
-        if game.is_over and board.counts(state) is None:  # a repeated position
-            return None
+    if isinstance(board, GoGame) and not game.is_over:
         return int(go_rules.area_lead(state.chains, jnp.bool_(True))) - board.komi
-    if isinstance(board, OthelloGame):
-        first, second = board.counts(state)
-        return first - second
-    return None
+    counts = board.counts(state) if isinstance(board, GoGame | OthelloGame) else None
+    return None if counts is None else counts[0] - counts[1]

@@ -80,9 +80,8 @@ def test_finds_a_win_and_scores_the_game():
     assert talk(server, "clear_board", *moves, "final_score")[-1] == "= W+"
 
 
-REPEATS = (
-    "e3 pass d5 pass a2 c2 b2 d1 e5 b1 e4 a1 c1 b1"  # White repeats a position of Go 5x5, and Black has more stones
-)
+# White repeats a position of Go 5x5, and Black has more stones.
+REPEATS = "e3 pass d5 pass a2 c2 b2 d1 e5 b1 e4 a1 c1 b1"
 
 
 def test_a_win_by_repetition_has_no_points():

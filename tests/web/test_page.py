@@ -526,15 +526,20 @@ def test_a_person_swaps_the_sides_after_the_first_move(serve, page):
     assert page.is_checked("#sides label:has-text('Blue') input")
 
 
-def open_with_swap(page, address, value):
-    """Opens Hex for Orange with the swap rule, against a network to which every position has `value`, and plays."""
-    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['person', 'network'], swap: true })")
+def give_value(page, value):
+    """Gives every analysis this value."""
 
     def answer(route):
         response = route.fetch()
         route.fulfill(response=response, json=response.json() | {"value": value})
 
     page.route("**/api/analysis", answer)
+
+
+def open_with_swap(page, address, value):
+    """Opens Hex for Orange with the swap rule, against a network to which every position has `value`, and plays."""
+    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['person', 'network'], swap: true })")
+    give_value(page, value)
     page.goto(address)
     wait_for_ply(page, 0)
     page.click('.hit[data-name="b2"]')
@@ -602,12 +607,7 @@ def test_levels_stay_with_their_sides_after_a_swap_and_a_reload(serve, page):
     page.goto(address)
     page.click("#strengths-1 label:has-text('Medium')")
     page.unroute("**/api/analysis")
-
-    def answer(route):
-        response = route.fetch()
-        route.fulfill(response=response, json=response.json() | {"value": -0.2})
-
-    page.route("**/api/analysis", answer)
+    give_value(page, -0.2)
     page.click("#new")
     page.wait_for_selector('body[data-over="true"]')
     for reloads in (False, True):
