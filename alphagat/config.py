@@ -138,7 +138,7 @@ class SearchConfig:
         at_most=MAX_FACTOR,
     )
     dirichlet_alpha: float = setting(
-        0.3, "concentration of the Dirichlet noise at the root; puct only", above=0, at_most=MAX_FACTOR
+        0.3, "concentration of the Dirichlet noise at the root; puct only", at_least=1e-6, at_most=MAX_FACTOR
     )
     dirichlet_fraction: float = setting(
         0.25, "fraction of Dirichlet noise in the root prior; puct only", at_least=0, at_most=1

@@ -271,11 +271,16 @@ def main() -> None:
         help="rows of the speed test, of: " + "; ".join(SPEED_NETWORKS),
     )
     parser.add_argument("--self_play", action="store_true", help="leaves out updates in the speed test")
-    parser.add_argument("--trace", action="store_true", help="lists the kernels of one iteration with updates")
+    parser.add_argument(
+        "--trace",
+        action="store_true",
+        help="lists the kernels of one iteration with updates; its loops wait for the host, else the list is empty",
+    )
     parser.add_argument("--rules", nargs="*", default=["connect_four", "hex:7", "othello:8", "breakthrough:6", "go:7"])
     add_speed_flags(parser)
     options = parser.parse_args()
-    xla.keep_loops_on_gpu()
+    if not options.trace:
+        xla.keep_loops_on_gpu()
     console = Console(width=160)
     console.print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}")
     if options.agreement or not options.speed:

@@ -6,6 +6,7 @@ The moments are uniform over the duration of an uninterrupted run, or over `--wi
 compilation, self-play, matches and saves. One round is one run, killed until it finishes. Rounds repeat until `--kills`
 is reached. A round is identical if the last checkpoint is bit-identical, and every metric except times is equal. This
 takes about 20 s per kill on two cores. All starts use one kind of device, one version of JAX and one compilation cache.
+Further flags, such as `--config.network.width=64`, go to `alphagat train`.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -28,9 +30,9 @@ from alphagat.runtime import sharding
 FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=6", "--config.num_iterations=24")
 
 
-def run_until(config: str, workdir: Path, cache: Path, seconds: float) -> bool:
+def run_until(config: str, flags: Sequence[str], workdir: Path, cache: Path, seconds: float) -> bool:
     """Starts or resumes the run and kills it after `seconds`; returns whether it was still running."""
-    words = command("train", workdir, *FLAGS, config=config)
+    words = command("train", workdir, *FLAGS, *flags, config=config)
     with subprocess.Popen(words, cwd=ROOT, env=environment(cache), stdout=subprocess.DEVNULL) as run:
         try:
             status = run.wait(seconds)
@@ -63,21 +65,21 @@ def main() -> None:
     parser.add_argument("--within", type=float, help="seconds (default: the duration of an uninterrupted run)")
     parser.add_argument("--seed", type=int, default=0, help="random seed of the kill times (default: %(default)s)")
     parser.add_argument("--config", default="configs/smoke.py", help="config to run (default: %(default)s)")
-    options = parser.parse_args()
+    options, flags = parser.parse_known_args()
     sharding.configure_cpu_devices(0)
     moments, console, kills, rounds, identical = random.Random(options.seed), Console(), 0, 0, 0
     table = Table("round", "kills", "resumed after iterations", "result", title="killed and resumed")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         reference, cache = folder / "reference", folder / "compiled"
-        run_until(options.config, folder / "first", cache, 3600)  # compiles
+        run_until(options.config, flags, folder / "first", cache, 3600)  # compiles
         start = time.perf_counter()
-        run_until(options.config, reference, cache, 3600)
+        run_until(options.config, flags, reference, cache, 3600)
         seconds = time.perf_counter() - start
         console.print(f"an undisturbed run takes {seconds:.1f} s, {last_iteration(reference)} iterations")
         while kills < options.kills:
             rounds, workdir, resumed = rounds + 1, folder / f"round_{rounds}", []
-            while run_until(options.config, workdir, cache, moments.uniform(0, options.within or seconds)):
+            while run_until(options.config, flags, workdir, cache, moments.uniform(0, options.within or seconds)):
                 kills += 1
                 resumed.append(last_iteration(workdir))
             found = differences(workdir, reference)

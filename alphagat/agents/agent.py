@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from alphagat import config_validation
-from alphagat.agents.build import check_one_family, make_configured_network, make_configured_search, param_shapes
+from alphagat.agents.build import fits_sizes, make_configured_network, make_configured_search, param_shapes
 from alphagat.agents.sources import resolve
 from alphagat.config import Config
 from alphagat.errors import UserError
@@ -93,7 +93,11 @@ def load(
             f"board {game.name}: {source} was trained on {', '.join(config.boards)} and plays only boards of that "
             "family; take one of them, or another network"
         )
-    check_one_family(config, [trained, game])
+    if not fits_sizes(config, [trained, game]):
+        raise UserError(
+            f"board {game.name}: {source} was trained on {trained.name}, and {config.network.name!r} has weights for "
+            "one size of board; take that board, or another network"
+        )
     network = make_configured_network(config, game)
     params = resolved.read_params(param_shapes(game, network))
     return Agent(game, config, resolved.iteration, params, make_network_evaluator(game, network))

@@ -30,12 +30,17 @@ def check_one_family(config: Config, games: Sequence[Game]) -> None:
             f"config.boards: {names} are of the families {', '.join(families)}; boards of one run share weights, so "
             "take boards of one family"
         )
-    shapes = {(game.topology.grid_shape, game.topology.num_nodes, game.num_actions) for game in games}
-    if not NETWORK_TRAITS[config.network.name].plays_any_size and len(shapes) > 1:
+    if not fits_sizes(config, games):
         raise UserError(
             f"config.network.name={config.network.name!r} has weights for one size of board, but config.boards has "
             f"{names}; set it to {networks_with('plays_any_size')}, or take one board"
         )
+
+
+def fits_sizes(config: Config, games: Sequence[Game]) -> bool:
+    """Returns whether one network of `config` can play boards of all these sizes."""
+    shapes = {(game.topology.grid_shape, game.topology.num_nodes, game.num_actions) for game in games}
+    return NETWORK_TRAITS[config.network.name].plays_any_size or len(shapes) == 1
 
 
 def make_configured_network(config: Config, game: Game) -> Network:

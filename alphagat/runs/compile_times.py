@@ -15,8 +15,9 @@ from alphagat.wording import counted
 
 FILE = "compile_seconds.json"
 MAX_ENTRIES = 500  # the oldest are dropped
-# Fields that do not change the programs of an iteration.
-IRRELEVANT = ("seed", "trackers", "init_from", "evaluation.", "checkpoint.", "selfplay.audit_every")
+# Fields that do not change the programs of an iteration. Of `evaluation.`, fast searches use `VALUE_SCALE`.
+IRRELEVANT = ("seed", "trackers", "init_from", "evaluation.", "checkpoint.")
+VALUE_SCALE = "evaluation.value_scale"
 
 
 def describe_expected(config: Config) -> str:
@@ -53,7 +54,10 @@ def _boards(config: Config) -> str:
 
 def _signature(config: Config) -> str:
     """Identifies the programs of a run."""
-    values = {each.path: each.value for each in config_fields.fields(config) if not each.path.startswith(IRRELEVANT)}
+    fields = config_fields.fields(config)
+    values = {
+        each.path: each.value for each in fields if each.path == VALUE_SCALE or not each.path.startswith(IRRELEVANT)
+    }
     machine = jax.device_count(), jax.__version__, os.environ.get("XLA_FLAGS", "").split()
     return hashlib.sha256(json.dumps([values, *machine]).encode()).hexdigest()[:16]
 

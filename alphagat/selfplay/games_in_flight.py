@@ -114,9 +114,10 @@ def weigh_by_surprise(weights: jax.Array, surprise: jax.Array, fraction: float) 
     KataGo's policy surprise weighting ("Other Methods Implemented in KataGo"), applied to loss weights instead of
     sample counts.
     """
-    surprising = weights * surprise
-    share = weights.sum() / jnp.maximum(surprising.sum(), 1e-6)
-    return (1 - fraction) * weights + fraction * share * surprising
+    surprising = weights * jnp.maximum(surprise, 0)  # rounding makes a divergence of 0 negative
+    total = surprising.sum()
+    share = weights.sum() / jnp.where(total > 0, total, 1)
+    return jnp.where(total > 0, (1 - fraction) * weights + fraction * share * surprising, weights)
 
 
 def make_play(

@@ -20,6 +20,7 @@ from alphagat.monitoring.metric_text import describe_results
 from alphagat.opponents import PREVIOUS
 from alphagat.runs.metrics import ORACLE, SCORE, SCORE_RATIO, WIN_RATE, Result
 from alphagat.runtime import sharding
+from alphagat.training.iteration import EVALUATIONS
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.pretraining.holdout import Holdout
 from alphagat.training.setup import Run, Setup
@@ -88,7 +89,7 @@ class _BoardMatches:
     def play(self, params: Any, previous: Any, iteration: int, stage: Callable[[str], None]) -> EvaluationResult:
         """Evaluates the parameters against every opponent. The game is the first one against the last opponent."""
         player = search_player("now", self._search, params)
-        key = jax.random.fold_in(jax.random.key(self._seed), iteration)
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self._seed), EVALUATIONS), iteration)
         own_key, oracle_key, matches_key = jax.random.split(key, 3)
         scores = self._score(player, own_key) if self._alone else None
         results = [] if scores is None else [Result(SCORE, self.name, scores.mean, *scores.interval)]

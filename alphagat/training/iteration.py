@@ -28,7 +28,9 @@ from alphagat.training.setup import Setup, auxiliary_targets, scales_loss
 from alphagat.training.state import BoardState, RunState, Sample, over_board, params_shardings
 
 Metrics = dict[str, jax.Array]
-NO_GROUP = 2**31 - 1  # folded into keys that no group owns; groups fold in their number
+# Folded into keys of no group and no iteration; those fold in their number. `jax.random.split` makes the keys that the
+# numbers from 0 on would give.
+NO_GROUP, EVALUATIONS, RETRIES = (2**31 - number for number in (1, 2, 3))
 
 
 def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
@@ -70,6 +72,9 @@ def draw_keys(
       per game.
     - Update k of the iteration folds k into the group's key and splits it into samples and symmetries.
     - The plies of full search are drawn once for all groups, from `NO_GROUP` folded into the iteration's key.
+
+    Matches fold `EVALUATIONS` and the number of the iteration into the key of the seed. A retry after non-finite
+    updates folds `RETRIES` and its number into the key of the run.
     """
     key = jax.random.fold_in(jax.random.wrap_key_data(root_key), iteration)
     group_keys = jax.vmap(lambda group: jax.random.split(jax.random.fold_in(key, group)))(groups)
@@ -256,7 +261,7 @@ def make_updates(
 def learner_metrics(setup: Setup, train: TrainState, metrics: Metrics) -> Metrics:
     """Returns the metrics of an iteration's updates and the learner's own, under their full names."""
     metrics = metrics | {
-        "learning_rate": jnp.asarray(setup.schedule(train.step), jnp.float32),
+        "learning_rate": jnp.asarray(setup.schedule(jnp.maximum(train.step - 1, 0)), jnp.float32),
         "skipped": train.health.skipped.astype(jnp.float32),
         "skipped_in_a_row": train.health.skipped_in_a_row.astype(jnp.float32),
     }

@@ -8,13 +8,13 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from alphagat.agents.build import check_one_family, make_configured_network, make_params, param_shapes
+from alphagat.agents.build import fits_sizes, make_configured_network, make_params, param_shapes
 from alphagat.agents.sources import Source, resolve
 from alphagat.errors import UserError
 from alphagat.games import make_game
-from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.metrics import METRICS_FILE, read_metrics
+from alphagat.training.iteration import RETRIES
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState, init_state, placed_shapes, with_params
 
@@ -95,8 +95,11 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
             f"({', '.join(config.boards)}), but config.boards is of {setup.game.topology.vocabulary.family} "
             f"({', '.join(setup.config.boards)}); use a run of that family"
         )
-    if not NETWORK_TRAITS[config.network.name].plays_any_size:
-        check_one_family(config, [game, setup.game])
+    if not fits_sizes(config, [game, setup.game]):
+        raise UserError(
+            f"config.init_from={name!r} was trained on {game.name}, and {config.network.name!r} has weights for one "
+            f"size of board, but config.boards has {setup.game.name}; take that board, or another network"
+        )
     for field in dataclasses.fields(config.network):
         theirs, ours = getattr(config.network, field.name), getattr(setup.config.network, field.name)
         is_free = field.name in FREE_NETWORK_FIELDS or field.name.endswith("_head")
@@ -135,7 +138,8 @@ def with_another_key(state: RunState, number: int) -> RunState:
     """Folds the retry count `number` into the key, so that a retry does not repeat the failed run."""
 
     def change(data: Any) -> Any:
-        return jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(data), number))
+        retries = jax.random.fold_in(jax.random.wrap_key_data(data), RETRIES)
+        return jax.random.key_data(jax.random.fold_in(retries, number))
 
     key = jax.jit(change, out_shardings=state.key.sharding)(state.key)
     return state.replace(key=key, rollbacks=state.rollbacks + number)

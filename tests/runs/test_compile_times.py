@@ -37,6 +37,15 @@ def test_the_same_programs_are_cached_whatever_the_seed(cache):
     assert describe_expected(config_of("hex:5", seed=3)) == ", cached"
 
 
+def test_fields_that_change_the_program_count(cache):
+    remember(config_of("hex:5"), 20, 0)
+    for path, value in (("selfplay.audit_every", 3), ("evaluation.value_scale", 0.5)):
+        config = config_of("hex:5")
+        part, field = path.split(".")
+        setattr(getattr(config, part), field, value)
+        assert describe_expected(config) == ", about 20 s"
+
+
 def test_other_compiler_flags_give_other_programs(cache, monkeypatch):
     remember(config_of("hex:5"), 20, 0)
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")

@@ -1,6 +1,7 @@
 import functools
 import inspect
 
+import chex
 import jax
 import jax.numpy as jnp
 import mctx
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import rel_entr
 
-from alphagat.config import SearchConfig
+from alphagat.config import Config, SearchConfig
+from alphagat.config_fields import fields
 from alphagat.errors import UserError
 from alphagat.evaluation.solvers import reachable_positions
 from alphagat.games import make_game
@@ -299,6 +301,13 @@ def test_root_noise_is_dirichlet_over_legal_actions():
     np.testing.assert_allclose(noise.mean(axis=0), 1 / number, atol=0.01)
     variance = (1 / number) * (1 - 1 / number) / (number * alpha + 1)
     np.testing.assert_allclose(noise.var(axis=0), variance, rtol=0.05)
+
+
+def test_root_noise_is_finite_at_the_least_concentration():
+    least = next(each.limits.at_least for each in fields(Config()) if each.path == "search.dirichlet_alpha")
+    states = jax.vmap(GAME.init)(jax.random.split(KEY, POSITIONS))
+    logits = jnp.zeros(states.legal_action_mask.shape)
+    chex.assert_tree_all_finite(add_root_noise(KEY, logits, states, least, 0.25))
 
 
 def test_noise_ends_with_the_exploration():

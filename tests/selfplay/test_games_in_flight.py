@@ -9,6 +9,7 @@ import pytest
 from alphagat.games import make_game
 from alphagat.runtime import sharding
 from alphagat.search import SearchOutput, make_search
+from alphagat.search.tree import policy_surprise
 from alphagat.selfplay.games_in_flight import (
     draw_full_searches,
     make_opener,
@@ -243,7 +244,20 @@ def test_surprise_redistributes_the_policy_weight():
     assert np.asarray(history.policy_weight)[is_full].std() > 0.05
 
 
-def test_zero_surprise_gives_finite_weights():
-    weights = weigh_by_surprise(jnp.full((2, 3), 4.0), jnp.zeros((2, 3)), 0.5)
-    np.testing.assert_allclose(weights, 2.0)
+@pytest.mark.parametrize("surprise", [0.0, -1e-8])
+def test_plies_without_surprise_keep_their_weights(surprise):
+    weights = jnp.full((2, 3), 4.0)
+    np.testing.assert_array_equal(weigh_by_surprise(weights, jnp.full((2, 3), surprise), 0.5), weights)
+
+
+def test_weights_stay_positive_and_keep_their_sum_if_surprise_is_rounding():
+    logits = jax.random.normal(jax.random.key(0), (64, 7))
+    surprise = policy_surprise(jax.nn.softmax(logits), logits)
+    assert (surprise < 0).any()
+    weights = weigh_by_surprise(jnp.ones(64), surprise, 1.0)
+    assert (weights >= 0).all()
+    np.testing.assert_allclose(weights.sum(), 64, rtol=1e-5)
+
+
+def test_plies_without_weight_get_none():
     assert (weigh_by_surprise(jnp.zeros((2, 3)), jnp.ones((2, 3)), 0.5) == 0).all()

@@ -67,6 +67,19 @@ def test_every_opponent_is_played_including_the_previous_network(calls):
         assert one.unsafe_buffer_pointer() != other.unsafe_buffer_pointer()
 
 
+def test_matches_do_not_share_their_keys_with_self_play(calls):
+    setup, mesh = tiny_setup(), sharding.make_mesh(1)
+    setup.config.evaluation.opponents = ("random",)
+    played, state = Matches(run_of(setup, mesh)), init_state(run_of(setup, mesh))
+    for number in (1, 2, 3):
+        state, _ = played.play(state, number, lambda _: None)
+    used = jax.random.split(jax.random.key(setup.config.seed), 3)  # of the parameters, the first games and the run
+    taken = [jax.random.fold_in(jax.random.split(key, 3)[2], 0) for key in used]
+    keys = {np.asarray(call["key"]).tobytes() for call in calls}
+    assert len(keys) == 3
+    assert not keys & {np.asarray(jax.random.key_data(key)).tobytes() for key in taken}
+
+
 def test_result_of_a_match():
     result = match_result("hex:2", "mcts:100", result_of(90, 10))
     assert (result.value, result.opponent) == (0.9, "mcts:100")

@@ -407,6 +407,9 @@ def test_each_return_has_another_key_and_count():
     retries = [with_another_key(state, number) for number in (1, 2)]
     assert [int(each.rollbacks) for each in retries] == [1, 2]
     assert len({each.key.tobytes() for each in jax.device_get((state, *retries))}) == 3
+    folded = [jax.random.fold_in(jax.random.wrap_key_data(state.key), number) for number in (1, 2)]
+    of_iterations = [jax.device_get(jax.random.key_data(key)).tobytes() for key in folded]
+    assert not {each.key.tobytes() for each in jax.device_get(retries)} & {*of_iterations}
 
 
 def test_persistent_nonfinite_updates_end_the_run(tmp_path, monkeypatch):

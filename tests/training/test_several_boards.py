@@ -141,6 +141,19 @@ def test_incompatible_weights_are_refused(finished, tmp_path, boards, width, mes
     assert not (tmp_path / "new").exists()
 
 
+def test_weights_for_one_size_of_board_are_refused_on_another(tmp_path):
+    config = config_of(("hex:2",))
+    config.network.name = "resnet"
+    train(config, tmp_path / "resnet")
+    with pytest.raises(
+        UserError, match=r"board hex:3: .*resnet was trained on hex:2, and 'resnet' has weights for one size"
+    ):
+        load(tmp_path / "resnet", board="hex:3")
+    config.boards, config.init_from = ("hex:3",), str(tmp_path / "resnet")
+    with pytest.raises(UserError, match=r"config\.init_from=.* was trained on hex:2, .* but config\.boards has hex:3"):
+        train(config, tmp_path / "new")
+
+
 def test_a_board_of_another_family_is_refused(finished):
     with pytest.raises(UserError, match="was trained on hex:2, hex:3 and plays only boards of that family"):
         load(finished, board="connect_four")

@@ -29,7 +29,7 @@ class Learner:
         self._config, self._rules, self._total_updates = config, rules, total_updates
         self._gradient = jax.jit(jax.grad(_loss, has_aux=True), static_argnums=(1, 3, 4))
         self._network = network
-        self.params, self.step = params, 0
+        self.params, self.step, self.last_rate = params, 0, 0.0
         self.average = params if config.ema_decay else None
         names = {"lamb": ("mu", "nu"), "sgd": ("trace",)}[config.optimizer]
         self.moments = {name: jax.tree.map(np.zeros_like, params) for name in names}
@@ -39,7 +39,7 @@ class Learner:
         """The parameters that play."""
         return self.params if self.average is None else self.average
 
-    def learning_rate(self) -> float:
+    def _learning_rate(self) -> float:
         """Returns the rate of the next update: a linear warm-up from 0, then a cosine to the final fraction."""
         config = self._config
         warmup, last = config.warmup_steps, config.final_learning_rate_fraction
@@ -50,7 +50,8 @@ class Learner:
 
     def update(self, examples: list[tuple[Any, int]]) -> dict[str, float]:
         """Runs one update on pairs of a sample and the number of its symmetry; returns the metrics."""
-        config, rate = self._config, self.learning_rate()
+        config, rate = self._config, self._learning_rate()
+        self.last_rate = rate
         batch = jax.tree.map(lambda *x: np.stack(x), *[self._example(*each) for each in examples])
         weights = config.value_weight, config.ownership_weight
         gradients, metrics = jax.device_get(self._gradient(self.params, self._network, batch, *weights))

@@ -226,7 +226,7 @@ class ReferenceRun:
     def _describe_updates(self, updates: list[dict[str, float]]) -> dict[str, float]:
         means = {f"train/{name}": _mean([each[name] for each in updates]) for name in (updates[0] if updates else ())}
         constant = {"train/skipped": 0, "train/skipped_in_a_row": 0}
-        return means | constant | {"train/learning_rate": self.learner.learning_rate()}
+        return means | constant | {"train/learning_rate": self.learner.last_rate}
 
 
 def _make_network(config: Config, rules: Rules) -> Any:
