@@ -6,7 +6,7 @@ The moments are uniform over the duration of an uninterrupted run, or over `--wi
 compilation, self-play, matches and saves. One round is one run, killed until it finishes. Rounds repeat until `--kills`
 is reached. A round is identical if the last checkpoint is bit-identical, and every metric except times is equal. This
 takes about 20 s per kill on two cores. All starts use one kind of device, one version of JAX and one compilation cache.
-Further flags, such as `--config.network.width=64`, go to `alphagat train`.
+Further flags, such as `--config.network.width=64`, are those of `alphagat train`.
 """
 
 import argparse
@@ -65,7 +65,11 @@ def main() -> None:
     parser.add_argument("--within", type=float, help="seconds (default: the duration of an uninterrupted run)")
     parser.add_argument("--seed", type=int, default=0, help="random seed of the kill times (default: %(default)s)")
     parser.add_argument("--config", default="configs/smoke.py", help="config to run (default: %(default)s)")
+    parser.add_argument(
+        "--xla", default="default", help="compiler flags; deterministic on a GPU (default: %(default)s)"
+    )
     options, flags = parser.parse_known_args()
+    flags += ["--xla", options.xla]
     sharding.configure_cpu_devices(0)
     moments, console, kills, rounds, identical = random.Random(options.seed), Console(), 0, 0, 0
     table = Table("round", "kills", "resumed after iterations", "result", title="killed and resumed")

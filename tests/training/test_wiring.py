@@ -27,7 +27,7 @@ from alphagat.training import evaluation, iterations, setup
 from alphagat.training import iteration as iteration_module
 from alphagat.training.audit import Auditor
 from alphagat.training.board_schedule import board_schedule
-from alphagat.training.iteration import make_iteration, run_iteration
+from alphagat.training.iteration import EVALUATIONS, make_iteration, run_iteration
 from alphagat.training.loop import train
 from alphagat.training.setup import boards_by_iteration, make_configured_mesh, make_run, make_setups
 from alphagat.training.state import RunState, init_state, state_shapes
@@ -195,7 +195,8 @@ def test_matches_are_played_by_the_average_as_configured(finished, reference):
             chex.assert_trees_all_equal(opponent.params, before)
             before = average
         chex.assert_trees_all_equal(positions, openings)
-        *_, matches_key = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), iteration), 3)
+        evaluations = jax.random.fold_in(jax.random.key(config.seed), EVALUATIONS)
+        *_, matches_key = jax.random.split(jax.random.fold_in(evaluations, iteration), 3)
         np.testing.assert_array_equal(key, jax.random.key_data(jax.random.fold_in(matches_key, number)))
     assert [line.get("num_games") for line in read_metrics(finished.folder)] == [None, None, 6, None, None, 6, 6]
     positions = jax.tree.map(lambda x: x[0, 0], finished.states[-1].boards[0].games.waiting.state)
