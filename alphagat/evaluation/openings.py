@@ -47,10 +47,10 @@ class Openings(NamedTuple):
 def distinct_openings(game: Game, num_openings: int, seed: int) -> Openings:
     """Draws distinct openings of equal length: the fewest plies after which enough of them exist.
 
-    Two positions are equal if they have the same player to move, features and legal actions; other fields of a state
-    may depend on the order of moves. Symmetric positions also count as equal, because games from both add little
-    information. Symmetric images are used only if the board has too few openings otherwise. If a ply has more than
-    `MAX_CANDIDATES` moves, a random subset of them is played.
+    Two positions are equal if they have the same player to move, legal actions and features but `history_features`;
+    those, and other fields of a state, depend on the order of moves. Symmetric positions also count as equal, because
+    games from both add little information. Symmetric images are used only if the board has too few openings otherwise.
+    If a ply has more than `MAX_CANDIDATES` moves, a random subset of them is played.
 
     Raises:
       UserError: no ply of the board has enough positions.
@@ -194,8 +194,9 @@ def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -
     images = (symmetries.node_permutations, symmetries.action_permutations) if symmetries else (everything, everything)
     for rows, padded in chunks(count(positions)):
         states = take(positions, padded)
-        described = states.current_player, *to_host(describe(states))
-        for row, player, nodes, legal in zip(rows, *described):
+        features, masks = to_host(describe(states))
+        features = np.delete(features, game.history_features, axis=-1)
+        for row, player, nodes, legal in zip(rows, states.current_player, features, masks):
             if positions.terminated[row]:
                 continue
             seen_as = min(nodes[vertices].tobytes() + legal[actions].tobytes() for vertices, actions in zip(*images))

@@ -73,6 +73,8 @@ class Game(abc.ABC):
       num_players: 1 or 2.
       max_plies: an upper bound on the length of games from `init`.
       num_features: F of `observe`.
+      history_features: columns of `observe` that only tell by which moves a position arose. Openings that differ in
+        nothing else count as equal.
       value_support: ascending, the support of a categorical value head; None if every return lies in [-1, 1]. Equal for
         all boards of a family.
       topology: the graph whose nodes `observe` describes.
@@ -86,6 +88,7 @@ class Game(abc.ABC):
     num_players: ClassVar[int] = 2
     player_colours: ClassVar[tuple[tuple[str, str], ...]] = (("orange", svg.COLOURS[0]), ("blue", svg.COLOURS[1]))
     value_support: ClassVar[tuple[float, ...] | None] = None
+    history_features: ClassVar[tuple[int, ...]] = ()
     goal: str = ""
     achievement_name: ClassVar[str] = ""
     name: str

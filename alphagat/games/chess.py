@@ -44,6 +44,7 @@ class ChessGame(base.Game):
     """
 
     num_features = 25
+    history_features = (14, 15, 22)  # both squares of the last move, and plies without capture or pawn move
     goal = "Checkmate the other king."
     player_colours = (("white", svg_pieces.FILLS[0]), ("black", svg_pieces.FILLS[1]))
 

@@ -46,6 +46,7 @@ class GoGame(base.Game):
     """
 
     num_features = 18
+    history_features = tuple(range(6, 6 + NUM_RECENT))  # whether the opponent has just passed is told elsewhere
     player_colours = (("black", svg_stones.STONES[0]), ("white", svg_stones.STONES[1]))
 
     def __init__(self, name: str, size: int, komi: float = KOMI):

@@ -1,3 +1,4 @@
+import itertools
 import tracemalloc
 
 import chex
@@ -11,6 +12,7 @@ from alphagat.evaluation import openings
 from alphagat.evaluation.openings import distinct_openings, openings_after, random_positions
 from alphagat.games import make_game
 from alphagat.games.batches import chunks, compile_init, compile_step, to_host
+from alphagat.games.states import first_state
 from tests.evaluation.toy import PileGame, PileState
 
 
@@ -101,6 +103,52 @@ def test_positions_differing_only_in_bookkeeping_are_equal():
     for game in (PileGame(9), NotedGame(9)):
         states = distinct_openings(game, 5, seed=0).states
         assert len(set(zip(states.pile.tolist(), states.current_player.tolist(), strict=True))) == 5
+
+
+def test_transposed_chess_openings_are_equal():
+    # OEIS A083276: placements with castling rights and possible en passant after 3 plies, which 8,902 games reach.
+    assert len(openings_after(make_game("chess"), 3, seed=0).actions) == 5362
+
+
+def test_transposed_go_openings_are_equal():
+    """Of 5x5 after three plies. So early, only White's stone in a corner is caught, and a pass may precede the end."""
+    expected = set()
+    for moves in itertools.product(range(26), repeat=3):
+        placed = [move for move in moves if move < 25]
+        if len(set(placed)) < len(placed) or (25, 25) in itertools.pairwise(moves):
+            continue  # illegal, or over
+        stones = np.zeros(26, np.int8)
+        stones[list(moves)] = 1, -1, 1
+        for corner, near in ((0, (1, 5)), (4, (3, 9)), (20, (15, 21)), (24, (19, 23))):
+            if stones[corner] == -1 and (stones[list(near)] == 1).all():
+                stones[corner] = 0
+        square = stones[:25].reshape(5, 5)
+        images = [np.rot90(side, turns).tobytes() for side in (square, square.T) for turns in range(4)]
+        expected.add((min(images), moves[2] == 25))
+    game = make_game("go:5")
+    states = to_host(openings_after(game, 3, seed=0).states)
+    assert len(openings.distinct(game, states, game.symmetries)) == len(expected)
+
+
+KEPT = {"current_player": 1, "castling": [True, True, False, True], "en_passant": 3, "repetitions": 1, "num_moves": 7}
+
+
+@pytest.mark.parametrize(
+    ("name", "history", "others"),
+    [
+        ("chess", {"last_move": [52, 36], "reversible": 5}, KEPT),
+        ("gardner_chess", {"last_move": [7, 12], "reversible": 5}, {"current_player": 1, "num_moves": 7}),
+        ("go:5", {"recent": [7, 3, 25, 1]}, {"current_player": 1, "ko": 3, "recent": [25, 3, 1, 7], "num_moves": 7}),
+    ],
+)
+def test_only_what_bears_on_the_game_tells_positions_apart(name, history, others):
+    game = make_game(name)
+    for changes, number in ((history, 1), (others, 2)):
+        for field, value in changes.items():
+            first = first_state(game)
+            changed = first.replace(**{field: jnp.asarray(value, getattr(first, field).dtype)})
+            both = jax.tree.map(lambda *leaves: np.stack(leaves), first, changed)
+            assert len(openings.distinct(game, both)) == number, field
 
 
 def test_positions_seen_take_little_memory(monkeypatch):
