@@ -150,6 +150,8 @@ def test_reads_files_of_other_programs():
     [
         ("(;GM[1]SZ[9];B[aa])", "game 1: it is on another board"),
         ("(;GM[11]SZ[5];B[aa])", "game 1: it is on another board"),
+        ("(;GM[1]GN[go:9]SZ[5];B[aa])", "it is on another board than go:9: GM is '1', SZ is '5'; name its board in GN"),
+        ("(;GM[11]GN[go:5]SZ[5];B[aa])", "it is on another board than go:5: GM is '11', SZ is '5'"),
         ("(;GN[go:5];B[aa])(;AB[aa];W[bb])", "game 2: it starts from placed stones"),
         ("(;SZ[5];B[aa];AE[aa];W[bb])", "game 1: it starts from placed stones or changes some later"),
         (

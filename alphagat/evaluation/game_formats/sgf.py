@@ -123,16 +123,17 @@ def _with_passes(moves: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
 
 
 def _board_of(value: Callable[[str], str], board: str) -> str:
-    """Returns the board named in the root node, or `board` if the root does not contradict it."""
+    """Returns the board named in the root node, else `board`. Raises UserError if the root contradicts it."""
     if _is_board(named := value("GN")):
-        return named
-    if not _is_board(board):
+        board = named
+    elif not _is_board(board):
         raise UserError(f"it names no board (GN is {named[:40]!r}); add one, such as GN[hex:5]")
     family, *arguments = board.split(":")
     numbers = {str(NUMBERS.get(family, 0)), "0", ""}
     number, size = value("GM"), value("SZ")
     if number not in numbers or (_size(arguments) and size not in (_size(arguments), "")):
-        raise UserError(f"it is on another board than {board}: GM is {number[:40]}, SZ is {size[:40]!r}")
+        said = f"GM is {number[:40]!r}, SZ is {size[:40]!r}"
+        raise UserError(f"it is on another board than {board}: {said}; name its board in GN, or remove it")
     return board
 
 
