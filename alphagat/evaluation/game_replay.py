@@ -20,7 +20,7 @@ class Replayed(NamedTuple):
     Attributes:
       states: `[N]`.
       actions: `[N]` int32, the action played in each position.
-      to_go: `[N]` int32, the number of later moves in the record.
+      to_go: `[N]` int32, the number of later moves.
       games: `[N]` int32, the index of the game.
       ends: `[G]`, the state after the last move of each game.
       results: `[G]` float32, the final reward of player 0; NaN for unfinished games.
@@ -36,6 +36,8 @@ class Replayed(NamedTuple):
 
 def play_again(game: Game, records: Sequence[GameRecord], labels: Sequence[str]) -> Replayed:
     """Replays records of a deterministic board and returns their positions on the host.
+
+    A game ends where the rules end it, even if its record goes on: elsewhere a draw may have to be claimed.
 
     Args:
       labels: name each record in error messages.
@@ -72,37 +74,46 @@ def _play_chunk(
     kept: list[tuple[Any, np.ndarray, np.ndarray, np.ndarray]] = []
     for ply in range(lengths.max()):
         rows = np.flatnonzero(lengths > ply).tolist()
-        # The mask of some games is computed from the state, as a JAX array, whose rows are slow to read one by one.
-        legal, movers = np.asarray(states.legal_action_mask), np.asarray(states.current_player)
-        actions = np.zeros(size, np.int32)
-        for row in rows:
-            record, player = records[row], int(movers[row])
-            actions[row] = book.find(states, row, player, legal[row], record.moves[ply])
-            if actions[row] < 0 or record.players[ply] != player:
-                said = _describe_mistake(record, ply, player, bool(states.terminated[row]))
-                raise UserError(f"{labels[row]}, move {ply + 1}: {said}")
-        kept.append((take(states, rows), actions[rows], (lengths[rows] - 1 - ply).astype(np.int32), np.array(rows)))
+        if not rows:
+            break
+        actions = _find_actions(book, states, records, labels, rows, ply)
+        kept.append((take(states, rows), actions[rows], np.full(len(rows), ply), np.array(rows)))
         states = to_host(step(states, actions, keys))
+        lengths = np.where(states.terminated[: len(records)], np.minimum(lengths, ply + 1), lengths)
         last = np.flatnonzero(lengths == ply + 1)
         ended = last[states.terminated[last]]
         results[ended] = states.rewards[ended, 0]
         ends.append(take(states, last))
         end_rows.append(last)
-    positions, moves, to_go, games = zip(*kept)
+    positions, moves, plies, rows_played = zip(*kept)
+    games = np.concatenate(rows_played)
     return Replayed(
         states=concatenate(positions),
         actions=np.concatenate(moves),
-        to_go=np.concatenate(to_go),
-        games=np.concatenate(games),
+        to_go=(lengths[games] - 1 - np.concatenate(plies)).astype(np.int32),
+        games=games,
         ends=take(concatenate(ends), np.argsort(np.concatenate(end_rows))),
         results=results,
     )
 
 
-def _describe_mistake(record: GameRecord, ply: int, player: int, is_over: bool) -> str:
+def _find_actions(
+    book: "_Names", states: Any, records: Sequence[GameRecord], labels: Sequence[str], rows: list[int], ply: int
+) -> np.ndarray:
+    """Returns the actions of all `states` at `ply`, 0 outside of `rows`. Raises UserError if one breaks the rules."""
+    # The mask of some games is computed from the state, as a JAX array, whose rows are slow to read one by one.
+    legal, movers = np.asarray(states.legal_action_mask), np.asarray(states.current_player)
+    actions = np.zeros(len(movers), np.int32)
+    for row in rows:
+        record, player = records[row], int(movers[row])
+        actions[row] = book.find(states, row, player, legal[row], record.moves[ply])
+        if actions[row] < 0 or record.players[ply] != player:
+            raise UserError(f"{labels[row]}, move {ply + 1}: {_describe_mistake(record, ply, player)}")
+    return actions
+
+
+def _describe_mistake(record: GameRecord, ply: int, player: int) -> str:
     move = record.moves[ply]
-    if is_over:
-        return f"{move!r} comes after the end of the game on {record.board}"
     if record.players[ply] != player:
         return f"player {record.players[ply]} plays {move!r}, but it is the turn of player {player}"
     return f"{move!r} is not legal on {record.board}"

@@ -46,13 +46,24 @@ def test_unfinished_game_has_no_result():
     assert np.asarray(played.ends.terminated).tolist() == [True, False]
 
 
+def test_a_game_is_cut_where_the_rules_end_it():
+    """Its neighbours in the batch are not, and the end of each game stays its own."""
+    record = dataclasses.replace(LEGAL, moves=(*LEGAL.moves, "b3", "z9"), players=(0, 1, 0, 1, 0, 1, 1))
+    other = dataclasses.replace(LEGAL, moves=("b2", "a1", "b1", "b3", "c1", "a3"), players=(0, 1) * 3)
+    played = play_again(make_game("tic_tac_toe"), [record, other, LEGAL], ["one", "two", "three"])
+    assert np.bincount(played.games).tolist() == [5, 6, 5]
+    assert [played.to_go[played.games == game].tolist()[0] for game in range(3)] == [4, 5, 4]
+    assert np.asarray(played.ends.terminated).tolist() == [True, False, True]
+    np.testing.assert_array_equal(played.results, [1, np.nan, 1])
+    chex.assert_trees_all_equal(take(played.ends, 0), take(played.ends, 2))
+
+
 @pytest.mark.parametrize(
     ("moves", "players", "expected"),
     [
         (("a1", "b1", "a1"), (0, 1, 0), "games, game 2, move 3: 'a1' is not legal"),
         (("a1", "z9"), (0, 1), "move 2: 'z9' is not legal"),
         (("a1", "b1"), (0, 0), "move 2: player 0 plays 'b1', but it is the turn of player 1"),
-        ((*LEGAL.moves, "b3"), (0, 1, 0, 1, 0, 1), "move 6: 'b3' comes after the end of the game on tic_tac_toe"),
     ],
 )
 def test_rule_violation_is_named(moves, players, expected):

@@ -103,12 +103,13 @@ def positions_of(
     """Replays games. Each move is a policy target; the result is the value target, in the view of the player to move.
 
     A game without a result, or lost by a forfeit unrelated to the position, has no value target. A game that did not
-    end by the rules has no auxiliary targets.
+    end by the rules has no auxiliary targets. Moves after the end by the rules are left out.
     """
     if game.num_players != 2 or isinstance(game, StochasticGame):
         raise UserError(f"--games {file}: files hold only two-player games without chance; name a run")
     records = list(labelled.values())
-    check_memory(game, file, sum(len(record.moves) for record in records), auxiliary)
+    lengths = np.array([len(record.moves) for record in records])
+    check_memory(game, file, int(lengths.sum()), auxiliary)
     played = play_again(game, records, list(labelled))
     told = np.array([np.nan if record.outcome is None else record.outcome for record in records], np.float32)
     is_fair = np.array([record.forfeit in FAIR_ENDS for record in records])
@@ -116,14 +117,14 @@ def positions_of(
     outcome = outcomes[played.games] * discount**played.to_go
     target = np.where(played.states.current_player == 0, outcome, -outcome)
     is_known = ~np.isnan(target)
-    lines = [f"{file}: {len(records):,} games of {game.name}, {len(target):,} positions"]
-    if unknown := int(np.isnan(outcomes).sum()):
-        lines.append(f"{file}: {unknown:,} of them have no result or were forfeited, and train only the policy")
     differs = is_fair & ~np.isnan(told + played.results) & (np.sign(played.results) != told)
-    if differs.any():
-        lines.append(
-            f"{file}: {differs.sum():,} of them have another result by the rules; the result in the file is used"
-        )
+    counts = {
+        "go on after the end by the rules, and are cut there": np.bincount(played.games) < lengths,
+        "have no result or were forfeited, and train only the policy": np.isnan(outcomes),
+        "have another result by the rules; the result in the file is used": differs,
+    }
+    lines = [f"{file}: {len(records):,} games of {game.name}, {len(target):,} positions"]
+    lines += [f"{file}: {which.sum():,} of them {what}" for what, which in counts.items() if which.any()]
     positions = Positions(
         state=played.states,
         policy=played.actions,

@@ -116,6 +116,29 @@ def test_a_result_that_contradicts_the_rules_is_reported(tmp_path):
     assert source.positions.value_target[:2].tolist() == [-1, 1]  # of the first game, and of the second
 
 
+UNCLAIMED = "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 5. e4 e5"
+
+
+@pytest.mark.parametrize(
+    ("name", "ending", "text", "size", "value"),
+    [
+        ("chess", "pgn", f"{UNCLAIMED} 1-0", 8, 1),
+        ("chess", "pgn", f"{UNCLAIMED} *", 8, 0),  # a draw by the rules
+        ("go:5", "sgf", "(;GM[1]SZ[5]RE[B+3.5];B[cc];W[bb];B[];W[];B[dd];W[])", 4, 1),
+    ],
+)
+def test_a_game_is_cut_where_the_rules_end_it_and_keeps_its_result(tmp_path, name, ending, text, size, value):
+    file = tmp_path / f"games.{ending}"
+    file.write_text(text)
+    (source,) = read(str(file), games=(make_game(name),))
+    assert source.positions.value_mask.tolist() == [1] * size
+    assert source.positions.value_target.tolist() == [value, -value] * (size // 2)
+    assert source.lines[:2] == [
+        f"{file}: 1 games of {name}, {size} positions",
+        f"{file}: 1 of them go on after the end by the rules, and are cut there",
+    ]
+
+
 def test_folders_and_boards(tmp_path):
     (tmp_path / "more").mkdir()
     names = [write(tmp_path / "b.sgf", WON), write(tmp_path / "more" / "a.SGF", WON, WON)]
