@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { download } from "./dom.js";
-import { engineOf, game, request, resignedAt, server, settings } from "./state.js";
+import { engineOf, game, request, server, settings } from "./state.js";
 
 const FORMAT = "alphagat-game";
 
@@ -32,9 +32,9 @@ function parse(text) {
   throw new api.ApiError("This file is not an AlphaGAT game.");
 }
 
-/** Downloads the game as SGF, or as PGN for chess. */
+/** Downloads the whole game as SGF, or as PGN for chess. */
 export async function writeRecord() {
   const network = (player) => `AlphaGAT, ${engineOf(player).simulations} simulations`;
   const names = settings.sides.map((side, player) => (side === "person" ? "Person" : network(player)));
-  download(name(server.board.record), await api.record(request(), names, resignedAt(game.cursor)), "text/plain");
+  download(name(server.board.record), await api.record(request(game.moves.length), names, game.resigned), "text/plain");
 }

@@ -433,6 +433,8 @@ def test_a_saved_game_loads(serve, page, tmp_path):
         page.click(f'.hit[data-name="{cell}"]')
         wait_for_ply(page, ply + 1)
     game = saved(page)
+    page.click("#first")
+    wait_for_ply(page, 0)
     with page.expect_download() as download:
         page.click("#record")
     assert download.value.path().read_text().count(";") == 4
@@ -486,6 +488,9 @@ def test_a_resigned_game_is_over_and_stays_so(serve, page):
     page.click("#first")
     wait_for_ply(page, 0)
     assert not is_over(page)
+    with page.expect_download() as download:
+        page.click("#record")
+    assert "RE[B+R]" in download.value.path().read_text()
     page.click('.hit[data-name="a1"]')
     wait_for_ply(page, 1)
     assert not is_over(page)
