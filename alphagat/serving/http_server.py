@@ -20,6 +20,8 @@ from alphagat.serving import limits
 from alphagat.serving.middleware import HEADERS
 from alphagat.serving.service import BatchService
 
+ENDING = "the server is ending"
+
 
 def make_server(app: Any, service: BatchService) -> uvicorn.Server:
     """Returns the server of `app`. It ends when the thread of `service` has failed."""
@@ -88,9 +90,10 @@ class Protocol(H11Protocol):
 
     def shutdown(self) -> None:
         if self.waits_for_client:
-            self._drop(503, "the server is ending")
+            self._drop(503, ENDING)
         else:
             super().shutdown()
+            self.loop.call_later(limits.ENDING_S, self._drop, 503, ENDING)
 
     def send_400_response(self, msg: str) -> None:
         self._drop(400, msg.rstrip("."))

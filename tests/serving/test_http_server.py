@@ -24,7 +24,7 @@ LARGE_SIZE = 30_000_000  # bytes, more than the socket buffers take
 
 
 class App:
-    """Answers `ok`. `/wait` waits for `gate`, and `/large` has a large answer in two parts."""
+    """Answers `ok`. `/wait` waits for `gate` while its client does, and `/large` has a large answer in two parts."""
 
     def __init__(self):
         self.gate, self.waiting = asyncio.Event(), 0
@@ -43,7 +43,12 @@ class App:
             return None
         if scope["path"] == "/wait":
             self.loop, self.waiting = asyncio.get_running_loop(), self.waiting + 1
-            await self.gate.wait()
+            ends = asyncio.ensure_future(self.gate.wait()), asyncio.ensure_future(receive())
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in ends:
+                end.cancel()
+            if not self.gate.is_set():
+                return None
         parts = [b"x" * (LARGE_SIZE // 2)] * 2 if scope["path"] == "/large" else [b"ok"]
         headers = [(b"content-length", str(sum(map(len, parts))).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -186,6 +191,17 @@ def test_invalid_http_is_400(data, connected):
 def test_the_server_ends_with_the_evaluation_thread_and_waits_for_no_client(app, service, monkeypatch):
     monkeypatch.setattr(limits, "TRANSFER_S", 2 * PATIENCE_S)
     with running(app, service) as (address, thread), connect(address, BODY) as client:
+        service.failure = "gone"
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+        assert refused(client) == (503, "the server is ending")
+
+
+def test_the_server_ends_although_an_answer_takes_long(app, service, monkeypatch):
+    monkeypatch.setattr(limits, "ENDING_S", 0.1)
+    with running(app, service) as (address, thread), connect(address, WAIT) as client:
+        while not app.waiting:
+            time.sleep(0.001)
         service.failure = "gone"
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
