@@ -194,7 +194,7 @@ export class Board {
   }
 
   #onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || this.root.closest("[inert]")) return;
     const arrow = event.key.startsWith("Arrow") ? event.key.slice(5).toLowerCase() : "", way = WAYS[arrow];
     const from = this.hits.find((hit) => hit === document.activeElement);
     if (way && this.hits.length) { // else the key scrolls

@@ -117,7 +117,8 @@ export function listen(actions) {
   };
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.matches("select, input:not([type=radio])");
-    if (event.ctrlKey || event.metaKey || event.altKey || $("help").open || isTyping) return;
+    const isBlocked = $("help").open || document.querySelector("main").inert;
+    if (event.ctrlKey || event.metaKey || event.altKey || isBlocked || isTyping) return;
     keys[event.key]?.();
   });
 }

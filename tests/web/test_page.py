@@ -245,21 +245,27 @@ def test_invalid_settings_are_ignored(serve, page, settings):
     assert page.get_attribute("#swap", "aria-pressed") == "false"
 
 
-def test_the_board_chosen_last_opens_and_nobody_plays_until_then(serve, page):
-    open_page(page, serve("hex:3"))
+@pytest.mark.parametrize(("board", "keys"), [("hex:3", ["m"]), ("2048:3", ["ArrowLeft", "ArrowRight", "ArrowUp"])])
+def test_the_board_chosen_last_opens_and_nobody_plays_until_then(serve, page, board, keys):
+    open_page(page, serve(board))
     first, second, *_ = other_boards(page)
-    held = []
+    held, asked = [], []
     page.route("**/api/boards/*", lambda route: held.append(route))
+    page.on("request", lambda request: "api/position" in request.url and asked.append(request.post_data_json))
     for name in (first, second):
         with page.expect_request("**/api/boards/*"):
             page.select_option("#boards", name)
     page.wait_for_selector("main[inert]")
+    page.evaluate("document.activeElement.blur()")  # a key in the menu chooses a board
+    for key in keys:
+        page.keyboard.press(key)
     held[1].continue_()
     page.wait_for_selector("main:not([inert])")
     wait_for_ply(page, 0)
     held[0].continue_()
     page.wait_for_timeout(500)  # for the answer about the first board, which comes last
     assert page.input_value("#boards") == second
+    assert not any(each["moves"] for each in asked)
     assert replayed(page).steps == ()
     assert saved(page)["board"] == second
 
