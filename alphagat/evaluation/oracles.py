@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -21,7 +21,7 @@ STAGES = ("early", "middle", "late")  # thirds of the range of plies
 CONNECT_FOUR = "connect_four"
 CONNECT_FOUR_PLIES = 12, 34  # earlier positions take long to solve, later ones leave few moves
 ILLEGAL_SCORE = -(2**30)
-CHUNK = 512
+CHUNK = 512  # positions at once
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -115,7 +115,6 @@ class OracleTest:
     def __init__(self, oracle: Oracle, evaluate: Evaluator, search: Search):
         self._oracle = oracle
         self._ask = jax.jit(functools.partial(_ask, evaluate, search_player("search", search, None).act))
-        self._states = jax.device_put(oracle.states)
 
     def measure(self, params: Any, key: jax.Array) -> dict[str, float]:
         """Returns shares in [0, 1] over all positions and, with the suffixes `_early`, `_middle`, `_late`, by stage.
@@ -123,8 +122,8 @@ class OracleTest:
         `best_move`: the network's most probable move is a best move. `best_move_search`: the search's move is one.
         `value_sign`: among decided positions, the sign of the network's value names the winner.
         """
-        raw, searched, values = jax.device_get(self._ask(params, key, self._states))
-        oracle, rows = self._oracle, np.arange(len(raw))
+        oracle, rows = self._oracle, np.arange(len(self._oracle.scores))
+        raw, searched, values = (np.concatenate(parts) for parts in zip(*self._answers(params, key)))
         best = oracle.scores.max(axis=1)
         shares = {
             "best_move": oracle.shares(oracle.scores[rows, raw] == best),
@@ -132,6 +131,14 @@ class OracleTest:
             "value_sign": oracle.shares(np.sign(values) == oracle.values, oracle.values != 0),
         }
         return {name + stage: share for name, stages in shares.items() for stage, share in stages.items()}
+
+    def _answers(self, params: Any, key: jax.Array) -> Iterator[list[np.ndarray]]:
+        """Yields what `_ask` returns for each chunk of the positions."""
+        num_positions = len(self._oracle.scores)
+        for rows, padded in chunks(num_positions, min(num_positions, CHUNK)):
+            chunk_key = jax.random.fold_in(key, rows[0]) if rows[0] else key
+            answers = self._ask(params, chunk_key, take(self._oracle.states, padded))
+            yield [np.asarray(answer)[: len(rows)] for answer in answers]
 
 
 def _ask(evaluate: Evaluator, act: Act, params: Any, key: jax.Array, states: Any) -> tuple:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from alphagat.agents.build import make_portable_network
 from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
-from alphagat.evaluation import mcts
+from alphagat.evaluation import mcts, oracles
 from alphagat.games.base import Game
 from alphagat.opponents import PREVIOUS, find_opponent
 from alphagat.runtime import sharding
@@ -91,7 +91,9 @@ def estimate_memory(run: Run) -> Estimate:
     waiting = sum(setup.plan.num_games * (setup.plan.num_waiting + 1) * _ply(setup) for setup in players)
     working = [part for setup in players for part in _selfplay(setup, num_actors)]
     working += [_learning(setup, sizes, num_learners) for setup, sizes in zip(run.boards, networks)]
-    working += [_matches(setup, run.mesh.shape[sharding.DATA]) for setup in run.boards if config.evaluation.every]
+    if config.evaluation.every:
+        working += [_matches(setup, run.mesh.shape[sharding.DATA]) for setup in run.boards]
+        working += [_perfect_play(setup) for setup in run.boards]
     is_copied = jax.default_backend() == "cpu" or jax.process_count() > 1
     return Estimate(
         (
@@ -163,6 +165,14 @@ def _matches(setup: Setup, num_devices: int) -> Part:
     simulations = [number for _, numbers in filter(None, found) for number in numbers]
     trees = [tree_bytes(game, evaluation.num_simulations), *(mcts.tree_bytes(game, number) for number in simulations)]
     return Part("the matches", evaluation.num_games / num_devices * max(trees), "evaluation.num_games")
+
+
+def _perfect_play(setup: Setup) -> Part:
+    """Returns the tree of the comparison with perfect play, which runs on one device."""
+    evaluation = setup.config.evaluation
+    positions = min(evaluation.oracle_positions, oracles.CHUNK)
+    size = positions * tree_bytes(setup.game, evaluation.num_simulations)
+    return Part("the comparison with perfect play", size, "evaluation.num_simulations")
 
 
 def network_sizes(game: Game, network: NetworkConfig) -> NetworkSizes:

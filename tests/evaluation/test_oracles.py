@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
+from alphagat.evaluation import oracles
 from alphagat.evaluation.oracles import ILLEGAL_SCORE, STAGES, OracleTest, count_losing_moves, make_oracle
 from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.solvers import ILLEGAL, make_solved_table, position_code, reachable_positions
@@ -71,6 +72,26 @@ def test_shares_are_counted_by_stage():
     assert found["value_sign"] == pytest.approx(won.mean())
     for number, stage in enumerate(STAGES):
         assert found[f"value_sign_{stage}"] == pytest.approx(won[oracle.stages == number].mean())
+
+
+def test_the_positions_are_searched_in_chunks(monkeypatch):
+    """The memory of a search grows with its batch."""
+    game = make_game("hex:3")
+    oracle, sizes = make_oracle(game, 200, seed=0), []
+
+    def measure():
+        evaluate, search = table_players(game, jnp.zeros(min(200, oracles.CHUNK), bool))
+
+        def noted_search(params, key, states, plies):
+            sizes.append(len(states.terminated))
+            return search(params, key, states, plies)
+
+        return OracleTest(oracle, evaluate, noted_search).measure(jnp.float32(0.3), KEY)
+
+    whole = measure()
+    monkeypatch.setattr(oracles, "CHUNK", 64)
+    assert measure() == whole
+    assert sizes == [200, 64]  # one program each
 
 
 def test_value_sign_ignores_drawn_positions():

@@ -68,6 +68,7 @@ TOO_LARGE = {
         "learner__num_micro_batches": 1,  # with 0, no batch is too large
     },
     "evaluation.num_games": {"evaluation__opponents": ("mcts:65536",), "evaluation__num_games": 1_000},
+    "evaluation.num_simulations": {"evaluation__oracle_positions": 1_000_000, "evaluation__num_simulations": 65_536},
     "network.width": {"network__width": 65_536, "network__num_blocks": 512},
 }
 
