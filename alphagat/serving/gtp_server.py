@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from alphagat.errors import UserError
+from alphagat.evaluation.engines.base import Position
 from alphagat.evaluation.engines.gtp import without_controls
 from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.go import GoGame
@@ -50,7 +51,8 @@ class GtpServer:
         self._make_thinker, self._thinkers = make_thinker, {thinker.agent.game.name: thinker}
         self._simulations = simulations
         self._setting: Clock | None = None
-        self._analysis: tuple[str, float] | None = None  # dialect and seconds between lines of a requested analysis
+        # Of a requested analysis: dialect, seconds between lines, and position.
+        self._analysis: tuple[str, float, Position] | None = None
         self._set_board(thinker.agent.game.name)
         self._commands = {
             "protocol_version": lambda: "2",
@@ -192,36 +194,31 @@ class GtpServer:
     # Analysis, in the dialects of Leela Zero and KataGo.
 
     def _begin_analysis(self, dialect: str, *words: str) -> None:
-        rest = [word for word in words if word != "interval"]
-        if rest and (player := gtp_names.player_of(self._turns.game, rest[0])) is not None:
-            self._turns.check_turn(player)
+        rest, position = [word for word in words if word != "interval"], self._turns.position
+        if rest and (player := gtp_names.player_of(position.game, rest[0])) is not None:
+            position = self._turns.position_for(player)
             rest.pop(0)
         if len(rest) > 1:
             raise CommandError(f"syntax error: {rest[1]} is unknown; expected [COLOUR] [CENTISECONDS]")
-        if self._turns.is_over:
+        if position.state.terminated:
             raise CommandError("the game is over")
-        self._analysis = dialect, max(1, _int(rest[0]) if rest else 100) / 100
+        self._analysis = dialect, max(1, _int(rest[0]) if rest else 100) / 100, position
 
     def _analyze(self, lines: Lines, out: TextIO) -> None:
         assert self._analysis is not None
-        (dialect, interval), self._analysis = self._analysis, None
-        position, reported_at, last = self._turns.position, 0.0, None
+        (dialect, interval, position), self._analysis = self._analysis, None
+        reported_at, last = 0.0, None
         for progress in self._thinker.think(position.state):
             last = progress
             if lines.has_more():
                 break
             if progress.seconds - reported_at >= interval:
                 reported_at = progress.seconds
-                self._report(dialect, progress, out)
+                _report(dialect, position, progress, out)
         if last is not None and (reported_at < last.seconds):
-            self._report(dialect, last, out)
+            _report(dialect, position, last, out)
         while not lines.has_more():
             time.sleep(0.01)
-
-    def _report(self, dialect: str, progress: Progress, out: TextIO) -> None:
-        position = self._turns.position
-        moves = move_reports.ranked_moves(position.game, position.state, progress.read())
-        _write(out, " ".join(move_reports.gtp_info(dialect, position.game, move) for move in moves) + "\n")
 
     # The game.
 
@@ -251,6 +248,11 @@ class GtpServer:
 def _words(line: str) -> list[str]:
     """Splits a line into words, without control characters and comments."""
     return without_controls(line).partition("#")[0].split()
+
+
+def _report(dialect: str, position: Position, progress: Progress, out: TextIO) -> None:
+    moves = move_reports.ranked_moves(position.game, position.state, progress.read())
+    _write(out, " ".join(move_reports.gtp_info(dialect, position.game, move) for move in moves) + "\n")
 
 
 def _int(word: str) -> int:

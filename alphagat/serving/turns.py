@@ -7,6 +7,7 @@ swapped.
 
 import re
 
+from alphagat.evaluation.engines.base import Position
 from alphagat.evaluation.live_game import IllegalMoveError, LiveGame
 from alphagat.games.base import Game
 from alphagat.games.hex import HexGame
@@ -37,12 +38,17 @@ class Turns(LiveGame):
         """Plays the opponent's forced pass, if any. Raises IllegalMoveError if it is still the opponent's turn."""
         if not self.is_over and self.position.player != player and list(self.position.legal_actions()) == ["pass"]:
             self.play("pass")
-        self.check_turn(player)
-
-    def check_turn(self, player: int) -> None:
-        """Raises IllegalMoveError if it is the opponent's turn."""
         if not self.is_over and self.position.player != player:
             raise IllegalMoveError(f"{colours(self.game)[1 - player]} is to move")
+
+    def position_for(self, player: int) -> Position:
+        """Returns the position that `give_turn` leads to, and leaves the game unchanged. Raises IllegalMoveError."""
+        length = len(self.position.moves)
+        try:
+            self.give_turn(player)
+            return self.position
+        finally:
+            self._shorten(length)
 
     def undo(self) -> None:
         """Undoes the last command. Raises IllegalMoveError if there is none."""

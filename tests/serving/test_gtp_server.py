@@ -191,6 +191,30 @@ def test_an_analysis_ends_with_the_next_line(dialect):
     assert refused[1].startswith("? syntax error: minmoves is unknown")
 
 
+@pytest.mark.parametrize("dialect", ["lz", "kata"])
+def test_an_analysis_may_omit_a_forced_pass(dialect):
+    """It leaves the game as it was: the pass may still be played, and `undo` takes back the last move."""
+    server, game = make_server("othello:4"), make_game("othello:4")
+    position, random = begin(game), np.random.default_rng(0)
+    while list(position.legal_actions()) != ["pass"]:
+        position = begin(game) if position.state.terminated else position
+        position = play(position, random.choice(list(position.legal_actions().values())))
+    played = [f"play {'bw'[player]} {move}" for player, move in zip(position.players, position.moves)]
+    mover, other = "bw"[position.player], "bw"[1 - position.player]
+    before = talk(server, *played, "showboard")[-1]
+    analysis, shown = talk(server, f"{dialect}-analyze {other} 10", "showboard")
+    after = play(position, position.legal_actions()["pass"]).legal_actions()
+    assert set(re.findall("info move ([a-d][1-4])", analysis)) == set(after)
+    assert shown == before
+    assert talk(server, f"play {mover} pass", f"lz-analyze {mover} 10", "undo", "showboard")[1:] == [
+        f"? {('black', 'white')[1 - position.player]} is to move",
+        "=",
+        before,
+    ]
+    talk(server, f"{dialect}-analyze {other} 10", "undo")
+    assert talk(server, played[-1], "showboard") == ["=", before]
+
+
 def test_a_forced_win_has_the_full_winrate():
     server = make_server("hex:3", 64)
     talk(server, "play b b1", "play w a2", "play b b2", "play w a1")
