@@ -18,7 +18,7 @@ The docstring of alphagat/serving/json_server.py describes the fields of queries
 
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("analyze", "The format follows KataGo's analysis engine.", EXAMPLES)
-    engine_options.add_options(parser, has_clock=False)
+    engine_options.add_options(parser, simulations="simulations per move", most="largest maxVisits")
     parser.add_argument(
         "--batch",
         action=Number,

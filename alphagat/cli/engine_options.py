@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 SOURCES = """\
 SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat export, or the name of a
 shipped network (default: the shipped network that plays the board)."""
+CLOCK_MOST = "maximum simulations of a search with a clock or of an open-ended analysis"
 
 
-def add_options(parser: commands.ArgumentParser, *, has_clock: bool) -> None:
-    """Adds the options of the player and of its search, which may have a clock."""
+def add_options(parser: commands.ArgumentParser, *, simulations: str, most: str, by_clock: str = "") -> None:
+    """Adds the options of the player and of its search.
+
+    Args:
+      simulations: what `--simulations` sets; `by_clock` adds to its default.
+      most: what `--max_simulations` sets.
+    """
     commands.add_run(parser, metavar="SOURCE", help="the trained player, see below")
     parser.add_argument("--board", help="any board of the player's family (default: the first of its run)")
     limits = Limits(at_least=1, at_most=MAX_SIMULATIONS)
-    by_clock = "; with a clock, as time allows" if has_clock else ""
-    most = (
-        "maximum simulations of a search with a clock or of an open-ended analysis"
-        if has_clock
-        else "largest maxVisits"
-    )
     parser.add_argument(
         "--simulations",
         action=Number,
         kind=int,
         limits=limits,
         metavar="N",
-        help=f"simulations per move (default: evaluation.num_simulations of its run{by_clock})",
+        help=f"{simulations} (default: evaluation.num_simulations of its run{by_clock})",
     )
     parser.add_argument(
         "--max_simulations",

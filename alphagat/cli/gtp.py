@@ -19,7 +19,12 @@ examples:
 def make_parser() -> commands.ArgumentParser:
     details = "It plays Go, Hex, Othello, Connect Four and other two-player games with one-word moves."
     parser = commands.ArgumentParser("gtp", details, EXAMPLES)
-    engine_options.add_options(parser, has_clock=True)
+    engine_options.add_options(
+        parser,
+        simulations="simulations per move",
+        by_clock="; with a clock, as time allows",
+        most=engine_options.CLOCK_MOST,
+    )
     engine_options.add_leaves(parser)
     return parser
 

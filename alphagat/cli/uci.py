@@ -18,7 +18,9 @@ examples:
 
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("uci", epilog=EXAMPLES)
-    engine_options.add_options(parser, has_clock=True)
+    engine_options.add_options(
+        parser, simulations="simulations of a move without a clock", most=engine_options.CLOCK_MOST
+    )
     engine_options.add_leaves(parser)
     return parser
 

@@ -32,6 +32,12 @@ def test_a_move_may_take_as_many_simulations_as_it_does_by_default(talk, argv, m
     assert f"option name Simulations type spin default {most} min 1 max {most}\n" in said
 
 
+def test_the_help_says_that_a_clock_replaces_the_simulations(capsys):
+    assert uci.run(["--help"]) == 0
+    help_text = " ".join(capsys.readouterr().out.split())
+    assert "simulations of a move without a clock (default: evaluation.num_simulations of its run)" in help_text
+
+
 def test_another_board_is_refused_at_once(talk, capsys, monkeypatch):
     monkeypatch.setattr("alphagat.cli.engine_options.open_agent", lambda *_: pytest.fail("the network was loaded"))
     assert talk(["--board", "hex:5"], "quit") == (2, "")
