@@ -108,7 +108,7 @@ def is_source(name: str) -> bool:
 
 def find_run(path: Path) -> RunPath | None:
     """Splits the path of a run, or of one of its checkpoints, which may be missing; None if `path` is neither."""
-    if path.parent.name == CHECKPOINT_FOLDER and path.parent.is_dir() and path.name.isdigit():
+    if path.parent.name == CHECKPOINT_FOLDER and path.parent.is_dir() and path.name.isdecimal():
         return RunPath(path.parent.parent, int(path.name))
     return RunPath(path, None) if (path / CONFIG_FILE).is_file() else None
 

@@ -61,7 +61,7 @@ def rated_players(ratings: Mapping[str, Rating], lines: Sequence[Line]) -> list[
     found = []
     for name, rating in ratings.items():
         number = name.removeprefix(PREFIX)
-        iteration = int(number) if name.startswith(PREFIX) and number.isdigit() else None
+        iteration = int(number) if name.startswith(PREFIX) and number.isdecimal() else None
         line = known.get(iteration, {}) if iteration is not None else {}
         place = iteration, line.get("frames"), line.get("hours")
         found.append(Rated(name, *place, rating.elo, rating.low, rating.high))

@@ -47,6 +47,7 @@ def test_missing_sources_are_refused(run, tmp_path):
         (run / "checkpoints" / "3", 5, "holds iteration 3, not 5"),
         (run, 4, "has no checkpoint of iteration 4, only of 3, 5"),
         (run / "checkpoints" / "4", None, "run has no checkpoint of iteration 4, only of 3, 5"),
+        (run / "checkpoints" / "²", None, "holds no run"),
         (tmp_path / "new", None, "has no complete checkpoint yet"),
         (tmp_path, None, "holds no run"),
         ("nothing", None, "nothing/config.json does not exist; use a run folder"),

@@ -35,6 +35,7 @@ def test_players_have_positions_and_order():
     assert [each.hours for each in players] == [None, None, 0, 0.4, None]
     assert players[3][4:] == (200, 120, 310)
     assert player_name(12.0) == "iteration 12"
+    assert rated_players({"iteration ²": Rating(0, 0, 0)}, LINES)[0].iteration is None
 
 
 def test_table_has_a_row_per_player():
