@@ -1,8 +1,10 @@
 """Compiler settings, made before JAX is loaded: named sets of XLA flags, and the compilation cache."""
 
+import contextlib
 import hashlib
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +34,7 @@ FLAGS = {  # for the XLA of JAX 0.10 and later
 }
 GPU_LOOPS = "--xla_gpu_enable_command_buffer=+WHILE"
 CACHE_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
+PLATFORMS_VARIABLE = "JAX_PLATFORMS"
 
 
 def use_flags(name: str) -> None:
@@ -53,15 +56,34 @@ def _add_flags(*flags: str) -> None:
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
 
 
+def missing_platform() -> str | None:
+    """Returns a line about JAX_PLATFORMS if JAX has been imported and cannot start for it, else None."""
+    jax, platforms = sys.modules.get("jax"), os.environ.get(PLATFORMS_VARIABLE)
+    if jax is None or not platforms:
+        return None
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError):
+        return (
+            f"{PLATFORMS_VARIABLE}={platforms}: JAX finds no such devices here; install their plugin (for GPUs, the "
+            f"extra cuda12 or cuda13), or unset {PLATFORMS_VARIABLE}"
+        )
+    return None
+
+
 def use_cache() -> None:
     """Enables JAX's persistent compilation cache in `cache_folder`, unless JAX_COMPILATION_CACHE_DIR is set."""
-    os.environ.setdefault(CACHE_VARIABLE, str(cache_folder()))
+    with contextlib.suppress(RuntimeError):  # HOME is not set, and the user has no home: without a cache
+        os.environ.setdefault(CACHE_VARIABLE, str(cache_folder()))
 
 
 def cache_folder() -> Path:
     """Returns the folder below `~/.cache/alphagat` for the programs of this machine.
 
     Each processor model has its own, since a program compiled for one may not run on another.
+
+    Raises:
+      RuntimeError: the user has no home folder.
     """
     processor = hashlib.sha256(_describe_processor().encode()).hexdigest()[:8]
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

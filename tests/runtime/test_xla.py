@@ -1,5 +1,9 @@
 """Tests XLA flags by name, and the location of the compilation cache."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from alphagat.errors import UserError
@@ -46,3 +50,23 @@ def test_each_processor_has_its_own_cache_unless_one_is_set(monkeypatch, tmp_pat
     monkeypatch.setenv(xla.CACHE_VARIABLE, "elsewhere")
     xla.use_cache()
     assert xla.os.environ[xla.CACHE_VARIABLE] == "elsewhere"
+
+
+def test_without_a_home_there_is_no_cache(monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in (xla.CACHE_VARIABLE, "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(xla.Path, "home", home)
+    xla.use_cache()
+    assert xla.CACHE_VARIABLE not in xla.os.environ
+
+
+@pytest.mark.parametrize("platform", ["rocm", "nonsense"])
+def test_a_platform_that_jax_does_not_have_is_refused(platform):
+    environment = os.environ | {"JAX_PLATFORMS": platform}
+    command = [sys.executable, "-m", "alphagat", "doctor"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert ended.stderr.startswith(f"error: JAX_PLATFORMS={platform}: JAX finds no such devices here; install")
