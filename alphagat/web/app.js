@@ -10,8 +10,8 @@ import { showCandidates, showChart, showCounts, showLine, showMoves, showValue, 
 import { prepare } from "./preparation.js";
 import { marks, nearestMark, summary, verdict } from "./review.js";
 import {
-  address, addressed, engineOf, exchanged, game, isAtEnd, isPersons, keep, networkOf, recall, request, resignedAt,
-  server, settings, shownAttention, view,
+  address, addressed, engineOf, exchanged, game, isAtEnd, isPersons, keep, networkOf, offersSwap, recall, request,
+  resignedAt, server, settings, shownAttention, view,
 } from "./state.js";
 import { firstValue, meanOfHeads, outcome, valueOf } from "./values.js";
 
@@ -94,7 +94,7 @@ function update(announcement = "") {
 
 /** Returns whether the player to move may exchange the sides. */
 const canSwap = () =>
-  settings.swap && server.board.family === "hex" && game.cursor === 1 && isAtEnd() && !game.isSwapped;
+  settings.swap && offersSwap() && game.cursor === 1 && isAtEnd() && !game.isSwapped;
 
 /** Exchanges the sides instead of a move. */
 function swapSides() {

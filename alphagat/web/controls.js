@@ -1,7 +1,7 @@
 // The controls beside the board: sides, strength, annotations, buttons and keys.
 
 import { $, capital, html, segments } from "./dom.js";
-import { SHOWN, game, hasTwoEngines, keep, networkOf, server, settings, shownAttention, view } from "./state.js";
+import { SHOWN, game, hasTwoEngines, keep, networkOf, offersSwap, server, settings, shownAttention, view } from "./state.js";
 
 const NAMES = { 0: "Easy", 16: "Medium", 64: "Hard", 256: "Expert" };
 
@@ -23,7 +23,7 @@ export const levelName = (engine) => levels(server.info.strengths).find(isLevelO
 
 /** Fills the controls for the current board. Calls `update` after changes to the game, else `annotate`. */
 export function showControls({ update, annotate }) {
-  const { players, record, family } = server.board;
+  const { players, record } = server.board;
   const choose = (field, then) => (value) => {
     settings[field] = value;
     if (field === "sides") game.swapsBack = false;
@@ -37,7 +37,7 @@ export function showControls({ update, annotate }) {
       ["person,person", "Both"], ["network,network", "Neither"]];
   if (!sides.some(([value]) => value === String(settings.sides))) settings.sides = sides[0][0].split(",");
   segments($("sides"), sides, String(settings.sides), (value) => choose("sides", again)(value.split(",")));
-  $("swap-rule").hidden = family !== "hex";
+  $("swap-rule").hidden = !offersSwap();
   $("swap").setAttribute("aria-pressed", settings.swap);
   for (const player of [0, 1]) showEngine(player, again);
   const sources = [["policy", "With search"], ["prior", "Network alone"]];

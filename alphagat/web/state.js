@@ -77,6 +77,9 @@ export const request = (ply = game.cursor) => ({ board: game.board, seed: game.s
 export const isPersons = (player) => settings.sides[player] === "person";
 export const isAtEnd = () => game.cursor === game.moves.length;
 
+/** Returns whether the page offers the swap rule: in Hex, unless the board has a swap among its moves. */
+export const offersSwap = () => server.board.family === "hex" && !game.board.endsWith(":swap");
+
 /** Returns whether two networks play each other, each with a level of its own. */
 export const hasTwoEngines = () => server.board.players.length === 2 && !settings.sides.includes("person");
 

@@ -568,6 +568,17 @@ def test_the_network_swaps_if_it_would_lose(serve, page, value, swaps):
     assert page.is_checked(f"#sides label:has-text('{'Blue' if swaps else 'Orange'}') input")
 
 
+def test_a_board_with_a_swap_among_its_moves_has_no_second_one(serve, page):
+    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['person', 'person'], swap: true })")
+    page.goto(serve("hex:3:swap"))
+    wait_for_ply(page, 0)
+    assert not page.is_visible("#swap-rule")
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    assert not page.is_visible("#swap-sides")
+    assert page.is_visible("#choices button:has-text('swap')")
+
+
 @pytest.mark.parametrize("reloads", [False, True])
 def test_sides_chosen_after_a_swap_hold_in_the_next_game(serve, page, reloads):
     open_with_swap(page, serve("hex:3"), -0.2)
