@@ -121,9 +121,10 @@ def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:
 def _check_sizes(config: Config) -> None:
     """Checks that the numbers of games, devices and positions are consistent."""
     mesh, selfplay, replay, batch_size = config.mesh, config.selfplay, config.replay, config.learner.batch_size
-    first, most = selfplay.first_simulations, config.search.num_simulations
-    if first > most:
-        raise refusal("selfplay.first_simulations", first, f"it must be at most config.search.num_simulations={most}")
+    most = config.search.num_simulations
+    for name in ("first_simulations", *(["fast_simulations"] if selfplay.full_search_fraction < 1 else [])):
+        if (value := getattr(selfplay, name)) > most:
+            raise refusal(f"selfplay.{name}", value, f"it must be at most config.search.num_simulations={most}")
     if selfplay.num_games < selfplay.num_groups:
         fix = f"it must be at least config.selfplay.num_groups={selfplay.num_groups}, one game per group"
         raise refusal("selfplay.num_games", selfplay.num_games, fix)

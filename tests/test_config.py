@@ -129,6 +129,16 @@ def test_accepts_values_at_the_limits(path: str, value: object):
     config_validation.validate(changed(path, value))
 
 
+def test_fast_searches_are_no_larger_than_full_ones():
+    config = Config()
+    config.selfplay.fast_simulations = config.search.num_simulations + 1
+    config_validation.validate(config)  # no search is fast
+    config.selfplay.full_search_fraction = 0.5
+    message = r"config\.selfplay\.fast_simulations=33: it must be at most config\.search\.num_simulations=32"
+    with pytest.raises(UserError, match=message):
+        config_validation.validate(config)
+
+
 def test_mixing_groups_divide_the_width_of_networks_that_mix():
     config = changed("network.mixing_groups", 5)
     config.network.blocks = ("attention",)

@@ -137,8 +137,6 @@ def _selfplay(setup: Setup, num_devices: int) -> list[Part]:
     """Returns the arrays of the search and of the moves of an iteration."""
     config, plan, games = setup.config, setup.plan, setup.plan.num_games / num_devices
     simulations = config.search.num_simulations
-    if plan.has_fast_plies:
-        simulations = max(simulations, config.selfplay.fast_simulations)
     fields = {"search.num_simulations": simulations, "selfplay.num_games": plan.num_games}
     moves = {"selfplay.plies_per_iteration": plan.plies_per_iteration, "selfplay.num_games": plan.num_games}
     plies = plan.num_waiting + 2 * plan.plies_per_iteration  # the new moves, and their copy after the waiting ones
