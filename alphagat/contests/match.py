@@ -81,7 +81,9 @@ def evaluate(options: argparse.Namespace) -> str:
             agent = load(options.workdir, options.iteration, options.board)
             player = agent.player(options.simulations)
             opponent = make_contender(agent.game, options.opponent, None, EngineLimits(), options.seed)
-        contest = Contest(agent.game, (player, _open(opponent, stack)), (player.name, opponent.name))
+            opponent = _open(opponent, stack)
+        names = _full_name(options.workdir, player), _full_name(options.opponent, opponent)
+        contest = Contest(agent.game, (player, opponent), names)
         if agent.game.num_players == 1:
             return match_report.solo_line(agent.game, contest.names, play_solo(contest, settings))
         result, _ = play_duel(contest, settings, Console(stderr=True))

@@ -21,7 +21,7 @@ def test_result_is_one_line(run, capsys):
     printed = capsys.readouterr()
     assert printed.err == ""
     line = re.fullmatch(
-        r"hex:2, iteration 5, 2 simulations against random: score (\S+)% \(95% interval (\S+)% to (\S+)%; "
+        rf"hex:2, {run} \(iteration 5, 2 simulations\) against random: score (\S+)% \(95% interval (\S+)% to (\S+)%; "
         r"moving first (\S+)%, second (\S+)%\), (\d+) won, (\d+) drawn, (\d+) lost of 8 games\n",
         printed.out,
     )
@@ -35,11 +35,18 @@ def test_result_is_one_line(run, capsys):
     assert capsys.readouterr().out == printed.out
 
 
+def test_the_opponent_is_named_as_on_the_command_line(run, capsys):
+    flags = ["--workdir", str(run), "--games", "2", "--simulations", "2"]
+    assert evaluate.run([*flags, "--opponent", f"{run}/checkpoints/5"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"hex:2, {run} (iteration 5, 2 simulations) against {run}/checkpoints/5 (iteration 5, ")
+
+
 def test_a_single_player_game(tmp_path, capsys):
     file = save_untrained(tmp_path, "2048:3")
     assert evaluate.run(["--workdir", file, "--opponent", "random", "--games", "4", "--simulations", "2"]) == 0
     assert re.fullmatch(
-        r"2048:3, iteration 0, 2 simulations: mean score \S+ \(95% interval \S+ to \S+\); "
+        rf"2048:3, {file} \(iteration 0, 2 simulations\): mean score \S+ \(95% interval \S+ to \S+\); "
         r"random: \S+ \(\S+ to \S+\); ratio \S+, 4 games each\n",
         capsys.readouterr().out,
     )
