@@ -167,5 +167,9 @@ def test_legal_moves_are_read_on_the_host(monkeypatch):
     assert all(isinstance(row, np.ndarray) and not isinstance(row, jax.Array) for row in rows)
 
 
-def test_the_swap_of_other_hex_programs_is_read():
-    assert read_games("(;GM[11]SZ[3];B[a2];W[swap-pieces])", "hex:3:swap")[0].moves == ("a2", "swap")
+@pytest.mark.parametrize("change", [str, str.upper, str.title])
+def test_moves_of_other_programs_on_hex_and_othello_are_read(change):
+    text = f"(;GM[11]SZ[3];B[{change('a2')}];W[{change('swap-pieces')}])"
+    assert read_games(text, "hex:3:swap")[0].moves == ("a2", "swap")
+    text = f"(;GM[2]SZ[8];B[{change('d3')}];W[{change('pass')}])"
+    assert read_games(text, "othello:8")[0].moves == ("d3", "pass")

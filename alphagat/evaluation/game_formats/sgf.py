@@ -183,6 +183,8 @@ def _point(board: str, move: str) -> str:
 def _move(board: str, point: str) -> str:
     """Returns the action name of a move; the inverse of `_point`."""
     game = make_game(board)
+    if isinstance(game, HexGame | OthelloGame):
+        point = point.lower()  # other programs write D3
     if isinstance(game, HexGame) and point in SWAPS:
         return "swap"
     if isinstance(game, GoGame | OthelloGame) and point == "":
