@@ -167,6 +167,15 @@ def test_legal_moves_are_read_on_the_host(monkeypatch):
     assert all(isinstance(row, np.ndarray) and not isinstance(row, jax.Array) for row in rows)
 
 
+def test_letter_pairs_of_gomoku_are_read():
+    """Column, then row from the top; what lies outside of the board stays as it is, to be rejected as illegal."""
+    (record,) = read_games("(;GM[4]SZ[15];B[hh];W[hi];B[h9];W[oa];B[ap];W[pa];B[zz])", "gomoku:15")
+    assert record.moves == ("h8", "h7", "h9", "o15", "ap", "pa", "zz")
+    assert "B[h8]" in to_text(record)
+    assert read_games("(;GN[mnk:5x6x4];B[fa];W[ae];B[af])")[0].moves == ("f5", "a1", "af")
+    assert read_games("(;GN[go:5];B[ee];W[af];B[fa])")[0].moves == ("e1", "af", "fa")
+
+
 @pytest.mark.parametrize("change", [str, str.upper, str.title])
 def test_moves_of_other_programs_on_hex_and_othello_are_read(change):
     text = f"(;GM[11]SZ[3];B[{change('a2')}];W[{change('swap-pieces')}])"

@@ -11,8 +11,10 @@ from alphagat.evaluation.engines.gtp import SWAPS
 from alphagat.evaluation.game_formats import limits
 from alphagat.evaluation.game_formats.record import GameRecord
 from alphagat.games import make_game
+from alphagat.games.base import Game
 from alphagat.games.go import GoGame
 from alphagat.games.hex import HexGame
+from alphagat.games.mnk import MnkGame
 from alphagat.games.othello import OthelloGame
 
 # Game numbers of SGF (property GM); 0 for games without one.
@@ -189,12 +191,18 @@ def _move(board: str, point: str) -> str:
         return "swap"
     if isinstance(game, GoGame | OthelloGame) and point == "":
         return "pass"
-    if not isinstance(game, GoGame):
+    if isinstance(game, GoGame):
+        return "pass" if point == "tt" and game.size <= 19 else _cell(game, game.size, game.size, point)
+    if isinstance(game, MnkGame) and not game.gravity:  # other programs write hh, not h8
+        return _cell(game, game.rows, game.columns, point)
+    return point
+
+
+def _cell(game: Game, rows: int, columns: int, point: str) -> str:
+    """Returns the name of a cell given as letters of its column and row, from the top."""
+    if not re.fullmatch("[a-z]{2}", point):
         return point
-    if point == "tt" and game.size <= 19:
-        return "pass"
-    columns = ascii_lowercase[: game.size]
-    if len(point) != 2 or not set(point) <= set(columns):
+    column, row = (ascii_lowercase.index(letter) for letter in point)
+    if column >= columns or row >= rows:
         return point  # not an action name: rejected later as illegal
-    column, row = (columns.index(letter) for letter in point)
-    return game.action_names[row * game.size + column]
+    return game.action_names[row * columns + column]
