@@ -61,7 +61,7 @@ class Number(argparse.Action):
     """
 
     def __init__(self, option_strings: Sequence[str], dest: str, *, kind: type, limits: Limits, **kwargs: Any):
-        super().__init__(option_strings, dest, **kwargs)
+        super().__init__(option_strings, dest, type=str, **kwargs)  # `read` also refuses an empty text
         self.kind, self.limits = kind, limits
 
     def __call__(

@@ -144,6 +144,9 @@ def bad_lines(seed: int) -> Iterator[Line]:
                 flag = chance.choice(flags).option_strings[0]
                 yield Line("misspelled flag", command, [*base, f"{flag[:-1]}=3"])
                 yield Line("no value", command, [*base, flag])
+            texts = [each for each in flags if each.type is None]  # other types accept an empty text
+            if texts:
+                yield Line("empty value", command, [*base, f"{chance.choice(texts).option_strings[0]}="])
             numbers = [each for each in flags if isinstance(each, Number)]
             if numbers:
                 number = chance.choice(numbers)

@@ -11,7 +11,17 @@ from alphagat.cli import COMMANDS
 
 BENCHMARK = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "bad_commands.py"))
 # The other kinds need games, runs or networks, and take seconds.
-FAST = ("unknown flag", "misspelled flag", "no value", "number", "field", "choice", "unknown field", "config file")
+FAST = (
+    "unknown flag",
+    "misspelled flag",
+    "no value",
+    "empty value",
+    "number",
+    "field",
+    "choice",
+    "unknown field",
+    "config file",
+)
 LINES = list(itertools.islice((line for line in BENCHMARK["bad_lines"](seed=1) if line.kind in FAST), 150))
 
 

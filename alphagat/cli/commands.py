@@ -38,6 +38,8 @@ LOADING = "loading the network"
 class ArgumentParser(argparse.ArgumentParser):
     """Parses the arguments of `alphagat NAME`. A mistake raises `UserError`; flags cannot be abbreviated.
 
+    An argument without a type of its own refuses an empty value.
+
     Args:
       name: one of `COMMANDS`, whose summary starts the description.
       details: the rest of the description.
@@ -48,9 +50,16 @@ class ArgumentParser(argparse.ArgumentParser):
         description = textwrap.fill(f"{COMMANDS[name]} {details}".strip(), 120)
         formatter = argparse.RawDescriptionHelpFormatter
         super().__init__(f"alphagat {name}", None, description, epilog, allow_abbrev=False, formatter_class=formatter)
+        self.register("type", None, _not_empty)
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see --help")
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; give it a value")
+    return text
 
 
 def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interrupted: str) -> int:

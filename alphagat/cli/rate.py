@@ -29,7 +29,8 @@ def make_parser() -> commands.ArgumentParser:
         metavar="N,N,...",
         help="the checkpoints (default: all)",
     )
-    parser.add_argument("--anchors", default="random,mcts:100", help="weakest first (default: %(default)s)")
+    anchors = "weakest first (default: %(default)s)"
+    parser.add_argument("--anchors", type=str, default="random,mcts:100", help=anchors)  # "": no anchors
     commands.add_games(parser, default=100, help="per match, an even number (default: %(default)s)")
     commands.add_simulations(parser, help="per move of a network (default: as in the run's evaluations)")
     parser.add_argument("--board", help="any board of the run's family (default: the run's first)")

@@ -9,7 +9,7 @@ from alphagat.cli import commands
 from alphagat.errors import UserError
 from alphagat.serving.limits import FLAGS
 
-HOST_NAME = re.compile("[a-zA-Z0-9._-]+")
+HOST_NAME = re.compile(r"[a-zA-Z0-9._-]*[a-zA-Z0-9_-]\.?")
 
 
 def add_server(parser: commands.ArgumentParser, simulations: int) -> None:
@@ -18,7 +18,11 @@ def add_server(parser: commands.ArgumentParser, simulations: int) -> None:
     add_number("simulations", int, simulations, "initial number of simulations per move; 0: the network alone")
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: all interfaces (default: %(default)s)")
     parser.add_argument(
-        "--allowed_hosts", nargs="+", default=[], metavar="NAME", help="host names of this server, besides localhost"
+        "--allowed_hosts",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a host name of this server, besides localhost; repeatable",
     )
     add_number("port", int, 8000, "0: any free port")
     add_number("max_batch", int, 64, "positions per batch")
@@ -34,8 +38,6 @@ def _add_number(parser: commands.ArgumentParser, name: str, kind: type, default:
 
 def check_server(options: argparse.Namespace) -> None:
     """Checks the flags of the server. Raises UserError."""
-    if options.board == "":
-        raise UserError("--board is empty; name one, such as hex:7, or leave it out")
     if not options.host.strip():
         raise UserError(f"--host '{options.host}': it must be an address; 0.0.0.0 means all interfaces")
     for name in options.allowed_hosts:

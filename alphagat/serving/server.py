@@ -41,7 +41,7 @@ def run_server(options: Any, listener: socket.socket, watched: Path | None = Non
         service.prepare_ahead([roster.program(roster.default, "", options.simulations)])  # before the first request
         host, port = listener.getsockname()[:2]
         hosts = AllowedHosts(
-            frozenset(name.lower() for name in options.allowed_hosts), any_address=not is_loopback(host)
+            frozenset(name.lower().rstrip(".") for name in options.allowed_hosts), any_address=not is_loopback(host)
         )
         live_run = LiveRun(watched, roster, options.board) if watched else None
         web_app = app.make_app(roster, service, options.simulations, hosts, live_run)

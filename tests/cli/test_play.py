@@ -51,14 +51,18 @@ def test_serves_until_interrupted(tmp_path):
             "board pgx:tic_tac_toe: no shipped network plays it, only boards like ",
         ),
         (["--board", "hex:x"], "board hex:x: it must be hex:SIZE"),
-        (["--board", ""], "--board is empty; name one"),
+        (["--board", ""], "argument --board: it is empty; give it a value"),
         (["--workdir", "x" * 300], "File name too long; use another path"),
         (["--max_batch", "0"], "--max_batch 0: it must be at least 1 and at most 4096"),
         (["--max_wait_ms", "inf"], "--max_wait_ms inf: it must be a finite number of at least 0 and at most 10000"),
-        (["--host", ""], "--host '': it must be an address; 0.0.0.0 means all interfaces"),
+        (["--workdir", ""], "argument --workdir: it is empty; give it a value"),
+        (["--host", ""], "argument --host: it is empty; give it a value"),
+        (["--host", " "], "--host ' ': it must be an address; 0.0.0.0 means all interfaces"),
         (["--host", "é" * 70], "it is not a host name; use one such as 127.0.0.1"),
         (["--host", "192.0.2.1"], "; use an address of this machine, such as 127.0.0.1"),
-        (["--allowed_hosts", "a.org", "http://b.org"], "--allowed_hosts http://b.org: it must be a host name such as"),
+        (["--allowed_hosts=a.org", "--allowed_hosts=http://b.org"], "--allowed_hosts http://b.org: it must be a host"),
+        (["--allowed_hosts", "."], "--allowed_hosts .: it must be a host name such as play.example.org"),
+        (["--allowed_hosts", "a.org", "nowhere"], "nowhere holds no run"),
         (["--sims=3"], "unrecognized arguments: --sims=3; see --help"),
     ],
 )
@@ -99,7 +103,8 @@ def test_the_bound_address_decides_which_hosts_are_allowed(tmp_path, monkeypatch
     monkeypatch.setattr(app, "make_app", make_app)
     workdir = save_untrained(tmp_path, "hex:2")
     assert play.run(["--workdir", workdir, "--port", "0"]) == 130
-    assert play.run(["--workdir", workdir, "--port", "0", "--host", "0.0.0.0", "--allowed_hosts", "A.org", "b"]) == 130
+    names = ["--allowed_hosts", "A.org.", "--allowed_hosts", "b"]
+    assert play.run(["--workdir", workdir, "--port", "0", "--host", "0.0.0.0", *names]) == 130
     assert asked == [AllowedHosts(), AllowedHosts(frozenset({"a.org", "b"}), any_address=True)]
 
 
