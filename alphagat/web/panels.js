@@ -21,6 +21,8 @@ export function showValue(value, players) {
   bar.classList.toggle("unknown", value === null);
   if (value === null || players.length < 2) {
     bar.hidden = players.length < 2;
+    bar.title = "";
+    bar.setAttribute("aria-label", "Value");
     return;
   }
   bar.hidden = false;

@@ -17,13 +17,19 @@ export async function prepare(board) {
     const isOpen = server.board?.board === board; // else only the board's first network is known
     const engines = settings.engines.slice(0, isOpen && hasTwoEngines() ? 2 : 1);
     const network = (engine) => (isOpen ? networkOf(engine).player : "");
-    const answers = await Promise.all(engines.map((engine) => api.preparation(board, network(engine))));
+    const asked = Promise.all(engines.map((engine) => api.preparation(board, network(engine))));
+    const answers = await asked.catch((error) => {
+      if (isOpen && error instanceof api.ApiError) return null; // asks again; a board that opens gets another call
+      throw error;
+    });
     if (mine !== turn) return;
-    const text = describe(engines, answers);
-    $("preparing").textContent = text;
-    $("preparing").hidden = !text;
-    document.body.dataset.prepared = !text;
-    if (!text) return;
+    if (answers) {
+      const text = describe(engines, answers);
+      $("preparing").textContent = text;
+      $("preparing").hidden = !text;
+      document.body.dataset.prepared = !text;
+      if (!text) return;
+    }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     if (mine !== turn) return;
   }

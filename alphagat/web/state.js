@@ -61,7 +61,7 @@ export function addressed() {
   const fields = new URLSearchParams(location.hash.slice(1));
   if (!fields.get("board")) return null;
   const moves = (fields.get("moves") ?? "").split(".").filter(Boolean).map(Number);
-  const ply = fields.has("ply") ? Number(fields.get("ply")) : moves.length;
+  const given = Number(fields.get("ply") ?? NaN), ply = Number.isInteger(given) ? given : moves.length;
   const resigned = fields.has("resigned") ? Number(fields.get("resigned")) : null;
   const isSwapped = fields.has("swapped"), swapsBack = fields.get("swapped") === "1";
   const sides = fields.get("sides")?.split(".").map((side) => (side === "network" ? side : "person"));

@@ -684,6 +684,39 @@ def test_preparation_is_announced_and_ends(serve, page):
     assert not page.is_visible("#preparing")
 
 
+def test_preparation_is_asked_for_again_after_a_failed_request(serve, page):
+    asked = []
+
+    def answer(route):
+        asked.append(route)
+        if len(asked) == 1:  # of the levels that are not ready
+            strengths = [{"simulations": each, "ready": False, "elapsed": 0} for each in (0, 16, 64, 256)]
+            route.fulfill(json={"strengths": strengths, "estimate": 8.0})
+        elif len(asked) < 5:
+            route.fulfill(status=500, json={"error": "out of order"})
+        else:
+            route.continue_()
+
+    page.route("**/api/preparation/*", answer)
+    page.goto(serve("hex:3"))
+    page.wait_for_selector('body[data-prepared="true"]')
+    assert len(asked) >= 5
+
+
+def test_the_value_bar_keeps_no_value_of_another_position(serve, page):
+    open_page(page, serve("hex:3"))
+    page.wait_for_selector("#value[title*=' expects ']")
+    page.route("**/api/analysis", lambda route: None)
+    page.click('.hit[data-name="b2"]')
+    page.wait_for_selector("#value.unknown")
+    assert [page.get_attribute("#value", name) for name in ("title", "aria-label")] == ["", "Value"]
+
+
+def test_a_link_with_a_ply_that_is_no_number_shows_the_last_position(serve, page):
+    page.goto(f"{serve('hex:3')}/#board=hex:3&moves=4.0&ply=abc")
+    wait_for_ply(page, 2)
+
+
 def test_a_level_that_failed_is_not_waited_for(serve, page):
     levels = [{"simulations": each, "ready": False, "failed": True, "elapsed": 0} for each in (0, 16, 64, 256)]
     page.route("**/api/preparation/*", lambda route: route.fulfill(json={"strengths": levels, "estimate": 8.0}))
