@@ -30,6 +30,10 @@ def report(argv: Sequence[str]) -> None:
     folders = [Path(name) for name in commands.named_runs(options)]
     if not folders:
         raise commands.missing_run()
+    resolved = [folder.resolve() for folder in folders]
+    for number, folder in enumerate(folders):
+        if resolved[number] in resolved[:number]:
+            raise UserError(f"RUN {folder}: it is named twice; name it once")
     if len(folders) > 1 and not options.out:
         raise UserError("--out is missing; with several runs, name the page, such as comparison.html")
     file = Path(options.out or folders[0] / REPORT_FILE)

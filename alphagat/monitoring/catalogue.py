@@ -6,14 +6,16 @@ from typing import NamedTuple
 from alphagat.config import NetworkConfig
 from alphagat.runs.metrics import ELO, HOLDOUT, ORACLE, SCORE, SCORE_RATIO, WIN_RATE
 
+UNITS = ("k", 1e3), ("M", 1e6), ("G", 1e9)
+
 
 def compact(value: float) -> str:
-    """Formats a count: 950, 9,500, 95.0 k, 9.50 M."""
-    for unit, limit in (("G", 1e9), ("M", 1e6), ("k", 1e4)):
-        if abs(value) >= limit:
-            scaled = value / (1e3 if unit == "k" else limit)
-            return f"{scaled:.{2 if abs(scaled) < 10 else 1}f} {unit}"
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.1f}"
+    """Formats a count: 950, 9,500, 95.0 k, 9.50 M. It chooses unit and decimals after rounding."""
+    if round(abs(value)) < 10_000:
+        return f"{value:z,.0f}" if round(abs(value), 1) >= 100 or value == int(value) else f"{value:z.1f}"
+    unit, size = next(((unit, size) for unit, size in UNITS if round(abs(value) / size, 1) < 1000), UNITS[-1])
+    scaled = value / size
+    return f"{scaled:.{2 if round(abs(scaled), 2) < 10 else 1}f} {unit}"
 
 
 WHOLE, DECIMALS = "{:,.0f}".format, "{:.3f}".format

@@ -69,8 +69,8 @@ def stroke_of(number: int) -> Stroke:
 
 def tick_text(value: float) -> str:
     """Formats a tick label: 0.05, 1,500, 20 k, 1.25 M."""
-    if abs(value) < 1e4:
-        return f"{value:,.4g}"
+    if abs(float(f"{value:.4g}")) < 1e4:
+        return f"{value:z,.4g}"
     number, unit = compact(value).split()
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
 

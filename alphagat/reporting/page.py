@@ -82,12 +82,18 @@ def fill_template(charts: str, colours: tuple[str, str], refresh: float | None, 
     """Returns a page. `parts` are the other variables of the template, as HTML."""
     return string.Template((FOLDER / "page.html").read_text("utf-8")).substitute(
         charts=charts or "<p>No iteration has been written yet.</p>",
+        axes="".join(_axis(name) for name in curves.AXIS_CLASSES.values() if f'<svg class="{name}"' in charts),
         refresh=f'<meta http-equiv="refresh" content="{refresh:g}">' if refresh else "",
         style=(FOLDER / "page.css").read_text("utf-8"),
         colours=f"--first:{colours[0]};--second:{colours[1]}",
         written=time.strftime("%Y-%m-%d %H:%M:%S"),
         **parts,
     )
+
+
+def _axis(name: str) -> str:
+    checked = " checked" if name == curves.AXIS_CLASSES["iteration"] else ""
+    return f'<label><input type="radio" name="axis" id="{name}"{checked}><span>{name}</span></label>'
 
 
 def section(title: str, note: str, inside: str) -> str:

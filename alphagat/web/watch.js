@@ -164,6 +164,8 @@ function drawCharts() {
   const key = JSON.stringify([axis, run.charts]);
   if (key === drawnCharts) return;
   drawnCharts = key;
+  const offered = AXES.filter(([name]) => run.charts.some(({ drawings }) => drawings[name]));
+  segments($("axis"), offered, axis, (name) => { axis = name; drawCharts(); });
   $("charts").replaceChildren(...run.charts.filter(({ drawings }) => drawings[axis]).map(({ title: name, legend, drawings }) => {
     const entries = legend.map(({ label, value, colour }) => {
       const entry = html("span", { textContent: `${label} ` }, html("b", { textContent: value }));
@@ -178,7 +180,6 @@ function drawCharts() {
 
 async function start() {
   segments($("speed"), SPEEDS, pace.milliseconds, (milliseconds) => { pace.milliseconds = milliseconds; pace.wake(); });
-  segments($("axis"), AXES, axis, (name) => { axis = name; drawCharts(); });
   $("pause").addEventListener("click", () => setPaused(!pace.isPaused));
   $("next").addEventListener("click", () => {
     game.isSkipped = true;

@@ -231,6 +231,7 @@ def test_errors_give_one_line_and_exit_2(tmp_path, monkeypatch, capsys, options,
         ([], "RUN is missing; name a run, such as runs/quickstart"),
         (["a", "b"], "--out is missing; with several runs, name the page, such as comparison.html"),
         (["a", "b", "--out", "c.html"], "so a holds no run"),
+        (["a", "b", "./a", "--out", "c.html"], "RUN a: it is named twice; name it once"),
     ],
 )
 def test_runs_are_named(tmp_path, monkeypatch, capsys, argv, message):

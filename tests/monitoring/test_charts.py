@@ -89,6 +89,13 @@ def test_ticks_are_round_numbers(end, axis, ticks):
     assert [each.text for each in drawing.findall("text") if each.get("text-anchor") == "middle"] == ticks
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.05, "0.05"), (1_500, "1,500"), (9_999.7, "10 k"), (-9_999.7, "-10 k"), (-0.0, "0")]
+)
+def test_a_tick_has_a_unit_after_rounding(value, text):
+    assert tick_text(value) == text
+
+
 @pytest.mark.parametrize("value", [60.0, 0.1, -42.0])
 def test_values_that_differ_by_rounding_are_drawn_as_equal(value):
     values = [value, np.nextafter(value, np.inf)]

@@ -57,6 +57,19 @@ def test_a_chart_is_enlarged_by_mouse_and_keyboard(page, tmp_path):
     assert chart.bounding_box()["width"] == small
 
 
+def test_a_run_without_frames_has_no_axis_of_frames(page, tmp_path):
+    run = save_tiny_run(tmp_path / "run", 1)
+    (run / METRICS_FILE).write_text(json.dumps({name: value for name, value in LINE.items() if name != "frames"}))
+    PageWriter(run, tmp_path / "report.html").write()
+    page.add_init_script("sessionStorage.axis = 'frames'")  # kept from another report
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.inner_text(".axes").split() == ["iterations", "hours"]
+    assert page.is_visible(".charts svg.iterations >> nth=0")
+    page.click(".axes label:has-text('hours')")
+    assert page.is_visible(".charts svg.hours >> nth=0")
+    assert page.evaluate("sessionStorage.axis") == "hours"
+
+
 def test_games_are_clicked_through_without_site_data(page, tmp_path):
     """As in the sandboxed frames in which some servers show files of a build."""
     run = save_tiny_run(tmp_path / "run", 1)

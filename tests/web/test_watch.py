@@ -49,6 +49,15 @@ def test_a_run_is_watched_while_it_goes_on(start, page, tmp_path):
     page.wait_for_selector("#progress-text:has-text('nothing new for 3 min')")
 
 
+def test_a_run_without_frames_has_no_axis_of_frames(start, page, tmp_path):
+    folder = save_tiny_run(tmp_path / "mine", 1)
+    with MetricsWriter(folder, restored_iteration=0) as writer:
+        writer.write(1, {"board": "hex:2", "hours": 0.01, "train/policy_loss": 2.5})
+    page.goto(f"{start([str(folder)], folder=folder)}/watch.html")
+    page.wait_for_selector("#charts svg.iterations")
+    assert page.inner_text("#axis").split() == ["Iterations", "Hours"]
+
+
 def test_games_follow_one_another_and_can_be_paused(start, page, tmp_path):
     folder = save_tiny_run(tmp_path / "run", 1)
     page.goto(f"{start([str(folder)], folder=folder)}/watch.html")
