@@ -112,7 +112,7 @@ def _normalized(overrides: Sequence[str]) -> list[str]:
         name, equals, value = override.partition("=")
         path = name.removeprefix("--config.")
         if path == name:
-            raise UserError(f"{name} is not a flag; use --config, --workdir or --config.FIELD=VALUE, or see --help")
+            raise UserError(f"{name} is not a flag of this command; see --help, or set a field by --config.FIELD=VALUE")
         if path not in types:
             raise UserError(_unknown_field(path, list(types)))
         if not equals:

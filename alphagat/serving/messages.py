@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
 from alphagat.agents.analysis import Analysis
 from alphagat.games.base import Game
@@ -13,6 +13,11 @@ from alphagat.serving.playthrough import Playthrough, Playthroughs
 Number = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 Name = Annotated[str, StringConstraints(max_length=MAX_NAME, strict=True)]
 Source = Annotated[str, StringConstraints(max_length=MAX_PATH, strict=True)]
+# By the type of the value, or an error about a long name would say that it is no number.
+Move = Annotated[
+    Annotated[Number, Tag("number")] | Annotated[Name, Tag("name")],
+    Discriminator(lambda value: "name" if isinstance(value, str) else "number"),
+]
 DECIMALS = 4
 
 
@@ -21,7 +26,7 @@ class GameRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     board: Name
-    moves: list[Number | Name] = Field(default=[], max_length=MAX_MOVES)
+    moves: list[Move] = Field(default=[], max_length=MAX_MOVES)
     seed: int = Field(default=0, ge=0, lt=2**32, strict=True)  # of chance events
 
 

@@ -35,6 +35,7 @@ def test_prints_the_memory_of_a_run(tmp_path, capsys):
     [
         (["--megabytes", "0"], "--megabytes 0: it must be above 0"),
         (["--config.seed=1"], "--config.seed=1 needs a config"),
+        (["smoke", "--workdir", "runs/x"], "--workdir is not a flag of this command; see --help"),
         (["--config", "configs/smoke", "--config.mesh.data=16", "--config.selfplay.num_groups=16"], "JAX has 8 cpu"),
     ],
 )

@@ -199,6 +199,11 @@ def test_a_finished_game_has_no_analysis(client):
     assert (answer.status_code, answer.json()["error"][:16]) == (422, "the game is over")
 
 
+def test_a_long_name_of_a_move_is_refused_for_its_length(client):
+    answer = client.post("/api/position", json=game("x" * 41))
+    assert answer.json()["error"] == "moves.0.name: String should have at most 40 characters"
+
+
 def test_a_body_that_is_not_json_is_named(client):
     answer = client.post("/api/position", content='{"board": hex}', headers={"content-type": "application/json"})
     error = "body: it is not JSON from character 11 on; send a JSON object"
