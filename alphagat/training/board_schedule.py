@@ -25,6 +25,39 @@ def board_schedule(
     return boards
 
 
+def shortest_schedule(
+    needed: Sequence[int],
+    weights: Sequence[float],
+    final_weights: Sequence[float],
+    most: int,
+    *,
+    last_counts: bool,
+) -> int | None:
+    """Returns a number of iterations with which each board gets those that it needs; one fewer would not do.
+
+    Args:
+      most: the largest number to try with several boards; None is returned if it does not do.
+      last_counts: whether the last iteration counts.
+    """
+
+    def is_enough(num_iterations: int) -> bool:
+        boards = board_schedule(num_iterations, len(needed), weights, final_weights)
+        counted = boards if last_counts else boards[:-1]
+        return all(counted.count(board) >= number for board, number in enumerate(needed))
+
+    low, high = 0, sum(needed) + (not last_counts)
+    if len(needed) == 1:
+        return high
+    while not is_enough(high):
+        if high >= most:
+            return None
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
 def _shares(weights: Sequence[float] | np.ndarray) -> np.ndarray:
     array = np.asarray(weights, np.float64)
     return array / array.sum()

@@ -7,10 +7,13 @@ import numpy as np
 
 from alphagat.config import Config
 from alphagat.errors import UserError
+from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.selfplay.games_in_flight import num_waiting_plies
+from alphagat.training.board_schedule import shortest_schedule
 
 MAX_UPDATES = 2**31 - 1  # the optimizer counts them in int32
+MOST_SUGGESTED = 10_000  # iterations, for several boards
 LONGEST_HORIZON = 4096  # most plies that a position may wait if the config sets no horizon
 
 
@@ -100,20 +103,15 @@ def make_plan(config: Config, game: Game, num_iterations: int, *, plays_last: bo
     full_plies = max(round(selfplay.full_search_fraction * selfplay.plies_per_iteration), 1)
     samples = selfplay.num_groups * group_games * full_plies  # per iteration
     updates = max(round(learner.replay_ratio * samples / learner.batch_size), 1)
-    num_waiting, first_update = 0, 0
-    if not config.pretrain.games:
-        num_waiting = _num_waiting(config, game, max_plies)
-        # The first samples are final in iteration `num_waiting / plies_per_iteration`, counted from 0.
-        fill_iterations = -(-config.replay.min_size // samples)
-        first_update = num_waiting // selfplay.plies_per_iteration + fill_iterations - 1
-    num_unlearned = int(plays_last and config.mesh.actors > 0 and not config.pretrain.games)
+    num_waiting = 0 if config.pretrain.games else _num_waiting(config, game, max_plies)
+    first_update = _first_update(config, samples, num_waiting)
+    num_unlearned = int(plays_last and _has_unlearned(config))
     if first_update >= num_iterations - num_unlearned:
         share = "" if num_iterations == config.num_iterations else f" gives {game.name} {num_iterations} iterations and"
-        at_least = -(-(first_update + 1 + num_unlearned) * config.num_iterations // max(num_iterations, 1))
         raise UserError(
             f"config.num_iterations={config.num_iterations}{share} ends before the first update, which needs "
-            f"outcomes ({num_waiting} plies) and config.replay.min_size={config.replay.min_size} positions: set "
-            f"config.num_iterations to at least {at_least}"
+            f"outcomes ({num_waiting} plies) and config.replay.min_size={config.replay.min_size} positions: "
+            f"{_longer_run(config, samples)}"
         )
     total_updates = updates * (num_iterations - num_unlearned - first_update)
     if total_updates > MAX_UPDATES:
@@ -136,6 +134,34 @@ def make_plan(config: Config, game: Game, num_iterations: int, *, plays_last: bo
         simulations=_simulations(config),
         num_iterations=num_iterations,
     )
+
+
+def _first_update(config: Config, samples: int, num_waiting: int) -> int:
+    """Returns the iterations of a board before the first with updates, with `samples` new positions in each."""
+    if config.pretrain.games:
+        return 0
+    # The first samples are final in iteration `num_waiting / plies_per_iteration`, counted from 0.
+    fill_iterations = -(-config.replay.min_size // samples)
+    return num_waiting // config.selfplay.plies_per_iteration + fill_iterations - 1
+
+
+def _has_unlearned(config: Config) -> bool:
+    """Returns whether nothing is learned from the last iteration of the run."""
+    return config.mesh.actors > 0 and not config.pretrain.games
+
+
+def _longer_run(config: Config, samples: int) -> str:
+    """Says how many iterations give each board an update, or that too many would be needed."""
+    needed = []
+    for game in map(make_game, config.boards):
+        max_plies = min(config.selfplay.max_plies or game.max_plies, game.max_plies)
+        num_waiting = 0 if config.pretrain.games else _num_waiting(config, game, max_plies)
+        needed.append(_first_update(config, samples, num_waiting) + 1)
+    weights = config.board_weights, config.final_board_weights
+    found = shortest_schedule(needed, *weights, MOST_SUGGESTED, last_counts=not _has_unlearned(config))
+    if found is None:
+        return "set config.num_iterations much higher, or balance config.board_weights"
+    return f"set config.num_iterations to at least {found}"
 
 
 def _num_waiting(config: Config, game: Game, max_plies: int) -> int:

@@ -8,6 +8,7 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.training.plan import make_plan
+from alphagat.training.setup import make_setups
 from tests.training.tiny import tiny_config
 
 
@@ -130,6 +131,31 @@ def test_a_run_too_short_for_an_update_is_refused():
     assert "config.num_iterations=3 " in str(refusal.value)
     assert "set config.num_iterations to at least 4" in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("weights", "final_weights", "actors"),
+    [((0.02, 1.0), (), 0), ((1.0, 3.0), (), 1), ((0.1, 1.0), (1.0, 0.3), 0), ((), (), 0), ((), (), 1)],
+)
+def test_the_named_number_of_iterations_is_the_smallest_that_works(weights, final_weights, actors):
+    config = tiny_config()
+    config.boards, config.num_iterations = ("tic_tac_toe", "mnk:4x4x3"), 2
+    config.board_weights, config.final_board_weights, config.mesh.actors = weights, final_weights, actors
+    with pytest.raises(UserError) as refusal:
+        make_setups(config)
+    config.num_iterations = int(str(refusal.value).split()[-1])
+    make_setups(config)
+    config.num_iterations -= 1
+    with pytest.raises(UserError, match=rf"set config\.num_iterations to at least {config.num_iterations + 1}$"):
+        make_setups(config)
+
+
+def test_a_board_with_a_tiny_weight_is_named_instead_of_a_huge_number():
+    config = tiny_config()
+    config.boards, config.num_iterations = ("tic_tac_toe", "mnk:4x4x3"), 8
+    config.board_weights = (1e-6, 1.0)
+    with pytest.raises(UserError, match=r"much higher, or balance config\.board_weights"):
+        make_setups(config)
 
 
 def test_the_last_block_of_actors_is_not_learned_from():
