@@ -5,7 +5,7 @@
 Seed 0 ran on an NVIDIA H200 and was stopped at iteration 344 after 5.64 M frames, five minutes after 43 seconds of
 compilation. It started from an earlier network of the package, against which it scored 98 % (95 % interval 93 to 99)
 of 100 games with 64 simulations. Against GNU Go at level 10 it scored 82 % (76 to 87) of 200 games. It is weak on
-5x5, which it did not train on; the network of the package is its mean with a further stage on 5x5, 7x7 and 9x9.
+5x5, which it did not train on. The network of the package comes from it by further stages (alphagat/weights/go.md).
 """
 
 from alphagat.config import Config
