@@ -93,7 +93,7 @@ def make_plan(config: Config, game: Game, num_iterations: int, *, plays_last: bo
         games are too long to wait for outcomes.
     """
     selfplay, learner = config.selfplay, config.learner
-    max_plies = min(selfplay.max_plies or game.max_plies, game.max_plies)
+    max_plies = _max_plies(config, game)
     if selfplay.opening_plies >= max_plies:
         raise UserError(
             f"config.selfplay.opening_plies={selfplay.opening_plies}: games of {game.name} end after at most "
@@ -136,6 +136,11 @@ def make_plan(config: Config, game: Game, num_iterations: int, *, plays_last: bo
     )
 
 
+def _max_plies(config: Config, game: Game) -> int:
+    """Returns the most plies of a game."""
+    return min(config.selfplay.max_plies or game.max_plies, game.max_plies)
+
+
 def _first_update(config: Config, samples: int, num_waiting: int) -> int:
     """Returns the iterations of a board before the first with updates, with `samples` new positions in each."""
     if config.pretrain.games:
@@ -154,8 +159,7 @@ def _longer_run(config: Config, samples: int) -> str:
     """Says how many iterations give each board an update, or that too many would be needed."""
     needed = []
     for game in map(make_game, config.boards):
-        max_plies = min(config.selfplay.max_plies or game.max_plies, game.max_plies)
-        num_waiting = 0 if config.pretrain.games else _num_waiting(config, game, max_plies)
+        num_waiting = 0 if config.pretrain.games else _num_waiting(config, game, _max_plies(config, game))
         needed.append(_first_update(config, samples, num_waiting) + 1)
     weights = config.board_weights, config.final_board_weights
     found = shortest_schedule(needed, *weights, MOST_SUGGESTED, last_counts=not _has_unlearned(config))
