@@ -32,7 +32,7 @@ def test_flags_set_config_fields(calls):
 
 MISTAKES = {
     "no games": (BASE, "--games is missing"),
-    "an empty name": ([*BASE, "--games", ""], "config.pretrain.games=('',): name files"),
+    "an empty name": ([*BASE, "--games", ""], "argument --games: it is empty; give it a value"),
     "all held out": ([*BASE, "--games", "a.sgf", "--holdout", "1"], "config.pretrain.holdout=1.0"),
     "a word": ([*BASE, "--games", "a.sgf", "--holdout", "some"], "holdout=some"),
     "games twice": (

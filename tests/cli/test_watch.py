@@ -40,7 +40,7 @@ def test_waits_for_the_first_checkpoint_and_serves_until_interrupted(tmp_path):
         ([], "RUN is missing; name a run, such as runs/quickstart"),
         (["nowhere"], "holds no run; name the folder of a run"),
         (["nowhere", "--port", "x"], "--port x: it must be an integer"),
-        (["nowhere", "--board", ""], "--board is empty"),
+        (["nowhere", "--board", ""], "argument --board: it is empty; give it a value"),
     ],
 )
 def test_errors_give_one_line(flags, error, capsys):
