@@ -21,7 +21,7 @@ class AllowedHosts(NamedTuple):
     """Accepts `localhost`, loopback addresses, and what the fields add.
 
     Attributes:
-      names: further host names, in lower case.
+      names: further host names, as `normalized` returns them.
       any_address: accept every IP address. No name is involved, so there is nothing to rebind.
     """
 
@@ -34,7 +34,7 @@ class AllowedHosts(NamedTuple):
         found = HOST.fullmatch(host)
         if found is None:
             return "the Host header is missing or invalid; send one, such as localhost"
-        if not self._accepts(name := found[1].strip("[]").rstrip(".")):
+        if not self._accepts(name := normalized(found[1].strip("[]"))):
             return f"host {name[:MAX_QUOTED]}: it is not allowed; start the server with --allowed_hosts and this name"
         if any(origin.lower() not in (f"http://{host}", f"https://{host}") for origin in origins):
             return f"origin {ascii(origins[0])[1:-1][:MAX_QUOTED]}: only pages of this server may send requests"
@@ -45,6 +45,11 @@ class AllowedHosts(NamedTuple):
 
 
 LOCAL = AllowedHosts()
+
+
+def normalized(name: str) -> str:
+    """Returns a host name in lower case, without the dot at its end that marks it as complete."""
+    return name.lower().rstrip(".")
 
 
 def is_loopback(name: str) -> bool:

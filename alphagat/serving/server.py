@@ -10,7 +10,7 @@ from alphagat.runs.checkpoints import list_steps
 from alphagat.runs.folder import read_config
 from alphagat.runtime import terminal
 from alphagat.serving import app, http_server
-from alphagat.serving.hosts import AllowedHosts, is_loopback
+from alphagat.serving.hosts import AllowedHosts, is_loopback, normalized
 from alphagat.serving.live_run import LiveRun
 from alphagat.serving.roster import Roster
 from alphagat.serving.service import BatchService
@@ -40,9 +40,7 @@ def run_server(options: Any, listener: socket.socket, watched: Path | None = Non
     ) as service:
         service.prepare_ahead([roster.program(roster.default, "", options.simulations)])  # before the first request
         host, port = listener.getsockname()[:2]
-        hosts = AllowedHosts(
-            frozenset(name.lower().rstrip(".") for name in options.allowed_hosts), any_address=not is_loopback(host)
-        )
+        hosts = AllowedHosts(frozenset(map(normalized, options.allowed_hosts)), any_address=not is_loopback(host))
         live_run = LiveRun(watched, roster, options.board) if watched else None
         web_app = app.make_app(roster, service, options.simulations, hosts, live_run)
         address = f"[{host}]" if ":" in host else host

@@ -103,7 +103,7 @@ def make_plan(config: Config, game: Game, num_iterations: int, *, plays_last: bo
     full_plies = max(round(selfplay.full_search_fraction * selfplay.plies_per_iteration), 1)
     samples = selfplay.num_groups * group_games * full_plies  # per iteration
     updates = max(round(learner.replay_ratio * samples / learner.batch_size), 1)
-    num_waiting = 0 if config.pretrain.games else _num_waiting(config, game, max_plies)
+    num_waiting = _num_waiting(config, game)
     first_update = _first_update(config, samples, num_waiting)
     num_unlearned = int(plays_last and _has_unlearned(config))
     if first_update >= num_iterations - num_unlearned:
@@ -157,10 +157,8 @@ def _has_unlearned(config: Config) -> bool:
 
 def _longer_run(config: Config, samples: int) -> str:
     """Says how many iterations give each board an update, or that too many would be needed."""
-    needed = []
-    for game in map(make_game, config.boards):
-        num_waiting = 0 if config.pretrain.games else _num_waiting(config, game, _max_plies(config, game))
-        needed.append(_first_update(config, samples, num_waiting) + 1)
+    waiting = [_num_waiting(config, make_game(name)) for name in config.boards]
+    needed = [_first_update(config, samples, num_waiting) + 1 for num_waiting in waiting]
     weights = config.board_weights, config.final_board_weights
     found = shortest_schedule(needed, *weights, MOST_SUGGESTED, last_counts=not _has_unlearned(config))
     if found is None:
@@ -168,9 +166,11 @@ def _longer_run(config: Config, samples: int) -> str:
     return f"set config.num_iterations to at least {found}"
 
 
-def _num_waiting(config: Config, game: Game, max_plies: int) -> int:
+def _num_waiting(config: Config, game: Game) -> int:
     """Returns the plies that a position waits for its target. Raises UserError if there are too many."""
-    selfplay = config.selfplay
+    if config.pretrain.games:
+        return 0
+    selfplay, max_plies = config.selfplay, _max_plies(config, game)
     if not selfplay.horizon and max_plies > LONGEST_HORIZON:
         raise UserError(
             f"config.selfplay.horizon=0 would let each position of {game.name} wait for {max_plies} plies; set it to a "

@@ -14,9 +14,11 @@ from tests.test_add_a_game import GUIDE
 FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
 
 
-def open_page(page, address, sides="person,person"):
-    """Opens the page with the given sides, and waits until it is a person's turn and the position is analysed."""
-    settings = {"sides": sides.split(","), "policy": True, "line": True}
+def open_page(page, address, sides="person,person", swap=False):
+    """Opens the page with the given sides and swap rule, and waits until it is a person's turn and the position is
+    analysed.
+    """
+    settings = {"sides": sides.split(","), "swap": swap, "policy": True, "line": True}
     page.add_init_script(f"localStorage.alphagat ??= {json.dumps(json.dumps(settings))}")
     page.goto(address)
     wait_for_ply(page, 1 if sides == "network,person" else 0)
@@ -518,9 +520,7 @@ def test_the_value_of_a_review_outlasts_a_resignation(serve, page):
 
 
 def test_a_person_swaps_the_sides_after_the_first_move(serve, page):
-    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['network', 'person'] })")
-    page.goto(serve("hex:3"))
-    wait_for_ply(page, 1)
+    open_page(page, serve("hex:3"), "network,person")
     assert not page.is_visible("#swap-sides")
     page.click("#swap")
     page.eval_on_selector("#swap-sides", "(button) => { button.click(); button.click(); }")
@@ -549,10 +549,8 @@ def give_value(page, value):
 
 def open_with_swap(page, address, value):
     """Opens Hex for Orange with the swap rule, against a network to which every position has `value`, and plays."""
-    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['person', 'network'], swap: true })")
     give_value(page, value)
-    page.goto(address)
-    wait_for_ply(page, 0)
+    open_page(page, address, "person,network", swap=True)
     page.click('.hit[data-name="b2"]')
 
 
@@ -569,9 +567,7 @@ def test_the_network_swaps_if_it_would_lose(serve, page, value, swaps):
 
 
 def test_a_board_with_a_swap_among_its_moves_has_no_second_one(serve, page):
-    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['person', 'person'], swap: true })")
-    page.goto(serve("hex:3:swap"))
-    wait_for_ply(page, 0)
+    open_page(page, serve("hex:3:swap"), swap=True)
     assert not page.is_visible("#swap-rule")
     page.click('.hit[data-name="b2"]')
     wait_for_ply(page, 1)
