@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from alphagat.graphs.topology import Topology, topology_from_matrix
-from alphagat.networks.mixing import MIXING_BACKENDS, mixing_matrix
+from alphagat.networks.mixing import MIXING_BACKENDS, mix_by_feature, mix_by_node, mixing_matrix
 from tests.networks.boards import irregular_topology, vocabulary
 
 BATCH, GROUPS, WIDTH = 2, 3, 4
@@ -91,3 +91,26 @@ def test_mixing_of_equal_nodes_does_not_depend_on_their_number(num_nodes: int):
 def test_pairs_without_an_edge_have_no_weight():
     matrix = mixing_matrix(jnp.ones((4, GROUPS)), TOPOLOGY)
     np.testing.assert_array_equal(np.asarray(matrix) > 0, np.broadcast_to(TOPOLOGY.relation_matrix >= 0, matrix.shape))
+
+
+def test_both_orders_of_a_product_agree_in_values_and_gradients():
+    values, weights = draw_inputs(TOPOLOGY)
+    out_gradient = np.random.default_rng(1).normal(size=values.shape)
+    with jax.enable_x64(True):
+        matrix = mixing_matrix(jnp.asarray(weights), TOPOLOGY)
+        (found, found_vjp), (expected, expected_vjp) = (
+            jax.vjp(jax.jit(mix), matrix, jnp.asarray(values)) for mix in (mix_by_feature, mix_by_node)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        for ours, theirs in zip(found_vjp(jnp.asarray(out_gradient)), expected_vjp(jnp.asarray(out_gradient))):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("platform", "sizes"), [("cuda", (GROUPS, WIDTH, BATCH, 7)), ("cpu", (GROUPS, BATCH, WIDTH, 7))]
+)
+def test_a_gpu_computes_with_features_first(platform: str, sizes: tuple[int, ...]):
+    values, weights = (jnp.asarray(each, jnp.float32) for each in draw_inputs(TOPOLOGY))
+    program = compile_mixing("dense", TOPOLOGY).trace(values, weights).lower(lowering_platforms=(platform,)).as_text()
+    (product,) = [line for line in program.splitlines() if "dot_general" in line and "batching_dims" in line]
+    assert f"-> tensor<{'x'.join(map(str, sizes))}x" in product
