@@ -5,8 +5,8 @@
 
 One row per loop of the program: how often it repeats where the compiler knows that, the kernels of one pass, and the
 megabytes that they read and write. A kernel takes at least two microseconds, and about a microsecond more per 3.3 MB:
-in one run on an H200 an update took 3.7 ms, and this estimate is 3.5 ms. The compiler chooses matrix products on the
-GPU itself; here it takes its defaults. The fused kernel counts with its memory alone, without its arithmetic.
+for an update that took 3.7 ms in one run on an H200, the estimate is 3.5 ms. The compiler chooses matrix products on
+the GPU itself; here it takes its defaults. The fused kernel counts with its memory alone, without its arithmetic.
 """
 
 import argparse

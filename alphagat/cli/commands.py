@@ -103,11 +103,11 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
         if failure := disk_failure(error):
             say(f"error: {getattr(error, 'filename', None) or 'a file'}: {failure} and run the command again")
             return BROKEN
-        if distributed.num_processes() == 1:
-            if not (missing := xla.missing_platform()):
-                raise
+        if missing := xla.missing_platform():
             say(f"error: {missing}")
             return USER_ERROR
+        if distributed.num_processes() == 1:
+            raise
         traceback.print_exc()  # re-raising would deadlock: at exit Python waits for processes that wait for this one
         return BROKEN
     except SystemExit as end:  # argparse after --help

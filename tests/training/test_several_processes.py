@@ -31,8 +31,8 @@ def launch(tmp_path, process_environment):
     config_file = write_config(config_for_two(), tmp_path / "config.py")
     words = ["--processes", "2", "--config", str(config_file), "--workdir", str(tmp_path / "run")]
     command = [sys.executable, "-m", "alphagat", "launch", *words]
-    return lambda *flags: subprocess.Popen(
-        [*command, *flags], cwd=ROOT, env=process_environment, stderr=subprocess.PIPE, text=True
+    return lambda *flags, **variables: subprocess.Popen(
+        [*command, *flags], cwd=ROOT, env=process_environment | variables, stderr=subprocess.PIPE, text=True
     )
 
 
@@ -77,3 +77,11 @@ def test_two_killed_processes_match_one_process(launch, tmp_path):
     assert "results" in read_metrics(folder)[-1]
     with Checkpoints(folder, read_only=True) as checkpoints:
         assert checkpoints.find_damage(NUM_ITERATIONS) is None
+
+
+def test_a_platform_that_is_missing_is_named_by_each_process(launch):
+    with launch(JAX_PLATFORMS="rocm") as launcher:
+        _, said = launcher.communicate(timeout=400)
+    assert launcher.returncode == 2
+    assert "Traceback" not in said
+    assert "error: JAX_PLATFORMS=rocm: JAX finds no such devices here" in said
