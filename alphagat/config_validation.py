@@ -121,10 +121,13 @@ def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:
 def _check_sizes(config: Config) -> None:
     """Checks that the numbers of games, devices and positions are consistent."""
     mesh, selfplay, replay, batch_size = config.mesh, config.selfplay, config.replay, config.learner.batch_size
-    most = config.search.num_simulations
-    for name in ("first_simulations", *(["fast_simulations"] if selfplay.full_search_fraction < 1 else [])):
-        if (value := getattr(selfplay, name)) > most:
-            raise refusal(f"selfplay.{name}", value, f"it must be at most config.search.num_simulations={most}")
+    simulations = "search.num_simulations", config.search.num_simulations
+    first = ("selfplay.first_simulations", selfplay.first_simulations) if selfplay.first_simulations else simulations
+    fast = "selfplay.fast_simulations", selfplay.fast_simulations
+    limits = [(first, simulations), (fast, first)] if selfplay.full_search_fraction < 1 else [(first, simulations)]
+    for (name, value), (limit, most) in limits:
+        if value > most:
+            raise refusal(name, value, f"it must be at most config.{limit}={most}")
     if selfplay.num_games < selfplay.num_groups:
         fix = f"it must be at least config.selfplay.num_groups={selfplay.num_groups}, one game per group"
         raise refusal("selfplay.num_games", selfplay.num_games, fix)

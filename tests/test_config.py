@@ -137,6 +137,13 @@ def test_fast_searches_are_no_larger_than_full_ones():
     message = r"config\.selfplay\.fast_simulations=33: it must be at most config\.search\.num_simulations=32"
     with pytest.raises(UserError, match=message):
         config_validation.validate(config)
+    config.selfplay.first_simulations = config.selfplay.fast_simulations = 4
+    config_validation.validate(config)
+    config.selfplay.fast_simulations = 5
+    with pytest.raises(
+        UserError, match=r"fast_simulations=5: it must be at most config\.selfplay\.first_simulations=4"
+    ):
+        config_validation.validate(config)
 
 
 def test_mixing_groups_divide_the_width_of_networks_that_mix():

@@ -23,7 +23,7 @@ class Health(struct.PyTreeNode):
 
     Attributes:
       skipped: `[]` int32, updates skipped so far.
-      skipped_in_a_row: `[]` int32, updates skipped since the last finite one.
+      skipped_in_a_row: `[]` int32, updates skipped since the last finite one; in float16 only those at the least scale.
       loss_scale: `[]` float32, factor of the loss in the backward pass; 1 except in float16.
       since_scaled: `[]` int32, finite updates since the scale changed.
     """
@@ -171,10 +171,11 @@ def gradient_norms(gradients: Any, *, as_one_vector: bool) -> dict[str, jax.Arra
 
 def next_health(health: Health, is_finite: jax.Array, *, scale_loss: bool) -> Health:
     """Counts an update and adapts the loss scale: halves it on overflow, doubles it after `GROWTH_INTERVAL` finite
-    updates.
+    updates. An overflow that a smaller scale may cure does not count as one in a row.
     """
     skipped = (~is_finite).astype(jnp.int32)
     scale, since = health.loss_scale, health.since_scaled
+    is_curable = scale_loss & (scale > LEAST_LOSS_SCALE)
     if scale_loss:
         grows = is_finite & (since + 1 >= GROWTH_INTERVAL)
         grown = jnp.where(grows, jnp.minimum(2 * scale, LARGEST_LOSS_SCALE), scale)
@@ -182,7 +183,7 @@ def next_health(health: Health, is_finite: jax.Array, *, scale_loss: bool) -> He
         since = jnp.where(is_finite & ~grows, since + 1, 0)
     return Health(
         skipped=health.skipped + skipped,
-        skipped_in_a_row=jnp.where(is_finite, 0, health.skipped_in_a_row + 1),
+        skipped_in_a_row=jnp.where(is_finite | is_curable, 0, health.skipped_in_a_row + 1),
         loss_scale=scale,
         since_scaled=since,
     )

@@ -155,3 +155,12 @@ def test_the_loss_scale_halves_on_overflow_and_doubles_periodically(monkeypatch)
     assert least.loss_scale == update.LEAST_LOSS_SCALE == 1  # halved for ever, it would become 0
     largest = health.replace(loss_scale=jnp.float32(update.LARGEST_LOSS_SCALE), since_scaled=jnp.int32(2))
     assert update.next_health(largest, jnp.bool_(True), scale_loss=True).loss_scale == update.LARGEST_LOSS_SCALE
+
+
+def test_an_overflow_counts_as_in_a_row_only_at_the_least_loss_scale():
+    health = update.make_health(scale_loss=True).replace(loss_scale=jnp.float32(4))
+    counts = []
+    for is_finite in (False, False, False, False, True):
+        health = update.next_health(health, jnp.bool_(is_finite), scale_loss=True)
+        counts.append((int(health.skipped), int(health.skipped_in_a_row), float(health.loss_scale)))
+    assert counts == [(1, 0, 2), (2, 0, 1), (3, 1, 1), (4, 2, 1), (4, 0, 1)]
