@@ -45,7 +45,8 @@ def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | No
       profile: `START:STOP`, the iterations to trace for xprof or Perfetto.
 
     Raises:
-      UserError: the config, the folder, or every checkpoint in it is unusable; nothing was changed.
+      UserError: the config, the folder, or every checkpoint in it is unusable, and nothing was changed; or a tracker
+        cannot be opened.
       Preempted: SIGTERM arrived; all progress is saved.
       KeyboardInterrupt: Ctrl-C. All progress is saved, unless it was pressed twice.
       DiskError: a file of the run cannot be written, for example because the disk is full.
