@@ -11,6 +11,7 @@ from alphagat.evaluation.single_player import Scores
 from alphagat.evaluation.sprt import Sprt
 from alphagat.evaluation.statistics import MAX_ELO, elo_difference
 from alphagat.games.base import Game
+from alphagat.monitoring.catalogue import points
 from alphagat.wording import counted
 
 
@@ -43,7 +44,7 @@ def solo_table(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]
     for title, name, each in zip(("player", "against"), names, scores):
         low, high = each.interval
         table.add_row(title, Text(name))
-        table.add_row("mean score", f"{each.mean:,.0f} (95% interval {low:,.0f} to {high:,.0f})")
+        table.add_row("mean score", f"{points(each.mean)} (95% interval {points(low)} to {points(high)})")
         table.add_row("plies per game", f"{each.plies.mean():.0f}")
         if shares := each.shares():
             cells = ", ".join(f"{number:,}: {share:.1%}" for number, share in shares.items())
@@ -82,8 +83,9 @@ def solo_line(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores])
     """Summarises the scores of two players in a one-player game, in one line."""
     (low_a, high_a), (low_b, high_b) = (each.interval for each in scores)
     return (
-        f"{game.name}, {names[0]}: mean score {scores[0].mean:,.0f} (95% interval {low_a:,.0f} to {high_a:,.0f}); "
-        f"{names[1]}: {scores[1].mean:,.0f} ({low_b:,.0f} to {high_b:,.0f}); "
+        f"{game.name}, {names[0]}: mean score {points(scores[0].mean)} "
+        f"(95% interval {points(low_a)} to {points(high_a)}); "
+        f"{names[1]}: {points(scores[1].mean)} ({points(low_b)} to {points(high_b)}); "
         f"ratio {_ratio(scores)}, {len(scores[0].scores)} games each"
     )
 

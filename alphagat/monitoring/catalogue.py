@@ -18,6 +18,11 @@ def compact(value: float) -> str:
     return f"{scaled:.{2 if round(abs(scaled), 2) < 10 else 1}f} {unit}"
 
 
+def points(value: float) -> str:
+    """Formats a score of a single-player game: three significant digits below 100, else whole points."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:z.3g}"
+
+
 WHOLE, DECIMALS = "{:,.0f}".format, "{:.3f}".format
 PERCENT, EXACT_PERCENT = "{:.0%}".format, "{:.1%}".format
 
@@ -51,7 +56,7 @@ ENTROPY = "Entropy of the policy"
 RESULTS = (
     Metric(ELO, "Elo", WHOLE, "Elo"),
     Metric(WIN_RATE, "against {opponent}", PERCENT, "Score against", is_share=True),
-    Metric(SCORE, "score", WHOLE, "Points per game"),
+    Metric(SCORE, "score", points, "Points per game"),
     Metric(SCORE_RATIO, "against {opponent}", "{:.1f} times its score".format),
     Metric(f"{ORACLE}best_move", "best moves, network", PERCENT, "Best moves", "network", True),
     Metric(f"{ORACLE}best_move_search", "best moves, with search", PERCENT, "Best moves", "search", True),

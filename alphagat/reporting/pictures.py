@@ -9,6 +9,7 @@ import numpy as np
 from alphagat.agents.agent import Agent
 from alphagat.agents.attention import attention_blocks, has_attention, make_attention
 from alphagat.games.base import Game
+from alphagat.monitoring.catalogue import points
 from alphagat.reporting.overlays import attention_shapes
 from alphagat.reporting.page import section
 from alphagat.reporting.samples import NUM_SIMULATIONS, Moment, SampleGame, play_samples
@@ -69,7 +70,7 @@ def _draw_moment(game: Game, moment: Moment) -> str:
 def _value(game: Game, moment: Moment) -> str:
     """Returns the value of player 0, with a bar for games with two players."""
     if game.num_players == 1:
-        return f"<b>{moment.value:,.0f}</b>"
+        return f"<b>{points(moment.value)}</b>"
     share = 50 * (1 + min(max(moment.value, -1.0), 1.0))
     return f'<b>{moment.value:+.2f}</b><span class=bar style="--share:{share:.1f}%"></span>'
 

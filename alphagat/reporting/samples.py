@@ -9,6 +9,7 @@ from alphagat.agents.agent import Agent
 from alphagat.evaluation.move_names import replay
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.games.base import Game
+from alphagat.monitoring.catalogue import points
 
 NUM_SIMULATIONS = 16
 MAX_PLIES = 300  # longer games are truncated
@@ -84,6 +85,6 @@ def _result(game: Game, last: Moment) -> str:
     if not last.state.terminated:
         return f"truncated after {last.ply} plies"
     if game.num_players == 1:
-        return f"{last.value:,.0f} points after {last.ply} plies"
+        return f"{points(last.value)} points after {last.ply} plies"
     winner = "a draw" if last.value == 0 else f"{game.player_colours[int(last.value < 0)][0]} wins"
     return f"{winner} after {last.ply} plies"

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from alphagat.cli import match
-from alphagat.contests.match_report import elo_text, notes
+from alphagat.contests.match_report import elo_text, notes, solo_line, solo_table
 from alphagat.evaluation.game_files import read_games
 from alphagat.evaluation.match_result import MatchResult
+from alphagat.evaluation.single_player import Scores
+from alphagat.games import make_game
 from tests.cli.terminals import be_terminal
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run
@@ -123,6 +125,14 @@ def test_single_player_games_compare_mean_scores(capsys):
     assert rows["player"] == rows["against"] == "random"
     assert rows["ratio of scores"] == "1.0"  # both players use the same keys
     assert rows["largest tile, at least"].endswith(": 100.0%")
+
+
+def test_small_scores_have_decimals():
+    each = Scores(np.full(4, 0.375, np.float32), np.full(4, 2))
+    line = solo_line(make_game("2048"), ("A", "B"), (each, each))
+    assert "A: mean score 0.375 (95% interval 0.375 to 0.375); B: 0.375 (0.375 to 0.375)" in line
+    cell = list(solo_table(make_game("2048"), ("A", "B"), (each, each)).columns[1].cells)[1]
+    assert cell == "0.375 (95% interval 0.375 to 0.375)"
 
 
 def test_a_weight_file_determines_the_board(tmp_path, capsys):

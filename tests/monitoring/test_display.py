@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from alphagat.monitoring.catalogue import compact
+from alphagat.monitoring.catalogue import compact, points
 from alphagat.monitoring.display import PLAIN_SECONDS, LiveDisplay, PlainDisplay, make_display
 from alphagat.monitoring.metric_text import duration, score_scale, sparkline
 from alphagat.runs.metrics import Result
@@ -233,6 +233,14 @@ def test_compact(value: float, text: str):
 
 
 @pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.46512, "0.465"), (-0.0, "0"), (-0.25, "-0.25"), (12.345, "12.3"), (99.96, "100"), (5432.1, "5,432")],
+)
+def test_points(value: float, text: str):
+    assert points(value) == text
+
+
+@pytest.mark.parametrize(
     ("seconds", "text"), [(0.4, "0 s"), (59.9, "59 s"), (185, "3 min 05 s"), (7_620, "2 h 07 min")]
 )
 def test_duration(seconds: float, text: str):
@@ -275,6 +283,8 @@ def test_results_name_their_board_with_several_boards():
 def test_a_single_player_game_shows_its_score():
     results = Result("score", "2048", 5432.1, 5000.0, 6000.0), Result("score_ratio", "2048", 4.94, opponent="random")
     assert "score 5,432 (5,000 to 6,000), against random 4.9 times its score" in shown(["2048"], *results)
+    small = Result("score", "2048", 0.5234, 0.4, 0.61)
+    assert "score 0.523 (0.4 to 0.61)" in shown(["2048"], small)
 
 
 def test_holdout_results_omit_unmeasured_values():
