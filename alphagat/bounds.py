@@ -7,6 +7,7 @@ arithmetic overflows or a run cannot start.
 import argparse
 import dataclasses
 import math
+import operator
 import os
 import reprlib
 from collections.abc import Sequence
@@ -118,6 +119,22 @@ def read_number(text: str, kind: type, limits: Limits) -> Any:
     if not limits.accept(value):
         raise UserError(str(limits))
     return value
+
+
+def check_integer(name: str, value: Any, limits: Limits) -> int:
+    """Returns an argument as an int, also if it is an integer of NumPy.
+
+    Raises:
+      UserError: it is no integer, or outside the limits.
+    """
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not limits.accept(number):
+        text = repr(shown(value)) if isinstance(value, str) else shown(value)
+        raise UserError(f"{name}={text}: it must be an integer of {limits}")
+    return number
 
 
 def is_finite(value: float) -> bool:

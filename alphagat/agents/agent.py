@@ -11,6 +11,7 @@ import numpy as np
 from alphagat import config_validation
 from alphagat.agents.build import fits_sizes, make_configured_network, make_configured_search, param_shapes
 from alphagat.agents.sources import resolve
+from alphagat.bounds import MAX_SIMULATIONS, Limits, check_integer
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.evaluation.players import Player, search_player
@@ -18,6 +19,8 @@ from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.search import Evaluation, Evaluator, Search, make_network_evaluator
 from alphagat.wording import counted
+
+SIMULATIONS = Limits(at_least=1, at_most=MAX_SIMULATIONS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,13 +46,25 @@ class Agent:
 
         Args:
           num_simulations: per move; None: the number in the run's own evaluations.
+
+        Raises:
+          UserError: `num_simulations` is no integer from 1 to `bounds.MAX_SIMULATIONS`.
         """
         simulations = self.config.evaluation.num_simulations if num_simulations is None else num_simulations
-        name = f"iteration {self.iteration}, {counted(simulations, 'simulation')}"
-        return search_player(name, self.search(simulations), self.params)
+        search = self.search(simulations)
+        return search_player(f"iteration {self.iteration}, {counted(simulations, 'simulation')}", search, self.params)
 
-    def search(self, num_simulations: int) -> Search:
-        """Builds the run's search without exploration noise."""
+    def search(self, num_simulations: int | None) -> Search:
+        """Builds the run's search without exploration noise.
+
+        Args:
+          num_simulations: per move; None: the largest number in the run's self-play.
+
+        Raises:
+          UserError: `num_simulations` is no integer from 1 to `bounds.MAX_SIMULATIONS`.
+        """
+        if num_simulations is not None:
+            num_simulations = check_integer("num_simulations", num_simulations, SIMULATIONS)
         return make_configured_search(
             self.game, self.evaluator, self.config, explore=False, num_simulations=num_simulations
         )

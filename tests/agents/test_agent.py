@@ -60,6 +60,20 @@ def test_agents_and_players_are_printed_in_one_line(run):
     assert repr(agent.player(4)) == f"Player(name='iteration {agent.iteration}, 4 simulations')"
 
 
+@pytest.mark.parametrize("number", [0, -1, 65_537, 1.5, "64", True])
+def test_an_impossible_number_of_simulations_is_refused(run, number):
+    agent = load(run[0])
+    for build in (agent.player, agent.search):
+        with pytest.raises(
+            UserError, match=r"^num_simulations=.*: it must be an integer of at least 1 and at most 65536$"
+        ):
+            build(number)
+
+
+def test_an_integer_of_numpy_is_a_number_of_simulations(run):
+    assert load(run[0]).player(np.int64(3)).name == "iteration 2, 3 simulations"
+
+
 def test_moves_are_legal_and_deterministic(run):
     agent = load(run[0])
     player = agent.player(3)
