@@ -13,7 +13,7 @@ from alphagat.evaluation.game_formats.record import GameRecord
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.move_names import replay
 from alphagat.evaluation.openings import Openings
-from alphagat.games.base import Game
+from alphagat.games.base import Game, StochasticGame
 
 CHESS = "chess"
 PGN_START = re.compile(r"(?:\s|[%;].*)*+(?:\[|1\s*\.)")  # comment lines, then a tag or, without tags, the first move
@@ -41,6 +41,11 @@ def records_of(game: Game, names: tuple[str, str], openings: Openings, result: M
 
 def file_ending(game: Game) -> str:
     return ".pgn" if game.name == CHESS else ".sgf"
+
+
+def has_files(game: Game) -> bool:
+    """Returns whether files can hold its games: those of two players, in which the moves alone determine positions."""
+    return game.num_players == 2 and not isinstance(game, StochasticGame)
 
 
 def check_installed(game: Game) -> None:

@@ -22,7 +22,7 @@ from alphagat.agents.analysis import Analysis
 from alphagat.agents.attention import attention_blocks
 from alphagat.config import NetworkConfig
 from alphagat.errors import ServiceError, UserError
-from alphagat.evaluation.game_files import GameRecord, file_ending, read_games, to_text
+from alphagat.evaluation.game_files import GameRecord, file_ending, has_files, read_games, to_text
 from alphagat.serving import limits, messages
 from alphagat.serving.hosts import LOCAL, AllowedHosts
 from alphagat.serving.live_run import LiveRun
@@ -117,7 +117,7 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
                 {"player": player, "attention": _attention(roster.network(board, player))}
                 for player in roster.players(board)
             ],
-            "record": file_ending(session.game) if session.game.num_players == 2 else None,
+            "record": file_ending(session.game) if has_files(session.game) else None,
         }
 
     @app.post("/api/position")
@@ -134,8 +134,8 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
     def record(request: RecordRequest) -> PlainTextResponse:
         """Writes the game as SGF, or as PGN for chess."""
         session, playthrough = _replay(roster, request)
-        if session.game.num_players != 2:
-            raise UserError(f"board {request.board}: game files are for two players")
+        if not has_files(session.game):
+            raise UserError(f"board {request.board}: game files hold only two-player games without chance")
         moves = tuple(step.name for step in playthrough.steps)
         players = tuple(step.player for step in playthrough.steps)
         outcome, forfeit = None, ""

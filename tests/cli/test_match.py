@@ -12,6 +12,7 @@ from alphagat.evaluation.game_files import read_games
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.single_player import Scores
 from alphagat.games import make_game
+from alphagat.games.twenty_forty_eight import TwentyFortyEightGame
 from tests.cli.terminals import be_terminal
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run
@@ -148,6 +149,15 @@ def test_a_missing_package_for_game_files_is_noticed_before_the_match(tmp_path, 
     assert match.run(["random", "random", "--board", "hex:3", "--out", str(tmp_path / "games.sgf")]) == 2
     assert "these game files need sgfmill, which is not installed" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_games_with_chance_are_not_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(TwentyFortyEightGame, "num_players", 2)
+    monkeypatch.setattr("alphagat.contests.match.play_duel", None)
+    assert match.run(["random", "random", "--board", "2048:2", "--out", str(tmp_path / "games.sgf")]) == 2
+    assert capsys.readouterr().err == (
+        "error: --out: 2048:2 has chance moves, which game files do not hold; leave this option out\n"
+    )
 
 
 MISTAKES = {

@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from alphagat.evaluation.game_files import read_games
+from alphagat.games.twenty_forty_eight import TwentyFortyEightGame
 from alphagat.serving import limits
 from alphagat.serving.app import PAGE, make_app
 from alphagat.serving.limits import MAX_BODY
@@ -109,6 +110,17 @@ def test_a_record_reads_back(client):
             {"board": "hex:3", "moves": ["b1", "a1"], "names": ["", ""]},
         ]
     }
+
+
+@pytest.mark.parametrize("num_players", [1, 2])
+def test_games_with_chance_have_no_record(tmp_path, monkeypatch, num_players):
+    roster = Roster([save_untrained(tmp_path, "2048:2")])
+    monkeypatch.setattr(TwentyFortyEightGame, "num_players", num_players)
+    with TestClient(make_app(roster, Silent(), SIMULATIONS), base_url=ADDRESS) as client:
+        assert client.get("/api/boards/2048:2").json()["record"] is None
+        answer = client.post("/api/record", json={"board": "2048:2", "moves": []})
+    assert answer.status_code == 422
+    assert answer.json() == {"error": "board 2048:2: game files hold only two-player games without chance"}
 
 
 def test_a_network_is_chosen_by_name(client, roster):
