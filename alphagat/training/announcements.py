@@ -8,7 +8,7 @@ import jax
 from alphagat.agents.build import fusing_obstacle
 from alphagat.config import Config
 from alphagat.games import make_game
-from alphagat.games.base import Game
+from alphagat.games.base import Game, StochasticGame
 from alphagat.monitoring.display import make_display
 from alphagat.networks.fused.network import FusedNetwork
 from alphagat.networks.pipeline import PipelinedNetwork
@@ -68,7 +68,8 @@ def _megabytes(tree: Any) -> str:
 
 def closing_lines(game: Game, folder: Path, step: int) -> list[str]:
     """Returns the lines to print after the last iteration: the run's location and the next commands."""
-    opponent = "random" if game.num_players == 1 else "mcts:100"
+    takes_mcts = game.num_players == 2 and not isinstance(game, StochasticGame)
+    opponent = "mcts:100" if takes_mcts else "random"
     return [
         f"checkpoint: {(folder / CHECKPOINT_FOLDER / str(step)).absolute()}",
         f"play against it: alphagat play {folder}",

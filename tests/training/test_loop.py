@@ -24,6 +24,7 @@ import pytest
 
 from alphagat.config import Config
 from alphagat.errors import DiskError, UserError
+from alphagat.games import make_game
 from alphagat.runs import compile_times, trackers
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
@@ -33,6 +34,7 @@ from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training import iteration, iterations, loop, resume
+from alphagat.training.announcements import closing_lines
 from alphagat.training.evaluation import Matches
 from alphagat.training.iterations import make_iterations
 from alphagat.training.loop import is_due, train
@@ -430,6 +432,15 @@ def test_restarting_a_finished_run_changes_nothing(finished, capsys):
     assert "config.num_iterations=12; raise it" in printed
     assert f"alphagat play {finished}" in " ".join(printed.split())
     assert contents_of(finished) == before
+
+
+@pytest.mark.parametrize(
+    ("board", "num_players", "opponent"), [("hex:3", 2, "mcts:100"), ("2048", 1, "random"), ("2048", 2, "random")]
+)
+def test_the_last_lines_name_an_opponent_of_the_board(monkeypatch, board: str, num_players: int, opponent: str):
+    game = make_game(board)
+    monkeypatch.setattr(type(game), "num_players", num_players)
+    assert f"alphagat evaluate runs/1 --opponent {opponent} " in closing_lines(game, Path("runs/1"), 8)[-1]
 
 
 def test_a_config_is_named_by_its_file(finished, tmp_path, capsys):
