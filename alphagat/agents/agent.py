@@ -96,12 +96,14 @@ def load(
       UserError: the source or its checkpoint does not exist or cannot be read, the board is of another family, or the
         precision is unknown.
     """
+    if board == "":
+        raise UserError("board '': the name is empty; name one such as hex:5, or leave it out")
     resolved = resolve(source, iteration, board)
     config = resolved.config
     if precision is not None:
         config = dataclasses.replace(config, network=dataclasses.replace(config.network, precision=precision))
         config_validation.validate(config)
-    game = make_game(board or config.boards[0])
+    game = make_game(config.boards[0] if board is None else board)
     trained = make_game(config.boards[0])
     if trained.topology.vocabulary.family != game.topology.vocabulary.family:
         raise UserError(

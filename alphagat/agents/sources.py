@@ -79,6 +79,8 @@ def resolve(name: str | os.PathLike, iteration: int | None = None, board: str | 
     Raises:
       UserError: there is no such run, checkpoint, file or shipped network.
     """
+    if not os.fspath(name):  # a Path would mean the current folder
+        raise UserError(f"network '': the name is empty; use {KINDS}, or the name of a shipped network, such as hex")
     if os.fspath(name) == SHIPPED:
         if board is None:
             raise UserError(f"player {SHIPPED!r} needs a board; name one, such as --board hex:5")

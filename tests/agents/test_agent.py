@@ -60,6 +60,14 @@ def test_agents_and_players_are_printed_in_one_line(run):
     assert repr(agent.player(4)) == f"Player(name='iteration {agent.iteration}, 4 simulations')"
 
 
+def test_empty_names_are_refused(run):
+    with pytest.raises(UserError, match=r"^network '': the name is empty; use a run folder"):
+        load("")
+    for source in (run[0], "hex", "shipped"):
+        with pytest.raises(UserError, match=r"^board '': the name is empty; name one such as hex:5, or leave it out$"):
+            load(source, board="")
+
+
 @pytest.mark.parametrize("number", [0, -1, 65_537, 1.5, "64", True])
 def test_an_impossible_number_of_simulations_is_refused(run, number):
     agent = load(run[0])

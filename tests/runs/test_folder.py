@@ -234,6 +234,13 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, config: Conf
             write()
 
 
+def test_an_empty_name_is_refused(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # empty, so that a run could begin there
+    with pytest.raises(UserError, match=r"^--workdir '': it is empty; name a folder$"):
+        check_run_folder("", Config())
+    assert check_run_folder(".", Config()) == Path()
+
+
 @pytest.mark.parametrize(("name", "reason"), [("file/run", "is a file"), ("x" * 300, "File name too long")])
 def test_a_folder_that_cannot_exist_is_refused_early(name: str, reason: str, tmp_path: Path):
     (tmp_path / "file").write_text("")
