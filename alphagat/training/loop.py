@@ -10,6 +10,7 @@ import jax
 from jax.experimental import multihost_utils
 
 from alphagat import config_files, config_validation
+from alphagat.bounds import shown
 from alphagat.config import Config
 from alphagat.errors import DiskError, UserError, disk_failure
 from alphagat.runs import compile_times, trackers
@@ -35,7 +36,7 @@ from alphagat.wording import counted
 MAX_ROLLBACKS = 3  # from the same checkpoint
 
 
-def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | None = None) -> None:
+def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, profile: str | None = None) -> None:
     """Trains a run in `workdir`, or resumes it from its newest intact checkpoint.
 
     On a CPU, resuming is bit-identical to an uninterrupted run.
@@ -51,8 +52,7 @@ def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | No
       KeyboardInterrupt: Ctrl-C. All progress is saved, unless it was pressed twice.
       DiskError: a file of the run cannot be written, for example because the disk is full.
     """
-    if isinstance(config, str):
-        config = config_files.load_config(config)
+    config = _read_config(config)
     config_validation.validate(config)
     trackers.check_installed(config.trackers)
     profiler = Profiler(Path(workdir), parse_span(profile, config.num_iterations) if profile else None)
@@ -79,6 +79,16 @@ def train(config: Config | str, workdir: str | os.PathLike, *, profile: str | No
                     then = f"to continue from iteration {step}" if step else "to start again"
                     raise DiskError(f"{folder}: {failure} and run the command again {then}") from error
                 raise
+
+
+def _read_config(config: Config | str | os.PathLike) -> Config:
+    if isinstance(config, str | os.PathLike):
+        return config_files.load_config(os.fspath(config))
+    if not isinstance(config, Config):
+        raise UserError(
+            f"config={shown(config)}: it must be an alphagat.config.Config, the name of a config, or a Python file"
+        )
+    return config
 
 
 def _retry(run: Run, folder: Path, claim: FolderClaim, profiler: Profiler, recorded: Recorded | None) -> None:

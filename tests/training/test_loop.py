@@ -444,10 +444,21 @@ def test_the_last_lines_name_an_opponent_of_the_board(monkeypatch, board: str, n
 
 
 def test_a_config_is_named_by_its_file(finished, tmp_path, capsys):
-    train(str(write_config(tiny_config(), tmp_path / "tiny.py")), finished)
-    assert "nothing to do" in capsys.readouterr().out
+    file = write_config(tiny_config(), tmp_path / "tiny.py")
+    for name in (str(file), file):
+        train(name, finished)
+        assert "nothing to do" in capsys.readouterr().out
     with pytest.raises(UserError, match="config tinny: there is no such file or config"):
         train("tinny", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("config", [None, {"num_iterations": 3}, 7])
+def test_a_config_of_another_type_is_refused(tmp_path, config: Any):
+    with pytest.raises(
+        UserError, match=r"^config=.*: it must be an alphagat\.config\.Config, the name of a config, or a"
+    ):
+        train(config, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
