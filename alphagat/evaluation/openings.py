@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from alphagat.bounds import Limits, check_integer
 from alphagat.errors import UserError
 from alphagat.evaluation.rollout import uniform_actions
 from alphagat.games.base import Game, Symmetries
@@ -27,6 +28,7 @@ from alphagat.games.states import select
 
 MAX_CANDIDATES = 65_536
 MAX_ROUNDS = 1_000
+POSITIVE, NOT_NEGATIVE = Limits(at_least=1), Limits(at_least=0)
 
 
 class Openings(NamedTuple):
@@ -53,8 +55,9 @@ def distinct_openings(game: Game, num_openings: int, seed: int) -> Openings:
     If a ply has more than `MAX_CANDIDATES` moves, a random subset of them is played.
 
     Raises:
-      UserError: no ply of the board has enough positions.
+      UserError: `num_openings` is not positive, or no ply of the board has enough positions.
     """
+    num_openings = check_integer("num_openings", num_openings, POSITIVE)
     generator = np.random.default_rng(seed)
     limit = max(MAX_CANDIDATES, 4 * num_openings)
     openings, with_images, most = _first_position(game, seed), None, 1
@@ -81,8 +84,12 @@ def openings_after(game: Game, num_plies: int, seed: int, num_openings: int | No
     """Returns all distinct openings of `num_plies` plies, or a uniform draw of `num_openings` of them.
 
     Raises:
-      UserError: there are fewer than `num_openings`, or more than `MAX_CANDIDATES`.
+      UserError: a number is negative or `num_openings` is 0, or there are fewer openings, or more than
+        `MAX_CANDIDATES`.
     """
+    num_plies = check_integer("num_plies", num_plies, NOT_NEGATIVE)
+    if num_openings is not None:
+        num_openings = check_integer("num_openings", num_openings, POSITIVE)
     generator = np.random.default_rng(seed)
     openings = _first_position(game, seed)
     for ply in range(num_plies):
@@ -141,8 +148,9 @@ def random_positions(game: Game, num_positions: int, min_plies: int, max_plies: 
     earlier is replayed, so every number of plies is equally frequent. Positions may repeat.
 
     Raises:
-      UserError: games of this length are too rare.
+      UserError: `num_positions` is not positive, the plies are out of order, or games of this length are too rare.
     """
+    num_positions = check_integer("num_positions", num_positions, POSITIVE)
     if not 0 <= min_plies <= max_plies:
         raise UserError(
             f"min_plies={min_plies} and max_plies={max_plies}: they must satisfy 0 <= min_plies <= max_plies"

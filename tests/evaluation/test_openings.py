@@ -257,6 +257,21 @@ def test_impossible_random_positions_are_rejected(monkeypatch):
         random_positions(make_game("hex:2"), 3, 3, 2, seed=0)
 
 
+@pytest.mark.parametrize("number", [-3, 0, 2.5, "7"])
+def test_impossible_numbers_are_refused(number):
+    game = make_game("hex:2")
+    for name, draw in (
+        ("num_openings", lambda: distinct_openings(game, number, seed=0)),
+        ("num_openings", lambda: openings_after(game, 1, seed=0, num_openings=number)),
+        ("num_positions", lambda: random_positions(game, number, 0, 1, seed=0)),
+    ):
+        with pytest.raises(UserError, match=rf"^{name}=.*: it must be an integer of at least 1$"):
+            draw()
+    if number:
+        with pytest.raises(UserError, match=r"^num_plies=.*: it must be an integer of at least 0$"):
+            openings_after(game, number, seed=0)
+
+
 def test_openings_can_be_stepped_on_the_device():
     game = make_game("hex:3")
     states = distinct_openings(game, 4, seed=0).states
