@@ -2,11 +2,14 @@
 
 from absl import logging
 
+from alphagat.bounds import Limits, check_integer
+from alphagat.config import MAX_DEVICES
 from alphagat.errors import UserError
 from alphagat.runtime import xla
 from alphagat.wording import counted
 
 DEVICES = ("auto", "cpu", "gpu")
+CPU_DEVICES = Limits(at_least=0, at_most=MAX_DEVICES)
 
 
 def use_device(device: str = "auto", num_cpu_devices: int = 0) -> str:
@@ -16,13 +19,15 @@ def use_device(device: str = "auto", num_cpu_devices: int = 0) -> str:
 
     Args:
       device: `cpu`, `gpu`, or `auto` for an accelerator if there is one.
-      num_cpu_devices: number of devices on the CPU; 0: the default of runs.
+      num_cpu_devices: number of devices on the CPU; 0: eight, whatever the number of cores.
 
     Raises:
-      UserError: `device` is unknown, there is no GPU, or JAX already uses other devices.
+      UserError: `device` is unknown, `num_cpu_devices` is out of range, there is no GPU, or JAX already uses other
+        devices.
     """
     if device not in DEVICES:
         raise UserError(f"DEVICE={device!r}: use one of {', '.join(DEVICES)}")
+    num_cpu_devices = check_integer("num_cpu_devices", num_cpu_devices, CPU_DEVICES)
     logging.set_verbosity(logging.FATAL)
     xla.keep_loops_on_gpu()
     xla.use_cache()
