@@ -3,6 +3,7 @@
 import _thread
 import argparse
 import errno
+import io
 import os
 import sys
 import textwrap
@@ -69,6 +70,8 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
       interrupted: the line to print after Ctrl-C.
     """
     logging.set_verbosity(logging.FATAL)  # Orbax's warnings fill the screen; errors are reported in one line
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # it may be ASCII
     _repeat_lost_interrupts()
     xla.keep_loops_on_gpu()
     xla.use_cache()

@@ -1,6 +1,7 @@
 """The command `alphagat`, its list of configs, and completion in a shell."""
 
 import importlib
+import os
 import runpy
 import shutil
 import subprocess
@@ -63,6 +64,30 @@ def test_the_module_and_the_script_are_the_same():
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     module, _, function = scripts["alphagat"].partition(":")
     assert getattr(importlib.import_module(module), function) is __main__.main
+
+
+def run_script(code: str, *, encoding: str = "utf-8", **streams) -> subprocess.CompletedProcess:
+    """Runs Python with a buffered standard output."""
+    variables = {**os.environ, "PYTHONUNBUFFERED": "", "PYTHONIOENCODING": encoding}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=variables, text=True, **streams)
+
+
+@pytest.mark.parametrize("output", ["sys.stdout.write(text)", "rich.console.Console().print(text)"])
+def test_output_that_is_not_utf8_is_escaped(output):
+    code = f"""if True:
+        import sys
+        import rich.console
+        from alphagat.cli import commands
+
+        def show(argv):
+            text = "rün ≥ 1\\n"
+            {output}
+
+        commands.end(commands.run(show, [], interrupted=""))
+    """
+    ended = run_script(code, encoding="ascii")
+    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, r"r\xfcn \u2265 1", "")
 
 
 def test_configs_are_listed_with_a_summary(capsys):
