@@ -15,11 +15,9 @@ def run(argv: Sequence[str]) -> int:
     """Runs the command that `argv[0]` names with the other arguments, and returns the exit status."""
     name, *words = argv or ["--help"]
     if name in ("-h", "--help"):
-        sys.stdout.write(overview())
-        return 0
+        return commands.run(_write, [overview()], interrupted="interrupted")
     if name == "--version":
-        sys.stdout.write(f"alphagat {alphagat.__version__}\n")
-        return 0
+        return commands.run(_write, [f"alphagat {alphagat.__version__}\n"], interrupted="interrupted")
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"the nearest is {near[0]}" if near else "alphagat --help lists them"
@@ -33,6 +31,10 @@ def overview() -> str:
     width = max(map(len, COMMANDS)) + 2
     rows = "".join(f"  {name:{width}}{summary}\n" for name, summary in COMMANDS.items())
     return f"usage: alphagat COMMAND ...\n\ncommands:\n{rows}\nRun alphagat COMMAND --help for details.\n"
+
+
+def _write(texts: Sequence[str]) -> None:
+    sys.stdout.writelines(texts)
 
 
 def main() -> None:

@@ -77,6 +77,7 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     xla.use_cache()
     try:
         command(argv)
+        sys.stdout.flush()
     except UserError as error:
         say(f"error: {' '.join(str(error).split())}")
         return USER_ERROR
@@ -97,7 +98,6 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
         say(interrupted)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of standard output has ended, as in `... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return BROKEN
     except Exception as error:
         if isinstance(error, OSError) and error.errno in UNUSABLE:
@@ -123,7 +123,10 @@ def end(status: int) -> NoReturn:
 
     The shutdown could crash in a JAX thread that still compiles, or wait for the other processes.
     """
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError:  # `run` has reported it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
     sys.stderr.flush()
     if status in (INTERRUPTED, REQUEUE) or (status and distributed.num_processes() > 1):
         os._exit(status)

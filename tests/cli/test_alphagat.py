@@ -66,9 +66,8 @@ def test_the_module_and_the_script_are_the_same():
     assert getattr(importlib.import_module(module), function) is __main__.main
 
 
-def run_script(code: str, *, encoding: str = "utf-8", **streams) -> subprocess.CompletedProcess:
-    """Runs Python with a buffered standard output."""
-    variables = {**os.environ, "PYTHONUNBUFFERED": "", "PYTHONIOENCODING": encoding}
+def run_script(code: str, *, encoding: str = "utf-8", unbuffered: str = "", **streams) -> subprocess.CompletedProcess:
+    variables = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONIOENCODING": encoding}
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=variables, text=True, **streams)
 
@@ -88,6 +87,30 @@ def test_output_that_is_not_utf8_is_escaped(output):
     """
     ended = run_script(code, encoding="ascii")
     assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, r"r\xfcn \u2265 1", "")
+
+
+def run_alphagat(*words: str, unbuffered: str = "", **streams) -> subprocess.CompletedProcess:
+    code = f"import sys; from alphagat import __main__; sys.argv[1:] = {words}; __main__.main()"
+    return run_script(code, unbuffered=unbuffered, **streams)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [[], ["--help"], ["--version"], ["configs"]], ids=str)
+def test_an_output_that_fails_is_one_line(words, unbuffered):
+    with open("/dev/full", "w") as full:
+        ended = run_alphagat(*words, unbuffered=unbuffered, stdout=full)
+    line = "error: a file: no space left on device; free some and run the command again\n"
+    assert (ended.returncode, ended.stderr) == (1, line)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["--help"], ["configs"]], ids=str)
+def test_a_closed_pipe_is_quiet(words, unbuffered):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as pipe:
+        ended = run_alphagat(*words, unbuffered=unbuffered, stdout=pipe)
+    assert (ended.returncode, ended.stderr) == (1, "")
 
 
 def test_configs_are_listed_with_a_summary(capsys):
