@@ -10,7 +10,7 @@ import textwrap
 import threading
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from absl import logging
 
@@ -56,6 +56,10 @@ class ArgumentParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see --help")
 
+    def print_help(self, file: TextIO | None = None) -> None:
+        """Writes the help to standard output, by default. Raises OSError, which argparse would ignore."""
+        (file or sys.stdout).write(self.format_help())
+
 
 def _not_empty(text: str) -> str:
     if not text:
@@ -76,7 +80,7 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     xla.keep_loops_on_gpu()
     xla.use_cache()
     try:
-        command(argv)
+        status = _status_of(command, argv)
         sys.stdout.flush()
     except UserError as error:
         say(f"error: {' '.join(str(error).split())}")
@@ -113,6 +117,12 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
             raise
         traceback.print_exc()  # re-raising would deadlock: at exit Python waits for processes that wait for this one
         return BROKEN
+    return status
+
+
+def _status_of(command: Callable[[Sequence[str]], None], argv: Sequence[str]) -> int:
+    try:
+        command(argv)
     except SystemExit as end:  # argparse after --help
         return end.code if isinstance(end.code, int) else 0
     return 0

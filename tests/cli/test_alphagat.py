@@ -95,7 +95,7 @@ def run_alphagat(*words: str, unbuffered: str = "", **streams) -> subprocess.Com
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", [[], ["--help"], ["--version"], ["configs"]], ids=str)
+@pytest.mark.parametrize("words", [[], ["--help"], ["--version"], ["configs"], ["train", "--help"]], ids=str)
 def test_an_output_that_fails_is_one_line(words, unbuffered):
     with open("/dev/full", "w") as full:
         ended = run_alphagat(*words, unbuffered=unbuffered, stdout=full)
@@ -104,7 +104,7 @@ def test_an_output_that_fails_is_one_line(words, unbuffered):
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", [["--help"], ["configs"]], ids=str)
+@pytest.mark.parametrize("words", [["--help"], ["configs"], ["train", "--help"]], ids=str)
 def test_a_closed_pipe_is_quiet(words, unbuffered):
     reader, writer = os.pipe()
     os.close(reader)
