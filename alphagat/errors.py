@@ -27,7 +27,13 @@ class DiskError(Exception):
 
 
 _FREE = "free some"
-_FIXES = {errno.ENOSPC: _FREE, errno.EDQUOT: _FREE, errno.EROFS: "make it writable", errno.EIO: "check the disk"}
+_FIXES = {
+    errno.ENOSPC: _FREE,
+    errno.EDQUOT: _FREE,
+    errno.EROFS: "make it writable",
+    errno.EIO: "check the disk",
+    errno.EFBIG: "raise the limit of file sizes (ulimit -f)",
+}
 
 
 def disk_failure(error: BaseException) -> str | None:

@@ -44,6 +44,7 @@ def wrapped(error: Exception) -> Exception:
         (OSError(errno.ENOSPC, "full"), "no space left on device; free some"),
         (OSError(errno.EROFS, "x"), "read-only file system; make it writable"),
         (OSError(errno.EIO, "x"), "input/output error; check the disk"),
+        (OSError(errno.EFBIG, "x"), "file too large; raise the limit of file sizes (ulimit -f)"),
         (
             ValueError("RESOURCE_EXHAUSTED: [OS error 28: No space left on device]"),
             "no space left on device; free some",
