@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -38,6 +39,9 @@ def _write(texts: Sequence[str]) -> None:
 
 
 def main() -> None:
+    # A stream is None if it is closed, as by `>&-`.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     commands.end(run(sys.argv[1:]))
 
 

@@ -113,6 +113,13 @@ def test_a_closed_pipe_is_quiet(words, unbuffered):
     assert (ended.returncode, ended.stderr) == (1, "")
 
 
+@pytest.mark.parametrize(("closed", "status"), [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0), ("none 2>&-", 2)])
+def test_closed_streams_are_no_error(closed, status):
+    command = f"{sys.executable} -m alphagat configs {closed}"
+    ended = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (status, "")
+
+
 def test_configs_are_listed_with_a_summary(capsys):
     assert __main__.run(["configs"]) == 0
     rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
