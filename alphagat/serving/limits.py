@@ -2,8 +2,8 @@
 
 from alphagat.bounds import Limits
 
-# Requests. Larger ones are refused.
-MAX_HEADERS = 16 * 1024  # bytes of the request line and all headers
+# Requests. Larger ones are refused, except for headers that arrive in one read: h11 checks only incomplete ones.
+MAX_HEADERS = 16 * 1024  # bytes of the request line and all headers, as long as they are incomplete
 MAX_BODY = 64 * 1024  # bytes
 MAX_MOVES = 4_096  # per request
 MAX_NAME = 40  # characters of a board, a move or a person
