@@ -211,8 +211,7 @@ def test_a_move_is_taken_back_before_its_position_arrives(serve, page):
     page.click("#board .hit >> nth=0")
     page.unroute("**/api/position")
     page.click("#back")
-    page.wait_for_selector("#moves > :nth-child(3)")
-    assert page.inner_text("#status-text") == "Your move"
+    page.wait_for_selector("#status-text:text-is('Your move')")
     assert ply_of(page) == 2
 
 
