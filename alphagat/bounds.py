@@ -17,6 +17,7 @@ from alphagat.errors import UserError
 
 MAX_SEED = 2**32 - 1
 MAX_SIMULATIONS = 65_536  # per move
+MAX_SYMMETRIES = 256  # of a board; a square has 8
 MAX_GAMES = 1_000_000  # of a match
 MAX_ITERATIONS = 1_000_000
 MAX_PLIES = 1_000_000  # of a game

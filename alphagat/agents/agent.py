@@ -11,7 +11,7 @@ import numpy as np
 from alphagat import config_validation
 from alphagat.agents.build import fits_sizes, make_configured_network, make_configured_search, param_shapes
 from alphagat.agents.sources import resolve
-from alphagat.bounds import MAX_SIMULATIONS, Limits, check_integer
+from alphagat.bounds import MAX_SIMULATIONS, MAX_SYMMETRIES, Limits, check_integer
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.evaluation.players import Player, search_player
@@ -21,6 +21,7 @@ from alphagat.search import Evaluation, Evaluator, Search, make_network_evaluato
 from alphagat.wording import counted
 
 SIMULATIONS = Limits(at_least=1, at_most=MAX_SIMULATIONS)
+SYMMETRIES = Limits(at_least=1, at_most=MAX_SYMMETRIES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Agent:
       iteration: the iteration of the checkpoint.
       params: the parameters of the network.
       evaluator: `evaluator(params, states [B]) -> Evaluation`.
+      symmetries: the number of images of a position, under symmetries of the board, whose evaluations it averages.
     """
 
     game: Game
@@ -40,6 +42,7 @@ class Agent:
     iteration: int
     params: Any = dataclasses.field(repr=False)
     evaluator: Evaluator = dataclasses.field(repr=False)
+    symmetries: int = dataclasses.field(default=1, repr=False)
 
     def player(self, num_simulations: int | None = None) -> Player:
         """Returns the player for matches, which plays its best move, without exploration noise.
@@ -52,7 +55,10 @@ class Agent:
         """
         simulations = self.config.evaluation.num_simulations if num_simulations is None else num_simulations
         search = self.search(simulations)
-        return search_player(f"iteration {self.iteration}, {counted(simulations, 'simulation')}", search, self.params)
+        name = f"iteration {self.iteration}, {counted(simulations, 'simulation')}"
+        if self.symmetries > 1:
+            name += f", {self.symmetries} symmetries"
+        return search_player(name, search, self.params)
 
     def search(self, num_simulations: int | None) -> Search:
         """Builds the run's search without exploration noise.
@@ -81,7 +87,11 @@ def _compile(evaluator: Evaluator) -> Evaluator:
 
 
 def load(
-    source: str | os.PathLike, iteration: int | None = None, board: str | None = None, precision: str | None = None
+    source: str | os.PathLike,
+    iteration: int | None = None,
+    board: str | None = None,
+    precision: str | None = None,
+    symmetries: int = 1,
 ) -> Agent:
     """Loads a trained player.
 
@@ -91,10 +101,12 @@ def load(
       iteration: the checkpoint of a run; None: the latest.
       board: any board of the family of the run's boards; None: the run's first.
       precision: overrides `network.precision`; None: the precision used in training.
+      symmetries: evaluations are means over this many images of a position under symmetries of the board, and the
+        network computes as many positions; 1: the position alone.
 
     Raises:
-      UserError: the source or its checkpoint does not exist or cannot be read, the board is of another family, or the
-        precision is unknown.
+      UserError: the source or its checkpoint does not exist or cannot be read, the board is of another family or has
+        fewer symmetries, or the precision is unknown.
     """
     if board == "":
         raise UserError("board '': the name is empty; name one such as hex:5, or leave it out")
@@ -115,6 +127,16 @@ def load(
             f"board {game.name}: {source} was trained on {trained.name}, and {config.network.name!r} has weights for "
             "one size of board; take that board, or another network"
         )
+    symmetries = _check_symmetries(game, symmetries)
     network = make_configured_network(config, game)
     params = resolved.read_params(param_shapes(game, network))
-    return Agent(game, config, resolved.iteration, params, make_network_evaluator(game, network))
+    evaluator = make_network_evaluator(game, network, symmetries)
+    return Agent(game, config, resolved.iteration, params, evaluator, symmetries)
+
+
+def _check_symmetries(game: Game, symmetries: int) -> int:
+    """Returns the number as an int. Raises UserError unless the board has as many symmetries."""
+    symmetries, most = check_integer("symmetries", symmetries, SYMMETRIES), game.symmetries.num_symmetries
+    if symmetries > most:
+        raise UserError(f"symmetries={symmetries}: it must be at most {most}, the number of symmetries of {game.name}")
+    return symmetries

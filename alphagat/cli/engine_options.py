@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from alphagat.bounds import MAX_SIMULATIONS, Limits, Number
+from alphagat.bounds import MAX_SIMULATIONS, MAX_SYMMETRIES, Limits, Number
 from alphagat.cli import commands
 from alphagat.errors import UserError
 
@@ -44,6 +44,16 @@ def add_options(parser: commands.ArgumentParser, *, simulations: str, most: str,
         metavar="N",
         help=f"{most} (default: %(default)s)",
     )
+    parser.add_argument(
+        "--symmetries",
+        action=Number,
+        kind=int,
+        limits=Limits(at_least=1, at_most=MAX_SYMMETRIES),
+        default=1,
+        metavar="N",
+        help="images of a position, under symmetries of the board, whose evaluations are averaged "
+        "(default: %(default)s)",
+    )
 
 
 def add_leaves(parser: commands.ArgumentParser) -> None:
@@ -79,7 +89,7 @@ def open_agent(options: argparse.Namespace, board: str | None) -> "Agent":
     from alphagat.agents.agent import load
     from alphagat.agents.sources import SHIPPED
 
-    return load(commands.named_run(options) or SHIPPED, board=board or options.board)
+    return load(commands.named_run(options) or SHIPPED, board=board or options.board, symmetries=options.symmetries)
 
 
 def make_thinker(options: argparse.Namespace, board: str | None) -> "Thinker":

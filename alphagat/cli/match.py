@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from alphagat.bounds import MAX_GAMES, MAX_PLIES, MAX_SIMULATIONS, Limits, Number, Numbers
+from alphagat.bounds import MAX_GAMES, MAX_PLIES, MAX_SIMULATIONS, MAX_SYMMETRIES, Limits, Number, Numbers
 from alphagat.cli import commands
 from alphagat.errors import UserError
 from alphagat.opponents import OPPONENTS
@@ -50,6 +50,16 @@ def make_parser() -> commands.ArgumentParser:
         counts=(1, 2),
         example="64,256",
         help="per move of trained players: N, or N,M for A and B (default: as in their runs)",
+    )
+    parser.add_argument(
+        "--symmetries",
+        action=Numbers,
+        kind=int,
+        limits=Limits(at_least=1, at_most=MAX_SYMMETRIES),
+        counts=(1, 2),
+        example="8,1",
+        help="images of a position, under symmetries of the board, whose evaluations trained players average: N, or "
+        "N,M for A and B (default: 1)",
     )
     parser.add_argument(
         "--sprt",

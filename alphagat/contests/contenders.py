@@ -50,7 +50,7 @@ KINDS = {each.usage.partition(":")[0]: Kind(each.usage) for each in OPPONENTS} |
 
 
 def make_contender(
-    game: Game, name: str, num_simulations: int | None, limits: EngineLimits, seed: int
+    game: Game, name: str, num_simulations: int | None, limits: EngineLimits, seed: int, symmetries: int = 1
 ) -> Player | Engine:
     """Makes the player called `name`.
 
@@ -58,6 +58,7 @@ def make_contender(
       num_simulations: per move of a trained player; None: the number in its run's own evaluations, or no search for a
         Pgx model.
       seed: decides between equally good moves of an exact solver.
+      symmetries: of the evaluations of a trained player.
 
     Raises:
       UserError: there is no such player, or it does not play the board.
@@ -74,14 +75,14 @@ def make_contender(
     if kind in KINDS:
         return make_opponent(game, name)
     if sources.is_source(name):
-        return load(name, board=game.name).player(num_simulations)
+        return load(name, board=game.name, symmetries=symmetries).player(num_simulations)
     raise _unknown(name)
 
 
 def options_of(name: str) -> tuple[str, ...]:
     """Returns the options of `alphagat match` that the player called `name` uses."""
     kind = KINDS.get(name.partition(":")[0])
-    return ("simulations",) if kind is None else kind.options  # any other name is that of a trained player
+    return ("simulations", "symmetries") if kind is None else kind.options  # any other name is that of a trained player
 
 
 def default_board(*names: str) -> str | None:

@@ -46,7 +46,7 @@ def play(options: argparse.Namespace) -> None:
       UserError: an option is wrong, or a player is not available; nothing was played or written.
     """
     limits = read_limits(options)
-    simulations = options.simulations or (None,)
+    simulations, symmetries = options.simulations or (None,), options.symmetries or (1,)
     board = options.board or default_board(options.a, options.b)
     if board is None:
         raise UserError("--board is missing, and neither player is a run that has one; name one, such as --board hex:5")
@@ -56,8 +56,8 @@ def play(options: argparse.Namespace) -> None:
     with contextlib.ExitStack() as stack:
         with terminal.status(LOADING):
             a, b = (
-                _open(make_contender(game, name, count, limits, options.seed), stack)
-                for name, count in zip((options.a, options.b), (simulations[0], simulations[-1]))
+                _open(make_contender(game, name, simulations[end], limits, options.seed, symmetries[end]), stack)
+                for name, end in ((options.a, 0), (options.b, -1))
             )
         contest = Contest(game, (a, b), (_full_name(options.a, a), _full_name(options.b, b)))
         if game.num_players == 1:

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import itertools
 from pathlib import Path
 
 from alphagat.contests.contenders import EngineLimits, options_of
@@ -14,6 +15,7 @@ SPRT_PART = 32  # openings between two tests
 TWO_PLAYER_OPTIONS = ("opening_plies", "sprt", "out", "games_at_once")
 PLAYER_OPTIONS = {
     "simulations": "a trained player",
+    "symmetries": "a trained player of AlphaGAT",
     "move_seconds": "a program (gtp or uci)",
     "move_nodes": "a UCI engine",
     "engine_option": "a UCI engine",
@@ -72,10 +74,11 @@ def read_limits(options: argparse.Namespace) -> EngineLimits:
     for name, user in PLAYER_OPTIONS.items():
         if getattr(options, name) and name not in used:
             raise UserError(f"--{name}: neither {options.a} nor {options.b} is {user}; leave this option out")
-    for name in (options.a, options.b):
-        if options.simulations and len(options.simulations) == 2 and "simulations" not in options_of(name):
-            counts = ",".join(map(str, options.simulations))
-            raise UserError(f"--simulations {counts}: {name} is not {PLAYER_OPTIONS['simulations']}; give one number")
+    for option, player in itertools.product(("simulations", "symmetries"), (options.a, options.b)):
+        numbers = getattr(options, option) or ()
+        if len(numbers) == 2 and option not in options_of(player):
+            given = f"--{option} {','.join(map(str, numbers))}"
+            raise UserError(f"{given}: {player} is not {PLAYER_OPTIONS[option]}; give one number")
     kinds = {name.partition(":")[0] for name in (options.a, options.b)}
     if options.move_seconds and options.move_nodes and "gtp" not in kinds:
         raise UserError("--move_seconds: UCI engines follow --move_nodes instead; leave one of the two out")

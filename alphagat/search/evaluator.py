@@ -1,11 +1,13 @@
 """Evaluators: functions from batches of states to priors and values."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from alphagat.games.base import Game
 from alphagat.networks import Network
@@ -36,12 +38,19 @@ def evaluate_states(evaluate: Evaluator, params: Any, states: Any) -> Evaluation
     return evaluation
 
 
-def make_network_evaluator(game: Game, network: Network) -> Evaluator:
+def make_network_evaluator(game: Game, network: Network, num_symmetries: int = 1) -> Evaluator:
     """Returns the evaluator of players: the network's, but the value is 1 where the game names winning actions.
 
     There, only these have a prior.
+
+    Args:
+      num_symmetries: with more than 1, prior logits and value are means over images of each state under so many
+        symmetries of the game, all of which the network evaluates.
     """
-    evaluate_by_network = make_plain_evaluator(game, network)
+    if num_symmetries == 1:
+        evaluate_by_network = make_plain_evaluator(game, network)
+    else:
+        evaluate_by_network = make_averaging_evaluator(game, network, num_symmetries)
 
     def evaluate(params: Any, states: Any) -> Evaluation:
         evaluation = evaluate_by_network(params, states)
@@ -56,14 +65,35 @@ def make_plain_evaluator(game: Game, network: Network) -> Evaluator:
 
     def evaluate(params: Any, states: Any) -> Evaluation:
         def evaluate_part(states: Any) -> Evaluation:
-            prior_logits, output = cast(
-                tuple[jax.Array, jax.Array], network.apply(params, jax.vmap(game.observe)(states).nodes)
-            )
-            return Evaluation(prior_logits, expected_value(output, network.value_support))
+            return _apply(network, params, jax.vmap(game.observe)(states).nodes)
 
         return map_in_parts(evaluate_part, states)
 
     return evaluate
+
+
+def make_averaging_evaluator(game: Game, network: Network, num_symmetries: int) -> Evaluator:
+    """Returns the evaluator that applies the network to the images of each state under the first `num_symmetries`
+    symmetries of the game, and averages the prior logits and the values.
+    """
+    node_permutations = game.symmetries.node_permutations[:num_symmetries]  # [S, V]
+    inverses = np.argsort(game.symmetries.action_permutations[:num_symmetries], axis=1)  # [S, A]
+
+    def evaluate(params: Any, states: Any) -> Evaluation:
+        nodes = jax.vmap(game.observe)(states).nodes
+        images = nodes[:, node_permutations].reshape(-1, *nodes.shape[1:])  # [B * S, V, F]
+        evaluations = map_in_parts(functools.partial(_apply, network, params), images)
+        logits, values = jax.tree.map(lambda x: x.reshape(len(nodes), num_symmetries, *x.shape[1:]), evaluations)
+        logits = jnp.take_along_axis(logits, jnp.asarray(inverses)[None], axis=2)
+        return Evaluation(logits.mean(axis=1), values.mean(axis=1))
+
+    return evaluate
+
+
+def _apply(network: Network, params: Any, nodes: jax.Array) -> Evaluation:
+    """Evaluates positions by the network alone; nodes are `[B, V, F]`."""
+    prior_logits, output = cast(tuple[jax.Array, jax.Array], network.apply(params, nodes))
+    return Evaluation(prior_logits, expected_value(output, network.value_support))
 
 
 def _take_wins(evaluation: Evaluation, wins: jax.Array) -> Evaluation:

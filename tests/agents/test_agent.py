@@ -82,6 +82,31 @@ def test_an_integer_of_numpy_is_a_number_of_simulations(run):
     assert load(run[0]).player(np.int64(3)).name == "iteration 2, 3 simulations"
 
 
+def test_evaluations_average_over_as_many_symmetries_as_asked(run):
+    plain, averaging = load(run[0]), load(run[0], symmetries=4)
+    assert averaging.player(3).name == "iteration 2, 3 simulations, 4 symmetries"
+    evaluation = averaging.evaluate(first_state(plain.game))  # the empty board of Hex 2x2
+    corner, other_corner, acute, other_acute = evaluation.prior_logits[np.array([1, 2, 0, 3])]
+    assert corner == pytest.approx(other_corner, abs=1e-5)
+    assert acute == pytest.approx(other_acute, abs=1e-5)
+    logits = plain.evaluate(first_state(plain.game)).prior_logits
+    assert logits[0] != pytest.approx(logits[3], abs=1e-5)
+    assert evaluation.prior_logits[0] == pytest.approx((logits[0] + logits[3]) / 2, abs=1e-5)
+
+
+@pytest.mark.parametrize("number", [0, 1.5, "2", 257])
+def test_an_impossible_number_of_symmetries_is_refused(run, number):
+    with pytest.raises(UserError, match=r"^symmetries=.*: it must be an integer of at least 1 and at most 256$"):
+        load(run[0], symmetries=number)
+
+
+def test_more_symmetries_than_the_board_has_are_refused():
+    for board, most in (("hex:3", 4), ("chess", 1)):
+        message = f"^symmetries={most + 1}: it must be at most {most}, the number of symmetries of {board}$"
+        with pytest.raises(UserError, match=message):
+            load("shipped", board=board, symmetries=most + 1)
+
+
 def test_moves_are_legal_and_deterministic(run):
     agent = load(run[0])
     player = agent.player(3)

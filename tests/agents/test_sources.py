@@ -83,7 +83,7 @@ def test_every_command_uses_the_same_shipped_network(board, monkeypatch, tmp_pat
         def player(self, num_simulations):
             return None
 
-    def load(name, iteration=None, board=None, precision=None):
+    def load(name, iteration=None, board=None, precision=None, symmetries=1):
         loaded.append((resolve(name, board=board).path.stem, board))
         return Loaded()
 
@@ -92,7 +92,7 @@ def test_every_command_uses_the_same_shipped_network(board, monkeypatch, tmp_pat
     monkeypatch.setattr(roster, "load", load)
     monkeypatch.setattr(roster, "Playthroughs", lambda game: None)
     monkeypatch.setattr(Loaded, "game", make_game(board), raising=False)
-    options = argparse.Namespace(source=None, workdir=None, board=board)
+    options = argparse.Namespace(source=None, workdir=None, board=board, symmetries=1)
     commands = (
         lambda: engine_options.open_agent(options, None),
         lambda: roster.Roster((), board),

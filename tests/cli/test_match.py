@@ -69,6 +69,11 @@ def test_two_checkpoints_of_a_run(run, tmp_path, capsys):
     records = read_games(out.read_text())
     assert len(records) == 8
     assert records[0].names == records[1].names[::-1] == (player, f"{run} (iteration 5, 4 simulations)")
+    averaging = match.run([*players, "--games", "2", "--simulations", "2", "--symmetries", "4,1"])
+    assert averaging == 0
+    found = cells(capsys.readouterr().out)
+    assert found["player"] == f"{run}/checkpoints/3 (iteration 3, 2 simulations, 4 symmetries)"
+    assert found["against"] == f"{run} (iteration 5, 2 simulations)"
     wins = [record.names[0 if record.outcome > 0 else 1] for record in records]
     assert wins.count(player) == won
     assert len({record.moves[:2] for record in records}) == 4
@@ -187,6 +192,18 @@ MISTAKES = {
     "an unused number": (
         ["shipped", "mcts:2", "--board", "hex:3", "--simulations", "8,16"],
         "--simulations 8,16: mcts:2 is not a trained player; give one number",
+    ),
+    "unused symmetries": (
+        ["mcts:2", "random", "--board", "hex:3", "--symmetries", "4"],
+        "--symmetries: neither mcts:2 nor random is a trained player of AlphaGAT; leave this option out",
+    ),
+    "an unused number of symmetries": (
+        ["shipped", "mcts:2", "--board", "hex:3", "--symmetries", "4,1"],
+        "--symmetries 4,1: mcts:2 is not a trained player of AlphaGAT; give one number",
+    ),
+    "too many symmetries": (
+        ["shipped", "mcts:2", "--board", "hex:3", "--symmetries", "8"],
+        "symmetries=8: it must be at most 4, the number of symmetries of hex:3",
     ),
     "unused seconds": (["random", "solver", "--board", "hex:3", "--move_seconds", "1"], "is a program (gtp or uci)"),
     "two limits": (

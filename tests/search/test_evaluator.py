@@ -1,11 +1,13 @@
-"""Evaluations know the actions that win at once, and are the network's elsewhere."""
+"""Evaluations know the actions that win at once, and are the network's or the mean over its symmetries elsewhere."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from alphagat.agents.build import make_params
+from alphagat.agents.build import make_configured_network, make_params
 from alphagat.config import Config
+from alphagat.games import make_game
 from alphagat.search.evaluator import make_network_evaluator, make_plain_evaluator
 from alphagat.training.setup import make_setups
 from tests.games.playing import play
@@ -34,3 +36,36 @@ def test_actions_that_win_at_once_have_the_prior_and_the_value():
     prior = jax.nn.softmax(evaluation.prior_logits[1])
     assert game.action_names[int(prior.argmax())] == "e3"
     assert prior.max() == 1
+
+
+@pytest.mark.parametrize("num_symmetries", [2, 8])
+def test_evaluations_are_means_over_symmetries(num_symmetries: int):
+    game = make_game("go:5")
+    network = make_configured_network(Config(boards=("go:5",)), game)
+    params = make_params(game, network, jax.random.key(0))
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), play("go:5", "c3 d2"), play("go:5", "b2 c4 d4"))
+    evaluation = make_network_evaluator(game, network, num_symmetries)(params, states)
+    nodes = np.asarray(jax.vmap(game.observe)(states).nodes)
+    logits, values = np.zeros((2, game.num_actions)), np.zeros(2)
+    for index in range(num_symmetries):
+        order, actions = (
+            table[index] for table in (game.symmetries.node_permutations, game.symmetries.action_permutations)
+        )
+        image_logits, image_values = network.apply(params, nodes[:, order])
+        values += np.asarray(image_values) / num_symmetries
+        for image_action, action in enumerate(actions):
+            logits[:, action] += np.asarray(image_logits)[:, image_action] / num_symmetries
+    np.testing.assert_allclose(evaluation.prior_logits, logits, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(evaluation.value, values, rtol=1e-4, atol=1e-5)
+
+
+def test_means_over_all_symmetries_are_equal_for_reflected_positions():
+    game = make_game("connect_four")
+    network = make_configured_network(Config(boards=("connect_four",)), game)
+    params = make_params(game, network, jax.random.key(0))
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), play(game.name, "1 1 2 3 3"), play(game.name, "7 7 6 5 5"))
+    plain = make_network_evaluator(game, network)(params, states)
+    assert not np.allclose(plain.prior_logits[0], plain.prior_logits[1, ::-1], atol=1e-3)
+    mean = make_network_evaluator(game, network, 2)(params, states)
+    np.testing.assert_allclose(mean.prior_logits[0], mean.prior_logits[1, ::-1], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(mean.value[0], mean.value[1], rtol=1e-4, atol=1e-5)

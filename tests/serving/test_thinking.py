@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from alphagat.cli import engine_options, gtp, uci
+from alphagat.cli import analyze, engine_options, gtp, uci
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.states import first_state
@@ -106,6 +106,20 @@ def test_engines_keep_trees_by_default(engine, flags, monkeypatch):
     monkeypatch.setattr(engine_options, "open_agent", lambda *_: agent)
     assert engine.run(["runs/1", *flags]) == 2
     assert flag_values == [not flags]
+
+
+@pytest.mark.parametrize("command", [gtp, uci, analyze])
+def test_engines_average_over_symmetries(command, monkeypatch):
+    asked = []
+
+    def load(*_, symmetries, **__):
+        asked.append(symmetries)
+        raise UserError("enough")
+
+    monkeypatch.setattr("alphagat.agents.agent.load", load)
+    for flags in ([], ["--symmetries", "2"]):
+        assert command.run(["runs/1", *flags]) == 2
+    assert asked == [1, 2]
 
 
 def test_a_clock_shares_the_remaining_time():
