@@ -20,7 +20,8 @@ class MeshConfig:
 
     data: int = setting(
         0,
-        "devices along the data axis; 0: every accelerator; without any, a CPU device per core, a power of two up to 8",
+        "devices along the data axis; 0: all accelerators, or if there are none, as many CPU devices as cores, rounded "
+        "down to a power of two, at most 8",
         at_least=0,
         at_most=MAX_DEVICES,
     )

@@ -50,11 +50,12 @@ def main() -> None:
     parser.add_argument("--source", default="hex", help="as in alphagat.load (default: %(default)s)")
     parser.add_argument("--boards", nargs="+", default=["hex:4", "hex:5", "hex:7"], help="default: %(default)s")
     parser.add_argument("--simulations", type=int, nargs="+", default=[0, 64, 256, 1024], help="default: %(default)s")
+    parser.add_argument("--symmetries", type=int, default=1, help="that evaluations average (default: %(default)s)")
     options = parser.parse_args()
     sharding.configure_cpu_devices(1)
     table = Table("board", "simulations", "right", "wrong", title=f"{options.source}: openings of one ply")
     for board in options.boards:
-        agent = load(options.source, board=board)
+        agent = load(options.source, board=board, symmetries=options.symmetries)
         openings = openings_after(agent.game, 1, seed=0)
         names = np.array(agent.game.action_names)[openings.actions[:, 0]]
         exact = exact_signs(agent.game, openings)

@@ -1,7 +1,7 @@
 """Chess 8x8 and Gardner chess (5x5) with one network, from games that engines play against themselves.
 
     alphagat pretrain chess --games games --config.mesh.data=1
-    alphagat train chess --init_from runs/chess_pretrained                # goes on with self-play; not yet run
+    alphagat train chess --init_from runs/chess_pretrained                # continues with self-play (untested)
 
 docs/results.md#chess-from-self-play-alone has a run without games of engines, which is weaker.
 

@@ -2,7 +2,8 @@
 
     alphagat train hex_gpu
 
-The run was stopped early; its checkpoint of iteration 165, after five minutes, comes with the package.
+A run of five minutes, stopped at iteration 165, made the network of the package. Nodes had five features then; today
+they have nine, so this config gives another network. The card (alphagat/weights/hex.md) has what else differed.
 """
 
 from alphagat.config import Config

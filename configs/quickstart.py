@@ -2,9 +2,9 @@
 
     alphagat train quickstart
 
-Games start after 0 to 4 random moves, as the matches also start from such openings. Six evaluations of 50 games per
-opponent, with 16 simulations, show how the Elo rises; with 128, even the first network would win nearly all games.
-The results were measured afterwards, with 200 games:
+Self-play starts after 0 to 4 random moves, because matches do, too. Six evaluations of 50 games per opponent use 16
+simulations, so that early networks lose games and the Elo curve can rise. The trained network scored 93.5, 92.0 and
+90.5 % (seeds 0, 1 and 2) in 200 games with 128:
 
     alphagat evaluate runs/quickstart --opponent mcts:1000 --games 200 --simulations 128
 

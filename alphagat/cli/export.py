@@ -49,7 +49,7 @@ def make_parser() -> commands.ArgumentParser:
         nargs="+",
         metavar="SOURCE",
         default=(),
-        help="other networks, of which one is a later stage of the other or both of a third; writes the mean of all",
+        help="networks to average with RUN; they must share an ancestor: one continued the other, or all a third",
     )
     parser.add_argument("--card", metavar="FILE", help="a new file for the model card, ending in .md")
     return parser

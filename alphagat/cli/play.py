@@ -8,8 +8,8 @@ from alphagat.runtime import terminal
 from alphagat.serving.hosts import listen
 
 EXAMPLES = """\
-Without RUN, the networks of the package play (Hex, Connect Four, gomoku, Othello, Breakthrough, Go, chess, 2048),
-and the runs in the folder runs.
+Without RUN, the networks of the package play (Hex, Connect Four, tic-tac-toe, gomoku, Othello, Breakthrough, Go, chess
+and Gardner chess, 2048), and the runs in the folder runs.
 
 examples:
   alphagat play
