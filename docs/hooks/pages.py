@@ -20,6 +20,7 @@ SOURCES = {
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
     "LICENSE.txt": "LICENSE",
+    "CITATION.cff": "CITATION.cff",
     "assets/logo.svg": "alphagat/web/logo.svg",
 }
 LINK = re.compile(r"(?<=\]\()([^)\s:#]*)(#[^)\s]*)?(?=\))")
