@@ -114,7 +114,9 @@ class GtpServer:
         except Exception as error:  # one failed command must not end the game
             return "?", f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
 
-    def _boardsize(self, size: str) -> None:
+    def _boardsize(self, size: str, height: str | None = None) -> None:
+        if height is not None and _int(height) != _int(size):  # HexGui sends width and height
+            raise CommandError("unacceptable size")
         try:
             self._set_board(gtp_names.resize(self._turns.game, _int(size)))
         except UserError as error:

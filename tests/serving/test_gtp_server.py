@@ -158,6 +158,18 @@ def test_boards_of_the_family_and_komi():
     assert talk(make_server("connect_four"), "boardsize 7", "boardsize 9") == ["=", "? unacceptable size"]
 
 
+def test_a_board_may_be_given_by_width_and_height():
+    server = make_server("hex:3")
+    answers = talk(server, "boardsize 4 4", "showboard", "boardsize 3 4", "boardsize 5 x", "boardsize 5 5 5")
+    assert answers[0] == "="
+    assert answers[1].startswith("= \n   a b c d\n")
+    assert answers[2:] == [
+        "? unacceptable size",
+        "? syntax error: x is not a whole number",
+        "? syntax error: too few or too many words",
+    ]
+
+
 def test_the_same_komi_makes_no_second_player():
     made = []
     server = GtpServer(lambda name: made.append(name) or thinker_of(name), thinker_of("go:5"), 16, "1.2.3")
