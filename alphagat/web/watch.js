@@ -15,9 +15,12 @@ const DRAWN_PLIES = 6; // at the start of a game, drawn from the policy so that 
 const SPEEDS = [[1500, "Slow"], [700, "Normal"], [150, "Fast"]]; // milliseconds per move
 const AXES = [["iterations", "Iterations"], ["frames", "Frames"], ["hours", "Hours"]];
 
-const game = { board: null, seed: 0, moves: [], steps: [], values: [], number: 0, isSkipped: false };
-const shown = { cursor: 0, position: null, analysis: null, attention: null, policyIsOn: false, attentionIsOn: true };
+const shown = {
+  game: null, cursor: 0, position: null, analysis: null, attention: null, policyIsOn: false, attentionIsOn: true,
+  turn: 0, // of the last request for a position: answers to earlier ones are not shown
+};
 const pace = { milliseconds: 700, isPaused: false, wake: () => {} };
+let game = { board: null, seed: 0, moves: [], steps: [], values: [], number: 0, isSkipped: false };
 let run = null, simulations = 0, axis = "iterations", drawnCharts = "";
 
 const board = new Board($("board"), $("choices"), { onPlay: () => {}, onLook: () => {} });
@@ -51,9 +54,8 @@ async function repeat(action, pause) {
 
 async function playGame() {
   const name = run.boards[game.number % run.boards.length];
-  const described = await api.board(name);
-  Object.assign(game, { board: described, seed: crypto.getRandomValues(new Uint32Array(1))[0] });
-  Object.assign(game, { moves: [], steps: [], values: [], number: game.number + 1, isSkipped: false });
+  const described = await api.board(name), seed = crypto.getRandomValues(new Uint32Array(1))[0];
+  game = { board: described, seed, moves: [], steps: [], values: [], number: game.number + 1, isSkipped: false };
   const network = run.network; // the newest at the start; a newer one may take over during the game
   while (!game.isSkipped) {
     const ply = game.moves.length, position = await show(ply);
@@ -65,6 +67,7 @@ async function playGame() {
     }
     await wait(pace.milliseconds);
     const { analysis } = await analysed(ply);
+    await wait(0); // it may have been paused meanwhile
     const action = ply < DRAWN_PLIES ? drawn(position.legal, analysis.policy) : analysis.action;
     game.moves.splice(ply, Infinity, action);
   }
@@ -75,18 +78,20 @@ function result({ points, winner }) {
   return winner === null ? "A draw" : `${capital(game.board.players[winner].name)} wins`;
 }
 
-const requested = (ply) => ({ board: game.board.board, seed: game.seed, moves: game.moves.slice(0, ply) });
+const requested = ({ board: { board }, seed, moves }, ply) => ({ board, seed, moves: moves.slice(0, ply) });
 
-/** Shows the position after `ply` moves with its analysis, and returns it. */
+/** Shows the position after `ply` moves with its analysis, unless another one is requested meanwhile; returns it. */
 async function show(ply) {
-  const position = await api.position(requested(ply)), { players, family } = game.board;
-  game.steps = [...position.moves, ...game.steps.slice(ply)];
-  Object.assign(shown, { cursor: ply, position, analysis: null, attention: null });
+  const turn = ++shown.turn, played = game, { players, family } = played.board;
+  const position = await api.position(requested(played, ply));
+  played.steps = [...position.moves, ...played.steps.slice(ply)];
+  if (position.over) played.values[ply] = outcome(position);
+  if (turn !== shown.turn) return position;
+  Object.assign(shown, { game: played, cursor: ply, position, analysis: null, attention: null });
   board.show(position, family, players[position.player].colour, false);
   showCounts(position.counts, players);
   const leader = position.over ? position.winner : position.player;
   $("dot").style.background = players[leader]?.colour ?? "";
-  if (position.over) game.values[ply] = outcome(position);
   annotate();
   if (!position.over) await analysed(ply);
   return position;
@@ -94,15 +99,16 @@ async function show(ply) {
 
 /** Returns the analysis and the attention of the position after `ply` moves, and shows them if it is on display. */
 async function analysed(ply) {
-  if (shown.cursor === ply && shown.analysis) return shown;
-  const late = setTimeout(() => attempt(announce), SLOW_MS), request = requested(ply);
+  const played = game, isShown = () => shown.game === played && shown.cursor === ply;
+  if (isShown() && shown.analysis) return shown;
+  const late = setTimeout(() => attempt(announce), SLOW_MS), request = requested(played, ply);
   try {
     const [analysis, attention] = await Promise.all([
       api.analysis(request, "", simulations),
-      game.board.networks[0].attention ? api.attention(request, "") : null,
+      played.board.networks[0].attention ? api.attention(request, "") : null,
     ]);
-    game.values[ply] = valueOf(shown.position, analysis);
-    if (shown.cursor === ply) Object.assign(shown, { analysis, attention });
+    played.values[ply] = valueOf(shown.position, analysis);
+    if (isShown()) Object.assign(shown, { analysis, attention });
     annotate();
     return { analysis, attention };
   } finally {
@@ -119,21 +125,21 @@ async function announce() {
 }
 
 function annotate() {
-  const { position, analysis, attention, cursor } = shown, { players } = game.board;
+  const { position, analysis, attention, cursor, game: { board: { players }, moves, steps, values } } = shown;
   board.annotate({
     policy: shown.policyIsOn && analysis ? analysis.policy : null, line: null, looking: false, node: null,
     attention: shown.attentionIsOn && attention ? { ...attention, weights: meanOfHeads(attention.weights.at(-1)) } : null,
   });
-  showValue(game.values[cursor] ?? null, players);
-  showChart(game.values, game.moves.length, cursor, players, look, []);
-  showMoves(game.steps, cursor, players, look, []);
+  showValue(values[cursor] ?? null, players);
+  showChart(values, moves.length, cursor, players, look, []);
+  showMoves(steps, cursor, players, look, []);
   document.body.dataset.analysed = Boolean(analysis) || position.over;
 }
 
 /** Pauses at an earlier position. */
 function look(ply) {
   setPaused(true);
-  attempt(() => show(ply));
+  attempt(() => show(Math.min(ply, game.moves.length))); // the list may still be that of the game before
 }
 
 function setPaused(isPaused) {

@@ -47,6 +47,7 @@ def page(browser):
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if is_error(message) else None)
     yield page
+    page.unroute_all(behavior="ignoreErrors")  # a request may be on its way
     context.close()
     assert not errors
 
@@ -67,7 +68,7 @@ def start():
         roster = Roster(sources, board)
         service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=16)
         listener = listen("127.0.0.1", 0)
-        app = make_app(roster, service, 0, live_run=LiveRun(folder, roster) if folder else None)
+        app = make_app(roster, service, 0, live_run=LiveRun(folder, roster, board) if folder else None)
         server = make_server(app, service)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()

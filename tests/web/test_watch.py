@@ -7,6 +7,7 @@ from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.metrics import METRICS_FILE, MetricsWriter, Result
 from alphagat.training.state import init_state
 from tests.training.tiny import save_tiny_run, tiny_run
+from tests.web.conftest import PATIENCE_MS
 
 
 def write_metrics(folder, iterations):
@@ -77,6 +78,81 @@ def test_games_follow_one_another_and_can_be_paused(start, page, tmp_path):
     page.unroute("**/api/position")
     page.click("#pause")
     page.wait_for_selector("#status-text:has-text('wins')")
+
+
+def hold(page, address, is_held):
+    """Holds back the answers after a number of plies that fulfils `is_held`; returns the functions that send them."""
+    held = []
+
+    def handle(route):
+        response = route.fetch()
+        if is_held(len(route.request.post_data_json["moves"])):
+            held.append(lambda: route.fulfill(response=response))
+        else:
+            route.fulfill(response=response)
+
+    page.route(f"**/api/{address}", handle)
+    return held
+
+
+def wait_for_number(page, held, number):
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while len(held) < number:
+        assert time.monotonic() < deadline
+        page.wait_for_timeout(20)
+
+
+def place(page):
+    page.wait_for_timeout(100)  # for the page to read an answer
+    return page.inner_text("#chart .place")
+
+
+def test_late_answers_do_not_replace_what_is_shown(start, page, tmp_path):
+    folder = save_tiny_run(tmp_path / "run", 1)
+    held = hold(page, "position", lambda plies: plies in (3, 6))
+    page.goto(start([str(folder)], "hex:4", folder) + "/watch.html")
+    page.click("#speed label:has-text('Fast')")
+    wait_for_number(page, held, 1)
+    held[0]()
+    # A person looks back while the newest position is on its way, and then at one move after another.
+    wait_for_number(page, held, 2)
+    page.click("#moves button >> nth=0")
+    page.wait_for_selector("#moves li:first-child [aria-current]")
+    held[1]()
+    page.wait_for_selector('body[data-ply="6"]')
+    assert place(page) == "move 1 of 6"
+    page.click("#moves button >> nth=2")
+    wait_for_number(page, held, 3)
+    page.click("#moves button >> nth=1")
+    page.wait_for_selector("#moves li:nth-child(2) [aria-current]")
+    held[2]()
+    assert place(page) == "move 2 of 6"
+    # The next game begins.
+    page.click("#moves button >> nth=2")
+    wait_for_number(page, held, 4)
+    page.click("#next")
+    wait_for_number(page, held, 6)  # the last position of this game, and move 3 of the next
+    held[3]()
+    assert place(page) == "move 2 of 2"
+    assert len(page.query_selector_all("#moves button")) == 2
+
+
+def test_a_move_chosen_while_the_game_goes_on_stays(start, page, tmp_path):
+    """After Go on, the analysis of the newest position is on its way when a person looks back again."""
+    folder = save_tiny_run(tmp_path / "run", 1)
+    page.goto(start([str(folder)], "hex:4", folder) + "/watch.html")
+    page.wait_for_selector('body[data-ply="2"]')
+    page.click("#moves button >> nth=0")
+    page.wait_for_selector("#moves li:first-child [aria-current]")
+    held = hold(page, "analysis", lambda plies: plies > 1)
+    page.click("#pause")
+    wait_for_number(page, held, 2)  # for display, and for the next move
+    page.click("#moves button >> nth=0")
+    page.wait_for_selector("#moves li:first-child [aria-current]")
+    for release in held:
+        release()
+    page.wait_for_timeout(600)  # the game would go on at once
+    assert place(page).startswith("move 1 of")
 
 
 def test_the_layout_fits_a_phone(start, page, tmp_path):
