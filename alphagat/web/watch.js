@@ -66,7 +66,7 @@ async function playGame() {
       return wait(END_MS);
     }
     await wait(pace.milliseconds);
-    const { analysis } = await analysed(ply);
+    const { analysis } = await analysed(ply, position);
     await wait(0); // it may have been paused meanwhile
     const action = ply < DRAWN_PLIES ? drawn(position.legal, analysis.policy) : analysis.action;
     game.moves.splice(ply, Infinity, action);
@@ -93,12 +93,12 @@ async function show(ply) {
   const leader = position.over ? position.winner : position.player;
   $("dot").style.background = players[leader]?.colour ?? "";
   annotate();
-  if (!position.over) await analysed(ply);
+  if (!position.over) await analysed(ply, position);
   return position;
 }
 
-/** Returns the analysis and the attention of the position after `ply` moves, and shows them if it is on display. */
-async function analysed(ply) {
+/** Returns the analysis and the attention of `position` after `ply` moves, and shows them if it is on display. */
+async function analysed(ply, position) {
   const played = game, isShown = () => shown.game === played && shown.cursor === ply;
   if (isShown() && shown.analysis) return shown;
   const late = setTimeout(() => attempt(announce), SLOW_MS), request = requested(played, ply);
@@ -107,7 +107,7 @@ async function analysed(ply) {
       api.analysis(request, "", simulations),
       played.board.networks[0].attention ? api.attention(request, "") : null,
     ]);
-    played.values[ply] = valueOf(shown.position, analysis);
+    played.values[ply] = valueOf(position, analysis);
     if (isShown()) Object.assign(shown, { analysis, attention });
     annotate();
     return { analysis, attention };

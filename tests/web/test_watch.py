@@ -6,6 +6,7 @@ import time
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.metrics import METRICS_FILE, MetricsWriter, Result
 from alphagat.training.state import init_state
+from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run, tiny_run
 from tests.web.conftest import PATIENCE_MS
 
@@ -135,6 +136,30 @@ def test_late_answers_do_not_replace_what_is_shown(start, page, tmp_path):
     held[3]()
     assert place(page) == "move 2 of 2"
     assert len(page.query_selector_all("#moves button")) == 2
+
+
+def test_a_late_value_counts_the_points_of_its_own_position(start, page, tmp_path):
+    def give_points(route):
+        response, plies = route.fetch(), len(route.request.post_data_json["moves"])
+        route.fulfill(response=response, json=response.json() | {"points": 10 * plies})
+
+    def give_no_value(route):
+        response = route.fetch()
+        route.fulfill(response=response, json=response.json() | {"value": 0})
+
+    page.route("**/api/position", give_points)
+    page.route("**/api/analysis", give_no_value)
+    folder = save_tiny_run(tmp_path / "run", 1)
+    page.goto(start([save_untrained(tmp_path, "2048:3")], "2048:3", folder) + "/watch.html")
+    page.click("#speed label:has-text('Fast')")
+    page.wait_for_selector('body[data-ply="2"]')
+    held = hold(page, "attention", lambda plies: plies == 8)  # the value needs both answers
+    wait_for_number(page, held, 1)
+    page.click("#moves button >> nth=0")
+    page.wait_for_selector("#moves li:first-child [aria-current]")
+    held[0]()
+    page.wait_for_timeout(100)  # for the page to read the answer
+    assert page.inner_text("#chart .high") == "80"
 
 
 def test_a_move_chosen_while_the_game_goes_on_stays(start, page, tmp_path):
