@@ -201,8 +201,9 @@ def _runs() -> dict[str, Offer]:
     """Returns the networks of the runs in `RUNS` that have a checkpoint and can be played."""
     found = {}
     for folder in sorted(RUNS.iterdir()) if RUNS.is_dir() else ():
-        if find_run(folder) is not None:
-            with contextlib.suppress(UserError):  # without a checkpoint, damaged, or of a board that is not available
+        # A run may be unreadable, without a checkpoint, damaged, or of a board that is not available.
+        with contextlib.suppress(UserError, OSError):
+            if find_run(folder) is not None:
                 found[str(folder)] = _offer(resolve(folder).config)
     return found
 

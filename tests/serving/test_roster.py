@@ -1,5 +1,6 @@
 """Tests the boards that a server offers."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from alphagat.agents.analysis import Analyzer
 from alphagat.errors import UserError
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
+from alphagat.serving import roster as roster_module
 from alphagat.serving.roster import Roster
 from alphagat.training.state import init_state
 from tests.serving.untrained import save_untrained
@@ -139,6 +141,22 @@ def test_runs_are_offered_beside_the_shipped_networks(tmp_path, monkeypatch):
     assert roster.default == "connect_four"
     assert roster.players("hex:3") == ("shipped", "runs/mine")
     assert Roster(["hex"]).players("hex:3") == ("shipped",)
+
+
+@pytest.mark.parametrize("refused", ["find_run", "resolve"])
+def test_a_run_that_cannot_be_read_is_not_offered(tmp_path, monkeypatch, refused):
+    monkeypatch.chdir(tmp_path)
+    for name in ("locked", "mine"):
+        save_tiny_run(tmp_path / "runs" / name, 1)
+    original = getattr(roster_module, refused)
+
+    def refuse(path, *arguments, **options):  # as without rights, which root always has
+        if Path(path).name == "locked":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return original(path, *arguments, **options)
+
+    monkeypatch.setattr(roster_module, refused, refuse)
+    assert Roster().players("hex:3") == ("shipped", "runs/mine")
 
 
 def test_a_refreshed_roster_plays_by_the_newest_checkpoint(tmp_path):
