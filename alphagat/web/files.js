@@ -1,10 +1,12 @@
 // Saves and loads games.
 
 import * as api from "./api.js";
+import { levelName } from "./controls.js";
 import { download } from "./dom.js";
-import { engineOf, game, request, server, settings } from "./state.js";
+import { engineOf, game, networkOf, request, server, settings } from "./state.js";
 
 const FORMAT = "alphagat-game";
+const MAX_NAME = 40; // characters of a player's name that the server takes
 
 const name = (ending) => game.board.replaceAll(":", "-") + ending;
 
@@ -34,7 +36,16 @@ function parse(text) {
 
 /** Downloads the whole game as SGF, or as PGN for chess. */
 export async function writeRecord() {
-  const network = (player) => `AlphaGAT, ${engineOf(player).simulations} simulations`;
-  const names = settings.sides.map((side, player) => (side === "person" ? "Person" : network(player)));
+  const names = settings.sides.map((side, player) => (side === "person" ? "Person" : engineName(engineOf(player))));
   download(name(server.board.record), await api.record(request(game.moves.length), names, game.resigned), "text/plain");
+}
+
+/** Returns the network, if the board has several, and the level; of a long name of a network only the end. */
+function engineName(engine) {
+  const { player } = networkOf(engine);
+  const network = server.board.networks.length < 2 || player === "shipped" ? "AlphaGAT" : player;
+  const level = levelName(engine), simulations = `${engine.simulations} simulations`;
+  const end = `, ${level === String(engine.simulations) ? simulations : `${level} (${simulations})`}`;
+  const characters = [...network], most = MAX_NAME - end.length;
+  return (characters.length > most ? `…${characters.slice(1 - most).join("")}` : network) + end;
 }

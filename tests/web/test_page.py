@@ -6,9 +6,11 @@ import random
 import pytest
 
 from alphagat import games
-from alphagat.evaluation.game_files import GameRecord, to_text
+from alphagat.evaluation.game_files import GameRecord, read_games, to_text
 from alphagat.games import make_game
+from alphagat.serving.limits import MAX_NAME
 from alphagat.serving.playthrough import Playthroughs
+from tests.serving.untrained import save_untrained
 from tests.test_add_a_game import GUIDE
 
 FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
@@ -42,6 +44,13 @@ def saved(page):
     with page.expect_download() as download:
         page.click("#save")
     return json.loads(download.value.path().read_text())
+
+
+def recorded_names(page):
+    with page.expect_download() as download:
+        page.click("#record")
+    (record,) = read_games(download.value.path().read_text())
+    return record.names
 
 
 def replayed(page):
@@ -652,6 +661,30 @@ def test_two_levels_play_each_other(serve, page):
     assert page.inner_text("#engine-1-name") == "Level of blue"
     levels = {(len(each["moves"]) % 2, each["simulations"]) for each in asked if len(each["moves"]) > 1}
     assert levels == {(0, 0), (1, 16)}
+
+
+def test_a_record_names_the_networks_and_levels(start, page, tmp_path):
+    source = save_untrained(tmp_path, "hex:4")
+    engines = [
+        {"network": "shipped", "simulations": 0, "isBeginner": True},
+        {"network": source, "simulations": 16, "isBeginner": False},
+    ]
+    settings = {"sides": ["network", "network"], "engines": engines}
+    page.add_init_script(f"localStorage.alphagat = {json.dumps(json.dumps(settings))}")
+    page.goto(start([source, "shipped"], "hex:4"))
+    page.wait_for_selector('body[data-over="true"]')
+    first, second = recorded_names(page)
+    assert first == "AlphaGAT, Beginner (0 simulations)"
+    level = ", Medium (16 simulations)"
+    assert second == "…" + source[len(level) + 1 - MAX_NAME :] + level
+    page.click("#sides label:has-text('Blue')")
+    assert recorded_names(page) == (first, "Person")
+
+
+def test_a_record_of_the_only_network_names_its_level(serve, page):
+    open_page(page, serve("hex:3"))
+    page.click("#sides label:has-text('Blue')")
+    assert recorded_names(page) == ("AlphaGAT, Easy (0 simulations)", "Person")
 
 
 def test_preparation_is_announced_and_ends(serve, page):
