@@ -41,8 +41,9 @@ def report(argv: Sequence[str]) -> None:
         raise UserError(f"--out {file}: end the name with .html")
     if options.out and not file.parent.is_dir():
         raise UserError(f"--out {file}: there is no folder {file.parent}; make it first")
-    if options.out and file.exists() and not _is_report(file):
-        raise UserError(f"--out {file} exists, and is no report; name a new file")
+    if file.exists() and not _is_report(file):
+        mistake = f"{file} exists, and is no report; name a new file"
+        raise UserError(f"--out {mistake}" if options.out else f"{mistake} by --out")
     if file.parent.is_dir():
         check_writable(file)
     _write(folders, file, options.follow)

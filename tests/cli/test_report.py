@@ -138,6 +138,14 @@ def test_only_a_report_is_replaced(run, tmp_path, capsys):
     assert "My page" in page.read_text()
 
 
+def test_a_page_in_the_run_folder_that_is_no_report_stays(run, capsys):
+    page = run / "report.html"
+    page.write_text("<!doctype html><title>My page</title>")
+    assert report.run([str(run)]) == 2
+    assert capsys.readouterr().err == f"error: {page} exists, and is no report; name a new file by --out\n"
+    assert "My page" in page.read_text()
+
+
 def test_several_runs_are_compared(run, tmp_path, capsys):
     other = Path(shutil.copytree(run, tmp_path / "other"))
     config = json.loads((other / "config.json").read_text())
