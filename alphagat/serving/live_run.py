@@ -11,7 +11,7 @@ from alphagat.errors import UserError
 from alphagat.reporting import curves
 from alphagat.reporting.page import tiles_of
 from alphagat.runs.checkpoints import list_steps
-from alphagat.runs.folder import read_config
+from alphagat.runs.folder import CHECKPOINT_FOLDER, read_config
 from alphagat.runs.metrics import METRICS_FILE, read_metrics
 from alphagat.serving.roster import Roster
 
@@ -30,6 +30,7 @@ class LiveRun:
         self._seen: Any = None  # what `_described` was made from
         self._described: dict[str, Any] = {}
         self._newest = roster.iteration()
+        self._time = self._time_of(self._newest)
         self.describe()
 
     def describe(self) -> dict[str, Any]:
@@ -47,10 +48,18 @@ class LiveRun:
             return self._described | {"silent_s": max(0.0, time.time() - state.st_mtime) if state else None}
 
     def _load_newest(self) -> None:
-        if max(list_steps(self._folder), default=0) > self._newest:
+        newest = max(list_steps(self._folder), default=0)
+        # A run that was started anew has smaller iterations, but writes them later.
+        if newest > self._newest or self._time_of(newest) > self._time:
             with contextlib.suppress(UserError):  # deleted by the run meanwhile
                 self._roster.refresh()
                 self._newest = self._roster.iteration()
+                self._time = self._time_of(self._newest)
+
+    def _time_of(self, iteration: int) -> int:
+        """Returns when a checkpoint was written, in nanoseconds; 0 if there is none."""
+        state = _state_of(self._folder / CHECKPOINT_FOLDER / str(iteration))
+        return state.st_mtime_ns if state else 0
 
     def _read(self) -> dict[str, Any]:
         config, lines = read_config(self._folder), read_metrics(self._folder)

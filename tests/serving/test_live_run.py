@@ -72,6 +72,17 @@ def test_a_new_checkpoint_is_loaded_and_a_deleted_one_does_no_harm(live):
     assert run.describe()["network"] == 2
 
 
+def test_a_run_that_was_started_anew_is_followed(live):
+    folder, run = live
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(init_state(tiny_run()), 5)
+    assert run.describe()["network"] == 5
+    shutil.rmtree(folder)
+    assert run.describe()["network"] == 5
+    save_tiny_run(folder, 2)
+    assert run.describe()["network"] == 2
+
+
 def test_a_checkpoint_written_while_the_server_starts_is_loaded(tmp_path):
     folder = save_tiny_run(tmp_path / "mine", 1)
     roster = Roster([str(folder)])
