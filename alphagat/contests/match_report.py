@@ -26,7 +26,7 @@ def match_table(game: Game, names: tuple[str, str], result: MatchResult) -> Tabl
     table.add_row("score", f"{result.score:.1%} (95% interval {low:.1%} to {high:.1%})")
     table.add_row("Elo difference", f"{elo_text(result.score)} ({elo_text(low)} to {elo_text(high)})")
     table.add_row("moving first, second", f"{first:.1%}, {second:.1%}")
-    table.add_row("plies per game", f"{result.mean_plies:.0f}")
+    table.add_row("plies after the opening", f"{result.mean_plies:.0f}")
     return table
 
 

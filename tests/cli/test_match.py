@@ -79,6 +79,13 @@ def test_two_checkpoints_of_a_run(run, tmp_path, capsys):
     assert len({record.moves[:2] for record in records}) == 4
 
 
+def test_the_table_says_that_it_counts_plies_after_the_opening(capsys):
+    assert match.run(["random", "random", "--board", "tic_tac_toe", "--opening_plies", "4"]) == 0
+    rows = cells(capsys.readouterr().out)
+    assert "plies per game" not in rows
+    assert int(rows["plies after the opening"]) <= 5
+
+
 def test_all_openings_of_two_plies_in_parts(capsys):
     assert match.run(["mcts:2", "random", "--board", "hex:3", "--opening_plies", "2", "--games_at_once", "48"]) == 0
     printed = capsys.readouterr().out
