@@ -52,6 +52,11 @@ def test_damaged_moves_raise_only_user_errors(rounds: int):
     assert 0 < accepted < len(games)
 
 
+def test_unknown_tags_of_pgn_have_the_form_of_the_standard():
+    lines = PGN[0].splitlines()
+    assert lines[1:4] == ['[Site "?"]', '[Date "????.??.??"]', '[Round "?"]']
+
+
 @pytest.mark.parametrize("variant", ["Atomic", "Chess960", "fischerandom", "Crazyhouse", "nonsense", "²"])
 def test_variants_of_chess_are_refused_by_name(variant: str):
     with pytest.raises(UserError, match=f"game 1: its variant is '{variant}', not chess; remove it"):

@@ -35,8 +35,7 @@ def write(record: GameRecord) -> str:
     # A tag is one line, and its quotes and backslashes are escaped.
     white, black = (re.sub(r'(["\\])', r"\\\1", " ".join(name.splitlines())) for name in record.names)
     game.headers.update(Event="AlphaGAT", White=white, Black=black, Result=result)
-    for tag in ("Site", "Date", "Round"):
-        game.headers[tag] = "?"
+    game.headers.update(Site="?", Date="????.??.??", Round="?")
     if record.forfeit:
         game.headers["Termination"] = record.forfeit
     node = game
