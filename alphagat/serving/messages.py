@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstrai
 
 from alphagat.agents.analysis import Analysis
 from alphagat.games.base import Game
-from alphagat.serving.limits import MAX_MOVES, MAX_NAME, MAX_PATH
+from alphagat.serving.limits import MAX_BODY, MAX_MOVES, MAX_NAME, MAX_PATH
 from alphagat.serving.playthrough import Playthrough, Playthroughs
 
 Number = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
@@ -53,7 +53,8 @@ class FileRequest(BaseModel):
     """Requests the games of an SGF or PGN file; `board` is that of games that name none."""
 
     model_config = ConfigDict(extra="forbid")
-    text: Annotated[str, StringConstraints(strict=True)]
+    # The limit, which no body exceeds, makes pydantic refuse surrogates without a partner.
+    text: Annotated[str, StringConstraints(max_length=MAX_BODY, strict=True)]
     board: Name = ""
 
 

@@ -252,6 +252,13 @@ def test_files_that_hold_no_game_get_one_line(client, text):
     assert "\n" not in answer.json()["error"]
 
 
+@pytest.mark.parametrize("text", [r"[White \"\ud800\"]\n\n1. e4 *\n", r"(;GN[hex:3]PB[\udfff];B[a1])"])
+def test_files_with_half_a_character_are_refused(client, text):
+    answer = client.post("/api/games", content=f'{{"text": "{text}"}}', headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith("text: Input should be a valid string")
+
+
 def test_long_files_are_cut(client):
     answer = client.post("/api/games", json={"text": "(;GN[hex:3];B[a1])" * 200})
     assert len(answer.json()["games"]) == 100
