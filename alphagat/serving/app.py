@@ -14,6 +14,7 @@ import numpy as np
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
@@ -95,9 +96,17 @@ def make_app(
         service.check()
         return {"evaluation": "alive"}
 
+    _add_heads(app)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     app.add_middleware(Middleware, hosts=hosts)
     return app
+
+
+def _add_heads(app: FastAPI) -> None:
+    """Answers HEAD at every path that answers GET; the server leaves out the body."""
+    for route in list(app.routes):
+        if isinstance(route, APIRoute) and "GET" in (route.methods or ()):
+            app.add_api_route(route.path, route.endpoint, methods=["HEAD"], include_in_schema=False)
 
 
 def _add_games(app: FastAPI, roster: Roster) -> None:

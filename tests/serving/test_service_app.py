@@ -278,6 +278,11 @@ def test_the_page_loads_no_external_resources():
         assert " style=" not in text
 
 
+@pytest.mark.parametrize("path", ["/", "/health", "/api/info", "/api/boards/hex:3"])
+def test_head_is_answered_where_get_is(client, path):
+    assert client.head(path).status_code == client.get(path).status_code == 200
+
+
 def test_a_full_queue_is_503(roster):
     class Full(Silent):
         def submit(self, program, state):
