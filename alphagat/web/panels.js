@@ -73,7 +73,8 @@ export function showCandidates(position, analysis, source, play) {
 function say(value) {
   if (value === null) return "";
   if (Math.abs(value) > 1.5) return Math.round(value).toLocaleString("en"); // points
-  return (value > 0 ? "+" : "−") + Math.abs(value).toFixed(2);
+  const size = Math.abs(value).toFixed(2);
+  return (Number(size) === 0 ? "" : value > 0 ? "+" : "−") + size;
 }
 
 export function showLine(line) {

@@ -663,6 +663,19 @@ def test_two_levels_play_each_other(serve, page):
     assert levels == {(0, 0), (1, 16)}
 
 
+SHOW_VALUES = """async (values) => {
+  const names = [...values.keys()].map((action) => ({ action, name: String(action) }));
+  const { showCandidates } = await import("/panels.js");
+  showCandidates({ legal: names }, { policy: values.map(() => 0), values, action: 0 }, "policy", () => {});
+  return [...document.querySelectorAll("#candidates td:last-child")].map((cell) => cell.textContent);
+}"""
+
+
+def test_a_value_that_rounds_to_zero_has_no_sign(serve, page):
+    open_page(page, serve("hex:3"))
+    assert page.evaluate(SHOW_VALUES, [0, -0.004, 0.004, -0.006, 0.25]) == ["0.00", "0.00", "0.00", "−0.01", "+0.25"]
+
+
 def test_a_record_names_the_networks_and_levels(start, page, tmp_path):
     source = save_untrained(tmp_path, "hex:4")
     engines = [
