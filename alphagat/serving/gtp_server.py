@@ -7,14 +7,15 @@
 - Komi ends in .5. Scoring removes no dead stones: capture them before the game ends.
 - With a clock, `clock` allocates time to each move, and `--simulations`, if given, limits the search. Without a clock,
   each move gets a fixed number of simulations.
-- An analysis runs until the next line arrives. Its `winrate` is (1 + value) / 2, so a draw counts as half a win.
+- An analysis runs until the next line arrives, and ignores options of KataGo that change only what is written. Its
+  `winrate` is (1 + value) / 2, so a draw counts as half a win.
 """
 
 import functools
 import inspect
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from alphagat.errors import UserError
@@ -27,6 +28,12 @@ from alphagat.serving.clock import Clock
 from alphagat.serving.line_reader import Lines
 from alphagat.serving.thinking import Progress, Thinker
 from alphagat.serving.turns import Turns
+
+# KataGo's options of an analysis that change only what is written, each with a value. They are ignored.
+OUTPUT_OPTIONS = (
+    *("ownership", "ownershipStdev", "movesOwnership", "rootInfo", "minmoves", "maxmoves"),
+    *("pvVisits", "pvEdgeVisits", "noResultValue"),
+)
 
 
 class CommandError(Exception):
@@ -196,7 +203,7 @@ class GtpServer:
     # Analysis, in the dialects of Leela Zero and KataGo.
 
     def _begin_analysis(self, dialect: str, *words: str) -> None:
-        rest, position = [word for word in words if word != "interval"], self._turns.position
+        rest, position = _without_output_options(words), self._turns.position
         if rest and (player := gtp_names.player_of(position.game, rest[0])) is not None:
             position = self._turns.position_for(player)
             rest.pop(0)
@@ -250,6 +257,17 @@ class GtpServer:
 def _words(line: str) -> list[str]:
     """Splits a line into words, without control characters and comments."""
     return without_controls(line).partition("#")[0].split()
+
+
+def _without_output_options(words: Sequence[str]) -> list[str]:
+    """Returns the words of an analysis without `OUTPUT_OPTIONS`, their values, and `interval`, which may be omitted."""
+    kept, rest = [], iter(words)
+    for word in rest:
+        if word not in OUTPUT_OPTIONS:
+            kept.append(word)
+        elif next(rest, None) is None:
+            raise CommandError(f"syntax error: {word} has no value")
+    return [word for word in kept if word != "interval"]
 
 
 def _report(dialect: str, position: Position, progress: Progress, out: TextIO) -> None:

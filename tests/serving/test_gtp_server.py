@@ -198,9 +198,25 @@ def test_an_analysis_ends_with_the_next_line(dialect):
     assert all(line.split()[0] == name for name, *_, line in moves)
     scale = 10000 if dialect == "lz" else 1
     assert all(0 <= float(rate) / scale <= 1 for _, _, rate, *_ in moves)
-    refused = talk(server, f"{dialect}-analyze w", f"{dialect}-analyze b 10 minmoves 3")
+    refused = talk(server, f"{dialect}-analyze w", f"{dialect}-analyze b 10 avoid b c3 1")
     assert refused[0] == "? black is to move"
-    assert refused[1].startswith("? syntax error: minmoves is unknown")
+    assert refused[1].startswith("? syntax error: avoid is unknown")
+
+
+OUTPUT = "ownership true ownershipStdev true movesOwnership true rootInfo true minmoves 2 maxmoves 3 pvVisits true"
+
+
+@pytest.mark.parametrize(
+    "words", [f"b 10 {OUTPUT}", f"{OUTPUT} 10", "b pvEdgeVisits true interval 10 noResultValue true"]
+)
+def test_options_of_an_analysis_that_change_only_its_output_are_ignored(words):
+    server = make_server("hex:3")
+    (answer,) = talk(server, f"kata-analyze {words}")
+    assert answer.startswith("=\ninfo move ")
+    refused = talk(server, "kata-analyze 10 ownership", "kata-analyze 10 allow b c3 1", "kata-analyze 10 rootinfo true")
+    assert refused[0] == "? syntax error: ownership has no value"
+    assert refused[1].startswith("? syntax error: allow is unknown")
+    assert refused[2].startswith("? syntax error: rootinfo is unknown")
 
 
 @pytest.mark.parametrize("dialect", ["lz", "kata"])
@@ -287,6 +303,7 @@ LINES = (
     *("play b a1", "play white b2", "play w swap-pieces", "genmove b", "genmove white", "undo", "showboard"),
     *("final_score", "time_settings 0 1 1", "time_settings 60 0 0", "time_left b 5 0", "kgs-time_settings none"),
     *("kgs-time_settings byoyomi 5 1 3", "lz-analyze b 10", "kata-analyze interval 5", "play b a1 # comment"),
+    *("kata-analyze 10 ownership true", "kata-analyze b minmoves 3 interval 5"),
 )
 
 
