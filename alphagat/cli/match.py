@@ -84,7 +84,7 @@ def make_parser() -> commands.ArgumentParser:
         action=Number,
         kind=float,
         limits=Limits(above=0, at_most=3600),
-        help="seconds per move of an engine (default: 1)",
+        help="seconds per move of an engine, rounded to whole seconds, at least 1, for GTP (default: 1)",
     )
     parser.add_argument(
         "--move_nodes",

@@ -245,4 +245,6 @@ def test_a_checkpoint_of_another_family_is_refused(run, capsys):
 
 def test_help(capsys):
     assert match.run(["--help"]) == 0
-    assert "runs/c4 mcts:1000 --games 200" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "runs/c4 mcts:1000 --games 200" in printed
+    assert "seconds per move of an engine, rounded to whole seconds, at least 1, for GTP" in " ".join(printed.split())

@@ -12,8 +12,9 @@ Rules and conventions:
   `param_game allow_swap` enables it.
 - The engine is not informed if a game is truncated at the ply cap of the board.
 
-Not every engine respects its time limit. `gtp-rhino` plays at its level only. GNU Go fits its level to the limit, up to
-`--max-level` (10), whatever its `--level` is; for a lower level, set both.
+GTP's time commands take whole seconds, so the time per move is rounded, to at least one second; MoHex also gets it
+unrounded. Not every engine respects its time limit. `gtp-rhino` plays at its level only. GNU Go fits its level to the
+limit, up to `--max-level` (10), whatever its `--level` is; for a lower level, set both.
 """
 
 import dataclasses
@@ -50,7 +51,7 @@ class GtpEngine(Engine):
 
         Args:
           command: a shell command with flags.
-          seconds: time per move, if the engine supports time control.
+          seconds: time per move, if the engine supports time control; rounded as above.
           grace: extra seconds before the engine is killed; also the time limit for commands other than moves.
 
         Raises:
