@@ -67,8 +67,8 @@ def _not_empty(text: str) -> str:
     return text
 
 
-def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interrupted: str) -> int:
-    """Calls `command(argv)` and returns the exit status, one of those in `alphagat.errors`, or 0.
+def run(command: Callable[[Sequence[str]], int | None], argv: Sequence[str], *, interrupted: str) -> int:
+    """Calls `command(argv)` and returns the exit status: what it returns, one of those in `alphagat.errors`, or 0.
 
     Args:
       interrupted: the line to print after Ctrl-C.
@@ -120,12 +120,11 @@ def run(command: Callable[[Sequence[str]], None], argv: Sequence[str], *, interr
     return status
 
 
-def _status_of(command: Callable[[Sequence[str]], None], argv: Sequence[str]) -> int:
+def _status_of(command: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -> int:
     try:
-        command(argv)
+        return command(argv) or 0
     except SystemExit as end:  # argparse after --help
         return end.code if isinstance(end.code, int) else 0
-    return 0
 
 
 def end(status: int) -> NoReturn:

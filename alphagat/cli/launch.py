@@ -81,9 +81,5 @@ def launch(argv: Sequence[str]) -> int:
 
 def run(argv: Sequence[str]) -> int:
     """Trains with the arguments `argv` (without the program's name) and returns the exit status."""
-    statuses: list[int] = []
-    failed = commands.run(
-        lambda argv: statuses.append(launch(argv)), argv, interrupted="interrupted; run the same command to resume"
-    )
-    status = failed or (statuses[0] if statuses else 0)  # --help starts nothing
+    status = commands.run(launch, argv, interrupted="interrupted; run the same command to resume")
     return status if status >= 0 else 128 - status  # 128 + signal, the convention of shells
