@@ -132,17 +132,16 @@ class UciServer:
         simulations, seconds = self._budget(limits, game)
         if is_infinite:
             simulations, seconds = None, None
-        reported_at, last = 0.0, None
+        reported_at, last, stopped = 0.0, None, False
         for progress in self._thinker.think(game.position.state, simulations, seconds):
             last = progress
-            if self._is_stopped(is_infinite):
+            if stopped := self._is_stopped(is_infinite):
                 break
             if progress.seconds - reported_at >= INFO_SECONDS:
                 reported_at = progress.seconds
                 self._report(game, progress)
-        else:
-            while is_infinite and not self._is_stopped(is_infinite, wait=True):
-                pass
+        if is_infinite and not stopped:
+            self._is_stopped(is_infinite, wait=True)
         assert last is not None
         line = self._report(game, last)
         self._say(f"bestmove {line[0]}" + (f" ponder {line[1]}" if len(line) > 1 else ""))
