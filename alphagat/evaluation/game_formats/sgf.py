@@ -24,7 +24,7 @@ RESULTS = {"B": 1, "W": -1, "0": 0, "DRAW": 0, "JIGO": 0}
 
 def write(record: GameRecord) -> str:
     """Returns one game as SGF; a file is a concatenation of games. Moves are SGF points in Go, else `action_name`."""
-    family, *arguments = record.board.split(":")
+    game, (family, *arguments) = make_game(record.board), record.board.split(":")
     root = {
         "FF": "4",
         "GM": str(NUMBERS.get(family, 0)),
@@ -37,11 +37,11 @@ def write(record: GameRecord) -> str:
         "RE": _result(record),
         "GC": record.forfeit,
     }
-    if isinstance(game := make_game(record.board), GoGame):
+    if isinstance(game, GoGame):
         root |= {"RU": "Tromp-Taylor", "KM": f"{game.komi:g}"}
     nodes = [{name: [sgf_grammar.escape_text(value.encode())] for name, value in root.items() if value}]
     for move, player in zip(record.moves, record.players):
-        nodes.append({"BW"[player]: [_point(record.board, move).encode()]})
+        nodes.append({"BW"[player]: [_point(game, move).encode()]})
     tree = sgf_grammar.Coarse_game_tree()
     tree.sequence = nodes
     return sgf_grammar.serialise_game_tree(tree).decode()
@@ -95,18 +95,19 @@ def _read_tree(tree: sgf_grammar.Coarse_game_tree, board: str) -> GameRecord:
         return sgf_grammar.text_value(nodes[0].get(name, [b""])[0]).decode(errors="replace")
 
     board = _board_of(value, board)
-    _check_komi(board, value("KM"))
+    game = make_game(board)
+    _check_komi(game, value("KM"))
     if any({"AB", "AW", "AE"} & node.keys() for node in nodes):
         raise UserError("it starts from placed stones or changes some later (AB, AW, AE); remove it")
     result, _, reason = value("RE").partition("+")
     reason = reason[:1].upper()
     moves = [(player, node["BW"[player]][0]) for node in nodes for player in (0, 1) if "BW"[player] in node]
-    if isinstance(make_game(board), OthelloGame):
+    if isinstance(game, OthelloGame):
         moves = _with_passes(moves)
     return GameRecord(
         board=board,
         names=(value("PB"), value("PW")),
-        moves=tuple(_move(board, point.decode(errors="replace")) for _, point in moves),
+        moves=tuple(_move(game, point.decode(errors="replace")) for _, point in moves),
         players=tuple(player for player, _ in moves),
         outcome=RESULTS.get(result.strip().upper()),
         # A comment (GC) of another program is not a forfeit reason.
@@ -139,9 +140,8 @@ def _board_of(value: Callable[[str], str], board: str) -> str:
     return board
 
 
-def _check_komi(board: str, komi: str) -> None:
+def _check_komi(game: Game, komi: str) -> None:
     """Raises UserError if the komi of a file, where it has one, is not that of its Go board."""
-    game = make_game(board)
     if not isinstance(game, GoGame) or not komi.strip():
         return
     try:
@@ -151,7 +151,7 @@ def _check_komi(board: str, komi: str) -> None:
     except ValueError:
         named = ""
     fix = f"name its board, GN[{named}], or remove it" if _is_board(named) else "remove it"
-    raise UserError(f"its komi (KM) is {komi[:40]!r}, and that of {board} is {game.komi:g}; {fix}")
+    raise UserError(f"its komi (KM) is {komi[:40]!r}, and that of {game.name} is {game.komi:g}; {fix}")
 
 
 def _is_board(name: str) -> bool:
@@ -173,18 +173,16 @@ def _result(record: GameRecord) -> str:
     return ("B" if record.outcome > 0 else "W") + "+" + reason
 
 
-def _point(board: str, move: str) -> str:
+def _point(game: Game, move: str) -> str:
     """Returns a Go move in SGF: column and row from the top, both from `a`; empty for a pass."""
-    game = make_game(board)
     if not isinstance(game, GoGame):
         return move
     point = game.action_names.index(move)
     return "" if move == "pass" else "".join(ascii_lowercase[i] for i in reversed(divmod(point, game.size)))
 
 
-def _move(board: str, point: str) -> str:
+def _move(game: Game, point: str) -> str:
     """Returns the action name of a move; the inverse of `_point`."""
-    game = make_game(board)
     if isinstance(game, HexGame | OthelloGame):
         point = point.lower()  # other programs write D3
     if isinstance(game, HexGame) and point in SWAPS:
