@@ -132,17 +132,18 @@ def _networks(folder: Path, steps: Sequence[int], settings: RatingSettings) -> d
 
 
 def _read_matches(file: Path, settings: RatingSettings) -> KeptMatches:
+    found = KeptMatches({}, [])
     try:
         kept = bounded_json.read(file)
-        groups = [{"settings": kept["settings"], "matches": kept["matches"]}, *kept["others"]]
-        ours = [group for group in groups if group["settings"] == dataclasses.asdict(settings)]
-        others = [group for group in groups if group not in ours]
-        lines = [line for group in ours for line in group["matches"]]
-        return KeptMatches(
-            {(line["player"], line["opponent"]): np.array(line["pair_scores"], float) for line in lines}, others
-        )
+        for group in ({"settings": kept["settings"], "matches": kept["matches"]}, *kept["others"]):
+            if group["settings"] != dataclasses.asdict(settings):
+                found.others.append(group)
+                continue
+            for line in group["matches"]:
+                found.played[line["player"], line["opponent"]] = np.array(line["pair_scores"], float)
+        return found
     except FileNotFoundError:
-        return KeptMatches({}, [])
+        return found
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{file} cannot be read ({type(error).__name__}: {error}): move it away") from error
 
