@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import chex
 import jax
@@ -66,6 +68,16 @@ def contents_of(folder: Path) -> dict[str, bytes | None]:
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
+def reads(checkpoints: Checkpoints, setup) -> list[tuple[str, Callable[[], Any]]]:
+    """Returns every way to read a checkpoint, with the item that it reads."""
+    run = run_of(setup, sharding.make_mesh(8))
+    return [
+        ("run", lambda: checkpoints.restore(placed_shapes(run), STEP)),
+        ("run", lambda: checkpoints.read(state_shapes(run), STEP)),
+        ("params", lambda: checkpoints.restore_params(param_shapes(setup.game, setup.network), STEP)),
+    ]
+
+
 def assert_equal(one, other):
     chex.assert_trees_all_equal(one, other, strict=True)
 
@@ -124,7 +136,7 @@ def test_incomplete_checkpoints_are_not_steps(setup, content, saved, tmp_path):
     assert contents_of(tmp_path) == before
 
 
-def test_a_checkpoint_of_another_run_is_damaged(content, tmp_path):
+def test_a_checkpoint_of_another_run_is_damaged(setup, content, tmp_path):
     """Only fields that never change, and that both configs have, identify a run."""
     config = tiny_config()
     open_run_folder(tmp_path, config)
@@ -143,6 +155,9 @@ def test_a_checkpoint_of_another_run_is_damaged(content, tmp_path):
         manifest["run"]["seed"] = 1
         (tmp_path / "checkpoints" / str(STEP) / "manifest.json").write_text(json.dumps(manifest))
         assert checkpoints.find_damage(STEP) == "it belongs to a run with config.seed=1"
+        for _, read in reads(checkpoints, setup):
+            with pytest.raises(UserError, match=r"is damaged: it belongs to a run with config\.seed=1"):
+                read()
 
 
 def test_reading_creates_no_folder(tmp_path):
@@ -179,11 +194,7 @@ def test_damage_is_detected_and_changes_nothing(setup, saved, tmp_path, pattern:
     with Checkpoints(tmp_path, read_only=True) as checkpoints:
         assert checkpoints.steps() == [STEP]
         assert checkpoints.find_damage(STEP)
-        reads = {
-            "run": lambda: checkpoints.restore(placed_shapes(run_of(setup, sharding.make_mesh(8))), STEP),
-            "params": lambda: checkpoints.restore_params(param_shapes(setup.game, setup.network), STEP),
-        }
-        for item, read in reads.items():
+        for item, read in reads(checkpoints, setup):
             if pattern == "manifest.json" and how == "flipped":
                 continue  # the hash of one file, in one of the two items
             if pattern.split("/")[0] in (item, "manifest.json"):
@@ -269,12 +280,13 @@ def test_a_step_that_cannot_be_replaced_remains(content, tmp_path, monkeypatch):
         assert contents_of(tmp_path / "checkpoints" / str(STEP)) == before
 
 
+@pytest.mark.parametrize("field", ["params", "average"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_nonfinite_parameters_are_not_saved(content, tmp_path, bad: float):
+def test_nonfinite_parameters_are_not_saved(content, tmp_path, bad: float, field: str):
     leaves, structure = jax.tree.flatten(content.train.params)
     leaves[-1] = leaves[-1].copy()
     leaves[-1].flat[0] = bad
-    broken = content.replace(train=content.train.replace(params=jax.tree.unflatten(structure, leaves)))
+    broken = content.replace(train=content.train.replace(**{field: jax.tree.unflatten(structure, leaves)}))
     with Checkpoints(tmp_path) as checkpoints:
         with pytest.raises(FloatingPointError, match="after iteration 3"):
             checkpoints.save(on_devices(broken, 8), STEP)

@@ -49,6 +49,8 @@ def test_resume_keeps_earlier_starts_and_updates_changeable_fields(tmp_path: Pat
         ("network", "width", 32, "config.network.width=32, but the run in {} has 16"),
         ("search", "num_simulations", 64, "config.search.num_simulations=64, but the run in {} has 32"),
         ("selfplay", "num_groups", 16, "config.selfplay.num_groups=16, but the run in {} has 8"),
+        ("replay", "capacity", 512, "config.replay.capacity=512, but the run in {} has 65536"),
+        ("replay", "min_size", 32, "config.replay.min_size=32, but the run in {} has 4096"),
         ("learner", "learning_rate", 0.1, "config.learner.learning_rate=0.1, but the run in {} has 0.02"),
     ],
 )

@@ -116,6 +116,17 @@ def test_arrays_reside_on_the_devices_that_use_them():
     assert devices_of((state.train, board.replay, board.block, state.key, state.previous_params)) == {2, 3}
 
 
+def test_each_board_stores_its_own_blocks_once_they_are_final():
+    """Positions of Hex 2x2 wait for one iteration of their board, those of Hex 3x3 for two."""
+    iterations, state = start(config_of(boards=("hex:2", "hex:3")))
+    finals = [], []
+    for iteration in range(1, 7):
+        state, *_ = iterations.run(state, iteration)
+        number = (iteration - 1) % 2
+        finals[number].append(bool(state.boards[number].block.is_final))
+    assert finals == ([False, True, True], [False, False, True])
+
+
 @pytest.mark.usefixtures("programs_once")
 def test_resume_is_bit_identical(tmp_path, capsys):
     """With several boards, and with matches on all devices. The run resumes from the checkpoint of iteration 4."""

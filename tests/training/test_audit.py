@@ -26,25 +26,30 @@ ITERATIONS = 8
 
 @functools.cache
 def audits_of(board: str):
-    """Returns an auditor and the audits of `ITERATIONS` iterations."""
+    """Returns an auditor, the audits of `ITERATIONS` iterations, and the slots of their games in the first group."""
     config = tiny_config()
     config.boards, config.num_iterations, config.mesh.data = (board,), 40, 2
     config.search.discount = 0.9
     config.network.ownership_head = board == OWNED
+    config.selfplay.audit_every = 2
     for name, value in RUNS[board].items():
         setattr(config.selfplay, name, value)
     (setup,), mesh = make_setups(config), sharding.make_mesh(2)
-    state, program, audits = init_state(run_of(setup, mesh)), make_iteration(setup, mesh), []
+    state, program, audits, slots = init_state(run_of(setup, mesh)), make_iteration(setup, mesh), [], []
     for _ in range(ITERATIONS):
         state, _, audit = run_iteration(program, state)
         audits.append(audit)
+        seen = np.asarray(audit.history.policy_target)[0, setup.plan.plies_per_iteration :]
+        waiting = np.asarray(state.boards[0].games.waiting.policy_target)[0]  # [P, N, A] of the first group
+        slots.append([slot for slot in range(setup.plan.group_games) if np.array_equal(seen, waiting[:, slot])])
     targets = auxiliary_targets(config)
-    return Auditor(setup.game, setup.plan, config.selfplay.value_lambda, config.search.discount, targets), audits
+    auditor = Auditor(setup.game, setup.plan, config.selfplay.value_lambda, config.search.discount, targets)
+    return auditor, audits, slots
 
 
 @pytest.mark.parametrize("board", RUNS)
 def test_accepts_a_correct_game(board: str):
-    auditor, audits = audits_of(board)
+    auditor, audits, _ = audits_of(board)
     for audit in audits:
         auditor.check(audit)
     assert any(np.asarray(audit.history.ended).any() for audit in audits)
@@ -54,12 +59,19 @@ def test_accepts_a_correct_game(board: str):
 @pytest.mark.parametrize("board", RUNS)
 def test_one_program_replays_the_games_of_all_iterations(board: str, caplog):
     """On a GPU, an operation outside it would wait for the iteration that runs there."""
-    auditor, audits = audits_of(board)
+    auditor, audits, _ = audits_of(board)
     auditor.check(audits[0])
     with jax.transfer_guard_host_to_device("disallow"), jax.log_compiles():
         for audit in audits:
             auditor.check(audit)
     assert not caplog.records
+
+
+@pytest.mark.parametrize("board", RUNS)
+def test_the_audited_iterations_see_every_game_of_a_group_in_turn(board: str):
+    """The auditor checks every second iteration."""
+    _, _, slots = audits_of(board)
+    assert slots[1::2] == [[0], [1], [0], [1]]
 
 
 def wrong_at(index, change):
@@ -75,7 +87,7 @@ def wrong_at(index, change):
 
 @pytest.fixture(scope="module")
 def cut_audit():
-    auditor, audits = audits_of(CUT)
+    auditor, audits, _ = audits_of(CUT)
     return auditor, audits[-1]
 
 
@@ -129,7 +141,7 @@ def test_names_a_wrong_value_target(cut_audit, how: str):
 
 @pytest.fixture(scope="module")
 def owned_audit():
-    auditor, audits = audits_of(OWNED)
+    auditor, audits, _ = audits_of(OWNED)
     return auditor, audits[-1]
 
 

@@ -2,14 +2,18 @@
 
 import itertools
 import threading
+from types import SimpleNamespace
 
+import jax
 import jax.numpy as jnp
 import pytest
 
 from alphagat.runs.metrics import read_metrics
+from alphagat.runtime import sharding
 from alphagat.training import reporter as report_module
 from alphagat.training.reporter import Reporter, open_sinks
-from tests.training.tiny import tiny_run
+from alphagat.training.setup import make_run
+from tests.training.tiny import tiny_config, tiny_run
 
 SUMS = {
     "full_plies": 64,
@@ -20,6 +24,12 @@ SUMS = {
     "target_entropy": 32,
     "simulations": 512,
 }
+
+
+@pytest.fixture
+def metrics() -> dict[str, jax.Array]:
+    """Returns the metrics of an iteration without updates."""
+    return {name: jnp.float32(value) for name, value in (SUMS | {"train/skipped_in_a_row": 0}).items()}
 
 
 class Clock:
@@ -33,11 +43,10 @@ class Clock:
         return self.seconds
 
 
-def test_time_excludes_the_start_of_the_next_iteration(tmp_path, monkeypatch):
+def test_time_excludes_the_start_of_the_next_iteration(tmp_path, monkeypatch, metrics):
     """On a GPU, starting an iteration returns only when it is almost over."""
     clock = Clock()
     monkeypatch.setattr(report_module, "time", clock)
-    metrics = {name: jnp.float32(value) for name, value in (SUMS | {"train/skipped_in_a_row": 0}).items()}
     durations = [2.0, 5.0, 3.0]
     with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
         report = Reporter(run, sinks, hours=1.0)
@@ -54,3 +63,16 @@ def test_time_excludes_the_start_of_the_next_iteration(tmp_path, monkeypatch):
     assert {line["selfplay/target_entropy"] for line in lines} == {0.5}
     speeds = [line["selfplay/simulations_per_s"] for line in lines]
     assert speeds == pytest.approx([512 / seconds for seconds in durations])
+
+
+def test_every_board_is_audited_as_often_as_configured(metrics):
+    config, checked = tiny_config(), []
+    config.boards, config.selfplay.audit_every = ("hex:2", "hex:3"), 2
+    report = Reporter(make_run(config, sharding.make_mesh(1)), None, hours=0.0)
+    report._auditors = [
+        SimpleNamespace(check=lambda audit, board=board: checked.append((audit, board))) for board in range(2)
+    ]
+    for iteration in range(1, 9):
+        report.add(iteration, (iteration - 1) % 2, metrics, iteration)
+    report.flush()
+    assert checked == [(3, 0), (4, 1), (7, 0), (8, 1)]

@@ -72,6 +72,15 @@ def test_each_board_has_its_own_iterations_games_and_keys(finished):
     assert int(state.train.step) == updates > 0
 
 
+def test_the_schedule_spans_the_updates_on_all_boards():
+    config = config_of()
+    setups, learner = make_setups(config), config.learner
+    least = learner.learning_rate * learner.final_learning_rate_fraction
+    for setup in setups:
+        assert setup.schedule(sum(each.plan.total_updates for each in setups)) == pytest.approx(least)
+        assert setup.schedule(setup.plan.total_updates) > 1.01 * least
+
+
 def test_metrics_name_the_board(finished):
     lines = read_metrics(finished)
     assert len(lines) == 10

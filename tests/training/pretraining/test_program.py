@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import chex
 import jax
@@ -22,9 +23,15 @@ from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.training.iteration import gradients_of, make_find_gradients
 from alphagat.training.loop import train
+from alphagat.training.pretraining import program
 from alphagat.training.pretraining.dataset import read_recorded
 from alphagat.training.pretraining.positions import Positions
-from alphagat.training.pretraining.program import make_pretrain_program, policy_targets, recorded_batch
+from alphagat.training.pretraining.program import (
+    PretrainIterations,
+    make_pretrain_program,
+    policy_targets,
+    recorded_batch,
+)
 from alphagat.training.resume import find_start
 from alphagat.training.setup import make_run, make_setups
 from alphagat.training.state import init_state, state_shapes
@@ -114,6 +121,34 @@ def test_resume_is_bit_identical(config, finished, tmp_path, monkeypatch, capsys
     for one, other in zip(*map(jax.tree.leaves, states), strict=True):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
     assert without_times(finished) == without_times(tmp_path / "run")
+
+
+@pytest.fixture
+def loaded(monkeypatch) -> list[dict]:
+    """Returns the options of the loaders that are made from now on; nothing is compiled or loaded."""
+    options = []
+    monkeypatch.setattr(program, "make_loader", lambda *_, **each: options.append(each))
+    monkeypatch.setattr(PretrainIterations, "_compile", lambda *_: None)
+    return options
+
+
+def start_on_two_boards(iteration: int, rollbacks: int) -> None:
+    config = tiny_config()
+    config.boards = ("hex:2", "hex:3")
+    recorded = SimpleNamespace(boards=[SimpleNamespace(train=None)] * 2)
+    state = SimpleNamespace(iteration=iteration, rollbacks=rollbacks)
+    PretrainIterations(make_run(config, sharding.make_mesh(1)), state, print, recorded)
+
+
+def test_a_resumed_run_reads_on_where_each_board_was(loaded):
+    start_on_two_boards(iteration=5, rollbacks=0)
+    assert [(each["first"], each["last"]) for each in loaded] == [(3, 6), (2, 6)]
+
+
+def test_each_board_has_another_order_after_a_rollback(loaded):
+    for rollbacks in (0, 1):
+        start_on_two_boards(5, rollbacks)
+    assert len({each["seed"] for each in loaded}) == 4
 
 
 def test_its_network_plays_and_initialises_other_runs(config, finished):
@@ -228,14 +263,14 @@ def test_every_update_uses_its_own_batch():
         value_mask=ones,
         game=np.zeros(shape, np.int32),
     )
-    program = make_pretrain_program(setup, mesh)
+    learn = make_pretrain_program(setup, mesh)
     ends = []
     for place in (None, (0, 0, 0), (1, 7, 1), (2, 3, 0)):
         policy = block.policy.copy()
         if place:
             policy[place] = 1
         train, iteration = jax.tree.map(jnp.copy, (state.train, state.iteration))
-        train, _, metrics = program(train, block.replace(policy=policy), state.key, iteration)
+        train, _, metrics = learn(train, block.replace(policy=policy), state.key, iteration)
         assert (int(train.step), float(metrics["train/skipped"])) == (3, 0)
         ends.append(np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(train.params)]))
     assert len({end.tobytes() for end in ends}) == 4
