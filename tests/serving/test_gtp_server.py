@@ -2,8 +2,10 @@
 
 import functools
 import io
+import itertools
 import re
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from alphagat.errors import UserError
 from alphagat.evaluation.engines.gtp import GtpEngine
 from alphagat.games import make_game
+from alphagat.serving.clock import less_lag
 from alphagat.serving.gtp_server import GtpServer
 from alphagat.serving.thinking import Thinker
 from tests.evaluation.host_games import begin, play, play_against_random
@@ -251,10 +254,9 @@ def test_a_forced_win_has_the_full_winrate():
     assert best[2] == "10000"
 
 
-def test_the_clock_limits_the_search():
-    server = make_server("hex:3", None)
-    limits = []
-    thinker = server._thinker
+def listen(server):
+    """Makes the searches of a server short; returns a list to which each adds its limits of simulations and seconds."""
+    limits, thinker = [], server._thinker
 
     class Listening:
         agent = thinker.agent
@@ -265,6 +267,17 @@ def test_the_clock_limits_the_search():
             return thinker.analyze(state, 4)
 
     server._thinker = Listening
+    return limits
+
+
+def share(seconds):
+    """Returns the expected limit of a search."""
+    return round(less_lag(seconds), 4)
+
+
+def test_the_clock_limits_the_search():
+    server = make_server("hex:3", None)
+    limits = listen(server)
     talk(server, "time_settings 0 10 1", "genmove b")  # ten seconds per move, less the lag
     talk(server, "time_left w 30 3", "genmove w")
     talk(server, "kgs-time_settings absolute 80", "genmove b")
@@ -272,6 +285,47 @@ def test_the_clock_limits_the_search():
     assert limits == [(None, 9.45), (None, 9.45), (None, 9.45), (32, None)]
     answers = talk(server, "kgs-time_settings byoyomi 1", "time_left w x 3", "kgs-time_settings none")
     assert [answer[0] for answer in answers] == ["?", "?", "="]
+
+
+def test_each_player_spends_its_own_main_time(monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: 8.0 * next(ticks))  # every move takes 8 s or more
+    server = make_server("hex:5", None)
+    limits = listen(server)
+    talk(server, "time_settings 800 0 0", "genmove b", "genmove w", "genmove b")
+    first, second, third = (seconds for _, seconds in limits)
+    assert first == second == share(800 / 8)
+    assert third <= share(792 / 8)
+
+
+def test_a_clock_with_main_time_left_keeps_its_overtime():
+    server = make_server("hex:3", None)
+    limits = listen(server)
+    talk(server, "time_settings 80 10 2", "time_left b 40 0", "genmove b")
+    assert limits == [(None, share(40 / 8 + 10 / 2))]
+
+
+def test_the_moves_of_a_canadian_period_share_it():
+    server = make_server("hex:3", None)
+    limits = listen(server)
+    talk(server, "kgs-time_settings canadian 80 10 5", "genmove b", "kgs-time_settings byoyomi 80 10 3", "genmove w")
+    assert limits == [(None, share(80 / 8 + 10 / 5)), (None, share(80 / 8 + 10))]
+
+
+def test_the_moves_that_are_left_share_main_time():
+    """Estimated as a quarter of the plies that are left."""
+    server = make_server("hex:7", None)
+    limits = listen(server)
+    moves = ("play b a1", "play w b1", "play b a2", "play w b2", "play b a3", "play w b3")
+    talk(server, *moves, "time_settings 100 0 0", "genmove b")
+    assert limits == [(None, share(100 / ((49 - 6) // 4)))]
+
+
+def test_a_given_number_of_simulations_limits_a_search_with_a_clock():
+    server = make_server("hex:3", 16)
+    limits = listen(server)
+    talk(server, "time_settings 0 10 1", "genmove b")
+    assert limits == [(16, share(10))]
 
 
 def test_an_internal_error_does_not_end_the_game(monkeypatch):

@@ -168,6 +168,16 @@ def test_connections_with_a_request_in_work_are_kept(connected, app, monkeypatch
     assert [answer_on(client)[2] for client in working] == [b"ok"] * 3
 
 
+def test_an_answer_may_take_longer_than_a_transfer(connected, app, monkeypatch):
+    monkeypatch.setattr(limits, "TRANSFER_S", 0.2)
+    client = connected(WAIT)
+    while not app.waiting:
+        time.sleep(0.001)
+    time.sleep(0.5)
+    app.open_gate()
+    assert answer_on(client)[2] == b"ok"
+
+
 def test_an_answer_that_takes_too_long_is_504(connected, app, monkeypatch):
     monkeypatch.setattr(limits, "ANSWER_S", 0.1)
     monkeypatch.setattr(limits, "TRANSFER_S", 0.1)

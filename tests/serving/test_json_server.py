@@ -12,6 +12,7 @@ from alphagat.agents.analysis import Analyzer
 from alphagat.cli import analyze
 from alphagat.errors import UserError
 from alphagat.games import make_game
+from alphagat.serving import json_server
 from alphagat.serving.json_server import JsonServer
 from tests.evaluation.host_games import position_after
 from tests.fuzz import line_mutants
@@ -225,6 +226,18 @@ def test_the_command_uses_the_shipped_network(capsys, monkeypatch):
     assert answer["rootInfo"]["currentPlayer"] == "W"
     assert answer["rootInfo"]["rawWinrate"] < 0.5  # the first stone in the center wins
     assert np.isclose(answer["rootInfo"]["winrate"], answer["rootInfo"]["rawWinrate"])
+
+
+def test_the_command_passes_its_options_on(monkeypatch):
+    passed = []
+
+    def make(_, **options):
+        passed.append(options)
+        raise UserError("enough")
+
+    monkeypatch.setattr(json_server, "JsonServer", make)
+    assert analyze.run(["runs/1", "--batch", "3", "--simulations", "5", "--max_simulations", "50"]) == 2
+    assert passed == [{"batch_size": 3, "simulations": 5, "max_simulations": 50}]
 
 
 @pytest.mark.parametrize(

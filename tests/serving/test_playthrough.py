@@ -1,6 +1,8 @@
 """Tests the replay of games from their moves."""
 
 import chex
+import jax
+import numpy as np
 import pytest
 
 from alphagat.errors import UserError
@@ -51,6 +53,16 @@ def test_chance_depends_on_the_seed_only():
     assert (again.returns[0], again.state.terminated) == (points, True)
     assert points > 0
     assert any(play(seed)[1] != boards for seed in (4, 5, 6))
+
+
+def test_every_ply_has_its_own_key():
+    game, seed = make_game("2048:3"), 5
+    key, step, moves = jax.random.key(seed), jax.jit(game.step), []
+    state = game.init(key)
+    for ply in range(1, 7):
+        moves.append(int(np.flatnonzero(state.legal_action_mask)[0]))
+        state = step(state, np.int32(moves[-1]), jax.random.fold_in(key, ply))
+    np.testing.assert_array_equal(Playthroughs(game).replay(seed, moves).state.board, state.board)
 
 
 def test_known_positions_are_cached(monkeypatch):

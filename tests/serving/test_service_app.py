@@ -14,8 +14,9 @@ from alphagat.evaluation.game_files import read_games
 from alphagat.games.twenty_forty_eight import TwentyFortyEightGame
 from alphagat.serving import limits
 from alphagat.serving.app import PAGE, make_app
+from alphagat.serving.hosts import LOCAL
 from alphagat.serving.limits import MAX_BODY
-from alphagat.serving.middleware import HEADERS
+from alphagat.serving.middleware import HEADERS, Middleware
 from alphagat.serving.roster import Roster
 from alphagat.serving.service import BatchService, Busy
 from tests.serving.untrained import save_untrained
@@ -229,6 +230,23 @@ def test_a_large_body_is_not_read(client, declared):
     answer = client.post("/api/position", content=content, headers={"content-type": "application/json"})
     assert (answer.status_code, "larger" in answer.json()["error"]) == (413, True)
     assert HEADERS.items() <= dict(answer.headers).items()
+
+
+def test_a_large_body_in_small_parts_is_not_read():
+    read, sent = 0, []
+
+    async def receive():
+        nonlocal read
+        read += 1000
+        return {"type": "http.request", "body": b"x" * 1000, "more_body": read < 10 * MAX_BODY}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "path": "/api/position", "headers": [(b"host", b"localhost")]}
+    asyncio.run(Middleware(Silent(), LOCAL)(scope, receive, send))
+    assert sent[0]["status"] == 413
+    assert MAX_BODY < read <= MAX_BODY + 1000
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ import jax
 import numpy as np
 import pytest
 
+from alphagat.agents.agent import Agent
 from alphagat.cli import analyze, engine_options, gtp, uci
+from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.states import first_state
@@ -59,6 +61,16 @@ def test_result_does_not_depend_on_slices(num_leaves, slow):
         assert analysis.variation[0] == analysis.action
 
 
+def test_the_discount_of_the_run_applies(state):
+    evaluate, config = make_table_evaluator(GAME), Config(boards=(GAME.name,))
+    config.search.discount = 0.5
+    analysis = Thinker(Agent(GAME, config, 0, None, evaluate), CAPACITY, 1).analyze(state, 50)
+    search = make_parallel_search(GAME, evaluate, num_simulations=50, num_leaves=1, discount=0.5)
+    expected = jax.jit(search)(None, jax.random.key(0), jax.tree.map(lambda x: x[None], state), np.zeros(1, int))
+    np.testing.assert_array_equal(analysis.visits, expected.root.visits[0])
+    np.testing.assert_allclose(analysis.value, expected.value[0], rtol=1e-6)
+
+
 def test_stops_by_simulations_time_and_capacity(state, slow):
     numbers = [progress.simulations for progress in thinker(1).think(state, 30)]
     assert numbers[-1] == 30
@@ -92,20 +104,33 @@ def test_a_kept_tree_counts_toward_the_limit(state):
     assert keeping.analyze(after, 5).visits.sum() == 5
 
 
-@pytest.mark.parametrize("engine", [gtp, uci])
-@pytest.mark.parametrize("flags", [[], ["--new_trees"]])
-def test_engines_keep_trees_by_default(engine, flags, monkeypatch):
-    flag_values = []
+@pytest.fixture
+def made(monkeypatch):
+    """Ends a command before its search; returns a list to which each search adds its capacity, leaves and keeping of
+    trees.
+    """
+    agent, found = thinker(1).agent, []
 
-    def make(*_, keeps_tree):
-        flag_values.append(keeps_tree)
+    def make(_, max_simulations, num_leaves=None, *, keeps_tree):
+        found.append((max_simulations, num_leaves, keeps_tree))
         raise UserError("enough")
 
-    agent = thinker(1).agent
     monkeypatch.setattr(thinking, "Thinker", make)
     monkeypatch.setattr(engine_options, "open_agent", lambda *_: agent)
+    return found
+
+
+@pytest.mark.parametrize("engine", [gtp, uci])
+@pytest.mark.parametrize("flags", [[], ["--new_trees"]])
+def test_engines_keep_trees_by_default(engine, flags, made):
     assert engine.run(["runs/1", *flags]) == 2
-    assert flag_values == [not flags]
+    assert [keeps_tree for *_, keeps_tree in made] == [not flags]
+
+
+@pytest.mark.parametrize("engine", [gtp, uci])
+def test_engines_search_with_as_many_leaves_as_asked(engine, made):
+    assert engine.run(["runs/1", "--max_simulations", "50", "--leaves", "3"]) == 2
+    assert made == [(50, 3, True)]
 
 
 @pytest.mark.parametrize("command", [gtp, uci, analyze])

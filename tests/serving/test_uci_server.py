@@ -16,6 +16,7 @@ from alphagat.agents import weight_files
 from alphagat.agents.build import make_configured_network, make_params
 from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.games import make_game
+from alphagat.serving.clock import less_lag
 from alphagat.serving.thinking import Thinker
 from alphagat.serving.uci_server import UciServer
 from tests.evaluation.host_games import play_against_random
@@ -65,15 +66,22 @@ def test_a_golden_transcript(server):
     assert best.split()[1] == line[0]
 
 
-@pytest.mark.parametrize("player", ["white", "black"])
-def test_a_mate_in_one(server, player):
-    fen = {"white": "7k/8/5KQ1/8/8/8/8/8 w - - 0 1", "black": "8/8/8/8/8/5kq1/8/7K b - - 0 1"}[player]
+MATES = {"7k/8/5KQ1/8/8/8/8/8 w - - 0 1": "g6g7", "8/8/8/8/8/5kq1/8/7K b - - 0 1": "g3g2"}
+
+
+@pytest.mark.parametrize(("fen", "mate"), MATES.items(), ids=["white", "black"])
+def test_a_mate_in_one(server, fen, mate):
     info, best = talk(server, f"position fen {fen}", "go nodes 64")
-    mate = {"white": "g6g7", "black": "g3g2"}[player]
     assert best == f"bestmove {mate}"
     assert " score cp 12800 pv " in info
     moved = talk(server, f"position fen {fen} moves {mate}", "go nodes 8")
     assert moved == ["info string the game is over", "bestmove (none)"]
+
+
+@pytest.mark.parametrize("fen", MATES, ids=["white", "black"])
+def test_wins_come_first_for_the_player_to_move(server, fen):
+    info, _ = talk(server, "setoption name UCI_ShowWDL value true", f"position fen {fen}", "go nodes 64")
+    assert " wdl 1000 0 0 pv " in info
 
 
 REPEATED = "position startpos moves g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8"
@@ -105,11 +113,13 @@ def test_stalemate_ends_the_game(server):
     assert said == ["info string the game is over", "bestmove (none)"]
 
 
-def test_limits(server, monkeypatch):
-    requests = []
+@pytest.fixture
+def requests(server, monkeypatch):
+    """Makes searches short; returns a list to which each adds its limits of simulations and seconds."""
+    found = []
 
     def think(state, simulations=None, seconds=None):
-        requests.append((simulations, seconds and round(seconds, 3)))
+        found.append((simulations, seconds and round(seconds, 3)))
         yield from thinker().think(state, 4)
 
     class Listening:
@@ -117,10 +127,15 @@ def test_limits(server, monkeypatch):
 
     Listening.think = staticmethod(think)
     monkeypatch.setattr(server, "_thinker", Listening)
+    return found
+
+
+def test_limits(server, requests):
     go = (
         "go",
         "go nodes 30",
         "go movetime 1000",
+        "go nodes 30 movetime 1000",
         "go wtime 41000 btime 1 winc 2000 binc 0",
         "go wtime 100 movestogo 4",
     )
@@ -132,6 +147,7 @@ def test_limits(server, monkeypatch):
         (8, None),
         (30, None),
         (None, 0.9),
+        (30, 0.9),
         (None, round((41 / 40 + 2) * 0.95 - 0.05, 3)),  # an equal share of forty moves, plus the increment
         (None, 0.01),
         (None, 1.85),
@@ -139,6 +155,18 @@ def test_limits(server, monkeypatch):
     ]
     assert said[0] == "info string there is no option 'Simulations' with a value '99'"
     assert said[1] == "info string depth is ignored: only nodes and time limit the search"
+
+
+def test_black_has_its_own_clock_and_increment(server, requests):
+    talk(server, "position startpos moves e2e4", "go wtime 1000 btime 40000 winc 1000 binc 3000")
+    assert requests == [(None, round(less_lag(40 / 40 + 3), 3))]
+
+
+def test_the_moves_that_are_left_share_the_clock(server, requests, monkeypatch):
+    """Estimated as a quarter of the plies that are left; the longest game is made shorter, since 512 plies are many."""
+    monkeypatch.setattr(server._game.game, "max_plies", 80)
+    talk(server, "position fen 7k/8/5KQ1/8/8/8/8/8 w - - 0 11", "go wtime 30000")
+    assert requests == [(None, round(less_lag(30 / ((80 - 20) // 4)), 3))]
 
 
 @pytest.mark.parametrize("value", ["0", "65", "-1", "²", "٣", "1e1", "9" * 20, "9" * 5000])
