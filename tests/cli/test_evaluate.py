@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from alphagat.cli import evaluate
+from alphagat.errors import UserError
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    return save_tiny_run(tmp_path_factory.mktemp("evaluate") / "run", 5)
+    return save_tiny_run(tmp_path_factory.mktemp("evaluate") / "run", 3, 5)
 
 
 def test_result_is_one_line(run, capsys):
@@ -40,6 +41,19 @@ def test_the_opponent_is_named_as_on_the_command_line(run, capsys):
     assert evaluate.run([*flags, "--opponent", f"{run}/checkpoints/5"]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"hex:2, {run} (iteration 5, 2 simulations) against {run}/checkpoints/5 (iteration 5, ")
+
+
+def test_it_plays_with_the_iteration_and_the_seed_of_the_command(run, monkeypatch):
+    played = []
+
+    def play(contest, settings, console):
+        played.append((contest.players[0].name, settings.seed))
+        raise UserError("enough")
+
+    monkeypatch.setattr("alphagat.contests.match.play_duel", play)
+    flags = ["--workdir", str(run), "--opponent", "random", "--simulations", "2"]
+    assert evaluate.run([*flags, "--iteration", "3", "--seed", "7"]) == 2
+    assert played == [("iteration 3, 2 simulations", 7)]
 
 
 def test_a_single_player_game(tmp_path, capsys):

@@ -3,11 +3,14 @@
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 from alphagat.cli import match
+from alphagat.contests import contenders
 from alphagat.contests.match_report import elo_text, notes, solo_line, solo_table
+from alphagat.errors import UserError
 from alphagat.evaluation.game_files import read_games
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.single_player import Scores
@@ -99,6 +102,51 @@ def test_a_decided_match_stops_early(capsys):
     printed = capsys.readouterr().out
     assert "SPRT: accepted after" in printed
     assert sum(counts(printed)) < 500
+
+
+@pytest.mark.parametrize("flags", [[], ["--opening_plies", "2"]])
+def test_the_seed_draws_the_openings_and_the_choices_of_players(monkeypatch, flags):
+    drawn = []
+
+    def make(game, a, b, openings, key, *_):
+        drawn.append((openings.actions.tolist(), jax.random.key_data(key).tolist()))
+        raise UserError("enough")
+
+    monkeypatch.setattr("alphagat.contests.match.Series", make)
+    for seed in ("1", "1", "2"):
+        assert match.run(["random", "random", "--board", "hex:4", "--games", "8", "--seed", seed, *flags]) == 2
+    first, again, other = drawn
+    assert first == again
+    assert first[0] != other[0]
+    assert first[1] != other[1]
+
+
+def test_the_seed_draws_the_games_of_one_player(monkeypatch):
+    keys = []
+
+    def play(game, player, num_games, key, mesh):
+        keys.append(jax.random.key_data(key).tolist())
+        raise UserError("enough")
+
+    monkeypatch.setattr("alphagat.contests.match.play_alone", play)
+    for seed in ("1", "1", "2"):
+        assert match.run(["random", "random", "--board", "2048:2", "--seed", seed]) == 2
+    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize(
+    ("board", "player", "engine", "arguments"),
+    [
+        ("chess", "uci:a b", "UciEngine", ("a b", 2.5, 70, {"Skill Level": "3"})),
+        ("go:5", "gtp:c d", "GtpEngine", ("c d", 2.5)),
+        ("hex:4", "solver", "SolverEngine", (7,)),
+    ],
+)
+def test_engines_get_their_limits_options_and_seed(monkeypatch, board, player, engine, arguments):
+    made, limits = [], contenders.EngineLimits(2.5, 70, {"Skill Level": "3"})
+    monkeypatch.setattr(contenders, engine, lambda game, *rest: made.append(rest))
+    contenders.make_contender(make_game(board), player, None, limits, 7)
+    assert made == [arguments]
 
 
 def test_games_forfeited_by_an_engine_are_listed(capsys):

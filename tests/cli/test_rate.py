@@ -13,6 +13,7 @@ import pytest
 
 from alphagat.cli import rate
 from alphagat.contests import rate_run
+from alphagat.errors import UserError
 from alphagat.runs import folder as run_folder
 from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import open_run_folder
@@ -122,6 +123,23 @@ def test_matches_of_another_value_scale_or_run_are_not_reused(run, monkeypatch, 
     assert len(played) == 2 * number > 0
     assert rate.run(["--workdir", str(run), *FLAGS]) == 0  # the first matches are kept
     assert len(played) == 2 * number
+
+
+def test_the_seed_draws_the_openings_and_the_choices_of_players(run, monkeypatch):
+    (run / rate_run.RATINGS_FILE).unlink(missing_ok=True)
+    drawn = []
+
+    def play(game, a, b, openings, key, mesh):
+        drawn.append((openings.actions.tolist(), jax.random.key_data(key).tolist()))
+        raise UserError("enough")
+
+    monkeypatch.setattr(rate_run, "play_match", play)
+    for seed in ("1", "1", "2"):
+        assert rate.run(["--workdir", str(run), *FLAGS, "--seed", seed]) == 2
+    first, again, other = drawn
+    assert first == again
+    assert first[0] != other[0]
+    assert first[1] != other[1]
 
 
 def test_an_interrupted_call_keeps_its_matches(run, capsys, monkeypatch, played):
