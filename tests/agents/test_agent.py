@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import alphagat
-from alphagat.agents.agent import load
+from alphagat.agents.agent import Agent, load
 from alphagat.agents.build import make_configured_search
 from alphagat.cli import evaluate
 from alphagat.config import Config
@@ -26,6 +26,7 @@ from alphagat.search import Evaluation
 from alphagat.training.resume import load_weights
 from alphagat.training.setup import make_setups
 from alphagat.training.state import RunState, init_state
+from tests.search.evaluators import uniform_evaluator
 from tests.training.tiny import run_of, tiny_config, tiny_run, tiny_setup
 
 
@@ -76,6 +77,13 @@ def test_an_impossible_number_of_simulations_is_refused(run, number):
             UserError, match=r"^num_simulations=.*: it must be an integer of at least 1 and at most 65536$"
         ):
             build(number)
+
+
+def test_a_player_has_the_simulations_of_the_evaluations_of_its_run():
+    config = Config(boards=("tic_tac_toe",))
+    config.search.num_simulations, config.evaluation.num_simulations = 7, 5
+    agent = Agent(make_game("tic_tac_toe"), config, 3, None, uniform_evaluator)
+    assert agent.player().name == "iteration 3, 5 simulations"
 
 
 def test_an_integer_of_numpy_is_a_number_of_simulations(run):

@@ -6,6 +6,7 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.evaluation.arena import play_match
+from alphagat.evaluation.match_parts import Series
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.openings import Openings, distinct_openings
 from alphagat.evaluation.players import Player, make_opponent
@@ -14,7 +15,7 @@ from alphagat.games import make_game
 from alphagat.games.batches import take
 from alphagat.games.states import first_state
 from alphagat.runtime import preemption, sharding
-from tests.evaluation.toy import PileGame, piles
+from tests.evaluation.toy import PileGame, piles, take_one_or_three
 
 KEY = jax.random.key(0)
 
@@ -125,6 +126,19 @@ def test_same_key_gives_same_match():
     assert (first.outcomes == again.outcomes).all()
     assert (first.plies == again.plies).all()
     assert (first.plies != other.plies).any()
+
+
+def test_players_draw_anew_in_every_round():
+    player = Player("draws", take_one_or_three)
+    result = play_match(PileGame(40), player, _first((0, 1, 2)), _from(piles([40])), KEY)
+    assert set(result.actions[0, 0, :16:2].tolist()) == {0, 2}
+
+
+def test_players_draw_anew_in_every_part():
+    player = Player("draws", take_one_or_three)
+    series = Series(PileGame(40), player, player, _from(piles([40, 40])), KEY, None, pytest.fail)
+    first, second = (result for _, result in series.play(part_size=1))
+    assert (first.actions != second.actions).any()
 
 
 @pytest.mark.parametrize("num_devices", [1, 8])

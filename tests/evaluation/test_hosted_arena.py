@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from alphagat.evaluation import hosted_arena
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.engines.base import Engine, EngineError
 from alphagat.evaluation.hosted_arena import play_hosted_match
@@ -14,7 +15,7 @@ from alphagat.evaluation.openings import Openings, distinct_openings
 from alphagat.evaluation.players import Player, make_opponent
 from alphagat.games import make_game
 from alphagat.games.states import first_state
-from tests.evaluation.toy import PileGame, piles
+from tests.evaluation.toy import PileGame, piles, take_one_or_three
 
 KEY = jax.random.key(0)
 
@@ -37,6 +38,7 @@ def _first_legal(params, key, states):
 
 
 FIRST = Player("first", _first_legal)
+DRAWS = Player("draws", take_one_or_three)
 
 
 def assert_equal(one, other):
@@ -62,6 +64,20 @@ def test_extra_moves_keep_games_correct():
     assert_equal(
         play_hosted_match(game, FirstLegal(), last, openings, KEY), play_match(game, FIRST, last, openings, KEY)
     )
+
+
+def test_two_players_draw_independently():
+    """Each begins one of the two games from the same opening."""
+    game = PileGame(40)
+    game.action_names = ("one", "two", "three")
+    openings = Openings(piles([40]), np.zeros((1, 0), np.int32))
+    result = play_hosted_match(game, DRAWS, DRAWS, openings, KEY)
+    assert (result.actions[0] != result.actions[1]).any()
+
+
+def test_players_draw_anew_in_every_batch():
+    actions = hosted_arena._act(DRAWS, KEY, piles([40] * 32), np.arange(32), 16)
+    assert (actions[:16] != actions[16:]).any()
 
 
 def test_solver_wins_every_won_position():

@@ -138,6 +138,7 @@ KEPT = {"current_player": 1, "castling": [True, True, False, True], "en_passant"
     [
         ("chess", {"last_move": [52, 36], "reversible": 5}, KEPT),
         ("gardner_chess", {"last_move": [7, 12], "reversible": 5}, {"current_player": 1, "num_moves": 7}),
+        ("breakthrough:5", {}, {"current_player": 1}),
         ("go:5", {"recent": [7, 3, 25, 1]}, {"current_player": 1, "ko": 3, "recent": [25, 3, 1, 7], "num_moves": 7}),
     ],
 )

@@ -89,6 +89,11 @@ def test_paired_interval_knows_that_the_games_of_a_pair_are_alike():
     assert halves["repeated"] == pytest.approx(independent * math.sqrt(2), rel=0.02)
 
 
+def test_paired_interval_adds_a_pair_of_independent_games_to_the_variance():
+    variance = (0.5**2 + 0.5**2 + 0.25 / 2) / 2  # the mean of two games has half the variance of one, which is 0.25
+    assert paired_interval(np.array([0.0, 1.0])) == pytest.approx(wilson_interval(0.5, 2 * 0.25 / variance))
+
+
 def test_paired_interval_of_equal_results_is_that_of_all_games():
     assert paired_interval(np.ones(20)) == wilson_interval(1.0, 40)
     assert paired_interval(np.zeros(20)) == wilson_interval(0.0, 40)

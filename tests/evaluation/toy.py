@@ -56,6 +56,12 @@ class PileGame(base.Game):
         return jnp.array([-1.0, 1.0])
 
 
+def take_one_or_three(params, key, states):
+    """Takes 1 or 3 at random, or 1 if 3 is too many; an `act` of `Player`."""
+    takes_three = jax.random.bernoulli(key, shape=states.terminated.shape) & states.legal_action_mask[:, 2]
+    return jnp.where(takes_three, 2, 0)
+
+
 @functools.cache
 def pile_values(pile: int) -> dict[int, int]:
     """Returns the value of each legal action for the player to move."""
