@@ -203,6 +203,7 @@ def selfplay_sums(played: Ply) -> Metrics:
         "game_plies": jnp.where(ended, played.length, 0).sum(dtype=jnp.float32),
         "drawn": (ended & (played.reward == 0)).sum(dtype=jnp.float32),
         "full_plies": played.is_full.sum(dtype=jnp.float32),
+        "searches_not_finite": (~jnp.isfinite(played.search_value)).sum(dtype=jnp.float32),
         "target_entropy": -(jnp.where(played.is_full[..., None], played.policy_target, 0.0) * log_target).sum(),
     }
 

@@ -92,7 +92,7 @@ def _read_config(config: Config | str | os.PathLike) -> Config:
 
 
 def _retry(run: Run, folder: Path, claim: FolderClaim, profiler: Profiler, recorded: Recorded | None) -> None:
-    """Trains to the end, again from the last checkpoint after non-finite updates or a lack of memory."""
+    """Trains to the end, again from the last checkpoint after non-finite updates or searches, or a lack of memory."""
     rollbacks = _Rollbacks()
     while True:
         try:
@@ -109,10 +109,12 @@ class _Rollbacks:
 
     Attributes:
       error: why the last attempt failed, until the next one starts.
+      reason: why the run last returned to a checkpoint.
     """
 
     def __init__(self) -> None:
         self.error: Diverged | None = None
+        self.reason = ""
         self._count = self._iteration = 0
 
     def count(self, run: Run, iteration: int) -> int:
@@ -128,7 +130,8 @@ class _Rollbacks:
                 f"config.learner.learning_rate={run.config.learner.learning_rate}: {self.error}, even after "
                 f"{MAX_ROLLBACKS} returns to the last checkpoint; set it lower, in another --workdir"
             ) from self.error
-        self._count += self.error is not None
+        if self.error is not None:
+            self._count, self.reason = self._count + 1, str(self.error)
         self.error = None
         return self._count
 
@@ -168,7 +171,7 @@ def _train(
     ):
         report = Reporter(run, sinks, hours_so_far(folder))
         if rollback:
-            report.say(f"updates were not finite: retry {rollback} from the last checkpoint, with another random key")
+            report.say(f"{rollbacks.reason}: retry {rollback} from the last checkpoint, with another random key")
         notes = [*sinks.writer.notes, *sinks.ratings.notes] if sinks else []
         report.say(*moved, *notes, *opening_lines(run, start, recorded), *profiler.opening_lines(start.iteration))
         iterations = _compile(run, start.state, report, recorded)

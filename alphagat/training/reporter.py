@@ -36,7 +36,7 @@ from alphagat.training.setup import Run, auxiliary_targets
 
 
 class Diverged(Exception):
-    """Too many consecutive updates were not finite; the run must roll back."""
+    """Too many consecutive updates, or a search, were not finite; the run must roll back."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Reporter:
         without self-play.
 
         Raises:
-          Diverged: too many consecutive updates up to the previous iteration were not finite.
+          Diverged: too many consecutive updates up to the previous iteration, or its searches, were not finite.
           AuditError: the self-play of the previous iteration broke the rules.
         """
         self.flush()
@@ -176,7 +176,10 @@ class Reporter:
         if self._pending is None:
             return
         self.wait()
-        iteration, board, _, audit = self._pending
+        iteration, board, fetched, audit = self._pending
+        sums, _ = fetched.result()
+        if sums.get("searches_not_finite"):  # before the audit, which would blame the rules
+            raise Diverged(f"searches of iteration {iteration} were not finite")
         number = self._order[:iteration].count(board)  # among the iterations of the board
         if audit is not None and self._audit_every and number % self._audit_every == 0:
             self._auditors[board].check(audit)
@@ -188,7 +191,7 @@ class Reporter:
         self._pending, self._measured, self._evaluation = None, {}, {}
         skipped = int(line[f"{TRAIN}skipped_in_a_row"])
         if skipped >= self._max_skipped:
-            raise Diverged(f"the last {skipped} updates up to iteration {iteration} were not finite")
+            raise Diverged(f"up to iteration {iteration}, the last {skipped} updates were not finite")
 
     def _describe(self, iteration: int, sums: dict[str, float], seconds: float) -> dict[str, float]:
         self._seconds += seconds

@@ -93,7 +93,7 @@ class RunState(struct.PyTreeNode):
       key: `[2]` uint32, data of the root key.
       iteration: `[]` int32, iterations done.
       evaluated: `[]` int32, iteration of the last evaluation.
-      rollbacks: `[]` int32, how often the run returned to a checkpoint because updates were not finite.
+      rollbacks: `[]` int32, how often the run returned to a checkpoint because updates or searches were not finite.
       previous_params: parameters at the last evaluation; the opponent `previous`.
       actors: None unless some devices only play.
     """

@@ -371,6 +371,33 @@ def test_nonfinite_updates_roll_the_run_back(tmp_path, monkeypatch, capsys):
     assert read_metrics(folder)[7]["train/grad_norm"] is None
 
 
+def break_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the network's outputs NaN in self-play of iteration 7 and later, in the programs of the first start."""
+    play, starts = iteration.play_iteration, []
+
+    def make_broken(*arguments):
+        starts.append(None)
+        return make_iterations(*arguments)
+
+    def play_broken(setup, params, games, number, *others):
+        factor = jnp.where((number >= 6) & (len(starts) == 1), jnp.nan, 1.0)
+        return play(setup, jax.tree.map(lambda x: x * factor, params), games, number, *others)
+
+    monkeypatch.setattr(iteration, "play_iteration", play_broken)
+    monkeypatch.setattr(loop, "make_iterations", make_broken)
+
+
+@pytest.mark.parametrize("algorithm", ["gumbel", "puct"])  # PUCT's policy target is finite although its values are not
+def test_nonfinite_searches_roll_the_run_back(tmp_path, monkeypatch, capsys, algorithm: str):
+    break_searches(monkeypatch)
+    config = changed(unstable_config(), "search.algorithm", algorithm)
+    train(config, tmp_path / "run")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "searches of iteration 7 were not finite: retry 1 from the last checkpoint" in said
+    assert "resumed after iteration 6" in said
+    assert [line["iteration"] for line in read_metrics(tmp_path / "run")] == list(range(1, 13))
+
+
 def test_only_returns_to_one_checkpoint_are_counted(monkeypatch):
     monkeypatch.setattr(loop, "MAX_ROLLBACKS", 2)
     run, rollbacks = tiny_run(), loop._Rollbacks()

@@ -3,6 +3,7 @@
 import itertools
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +12,13 @@ import pytest
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 from alphagat.training import reporter as report_module
-from alphagat.training.reporter import Reporter, open_sinks
+from alphagat.training.reporter import Diverged, Reporter, open_sinks
 from alphagat.training.setup import make_run
 from tests.training.tiny import tiny_config, tiny_run
 
 SUMS = {
     "full_plies": 64,
+    "searches_not_finite": 0,
     "games": 4,
     "game_plies": 12,
     "drawn": 0,
@@ -76,3 +78,16 @@ def test_every_board_is_audited_as_often_as_configured(metrics):
         report.add(iteration, (iteration - 1) % 2, metrics, iteration)
     report.flush()
     assert checked == [(3, 0), (4, 1), (7, 0), (8, 1)]
+
+
+@pytest.mark.parametrize("has_outputs", [True, False])
+def test_searches_that_are_not_finite_are_no_broken_rules(tmp_path, monkeypatch, metrics, has_outputs: bool):
+    """The audit would report the targets of such a search as an error of the rules."""
+    monkeypatch.setattr(report_module.Auditor, "check", lambda *_: pytest.fail("audited"))
+    audit: Any = object()
+    with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
+        report = Reporter(run, sinks if has_outputs else None, hours=0.0)
+        report.add(1, 0, metrics | {"searches_not_finite": jnp.float32(3)}, audit)
+        with pytest.raises(Diverged, match=r"^searches of iteration 1 were not finite$"):
+            report.flush()
+    assert read_metrics(tmp_path) == []
