@@ -9,9 +9,10 @@ import numpy as np
 from jax.sharding import Mesh
 
 from alphagat.agents.build import make_configured_search
+from alphagat.errors import UserError
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.match_result import MatchResult
-from alphagat.evaluation.openings import distinct_openings
+from alphagat.evaluation.openings import Openings, distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.players import Player, make_opponent, search_player
 from alphagat.evaluation.single_player import Scores, play_alone
@@ -83,8 +84,8 @@ class _BoardMatches:
         if self._config.oracle_positions:
             oracle = make_oracle(setup.game, self._config.oracle_positions, self._seed)
             self._oracle = OracleTest(oracle, setup.evaluate, self._search)
-        if not self._alone:
-            self._openings = distinct_openings(setup.game, self._config.num_games // 2, self._seed)
+        if opponents and not self._alone:
+            self._openings = _draw_openings(setup.game, self._config.num_games, self._seed)
 
     def play(self, params: Any, previous: Any, iteration: int, stage: Callable[[str], None]) -> EvaluationResult:
         """Evaluates the parameters against every opponent. The game is the first one against the last opponent."""
@@ -117,6 +118,13 @@ class _BoardMatches:
 
     def _score(self, player: Player, key: jax.Array) -> Scores:
         return play_alone(self._game, player, self._config.num_games, key, self._mesh)
+
+
+def _draw_openings(game: Game, num_games: int, seed: int) -> Openings:
+    try:
+        return distinct_openings(game, num_games // 2, seed)
+    except UserError as error:
+        raise UserError(f"config.evaluation.num_games={num_games}: {error}") from error
 
 
 def match_result(board: str, opponent: str, match: MatchResult) -> Result:

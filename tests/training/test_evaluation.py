@@ -5,6 +5,7 @@ import jax
 import numpy as np
 import pytest
 
+from alphagat.errors import UserError
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.oracles import make_oracle
 from alphagat.runtime import sharding
@@ -102,3 +103,16 @@ def test_the_network_is_compared_with_perfect_play():
     evaluation = jax.jit(setup.evaluate)(state.train.params, oracle.states)
     best = oracle.scores[np.arange(40), np.asarray(mask_illegal(evaluation.prior_logits, oracle.states)).argmax(axis=1)]
     assert shares["oracle/best_move"] == pytest.approx((best == oracle.scores.max(axis=1)).mean())
+
+
+@pytest.mark.parametrize("opponents", [(), ("random",)])
+def test_openings_are_drawn_for_opponents_only(opponents: tuple[str, ...]):
+    """The smallest boards have few openings, which limits matches but no other evaluation."""
+    setup, mesh = tiny_setup(), sharding.make_mesh(1)
+    setup.config.evaluation.opponents, setup.config.evaluation.num_games = opponents, 600
+    if not opponents:
+        _, found = Matches(run_of(setup, mesh)).play(init_state(run_of(setup, mesh)), 4, lambda _: None)
+        assert found == ([], [])
+        return
+    with pytest.raises(UserError, match=r"^config\.evaluation\.num_games=600: board hex:2: .*play at most"):
+        Matches(run_of(setup, mesh))
