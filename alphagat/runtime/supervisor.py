@@ -104,8 +104,9 @@ def _start(command: Sequence[str], num_processes: int, num_gpus: int) -> list[su
         if num_gpus:
             environment["CUDA_VISIBLE_DEVICES"] = visible[rank]
         where = ["--nodes", str(num_processes), "--node_rank", str(rank), "--coordinator", f"127.0.0.1:{port}"]
+        # Without the current folder among the modules (-P), where a config may be called random.py.
+        words = [sys.executable, "-P", "-m", *command, *where]
         # A separate process group, so that Ctrl-C reaches them only through this process.
-        words = [sys.executable, "-m", *command, *where]
         processes.append(subprocess.Popen(words, env=environment, process_group=0))
     return processes
 

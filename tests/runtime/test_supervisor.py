@@ -60,6 +60,14 @@ def test_all_start_together_and_end(program, tmp_path):
     assert lines == [f"--nodes 3 --node_rank {rank} --coordinator {address}" for rank in range(3)]
 
 
+def test_a_file_of_the_current_folder_replaces_no_module(program, tmp_path, monkeypatch):
+    """A config may be called random.py."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "random.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path / "here")
+    assert run(program("import random"), tmp_path)() == (0, [])
+
+
 def test_one_death_restarts_all(program, tmp_path):
     """The other process would sleep for a minute."""
     command = program("""
