@@ -71,10 +71,10 @@ class Trackers:
                 package = importlib.import_module(name)
                 self._trackers[name] = OPENERS[name](package, folder, known.get(name), settings)
             except Exception as error:  # of any kind, by the network or the tracker's settings
+                self.close()
                 raise UserError(f"config.trackers={name}: {_line(error)}; leave it out, or set it up") from error
-        if names:
-            identifiers = known | {RUN: run} | {name: each.identifier for name, each in self._trackers.items()}
-            write_atomically(folder / FILE, json.dumps(identifiers, indent=1) + "\n")
+            known |= {RUN: run, name: self._trackers[name].identifier}
+            write_atomically(folder / FILE, json.dumps(known, indent=1) + "\n")  # now, in case the next one fails
 
     def add(self, values: Mapping[str, float], iteration: int) -> list[str]:
         """Sends the finite values of an iteration. Returns a line for each tracker that failed."""

@@ -107,6 +107,29 @@ def test_a_tracker_that_cannot_start_gives_one_line(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_tracker_is_closed_and_continued_if_the_next_one_cannot_start(tmp_path, monkeypatch, closes: bool):
+    found: list[str | None] = []
+
+    def close():
+        found.append("closed")
+        if not closes:
+            raise OSError("no route")
+
+    def open_first(package, folder, identifier, settings):
+        found.append(identifier)
+        return Tracker("one", lambda *_: None, close)
+
+    def refuse(package, folder, identifier, settings):
+        raise RuntimeError("no key is set")
+
+    monkeypatch.setattr(trackers, "OPENERS", {"json": open_first, "math": refuse})
+    for _ in range(2):
+        with pytest.raises(UserError, match="trackers=math: RuntimeError: no key is set; leave it out, or set it up"):
+            Trackers(["json", "math"], tmp_path, SETTINGS, RUN)
+    assert found == [None, "closed", "one", "closed"]
+
+
 def test_a_missing_package_is_named_before_anything_is_written():
     check_installed(["json"])
     with pytest.raises(UserError, match=r"trackers=no_such: install it by pip install 'alphagat\[no_such\]'"):
