@@ -21,6 +21,9 @@ from alphagat.training.state import RunState, init_state, placed_shapes, with_pa
 # Network fields that may differ from those of `init_from`: they do not change the shape of a shared parameter.
 FREE_NETWORK_FIELDS = ("backend", "precision", "remat")
 
+# What the first process tells the others in place of a step.
+NO_CHECKPOINT, ALL_DAMAGED = -1, -2
+
 
 class Start(NamedTuple):
     """The state from which a run continues.
@@ -28,7 +31,7 @@ class Start(NamedTuple):
     Attributes:
       state: the restored or initial state.
       iteration: iterations done; 0 in a new run.
-      damaged: damaged steps to set aside, and a description of the damage.
+      damaged: damaged steps to set aside, and a description of the damage; empty in all processes but the first.
     """
 
     state: RunState
@@ -45,7 +48,7 @@ def find_start(run: Run, folder: Path) -> Start:
       UserError: there are checkpoints, but none is intact; or there are none, although the run saved some.
     """
     with Checkpoints(folder, read_only=True) as checkpoints:
-        step, damaged = _newest_whole(checkpoints)
+        step, damaged = _agree_on_step(checkpoints, folder)
         if step is not None:
             return Start(checkpoints.restore(placed_shapes(run), step, verify=False), step, damaged)
     if damaged:
@@ -110,27 +113,37 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
             )
 
 
+def _agree_on_step(checkpoints: Checkpoints, folder: Path) -> tuple[int | None, dict[int, str]]:
+    """Returns what `_newest_whole` finds in the first process, which decides for all; the others get only the step.
+
+    Raises:
+      UserError: in the others, if there are checkpoints, but none is intact.
+    """
+    is_first = jax.process_index() == 0
+    found, damaged = _newest_whole(checkpoints) if is_first else (None, {})
+    if jax.process_count() > 1:
+        code = found if found is not None else ALL_DAMAGED if damaged else NO_CHECKPOINT
+        code = int(multihost_utils.broadcast_one_to_all(np.array(code)))
+        if code == ALL_DAMAGED and not is_first:
+            raise UserError(f"--workdir {folder}: the first process found no intact checkpoint; see its message")
+        found = code if code >= 0 else None
+    return found, damaged
+
+
 def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]:
     """Returns the newest intact step, if any, and the damaged ones that the run has to set aside: those that are newer,
-    and those that Orbax cannot open. The first process decides for all.
+    and those that Orbax cannot open.
     """
     damaged: dict[int, str] = {}
-    found = None
-    if jax.process_index() == 0:
-        steps = checkpoints.steps()
-        for step in reversed(steps):
-            damage = checkpoints.find_damage(step)
-            if damage is None:
-                found = step
-                break
-            damaged[step] = damage
-        older = [step for step in steps if found is not None and step < found]
-        damaged |= {step: damage for step in older if (damage := checkpoints.find_metadata_damage(step))}
-    if jax.process_count() > 1:
-        said = np.array([-1 if found is None else found, len(damaged)])
-        step, number = (int(x) for x in multihost_utils.broadcast_one_to_all(said))
-        if jax.process_index():
-            found, damaged = None if step < 0 else step, dict.fromkeys(range(number), "reported by the first process")
+    found, steps = None, checkpoints.steps()
+    for step in reversed(steps):
+        damage = checkpoints.find_damage(step)
+        if damage is None:
+            found = step
+            break
+        damaged[step] = damage
+    older = [step for step in steps if found is not None and step < found]
+    damaged |= {step: damage for step in older if (damage := checkpoints.find_metadata_damage(step))}
     return found, damaged
 
 

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import multihost_utils
 
 from alphagat.config import Config
 from alphagat.errors import DiskError, UserError
@@ -635,6 +636,51 @@ def test_steps_that_orbax_cannot_open_are_set_aside(finished, tmp_path, capsys):
     assert "checkpoint 10 is damaged (_CHECKPOINT_METADATA cannot be read" in said
     assert "resumed after iteration 11" in said
     assert_same_run(folder, finished)
+
+
+def as_two_processes(monkeypatch: pytest.MonkeyPatch, function: Callable[[], Any]) -> list[Any]:
+    """Calls a function as the first of two processes, then as the second, which receives what the first sent; returns
+    the results, or the messages of the errors.
+    """
+    sent, results = [], []
+
+    def broadcast(value):
+        if jax.process_index() == 0:
+            sent.append(value)
+        return sent[-1]
+
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    monkeypatch.setattr(multihost_utils, "broadcast_one_to_all", broadcast)
+    for rank in range(2):
+        monkeypatch.setattr(jax, "process_index", lambda rank=rank: rank)
+        try:
+            results.append(function())
+        except UserError as error:
+            results.append(str(error))
+    return results
+
+
+@pytest.mark.parametrize(
+    ("steps", "damaged", "found"),
+    [((), (), (None, {})), ((0, 4), (), (4, {})), ((4, 8, 9), (8, 9), (4, {8: "cut", 9: "cut"}))],
+)
+def test_all_processes_take_the_checkpoint_of_the_first(monkeypatch, steps, damaged, found):
+    checkpoints: Any = SimpleNamespace(
+        steps=lambda: list(steps),
+        find_damage=lambda step: "cut" if step in damaged else None,
+        find_metadata_damage=lambda step: None,
+    )
+    both = as_two_processes(monkeypatch, lambda: resume._agree_on_step(checkpoints, Path()))
+    assert both == [found, (found[0], {})]
+
+
+def test_only_the_first_process_names_the_damaged_checkpoints(tmp_path, monkeypatch):
+    for step in (20, 40):
+        (tmp_path / "checkpoints" / str(step)).mkdir(parents=True)
+    run = tiny_run()
+    first, second = as_two_processes(monkeypatch, lambda: resume.find_start(run, tmp_path))
+    assert first.startswith("none of the checkpoints [20, 40] in ")
+    assert second == f"--workdir {tmp_path}: the first process found no intact checkpoint; see its message"
 
 
 def test_a_run_whose_folder_is_moved_stops_and_continues_once_it_is_back(finished, tmp_path, monkeypatch):
