@@ -145,16 +145,17 @@ def _train(
     recorded: Recorded | None,
 ) -> None:
     """Trains to the end. Raises Diverged to return to the last checkpoint."""
-    config = run.config
+    config, is_first = run.config, jax.process_index() == 0
     start = find_start(run, folder)  # must precede every write into a new folder
     owed = _is_evaluation_owed(config, start)
     if start.iteration >= config.num_iterations and not owed:
-        return say_finished(config, folder, start.iteration)
+        if is_first:
+            say_finished(config, folder, start.iteration)
+        return
     if rollback := rollbacks.count(run, start.iteration):
         start = start._replace(state=with_another_key(start.state, rollback))
     evaluator = preemption.run(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
     claim.take(is_new=True)
-    is_first = jax.process_index() == 0
     moved: list[str] = []
     if is_first:
         open_run_folder(folder, config)

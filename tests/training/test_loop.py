@@ -462,6 +462,17 @@ def test_restarting_a_finished_run_changes_nothing(finished, capsys):
     assert contents_of(finished) == before
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_only_the_first_process_says_that_a_run_is_finished(monkeypatch, capsys, rank: int):
+    nothing: Any = None
+    state: Any = SimpleNamespace(evaluated=NUM_ITERATIONS)
+    monkeypatch.setattr(loop, "find_start", lambda *_: resume.Start(state, NUM_ITERATIONS, {}))
+    run = tiny_run()
+    monkeypatch.setattr(jax, "process_index", lambda: rank)
+    loop._train(run, Path("runs/1"), nothing, nothing, nothing, nothing)
+    assert ("nothing to do: 12 iterations done" in capsys.readouterr().out) == (rank == 0)
+
+
 @pytest.mark.parametrize(
     ("board", "num_players", "opponent"), [("hex:3", 2, "mcts:100"), ("2048", 1, "random"), ("2048", 2, "random")]
 )
