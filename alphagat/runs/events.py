@@ -57,9 +57,10 @@ class Events:
         plain = {
             name: value if isinstance(value, bool | int | float) else str(value) for name, value in settings.items()
         }
+        tags = [summary.scalar(tag, 0.0).value[0].tag for tag in metrics]  # as `add` writes them: `hex:5` is `hex_5`
         for part in (
             summary.text("config", f"| field | value |\n|---|---|\n{rows}"),
-            *summary.hparams(plain, dict.fromkeys(metrics, 0.0)),
+            *summary.hparams(plain, dict.fromkeys(tags, 0.0)),
         ):
             self._write(Event(step=0, summary=part))
         self._writer.flush()

@@ -71,16 +71,16 @@ class MetricsWriter:
         workdir: str | os.PathLike,
         *,
         restored_iteration: int = 0,
-        several_boards: bool = False,
+        boards: Sequence[str] = (),
         settings: Mapping[str, Any] | None = None,
     ):
-        """Drops lines after `restored_iteration`. With `several_boards`, TensorBoard's tags name the board.
+        """Drops lines after `restored_iteration`. With several `boards`, TensorBoard's tags name the board.
 
         A new run also writes its `settings`, by name, for TensorBoard. `notes` says what was damaged and where it is
         kept.
         """
         folder = Path(workdir)
-        self._several_boards = several_boards
+        self._several_boards = len(boards) > 1
         self._file = folder / METRICS_FILE
         self.notes = [
             *move_if_wrong_type(self._file, Path.is_file),
@@ -96,7 +96,9 @@ class MetricsWriter:
             suffix=f".{restored_iteration}.{os.getpid()}",
         )
         if settings and not restored_iteration:
-            self._events.describe(settings, LOSSES)
+            losses = dict.fromkeys(LOSSES, 0.0)
+            tags = [tag for board in boards or ("",) for tag in tagged({BOARD: board} | losses, self._several_boards)]
+            self._events.describe(settings, tags)
 
     def write(self, iteration: int, metrics: Line) -> None:
         """Writes the metrics of one iteration and flushes. A non-finite value becomes null and has no TensorBoard

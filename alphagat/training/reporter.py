@@ -55,9 +55,7 @@ def open_sinks(run: Run, folder: Path, start: int) -> Iterator[Sinks]:
     config = run.config
     settings = {field.path: field.value for field in config_fields.fields(config)}
     with (
-        MetricsWriter(
-            folder, restored_iteration=start, several_boards=len(config.boards) > 1, settings=settings
-        ) as writer,
+        MetricsWriter(folder, restored_iteration=start, boards=config.boards, settings=settings) as writer,
         Trackers(config.trackers, folder, settings, fingerprint_of(config)) as trackers,
         make_display(config.num_iterations, config.boards) as display,
     ):

@@ -274,6 +274,22 @@ def test_a_new_run_describes_itself_for_tensorboard(tmp_path: Path):
     assert (start["mesh.fsdp"].bool_value, start["seed"].number_value) == (True, 3.0)
 
 
+@pytest.mark.parametrize("boards", [(), ("hex:5",), ("hex:5", "hex:7")])
+def test_the_losses_beside_the_hyperparameters_are_written(tmp_path: Path, boards: tuple[str, ...]):
+    with MetricsWriter(tmp_path, boards=boards, settings={"seed": 3}) as writer:
+        for iteration, board in enumerate(boards or ("hex:5",), start=1):
+            writer.write(iteration, {"board": board, "train/policy_loss": 1.0, "train/value_loss": 0.5})
+    first, *_ = [
+        value.metadata.plugin_data.content
+        for event in events(tmp_path)
+        for value in event.summary.value
+        if value.tag == EXPERIMENT[0]
+    ]
+    announced = [each.name.tag for each in HParamsPluginData.FromString(first).experiment.metric_infos]
+    written = [tag for _, tag, _ in scalars(tmp_path) if tag.startswith("train/")]
+    assert sorted(announced) == sorted(written)
+
+
 def test_damaged_bytes_are_dropped_or_read(tmp_path: Path, monkeypatch, rounds: int):
     """Whatever is read back can be written again, and resuming keeps the lines up to its iteration."""
     (tmp_path / "whole").mkdir()
