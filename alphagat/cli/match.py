@@ -42,21 +42,17 @@ def make_parser() -> commands.ArgumentParser:
         metavar="N",
         help="start from all distinct openings of N plies",
     )
-    parser.add_argument(
+    _add_per_player(
+        parser,
         "--simulations",
-        action=Numbers,
-        kind=int,
-        limits=Limits(at_least=1, at_most=MAX_SIMULATIONS),
-        counts=(1, 2),
+        MAX_SIMULATIONS,
         example="64,256",
         help="per move of trained players: N, or N,M for A and B (default: as in their runs)",
     )
-    parser.add_argument(
+    _add_per_player(
+        parser,
         "--symmetries",
-        action=Numbers,
-        kind=int,
-        limits=Limits(at_least=1, at_most=MAX_SYMMETRIES),
-        counts=(1, 2),
+        MAX_SYMMETRIES,
         example="8,1",
         help="images of a position, under symmetries of the board, whose evaluations trained players average: N, or "
         "N,M for A and B (default: 1)",
@@ -102,6 +98,12 @@ def make_parser() -> commands.ArgumentParser:
     )
     commands.add_seed(parser, help="random seed of openings and players")
     return parser
+
+
+def _add_per_player(parser: commands.ArgumentParser, flag: str, most: int, *, example: str, help: str) -> None:
+    """Adds a flag with a positive number for both players, or one for each; None if not given."""
+    limits = Limits(at_least=1, at_most=most)
+    parser.add_argument(flag, action=Numbers, kind=int, limits=limits, counts=(1, 2), example=example, help=help)
 
 
 def match(argv: Sequence[str]) -> None:

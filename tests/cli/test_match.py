@@ -72,14 +72,17 @@ def test_two_checkpoints_of_a_run(run, tmp_path, capsys):
     records = read_games(out.read_text())
     assert len(records) == 8
     assert records[0].names == records[1].names[::-1] == (player, f"{run} (iteration 5, 4 simulations)")
-    averaging = match.run([*players, "--games", "2", "--simulations", "2", "--symmetries", "4,1"])
-    assert averaging == 0
-    found = cells(capsys.readouterr().out)
-    assert found["player"] == f"{run}/checkpoints/3 (iteration 3, 2 simulations, 4 symmetries)"
-    assert found["against"] == f"{run} (iteration 5, 2 simulations)"
     wins = [record.names[0 if record.outcome > 0 else 1] for record in records]
     assert wins.count(player) == won
     assert len({record.moves[:2] for record in records}) == 4
+
+
+def test_each_player_has_its_number_of_symmetries(run, capsys):
+    flags = ["--games", "2", "--simulations", "2", "--symmetries", "4,1"]
+    assert match.run([f"{run}/checkpoints/3", str(run), *flags]) == 0
+    found = cells(capsys.readouterr().out)
+    assert found["player"] == f"{run}/checkpoints/3 (iteration 3, 2 simulations, 4 symmetries)"
+    assert found["against"] == f"{run} (iteration 5, 2 simulations)"
 
 
 def test_the_table_says_that_it_counts_plies_after_the_opening(capsys):
