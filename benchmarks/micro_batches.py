@@ -8,6 +8,8 @@ the rounds; the number in brackets is the median ratio to the whole batch in the
 """
 
 import argparse
+import copy
+import dataclasses
 import functools
 import statistics
 from collections.abc import Callable
@@ -20,7 +22,6 @@ from timing import median_ratio, take_turns
 
 from alphagat.config_files import load_config
 from alphagat.runtime import sharding
-from alphagat.training.compilation import with_micro_batches
 from alphagat.training.iteration import make_find_gradients
 from alphagat.training.setup import Run, make_run
 from alphagat.training.state import RunState, init_state
@@ -28,8 +29,9 @@ from alphagat.training.state import RunState, init_state
 
 def gradient_call(run: Run, state: RunState, number: int, positions: int) -> Callable[[], object]:
     """Returns a call that computes the gradient over a batch of board `number`, `positions` at a time."""
-    setup, board = run.boards[number], state.boards[number]
-    setup = with_micro_batches(setup, setup.config.learner.batch_size // positions)
+    config, board = copy.deepcopy(run.config), state.boards[number]
+    config.learner.num_micro_batches = config.learner.batch_size // positions
+    setup = dataclasses.replace(run.boards[number], config=config)
     keys = jax.random.split(jax.random.key(0), len(board.groups))
     find = jax.jit(make_find_gradients(setup, run.mesh))
     return functools.partial(find, state.train.params, jnp.float32(1), board, keys)

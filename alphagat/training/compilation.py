@@ -1,6 +1,5 @@
 """Compiles programs with micro-batches that fit into the cache of a CPU core and into the memory of a device."""
 
-import copy
 import dataclasses
 import sys
 from collections.abc import Callable
@@ -54,7 +53,7 @@ def compile_to_fit(
         )
     counts = setup.micro_batch_counts(mesh)
     for count in counts:
-        compiled = lower(with_micro_batches(setup, count)).compile()
+        compiled = lower(dataclasses.replace(setup, least_micro_batches=count)).compile()
         needed = memory_needed(compiled)
         if not limit or not needed or needed <= limit:
             if count > counts[0]:
@@ -90,10 +89,3 @@ def with_less_memory(run: Run, error: Exception) -> Run:
     sys.stderr.write(f"a device ran out of memory ({reason}): at least {least} micro-batches from now on\n")
     boards = tuple(dataclasses.replace(setup, least_micro_batches=least) for setup in run.boards)
     return dataclasses.replace(run, boards=boards)
-
-
-def with_micro_batches(setup: Setup, count: int) -> Setup:
-    """Returns a setup whose devices compute their share of a batch in `count` parts."""
-    config = copy.deepcopy(setup.config)
-    config.learner.num_micro_batches = count
-    return dataclasses.replace(setup, config=config)

@@ -29,8 +29,7 @@ from alphagat.wording import counted
 class Setup:
     """Everything static about one board of a run; all boards share `config`, `schedule` and `optimizer`.
 
-    `least_micro_batches` is the smallest number that has not run out of memory. It applies if the config leaves it
-    open.
+    `least_micro_batches` is the smallest number that fits into memory. It has no effect if the config sets the number.
     """
 
     config: Config

@@ -73,7 +73,7 @@ def large_cache(monkeypatch):
 
 @pytest.fixture
 def planned(monkeypatch):
-    monkeypatch.setattr(compilation, "make_iteration", lambda board, _: Planned(board.config.learner.num_micro_batches))
+    monkeypatch.setattr(compilation, "make_iteration", lambda board, mesh: Planned(board.micro_batch_counts(mesh)[0]))
     monkeypatch.setattr(compilation, "memory_needed", lambda program: 1e9 + 16e9 / program.num_micro_batches)
 
 
@@ -145,7 +145,7 @@ def test_out_of_memory_retries_with_more_micro_batches(tmp_path, monkeypatch, ca
         return run_iteration(program, state, board)
 
     def note(board, mesh):
-        seen.append(board.config.learner.num_micro_batches)
+        seen.append(board.micro_batch_counts(mesh)[0])
         return make(board, mesh)
 
     monkeypatch.setattr(iterations, "run_iteration", exhaust)
