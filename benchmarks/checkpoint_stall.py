@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import track
 
 from alphagat import config_files
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, run_iteration
 from alphagat.training.setup import Run, make_configured_mesh, make_setups, num_cpu_devices
@@ -37,22 +37,22 @@ def main() -> None:
         state, *_ = run_iteration(program, state)
     megabytes = sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / 1e6
     stalls, held, seconds = [], [], []
-    with tempfile.TemporaryDirectory() as folder, Checkpoints(Path(folder), keep=1) as checkpoints:
-        checkpoints.save(state, 0)  # compiles the copy
-        checkpoints.wait()
+    with tempfile.TemporaryDirectory() as folder, CheckpointWriter(Path(folder), keep=1) as writer:
+        writer.save(state, 0)  # compiles the copy
+        writer.wait()
         for number in track(range(options.rounds), "rounds"):
             times = {}
             for saves in (True, False) if number % 2 else (False, True):
                 jax.block_until_ready(state)
                 start = time.perf_counter()
                 if saves:
-                    checkpoints.save(state, number + 1)
+                    writer.save(state, number + 1)
                     held.append(time.perf_counter() - start)
                 for _ in range(config.checkpoint.every):
                     state, *_ = run_iteration(program, state)
                 jax.block_until_ready(state)
                 times[saves] = time.perf_counter() - start
-                checkpoints.wait()
+                writer.wait()
             stalls.append(times[True] / times[False] - 1)
             seconds.append(times[False])
     Console().print(

@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 from survive import ROOT, command, environment, plain, state_of
 
-from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.metrics import read_metrics
+from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.runtime import sharding
 
 FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=6", "--config.num_iterations=24")
@@ -45,8 +45,7 @@ def run_until(config: str, flags: Sequence[str], workdir: Path, cache: Path, sec
 
 
 def last_iteration(workdir: Path) -> int:
-    with Checkpoints(workdir, read_only=True) as checkpoints:
-        return max(checkpoints.steps(), default=0)
+    return max(list_steps(workdir), default=0)
 
 
 def differences(workdir: Path, reference: Path) -> list[str]:

@@ -44,9 +44,9 @@ from rich.table import Table
 
 from alphagat.cli import train as main_command
 from alphagat.errors import REQUEUE
-from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import is_run, read_config
 from alphagat.runs.metrics import read_metrics
+from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
 from alphagat.runtime import sharding
 from alphagat.training import loop
 from alphagat.training.setup import make_run
@@ -182,8 +182,7 @@ def state_of(folder: Path) -> dict[str, bytes]:
     """Returns the leaves of the last checkpoint by name."""
     config = read_config(folder)
     run = make_run(config, sharding.make_mesh(config.mesh.data))
-    with Checkpoints(folder, read_only=True) as checkpoints:
-        state = checkpoints.restore(placed_shapes(run), checkpoints.steps()[-1])
+    state = SavedCheckpoints(folder).restore(placed_shapes(run), list_steps(folder)[-1])
     leaves = jax.tree_util.tree_leaves_with_path(state)
     return {jax.tree_util.keystr(path): np.asarray(leaf).tobytes() for path, leaf in leaves}
 

@@ -26,7 +26,7 @@ from alphagat.agents.build import make_params
 from alphagat.config import Config
 from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState, make_health, make_update, mean_gradients
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runtime import sharding
 from alphagat.runtime.cpu_cache import map_in_parts
 from alphagat.search import Evaluation
@@ -165,11 +165,11 @@ def run_parts(config: Config, folder: Path) -> Parts:
         holder[0], metrics, _ = run_iteration(iterate, holder[0])
         jax.block_until_ready(metrics)
 
-    checkpoints, steps = Checkpoints(folder / str(mesh.size), keep=1), itertools.count()
+    writer, steps = CheckpointWriter(folder / str(mesh.size), keep=1), itertools.count()
 
     def save():
-        checkpoints.save(state, next(steps))
-        checkpoints.wait()
+        writer.save(state, next(steps))
+        writer.wait()
 
     save()
     for _ in range(setup.plan.first_update_iteration + 1):  # until an iteration contains its updates

@@ -16,8 +16,8 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.runs.checkpoints import Checkpoints, list_steps
 from alphagat.runs.folder import CHECKPOINT_FOLDER, CONFIG_FILE, read_config
+from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
 
 SHIPPED = "shipped"  # the shipped network that plays the board
 KINDS = "a run folder, one of its checkpoints (runs/1/checkpoints/40), an exported .safetensors file, shipped"
@@ -56,8 +56,7 @@ class Source:
     def _read(self, shapes: Any) -> Any:
         if self.path.suffix == weight_files.ENDING:
             return weight_files.read_params(self.path, shapes)
-        with Checkpoints(self.path, read_only=True) as checkpoints:
-            return checkpoints.restore_params(shapes, self.iteration)
+        return SavedCheckpoints(self.path).restore_params(shapes, self.iteration)
 
 
 class RunPath(NamedTuple):

@@ -15,9 +15,9 @@ from alphagat.reporting import curves
 from alphagat.reporting.curves import Chart, Entry, Point
 from alphagat.reporting.page import cell_text, colours_of, fill_template, has_ended, section, table, tiles_of
 from alphagat.runs.atomic_files import write_atomically
-from alphagat.runs.checkpoints import list_steps
 from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import ELO, Line, Result, last_evaluation, read_metrics
+from alphagat.runs.saved_checkpoints import list_steps
 
 
 class ComparedRun(NamedTuple):

@@ -8,9 +8,9 @@ from alphagat.games import make_game
 from alphagat.reporting.page import Contents, colours_of, has_ended, make_page
 from alphagat.reporting.pictures import NUM_GAMES, draw_checkpoint, draw_none
 from alphagat.runs.atomic_files import write_atomically
-from alphagat.runs.checkpoints import list_steps
 from alphagat.runs.folder import read_config, read_starts
 from alphagat.runs.metrics import read_metrics
+from alphagat.runs.saved_checkpoints import list_steps
 
 
 class PageWriter:

@@ -10,9 +10,9 @@ from typing import Any
 from alphagat.errors import UserError
 from alphagat.reporting import curves
 from alphagat.reporting.page import tiles_of
-from alphagat.runs.checkpoints import list_steps
 from alphagat.runs.folder import CHECKPOINT_FOLDER, read_config
 from alphagat.runs.metrics import METRICS_FILE, read_metrics
+from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.serving.roster import Roster
 
 

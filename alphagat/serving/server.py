@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from alphagat.runs.checkpoints import list_steps
 from alphagat.runs.folder import read_config
+from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.runtime import terminal
 from alphagat.serving import app, http_server
 from alphagat.serving.hosts import AllowedHosts, is_loopback, normalized

@@ -14,8 +14,9 @@ from alphagat.bounds import shown
 from alphagat.config import Config
 from alphagat.errors import DiskError, UserError, disk_failure
 from alphagat.runs import compile_times, trackers
-from alphagat.runs.checkpoints import Checkpoints, list_steps, restore_replaced, set_aside
+from alphagat.runs.checkpoint_writer import CheckpointWriter, restore_replaced, set_aside
 from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
+from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
@@ -167,7 +168,7 @@ def _train(
             for step, damage in start.damaged.items()
         ]
     with (
-        Checkpoints(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints,
+        CheckpointWriter(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints,
         open_sinks(run, folder, start.iteration) if is_first else contextlib.nullcontext() as sinks,
     ):
         report = Reporter(run, sinks, hours_so_far(folder))
@@ -199,7 +200,7 @@ class _Steps:
         run: Run,
         iterations: Iterations,
         evaluator: RunEvaluator | None,
-        checkpoints: Checkpoints,
+        checkpoints: CheckpointWriter,
         report: Reporter,
         profiler: Profiler,
     ):

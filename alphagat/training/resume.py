@@ -12,8 +12,8 @@ from alphagat.agents.build import fits_sizes, make_configured_network, make_para
 from alphagat.agents.sources import Source, resolve
 from alphagat.errors import UserError
 from alphagat.games import make_game
-from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.metrics import METRICS_FILE, read_metrics
+from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
 from alphagat.training.iteration import RETRIES
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState, init_state, placed_shapes, with_params
@@ -47,10 +47,10 @@ def find_start(run: Run, folder: Path) -> Start:
     Raises:
       UserError: there are checkpoints, but none is intact; or there are none, although the run saved some.
     """
-    with Checkpoints(folder, read_only=True) as checkpoints:
-        step, damaged = _agree_on_step(checkpoints, folder)
-        if step is not None:
-            return Start(checkpoints.restore(placed_shapes(run), step, verify=False), step, damaged)
+    checkpoints = SavedCheckpoints(folder)
+    step, damaged = _agree_on_step(folder)
+    if step is not None:
+        return Start(checkpoints.restore(placed_shapes(run), step, verify=False), step, damaged)
     if damaged:
         newest = max(damaged)
         raise UserError(
@@ -113,14 +113,14 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
             )
 
 
-def _agree_on_step(checkpoints: Checkpoints, folder: Path) -> tuple[int | None, dict[int, str]]:
+def _agree_on_step(folder: Path) -> tuple[int | None, dict[int, str]]:
     """Returns what `_newest_whole` finds in the first process, which decides for all; the others get only the step.
 
     Raises:
       UserError: in the others, if there are checkpoints, but none is intact.
     """
     is_first = jax.process_index() == 0
-    found, damaged = _newest_whole(checkpoints) if is_first else (None, {})
+    found, damaged = _newest_whole(folder) if is_first else (None, {})
     if jax.process_count() > 1:
         code = found if found is not None else ALL_DAMAGED if damaged else NO_CHECKPOINT
         code = int(multihost_utils.broadcast_one_to_all(np.array(code)))
@@ -130,12 +130,12 @@ def _agree_on_step(checkpoints: Checkpoints, folder: Path) -> tuple[int | None, 
     return found, damaged
 
 
-def _newest_whole(checkpoints: Checkpoints) -> tuple[int | None, dict[int, str]]:
+def _newest_whole(folder: Path) -> tuple[int | None, dict[int, str]]:
     """Returns the newest intact step, if any, and the damaged ones that the run has to set aside: those that are newer,
     and those that Orbax cannot open.
     """
     damaged: dict[int, str] = {}
-    found, steps = None, checkpoints.steps()
+    found, steps, checkpoints = None, list_steps(folder), SavedCheckpoints(folder)
     for step in reversed(steps):
         damage = checkpoints.find_damage(step)
         if damage is None:

@@ -19,7 +19,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
 from alphagat.games import make_game
 from alphagat.games.states import first_state
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
 from alphagat.search import Evaluation
@@ -37,9 +37,9 @@ def run(tmp_path_factory) -> tuple[Path, RunState]:
     first = init_state(tiny_run())
     params = jax.tree.map(lambda x: x + 0.1, first.train.params)
     second = first.replace(train=first.train.replace(params=params))
-    with Checkpoints(folder) as checkpoints:
-        checkpoints.save(first, 1)
-        checkpoints.save(second, 2)
+    with CheckpointWriter(folder) as writer:
+        writer.save(first, 1)
+        writer.save(second, 2)
     return folder, second
 
 
@@ -149,8 +149,8 @@ def test_weights_initialise_runs_with_and_without_an_ownership_head(tmp_path):
         config.boards, config.network.ownership_head, config.mesh.data = ("othello:4",), name == "with", 1
         (setups[name],) = make_setups(config)
         state = init_state(run_of(setups[name], sharding.make_mesh(1)))
-        with Checkpoints(open_run_folder(tmp_path / name, config)) as checkpoints:
-            checkpoints.save(state, 1)
+        with CheckpointWriter(open_run_folder(tmp_path / name, config)) as writer:
+            writer.save(state, 1)
         saved[name] = state.train.params["params"]
     assert saved["with"].keys() - saved["without"].keys() == {"ownership"}
     for start, then in itertools.product(saved, saved):

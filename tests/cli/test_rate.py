@@ -15,7 +15,7 @@ from alphagat.cli import rate
 from alphagat.contests import rate_run
 from alphagat.errors import UserError
 from alphagat.runs import folder as run_folder
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.folder import open_run_folder
 from alphagat.runs.metrics import MetricsWriter
 from alphagat.training.state import init_state
@@ -28,10 +28,10 @@ FLAGS = ["--games", "8", "--simulations", "2", "--anchors", "random,mcts:2"]
 def run(tmp_path_factory) -> Path:
     folder = open_run_folder(tmp_path_factory.mktemp("rate") / "run", tiny_config())
     state = init_state(tiny_run())
-    with Checkpoints(folder) as checkpoints, MetricsWriter(folder) as metrics:
+    with CheckpointWriter(folder) as writer, MetricsWriter(folder) as metrics:
         for step in (4, 8, 12):
             params = jax.tree.map(lambda x, scale=step: x * scale, state.train.params)
-            checkpoints.save(state.replace(train=state.train.replace(params=params)), step)
+            writer.save(state.replace(train=state.train.replace(params=params)), step)
             metrics.write(step, {"frames": 64 * step, "hours": step / 10})
     return folder
 

@@ -16,8 +16,9 @@ import pytest
 
 from alphagat.agents.build import param_shapes
 from alphagat.errors import UserError
-from alphagat.runs.checkpoints import Checkpoints, set_aside
+from alphagat.runs.checkpoint_writer import CheckpointWriter, set_aside
 from alphagat.runs.folder import open_run_folder
+from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
 from alphagat.runtime import sharding
 from alphagat.training.setup import make_setups
 from alphagat.training.state import RunState, placed_shapes, state_shapes, state_shardings
@@ -58,8 +59,8 @@ def saved(content, tmp_path_factory) -> dict[int, Path]:
     folders = {}
     for num_devices in DEVICES:
         folders[num_devices] = tmp_path_factory.mktemp(f"saved_on_{num_devices}")
-        with Checkpoints(folders[num_devices]) as checkpoints:
-            checkpoints.save(on_devices(content, num_devices), STEP)
+        with CheckpointWriter(folders[num_devices]) as writer:
+            writer.save(on_devices(content, num_devices), STEP)
     return folders
 
 
@@ -68,7 +69,7 @@ def contents_of(folder: Path) -> dict[str, bytes | None]:
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
-def reads(checkpoints: Checkpoints, setup) -> list[tuple[str, Callable[[], Any]]]:
+def reads(checkpoints: SavedCheckpoints, setup) -> list[tuple[str, Callable[[], Any]]]:
     """Returns every way to read a checkpoint, with the item that it reads."""
     run = run_of(setup, sharding.make_mesh(8))
     return [
@@ -86,38 +87,34 @@ def assert_equal(one, other):
 @pytest.mark.parametrize("devices_after", DEVICES)
 def test_restores_exactly_on_other_devices(setup, content, saved, devices_before: int, devices_after: int):
     mesh = sharding.make_mesh(devices_after)
-    with Checkpoints(saved[devices_before], read_only=True) as checkpoints:
-        assert checkpoints.steps() == [STEP]
-        state = checkpoints.restore(placed_shapes(run_of(setup, mesh)), STEP)
+    assert list_steps(saved[devices_before]) == [STEP]
+    state = SavedCheckpoints(saved[devices_before]).restore(placed_shapes(run_of(setup, mesh)), STEP)
     assert_equal(state, content)
     assert jax.tree.map(lambda x: x.sharding, state) == state_shardings(mesh, state)
 
 
 def test_params_item_equals_the_params_of_the_run(setup, content, saved):
-    with Checkpoints(saved[8], read_only=True) as checkpoints:
-        params = checkpoints.restore_params(param_shapes(setup.game, setup.network), STEP)
+    params = SavedCheckpoints(saved[8]).restore_params(param_shapes(setup.game, setup.network), STEP)
     assert_equal(params, content.train.params)
 
 
 def test_a_saved_state_may_be_donated_at_once(setup, content, tmp_path):
     state = on_devices(content, 8)
     overwrite = jax.jit(lambda x: jax.tree.map(jnp.zeros_like, x), donate_argnums=0, keep_unused=True)
-    with Checkpoints(tmp_path) as checkpoints:
-        checkpoints.save(state, STEP)
+    with CheckpointWriter(tmp_path) as writer:
+        writer.save(state, STEP)
         overwrite(state)
-        checkpoints.wait()
-        assert_equal(checkpoints.restore(placed_shapes(run_of(setup, sharding.make_mesh(8))), STEP), content)
+    restored = SavedCheckpoints(tmp_path).restore(placed_shapes(run_of(setup, sharding.make_mesh(8))), STEP)
+    assert_equal(restored, content)
 
 
 def test_keeps_the_latest_three_and_every_fourth(content, tmp_path):
     state = on_devices(content, 1)
-    with Checkpoints(tmp_path, keep=3, keep_every=4) as checkpoints:
+    with CheckpointWriter(tmp_path, keep=3, keep_every=4) as writer:
         for step in range(1, 11):
-            checkpoints.save(state, step)
-        checkpoints.wait()
-        assert checkpoints.steps() == [4, 8, 9, 10]
-    with Checkpoints(tmp_path, read_only=True) as checkpoints:
-        assert checkpoints.steps() == [4, 8, 9, 10]
+            writer.save(state, step)
+        writer.wait()
+        assert list_steps(tmp_path) == [4, 8, 9, 10]
     assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"4", "8", "9", "10"}
 
 
@@ -130,9 +127,8 @@ def test_incomplete_checkpoints_are_not_steps(setup, content, saved, tmp_path):
     (folder / "5.orbax-checkpoint-tmp").mkdir()
     (folder / "notes.txt").write_text("mine")
     before = contents_of(tmp_path)
-    with Checkpoints(tmp_path, read_only=True) as checkpoints:
-        assert checkpoints.steps() == [STEP]
-        assert_equal(checkpoints.restore(placed_shapes(run_of(setup, sharding.make_mesh(8))), STEP), content)
+    assert list_steps(tmp_path) == [STEP]
+    assert_equal(SavedCheckpoints(tmp_path).restore(placed_shapes(run_of(setup, sharding.make_mesh(8))), STEP), content)
     assert contents_of(tmp_path) == before
 
 
@@ -140,29 +136,28 @@ def test_a_checkpoint_of_another_run_is_damaged(setup, content, tmp_path):
     """Only fields that never change, and that both configs have, identify a run."""
     config = tiny_config()
     open_run_folder(tmp_path, config)
-    with Checkpoints(tmp_path) as checkpoints:
-        checkpoints.save(on_devices(content, 1), STEP)
-        checkpoints.wait()
-        assert checkpoints.find_damage(STEP) is None
-        config.num_iterations += 1
-        open_run_folder(tmp_path, config)
-        assert checkpoints.find_damage(STEP) is None
-        manifest = json.loads((tmp_path / "checkpoints" / str(STEP) / "manifest.json").read_text())
-        del manifest["run"]["search.num_simulations"]
-        manifest["run"]["search.removed"] = 1
-        (tmp_path / "checkpoints" / str(STEP) / "manifest.json").write_text(json.dumps(manifest))
-        assert checkpoints.find_damage(STEP) is None
-        manifest["run"]["seed"] = 1
-        (tmp_path / "checkpoints" / str(STEP) / "manifest.json").write_text(json.dumps(manifest))
-        assert checkpoints.find_damage(STEP) == "it belongs to a run with config.seed=1"
-        for _, read in reads(checkpoints, setup):
-            with pytest.raises(UserError, match=r"is damaged: it belongs to a run with config\.seed=1"):
-                read()
+    with CheckpointWriter(tmp_path) as writer:
+        writer.save(on_devices(content, 1), STEP)
+    checkpoints = SavedCheckpoints(tmp_path)
+    assert checkpoints.find_damage(STEP) is None
+    config.num_iterations += 1
+    open_run_folder(tmp_path, config)
+    assert checkpoints.find_damage(STEP) is None
+    manifest = json.loads((tmp_path / "checkpoints" / str(STEP) / "manifest.json").read_text())
+    del manifest["run"]["search.num_simulations"]
+    manifest["run"]["search.removed"] = 1
+    (tmp_path / "checkpoints" / str(STEP) / "manifest.json").write_text(json.dumps(manifest))
+    assert checkpoints.find_damage(STEP) is None
+    manifest["run"]["seed"] = 1
+    (tmp_path / "checkpoints" / str(STEP) / "manifest.json").write_text(json.dumps(manifest))
+    assert checkpoints.find_damage(STEP) == "it belongs to a run with config.seed=1"
+    for _, read in reads(checkpoints, setup):
+        with pytest.raises(UserError, match=r"is damaged: it belongs to a run with config\.seed=1"):
+            read()
 
 
 def test_reading_creates_no_folder(tmp_path):
-    with Checkpoints(tmp_path / "run", read_only=True) as checkpoints:
-        assert checkpoints.steps() == []
+    assert list_steps(tmp_path / "run") == []
     assert not (tmp_path / "run").exists()
 
 
@@ -191,54 +186,53 @@ def test_damage_is_detected_and_changes_nothing(setup, saved, tmp_path, pattern:
     step = tmp_path / "checkpoints" / str(STEP)
     damage(step, pattern, how)
     before = contents_of(tmp_path)
-    with Checkpoints(tmp_path, read_only=True) as checkpoints:
-        assert checkpoints.steps() == [STEP]
-        assert checkpoints.find_damage(STEP)
-        for item, read in reads(checkpoints, setup):
-            if pattern == "manifest.json" and how == "flipped":
-                continue  # the hash of one file, in one of the two items
-            if pattern.split("/")[0] in (item, "manifest.json"):
-                with pytest.raises(UserError) as refusal:
-                    read()
-                assert f"checkpoint {step} is damaged: " in str(refusal.value)
-                assert "\n" not in str(refusal.value)
-            else:
-                read()  # intact
+    checkpoints = SavedCheckpoints(tmp_path)
+    assert list_steps(tmp_path) == [STEP]
+    assert checkpoints.find_damage(STEP)
+    for item, read in reads(checkpoints, setup):
+        if pattern == "manifest.json" and how == "flipped":
+            continue  # the hash of one file, in one of the two items
+        if pattern.split("/")[0] in (item, "manifest.json"):
+            with pytest.raises(UserError) as refusal:
+                read()
+            assert f"checkpoint {step} is damaged: " in str(refusal.value)
+            assert "\n" not in str(refusal.value)
+        else:
+            read()  # intact
     assert contents_of(tmp_path) == before
 
 
 def test_intact_checkpoints_have_no_damage(saved):
     for folder in saved.values():
-        with Checkpoints(folder, read_only=True) as checkpoints:
-            assert checkpoints.find_damage(STEP) is None
+        assert SavedCheckpoints(folder).find_damage(STEP) is None
 
 
 def test_an_unknown_file_is_damage(saved, tmp_path):
     shutil.copytree(saved[8] / "checkpoints", tmp_path / "checkpoints")
     (tmp_path / "checkpoints" / str(STEP) / "run" / "d" / "more").write_bytes(b"1")
-    with Checkpoints(tmp_path, read_only=True) as checkpoints:
-        assert checkpoints.find_damage(STEP) == "run/d/more is not in manifest.json"
+    assert SavedCheckpoints(tmp_path).find_damage(STEP) == "run/d/more is not in manifest.json"
 
 
 def test_damaged_checkpoints_are_set_aside_under_distinct_names(content, tmp_path):
     for number in range(2):
-        with Checkpoints(tmp_path) as checkpoints:
-            checkpoints.save(on_devices(content, 1), STEP)
-            checkpoints.wait()
+        with CheckpointWriter(tmp_path) as writer:
+            writer.save(on_devices(content, 1), STEP)
+            writer.wait()
             before = contents_of(tmp_path / "checkpoints" / str(STEP))
             place = set_aside(tmp_path, STEP)
             assert place == tmp_path / "checkpoints" / "damaged" / ("3", "3.1")[number]
             assert contents_of(place) == before
-            assert checkpoints.steps() == []
+            assert list_steps(tmp_path) == []
 
 
 def test_a_step_is_replaced(setup, content, tmp_path):
     other = content.replace(iteration=np.int32(77))
-    with Checkpoints(tmp_path) as checkpoints:
-        checkpoints.save(on_devices(content, 1), STEP)
-        checkpoints.wait()
-        checkpoints.replace(on_devices(other, 1), STEP)
-        assert_equal(checkpoints.restore(placed_shapes(run_of(setup, sharding.make_mesh(1))), STEP), other)
+    with CheckpointWriter(tmp_path) as writer:
+        writer.save(on_devices(content, 1), STEP)
+        writer.wait()
+        writer.replace(on_devices(other, 1), STEP)
+    restored = SavedCheckpoints(tmp_path).restore(placed_shapes(run_of(setup, sharding.make_mesh(1))), STEP)
+    assert_equal(restored, other)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [str(STEP)]
 
 
@@ -250,19 +244,19 @@ def test_a_complete_step_is_on_disk(content, tmp_path, monkeypatch):
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", note)
-    with Checkpoints(tmp_path) as checkpoints:
-        checkpoints.save(on_devices(content, 1), STEP)
-        checkpoints.wait()
+    with CheckpointWriter(tmp_path) as writer:
+        writer.save(on_devices(content, 1), STEP)
+        writer.wait()
     for pattern in FILES:
         for file in (tmp_path / "checkpoints" / str(STEP)).glob(pattern):
             assert file.stat().st_ino in synced, file
 
 
 def test_a_removed_folder_is_not_made_again(content, tmp_path):
-    with Checkpoints(tmp_path) as checkpoints:
+    with CheckpointWriter(tmp_path) as writer:
         (tmp_path / "checkpoints").rmdir()
         with pytest.raises(UserError, match="checkpoints was moved or removed during the run"):
-            checkpoints.save(on_devices(content, 1), STEP)
+            writer.save(on_devices(content, 1), STEP)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -270,13 +264,13 @@ def test_a_step_that_cannot_be_replaced_remains(content, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("the disk is full")
 
-    with Checkpoints(tmp_path) as checkpoints:
-        checkpoints.save(on_devices(content, 1), STEP)
-        checkpoints.wait()
+    with CheckpointWriter(tmp_path) as writer:
+        writer.save(on_devices(content, 1), STEP)
+        writer.wait()
         before = contents_of(tmp_path / "checkpoints" / str(STEP))
-        monkeypatch.setattr("alphagat.runs.checkpoints.write_manifest", fail)
+        monkeypatch.setattr("alphagat.runs.checkpoint_writer.write_manifest", fail)
         with pytest.raises(OSError, match="the disk is full"):
-            checkpoints.replace(on_devices(content, 1), STEP)
+            writer.replace(on_devices(content, 1), STEP)
         assert contents_of(tmp_path / "checkpoints" / str(STEP)) == before
 
 
@@ -287,10 +281,10 @@ def test_nonfinite_parameters_are_not_saved(content, tmp_path, bad: float, field
     leaves[-1] = leaves[-1].copy()
     leaves[-1].flat[0] = bad
     broken = content.replace(train=content.train.replace(**{field: jax.tree.unflatten(structure, leaves)}))
-    with Checkpoints(tmp_path) as checkpoints:
+    with CheckpointWriter(tmp_path) as writer:
         with pytest.raises(FloatingPointError, match="after iteration 3"):
-            checkpoints.save(on_devices(broken, 8), STEP)
-        assert checkpoints.steps() == []
+            writer.save(on_devices(broken, 8), STEP)
+        assert list_steps(tmp_path) == []
 
 
 def test_another_networks_checkpoint_is_refused(setup, saved):
@@ -308,16 +302,15 @@ def test_another_networks_checkpoint_is_refused(setup, saved):
     assert misfits
     found = "holds an array of shape {} where this network has {}; use the version of AlphaGAT"
     refusal = "|".join(re.escape(found.format(*misfit)) for misfit in misfits)
-    with Checkpoints(saved[8], read_only=True) as checkpoints:
-        with pytest.raises(UserError, match=refusal):
-            checkpoints.restore(placed_shapes(run_of(other, mesh)), STEP)
-        with pytest.raises(UserError, match=refusal):
-            checkpoints.restore_params(param_shapes(other.game, other.network), STEP)
+    checkpoints = SavedCheckpoints(saved[8])
+    with pytest.raises(UserError, match=refusal):
+        checkpoints.restore(placed_shapes(run_of(other, mesh)), STEP)
+    with pytest.raises(UserError, match=refusal):
+        checkpoints.restore_params(param_shapes(other.game, other.network), STEP)
 
 
 def test_damage_in_one_step_hides_no_other_step(tmp_path):
     folder = save_tiny_run(tmp_path, 1, 2)
     (folder / "checkpoints" / "2" / "_CHECKPOINT_METADATA").write_text("[" * 100_000)
-    with Checkpoints(folder, read_only=True) as checkpoints:
-        assert checkpoints.steps() == [1, 2]
-        checkpoints.restore(placed_shapes(tiny_run()), 1)
+    assert list_steps(folder) == [1, 2]
+    SavedCheckpoints(folder).restore(placed_shapes(tiny_run()), 1)

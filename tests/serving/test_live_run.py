@@ -7,7 +7,7 @@ import time
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.metrics import METRICS_FILE, MetricsWriter
 from alphagat.serving.live_run import LiveRun
 from alphagat.serving.roster import Roster
@@ -60,13 +60,13 @@ def test_the_age_of_the_newest_metrics(live):
 
 def test_a_new_checkpoint_is_loaded_and_a_deleted_one_does_no_harm(live):
     folder, run = live
-    with Checkpoints(folder) as checkpoints:
-        checkpoints.save(init_state(tiny_run()), 2)
+    with CheckpointWriter(folder) as writer:
+        writer.save(init_state(tiny_run()), 2)
     assert run.describe()["network"] == 2
     shutil.rmtree(folder / "checkpoints" / "2")
     assert run.describe()["network"] == 2
-    with Checkpoints(folder) as checkpoints:
-        checkpoints.save(init_state(tiny_run()), 3)
+    with CheckpointWriter(folder) as writer:
+        writer.save(init_state(tiny_run()), 3)
     file = next(each for each in (folder / "checkpoints" / "3").rglob("*") if each.is_file() and "d" in each.parts)
     file.write_bytes(b"damaged")
     assert run.describe()["network"] == 2
@@ -74,8 +74,8 @@ def test_a_new_checkpoint_is_loaded_and_a_deleted_one_does_no_harm(live):
 
 def test_a_run_that_was_started_anew_is_followed(live):
     folder, run = live
-    with Checkpoints(folder) as checkpoints:
-        checkpoints.save(init_state(tiny_run()), 5)
+    with CheckpointWriter(folder) as writer:
+        writer.save(init_state(tiny_run()), 5)
     assert run.describe()["network"] == 5
     shutil.rmtree(folder)
     assert run.describe()["network"] == 5
@@ -86,8 +86,8 @@ def test_a_run_that_was_started_anew_is_followed(live):
 def test_a_checkpoint_written_while_the_server_starts_is_loaded(tmp_path):
     folder = save_tiny_run(tmp_path / "mine", 1)
     roster = Roster([str(folder)])
-    with Checkpoints(folder) as checkpoints:
-        checkpoints.save(init_state(tiny_run()), 2)
+    with CheckpointWriter(folder) as writer:
+        writer.save(init_state(tiny_run()), 2)
     run = LiveRun(folder, roster)
     assert run.describe()["network"] == roster.agent("hex:2", str(folder)).iteration == 2
 

@@ -13,7 +13,7 @@ from alphagat.agents import weight_files
 from alphagat.agents.agent import load
 from alphagat.agents.analysis import Analyzer
 from alphagat.errors import UserError
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.folder import open_run_folder
 from alphagat.serving import roster as roster_module
 from alphagat.serving.roster import Roster
@@ -168,8 +168,8 @@ def test_a_refreshed_roster_plays_by_the_newest_checkpoint(tmp_path):
     before = evaluate(state)
     trained = init_state(tiny_run())
     params = jax.tree.map(lambda leaf: leaf + 0.1, trained.train.params)
-    with Checkpoints(folder) as checkpoints:
-        checkpoints.save(trained.replace(train=trained.train.replace(params=params)), 2)
+    with CheckpointWriter(folder) as writer:
+        writer.save(trained.replace(train=trained.train.replace(params=params)), 2)
     np.testing.assert_array_equal(evaluate(state).prior, before.prior)
     roster.refresh()
     after = evaluate(state)

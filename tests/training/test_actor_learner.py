@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.metrics import read_metrics
+from alphagat.runs.saved_checkpoints import SavedCheckpoints
 from alphagat.runtime import sharding
 from alphagat.training import loop
 from alphagat.training.actor_learner import PARAMS_AGE, ActorLearnerIterations
@@ -142,8 +142,8 @@ def test_resume_is_bit_identical(tmp_path, capsys):
     assert "resumed after iteration 4" in capsys.readouterr().out
     states = []
     for name in ("alone", "resumed"):
-        with Checkpoints(tmp_path / name, read_only=True) as checkpoints:
-            states.append(checkpoints.restore(placed_shapes(make_run(config, sharding.make_mesh(4))), 8))
+        shapes = placed_shapes(make_run(config, sharding.make_mesh(4)))
+        states.append(SavedCheckpoints(tmp_path / name).restore(shapes, 8))
     assert_equal(*states)
     lines = read_metrics(tmp_path / "resumed")
     assert [line.get("trained_board") for line in lines] == [None, *(line["board"] for line in lines[:-1])]

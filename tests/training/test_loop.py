@@ -27,10 +27,11 @@ from alphagat.config import Config
 from alphagat.errors import DiskError, UserError
 from alphagat.games import make_game
 from alphagat.runs import compile_times, trackers
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.folder import read_config
 from alphagat.runs.lock import FolderLock
 from alphagat.runs.metrics import MetricsWriter, read_metrics
+from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
 from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
@@ -60,9 +61,8 @@ def finished(programs_once, tmp_path_factory) -> Path:
 
 
 def last_state(folder: Path) -> RunState:
-    with Checkpoints(folder, read_only=True) as checkpoints:
-        config, step = read_config(folder), checkpoints.steps()[-1]
-        return checkpoints.restore(placed_shapes(make_run(config, sharding.make_mesh(config.mesh.data))), step)
+    config, step = read_config(folder), list_steps(folder)[-1]
+    return SavedCheckpoints(folder).restore(placed_shapes(make_run(config, sharding.make_mesh(config.mesh.data))), step)
 
 
 def contents_of(folder: Path) -> dict[str, bytes | None]:
@@ -173,7 +173,7 @@ def test_resume_is_bit_identical(finished, tmp_path, monkeypatch, capsys):
         "mlflow",
         lambda *_: trackers.Tracker("id", lambda values, iteration: tracked.update({iteration: values}), lambda: None),
     )
-    save, stops = Checkpoints.save, [2, 4]
+    save, stops = CheckpointWriter.save, [2, 4]
 
     def stop(self, state, step):
         if stops and step == stops[0]:
@@ -181,7 +181,7 @@ def test_resume_is_bit_identical(finished, tmp_path, monkeypatch, capsys):
             raise Stopped
         save(self, state, step)
 
-    monkeypatch.setattr(Checkpoints, "save", stop)
+    monkeypatch.setattr(CheckpointWriter, "save", stop)
     folder, starts = tmp_path / "run", 1
     while stops:
         lost = stops[0]
@@ -256,8 +256,7 @@ def test_resume_after_a_request_to_stop_is_bit_identical(finished, tmp_path, mon
         moment = moments[0]
         with pytest.raises(ending):
             train(changed(tiny_config(), "checkpoint.every", 100), folder)
-        with Checkpoints(folder, read_only=True) as checkpoints:
-            assert checkpoints.steps()[-1] == moment
+        assert list_steps(folder)[-1] == moment
     train(tiny_config(), folder)
     assert_same_run(folder, finished)
 
@@ -300,8 +299,7 @@ def test_a_second_interrupt_ends_at_once(tmp_path, monkeypatch, capfd):
     with pytest.raises(KeyboardInterrupt):
         train(changed(tiny_config(), "checkpoint.every", 100), tmp_path / "run")
     assert capfd.readouterr().err.count("Ctrl-C again ends at once") == 1
-    with Checkpoints(tmp_path / "run", read_only=True) as checkpoints:
-        assert checkpoints.steps() == [1]
+    assert list_steps(tmp_path / "run") == [1]
 
 
 def test_sigterm_in_a_match_saves_at_once_and_replays_the_match(finished, tmp_path, monkeypatch):
@@ -811,7 +809,7 @@ def break_metrics(patch: pytest.MonkeyPatch) -> None:
 
 def break_checkpoints(patch: pytest.MonkeyPatch) -> None:
     """Fails in the thread of Orbax, which raises it at the next save."""
-    patch.setattr(Checkpoints, "_seal", failing(Checkpoints._seal, lambda self: self._saving, 6))
+    patch.setattr(CheckpointWriter, "_seal", failing(CheckpointWriter._seal, lambda self: self._saving, 6))
 
 
 @pytest.mark.parametrize("break_disk", [break_metrics, break_checkpoints])
@@ -828,6 +826,8 @@ def test_a_full_disk_loses_nothing(break_disk, finished, tmp_path):
 
 
 def test_a_full_disk_before_the_first_checkpoint_starts_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(Checkpoints, "_seal", failing(Checkpoints._seal, lambda self: self._saving, 1, errno.EDQUOT))
+    monkeypatch.setattr(
+        CheckpointWriter, "_seal", failing(CheckpointWriter._seal, lambda self: self._saving, 1, errno.EDQUOT)
+    )
     with pytest.raises(DiskError, match=r"isk quota exceeded; free some and run the command again to start again"):
         train(tiny_config(), tmp_path / "run")

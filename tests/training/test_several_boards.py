@@ -7,8 +7,8 @@ import pytest
 from alphagat.agents.agent import load
 from alphagat.errors import UserError
 from alphagat.games.states import first_state
-from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.metrics import read_metrics
+from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
 from alphagat.runtime import sharding
 from alphagat.training import iterations, loop
 from alphagat.training.loop import train
@@ -49,8 +49,8 @@ def finished(programs_once, tmp_path_factory):
 
 
 def last_state(folder, config):
-    with Checkpoints(folder, read_only=True) as checkpoints:
-        return checkpoints.restore(placed_shapes(make_run(config, sharding.make_mesh(2))), checkpoints.steps()[-1])
+    shapes = placed_shapes(make_run(config, sharding.make_mesh(2)))
+    return SavedCheckpoints(folder).restore(shapes, list_steps(folder)[-1])
 
 
 def test_resume_is_bit_identical(finished, tmp_path):

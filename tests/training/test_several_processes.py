@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.metrics import read_metrics
+from alphagat.runs.saved_checkpoints import SavedCheckpoints
 from alphagat.training.loop import train
 from tests.training.tiny import tiny_config, write_config
 
@@ -75,8 +75,7 @@ def test_two_killed_processes_match_one_process(launch, tmp_path):
     assert launcher.returncode == 0, said
     assert "ended with status" not in said
     assert "results" in read_metrics(folder)[-1]
-    with Checkpoints(folder, read_only=True) as checkpoints:
-        assert checkpoints.find_damage(NUM_ITERATIONS) is None
+    assert SavedCheckpoints(folder).find_damage(NUM_ITERATIONS) is None
 
 
 def test_a_platform_that_is_missing_is_named_by_each_process(launch):

@@ -20,8 +20,8 @@ from alphagat.evaluation.openings import distinct_openings
 from alphagat.games import make_game
 from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.networks.resnet import ResidualNetwork
-from alphagat.runs.checkpoints import Checkpoints, list_steps
 from alphagat.runs.metrics import read_metrics
+from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
 from alphagat.runtime import sharding
 from alphagat.training import evaluation, iterations, setup
 from alphagat.training import iteration as iteration_module
@@ -93,9 +93,8 @@ def finished(tmp_path_factory) -> Finished:
         patch.setattr(evaluation, "search_player", RecordedPlayer)
         patch.setattr(Auditor, "check", record_audit)
         train(config, found.folder)
-    with Checkpoints(found.folder, read_only=True) as checkpoints:
-        shapes = state_shapes(make_run(config, make_configured_mesh(config)))
-        found.states.append(checkpoints.read(shapes, config.num_iterations))
+    shapes = state_shapes(make_run(config, make_configured_mesh(config)))
+    found.states.append(SavedCheckpoints(found.folder).read(shapes, config.num_iterations))
     return found
 
 

@@ -6,7 +6,7 @@ from jax.sharding import Mesh
 
 from alphagat.config import Config
 from alphagat.config_fields import to_dict
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
 from alphagat.training.setup import Run, Setup, make_setups
@@ -63,7 +63,7 @@ def tiny_run(num_devices: int = 1) -> Run:
 def save_tiny_run(folder: Path, *iterations: int) -> Path:
     """Makes `folder` a run folder whose checkpoints at `iterations` all hold the initial state."""
     open_run_folder(folder, tiny_config())
-    with Checkpoints(folder) as checkpoints:
+    with CheckpointWriter(folder) as writer:
         for iteration in iterations:
-            checkpoints.save(init_state(tiny_run()), iteration)
+            writer.save(init_state(tiny_run()), iteration)
     return folder

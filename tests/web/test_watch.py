@@ -3,7 +3,7 @@
 import os
 import time
 
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.metrics import METRICS_FILE, MetricsWriter, Result
 from alphagat.training.state import init_state
 from tests.serving.untrained import save_untrained
@@ -38,8 +38,8 @@ def test_a_run_is_watched_while_it_goes_on(start, page, tmp_path):
     page.click("#show-policy")
     page.wait_for_selector(".share")
     # The run goes on.
-    with Checkpoints(folder) as checkpoints:
-        checkpoints.save(init_state(tiny_run()), 2)
+    with CheckpointWriter(folder) as writer:
+        writer.save(init_state(tiny_run()), 2)
     write_metrics(folder, range(3, 5))
     page.wait_for_selector('body[data-network="2"]')
     assert page.inner_text("#progress-text").startswith("Iteration 4 of ")

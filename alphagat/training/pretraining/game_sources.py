@@ -17,8 +17,8 @@ from alphagat.games.base import Game
 from alphagat.games.batches import to_host
 from alphagat.network_traits import DENSE
 from alphagat.replay import Replay
-from alphagat.runs.checkpoints import Checkpoints
 from alphagat.runs.folder import read_config
+from alphagat.runs.saved_checkpoints import SavedCheckpoints
 from alphagat.runtime import sharding
 from alphagat.runtime.memory import available_memory
 from alphagat.search.memory import num_bytes, state_bytes
@@ -184,8 +184,7 @@ def _read_run(
         step = choose_steps(folder, [] if step is None else [step])[-1]
     except UserError as error:
         raise UserError(f"--games {error}") from error
-    with Checkpoints(folder, read_only=True) as checkpoints:
-        boards = checkpoints.read(state_shapes(run), step).boards
+    boards = SavedCheckpoints(folder).read(state_shapes(run), step).boards
     for game in shared:
         number = config.boards.index(game.name)
         group_games = run.boards[number].plan.group_games

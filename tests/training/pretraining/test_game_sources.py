@@ -14,7 +14,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord, records_of, to_text
 from alphagat.games import make_game
 from alphagat.games.batches import take
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import sharding
 from alphagat.search.memory import state_bytes
@@ -228,9 +228,9 @@ def test_the_replay_of_a_run(tmp_path):
         samples=samples.replace(value_target=value, policy_target=policy), size=jnp.full(8, 8, jnp.int32)
     )
     open_run_folder(tmp_path, tiny_config())
-    with Checkpoints(tmp_path) as checkpoints:
-        checkpoints.save(state, 2)
-        checkpoints.save(state.replace(boards=(board.replace(replay=filled),)), 3)
+    with CheckpointWriter(tmp_path) as writer:
+        writer.save(state, 2)
+        writer.save(state.replace(boards=(board.replace(replay=filled),)), 3)
     (source,) = read(str(tmp_path), games=[make_game("hex:2")])
     found = source.positions
     expected = np.asarray(value[:, :8]).reshape(-1)

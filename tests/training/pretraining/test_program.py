@@ -17,9 +17,10 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import to_text
 from alphagat.games.states import first_state
-from alphagat.runs.checkpoints import Checkpoints
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.folder import check_run_folder
 from alphagat.runs.metrics import read_metrics
+from alphagat.runs.saved_checkpoints import SavedCheckpoints
 from alphagat.runtime import sharding
 from alphagat.training.iteration import gradients_of, make_find_gradients
 from alphagat.training.loop import train
@@ -101,7 +102,7 @@ def test_resume_is_bit_identical(config, finished, tmp_path, monkeypatch, capsys
     class Stopped(BaseException):
         """Simulates an abrupt end of the process."""
 
-    save = Checkpoints.save
+    save = CheckpointWriter.save
 
     def stop(self, state, step):
         if step == 4:  # after the evaluation, before the save
@@ -109,15 +110,14 @@ def test_resume_is_bit_identical(config, finished, tmp_path, monkeypatch, capsys
         save(self, state, step)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Checkpoints, "save", stop)
+        patch.setattr(CheckpointWriter, "save", stop)
         with pytest.raises(Stopped):
             train(config, tmp_path / "run")
     train(config, tmp_path / "run")
     assert "resumed after iteration 3" in capsys.readouterr().out
     states = []
     for folder in (finished, tmp_path / "run"):
-        with Checkpoints(folder, read_only=True) as checkpoints:
-            states.append(checkpoints.read(state_shapes(make_run(config, sharding.make_mesh(1))), 6))
+        states.append(SavedCheckpoints(folder).read(state_shapes(make_run(config, sharding.make_mesh(1))), 6))
     for one, other in zip(*map(jax.tree.leaves, states), strict=True):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
     assert without_times(finished) == without_times(tmp_path / "run")
