@@ -673,13 +673,12 @@ def as_two_processes(monkeypatch: pytest.MonkeyPatch, function: Callable[[], Any
     ("steps", "damaged", "found"),
     [((), (), (None, {})), ((0, 4), (), (4, {})), ((4, 8, 9), (8, 9), (4, {8: "cut", 9: "cut"}))],
 )
-def test_all_processes_take_the_checkpoint_of_the_first(monkeypatch, steps, damaged, found):
-    checkpoints: Any = SimpleNamespace(
-        steps=lambda: list(steps),
-        find_damage=lambda step: "cut" if step in damaged else None,
-        find_metadata_damage=lambda step: None,
-    )
-    both = as_two_processes(monkeypatch, lambda: resume._agree_on_step(checkpoints, Path()))
+def test_all_processes_take_the_checkpoint_of_the_first(tmp_path, monkeypatch, steps, damaged, found):
+    for step in steps:
+        (tmp_path / "checkpoints" / str(step)).mkdir(parents=True)
+    monkeypatch.setattr(SavedCheckpoints, "find_damage", lambda self, step: "cut" if step in damaged else None)
+    monkeypatch.setattr(SavedCheckpoints, "find_metadata_damage", lambda self, step: None)
+    both = as_two_processes(monkeypatch, lambda: resume._agree_on_step(tmp_path))
     assert both == [found, (found[0], {})]
 
 
