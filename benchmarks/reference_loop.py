@@ -96,7 +96,7 @@ class ReferenceLoop:
             found = self.search(params, search_key, states, jnp.zeros(len(states.terminated), jnp.int32))
             after = jax.vmap(self.game.step)(states, found.action, jax.random.split(step_key, self.settings.games))
             reward, discount = jax.vmap(transition)(states, after)
-            nodes = jax.vmap(self.game.observe)(states).nodes
+            nodes = jax.vmap(self.game.observe)(states)
             seen = (nodes, states.legal_action_mask, found.policy_target, reward, discount, after.terminated)
             return select(after.terminated, start, after), seen
 

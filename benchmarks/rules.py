@@ -89,7 +89,7 @@ def main() -> None:
 def compete(name: str, batch: int) -> list[Side]:
     """Plays a board with both implementations, ours first."""
     game, env = make_game(name), pgx.make(PGX_NAMES[name])  # pyright: ignore[reportArgumentType]
-    ours = Side(game.init, game.step, lambda state: game.observe(state).nodes, batch)
+    ours = Side(game.init, game.step, game.observe, batch)
     theirs = Side(env.init, env.step, lambda state: state.observation, batch)
     for number in range(MAX_CALLS):
         key = jax.random.key(number)

@@ -122,7 +122,7 @@ def label(board: str, num_games: int, seed: int, file: Path) -> None:
     def ply(params: Any, states: Any, key: jax.Array) -> Any:
         teach_key, move_key, step_key = jax.random.split(key, 3)
         policy, value = teach(params, teach_key, states)
-        seen = jax.vmap(game.observe)(states).nodes, states.legal_action_mask, policy, value, ~states.terminated
+        seen = jax.vmap(game.observe)(states), states.legal_action_mask, policy, value, ~states.terminated
         actions = jax.random.categorical(move_key, jnp.log(policy + 1e-9))
         after = jax.vmap(game.step)(states, actions.astype(jnp.int32), jax.random.split(step_key, num_games))
         return select(states.terminated, states, after), seen
@@ -259,7 +259,7 @@ def solved_positions(game: Game) -> Solved | None:
         oracle = make_oracle(game, SOLVED, 0)
     except UserError:
         return None
-    return Solved(oracle, jax.device_get(jax.jit(jax.vmap(game.observe))(oracle.states).nodes))
+    return Solved(oracle, jax.device_get(jax.jit(jax.vmap(game.observe))(oracle.states)))
 
 
 def batches(size: int, count: int, seed: int) -> Iterator[np.ndarray]:

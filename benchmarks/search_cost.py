@@ -49,7 +49,7 @@ def main() -> None:
     game = agent.game
     network = make_configured_network(agent.config, game)
     states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), options.games))
-    nodes = jax.jit(jax.vmap(game.observe))(states).nodes
+    nodes = jax.jit(jax.vmap(game.observe))(states)
     arguments = agent.params, jax.random.key(0), states, jnp.zeros(options.games, jnp.int32)
     legal, mctxs, ours = type(game).max_legal_actions, contextlib.nullcontext, faster_backup
     variants = {"mctx's backup": (mctxs, WIDE), "our backup": (ours, WIDE), "legal columns": (ours, legal)}

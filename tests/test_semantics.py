@@ -339,7 +339,7 @@ def test_symmetry():
     solved = reachable_positions(game)
     states, _ = all_positions(game)
     best = np.asarray(solved.action_values == solved.values[:, None], np.float32)
-    features = jax.vmap(game.observe)(states).nodes
+    features = jax.vmap(game.observe)(states)
     stones = (features[..., 0] - features[..., 1]).astype(jnp.int8)
     samples = Sample(
         states, jnp.asarray(best), jnp.ones(len(best)), jnp.asarray(solved.values, jnp.float32), {"ownership": stones}

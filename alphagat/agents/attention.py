@@ -50,7 +50,7 @@ def make_attention(agent: Agent) -> Callable[[Any, Any], jax.Array]:
 
     @jax.jit
     def attend(params: Any, states: Any) -> jax.Array:
-        nodes = jax.vmap(agent.game.observe)(states).nodes
+        nodes = jax.vmap(agent.game.observe)(states)
         _, captured = cast(
             tuple[Any, Any],
             network.apply(params, nodes, capture_intermediates=lambda layer, _: layer.name == PROJECTION),

@@ -34,21 +34,11 @@ class State(struct.PyTreeNode):
         raise NotImplementedError
 
 
-class Features(struct.PyTreeNode):
-    """The input of the network, from the view of the player to move.
-
-    Attributes:
-      nodes: `[V, F]` float32.
-    """
-
-    nodes: jax.Array
-
-
 @dataclasses.dataclass(frozen=True)
 class Symmetries:
     """Permutations that map positions to equivalent ones; row 0 is the identity.
 
-    The transformed features are `nodes[node_permutations[s]]`, and the transformed policy is
+    The transformed features are `features[node_permutations[s]]`, and the transformed policy is
     `policy[action_permutations[s]]`: both gather. A symmetry may exchange the players (transposition in Hex),
     because features are from the view of the player to move: it holds for features, policy and value, not for states.
 
@@ -119,8 +109,8 @@ class Game(abc.ABC):
         """Plays `action` (`[]` int32, legal). A terminated state is returned unchanged except for zero rewards."""
 
     @abc.abstractmethod
-    def observe(self, state: Any) -> Features:
-        """Computes the network's input, from the view of the player to move."""
+    def observe(self, state: Any) -> jax.Array:
+        """Returns `[V, F]` float32, the features of each node, from the view of the player to move."""
 
     @abc.abstractmethod
     def render(self, state: Any) -> str:

@@ -72,4 +72,4 @@ def compile_step(game: Game) -> Callable:
 @functools.lru_cache(maxsize=64)
 def compile_describe(game: Game) -> Callable:
     """Returns a function of a batch of states to their node features and legal action masks."""
-    return jax.jit(jax.vmap(lambda state: (game.observe(state).nodes, state.legal_action_mask)))
+    return jax.jit(jax.vmap(lambda state: (game.observe(state), state.legal_action_mask)))

@@ -120,12 +120,12 @@ class BreakthroughGame(base.Game):
             terminated=state.terminated | won,
         )
 
-    def observe(self, state: BreakthroughState) -> base.Features:
+    def observe(self, state: BreakthroughState) -> jax.Array:
         pieces = state.board.reshape(-1, 1) == jnp.array([[OWN, OPPONENT, EMPTY, NEITHER, NEITHER]], jnp.int8)
         to_go = np.arange(self.size * self.size) // self.size
         distances = np.stack([to_go, self.size - 1 - to_go], axis=-1) / MAX_SIZE
         fixed = np.pad(distances, ((0, 0), (3, 0))).astype(np.float32)
-        return base.Features(nodes=pieces.astype(jnp.float32) + fixed)
+        return pieces.astype(jnp.float32) + fixed
 
     def action_name(self, state: BreakthroughState, action: int) -> str:
         """Returns the name of `action` in `state`, e.g. `a2a3`, in the coordinates that `render` draws."""

@@ -78,7 +78,7 @@ class ChessGame(base.Game):
         del key
         return chess_rules.step(state, action)
 
-    def observe(self, state: ChessState) -> base.Features:
+    def observe(self, state: ChessState) -> jax.Array:
         num_squares, position = self.size**2, state.position()
         sets = [
             Squares(*(jnp.concatenate(words) for words in zip(*(position.kinds & mask for mask in _sides(position))))),
@@ -95,7 +95,7 @@ class ChessGame(base.Game):
             jnp.asarray(_place_features(self.size)),
             jnp.broadcast_to(jnp.stack(shared)[None], (num_squares, len(shared))),
         ]
-        return base.Features(nodes=jnp.concatenate(nodes, axis=-1))
+        return jnp.concatenate(nodes, axis=-1)
 
     def action_name(self, state: ChessState, action: int) -> str:
         """Returns the move in UCI notation, e.g. `e7e8q`, in ordinary coordinates (from White's side)."""

@@ -102,7 +102,7 @@ class GoGame(base.Game):
         after = jax.tree.map(lambda new, old: jnp.where(state.terminated, old, new), after, state)
         return after.replace(rewards=jnp.where(ended, _pay(black_wins), jnp.float32(0)))
 
-    def observe(self, state: GoState) -> base.Features:
+    def observe(self, state: GoState) -> jax.Array:
         own = state.chains * (1 - 2 * state.current_player).astype(state.chains.dtype)
         ko = jnp.arange(len(own)) == state.ko
         in_atari, two, three = (state.liberties == count for count in (1, 2, 3))
@@ -118,7 +118,7 @@ class GoGame(base.Game):
             jnp.broadcast_to(shared[None, :], (self.num_actions, 3)),
             jnp.pad(jnp.stack([two, three], axis=-1), ((0, 1), (0, 0))).astype(jnp.float32),
         ]
-        return base.Features(nodes=jnp.concatenate(nodes, axis=-1))
+        return jnp.concatenate(nodes, axis=-1)
 
     def truncation_rewards(self, state: GoState) -> jax.Array:
         """Scores the current stones; all are alive."""

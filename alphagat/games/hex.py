@@ -116,7 +116,7 @@ class HexGame(base.Game):
             terminated=state.terminated | won,
         )
 
-    def observe(self, state: HexState) -> base.Features:
+    def observe(self, state: HexState) -> jax.Array:
         num_cells = self.size * self.size
         own = state.cells * (jnp.int16(1) - jnp.int16(2) * state.current_player)
         connected = abs(own) > num_cells
@@ -129,7 +129,7 @@ class HexGame(base.Game):
         if state.can_swap is not None:
             is_swap = jnp.asarray(np.eye(1, 5, 4, dtype=np.float32))
             nodes.append(is_swap * state.can_swap.astype(jnp.float32))
-        return base.Features(nodes=jnp.concatenate([jnp.concatenate(nodes), self._chain_features(state)], axis=-1))
+        return jnp.concatenate([jnp.concatenate(nodes), self._chain_features(state)], axis=-1)
 
     def render(self, state: HexState) -> str:
         stones = np.sign(np.asarray(state.cells)).reshape(self.size, self.size)

@@ -110,7 +110,7 @@ class MnkGame(base.Game):
             terminated=state.terminated | won | (board != 0).all(),
         )
 
-    def observe(self, state: MnkState) -> base.Features:
+    def observe(self, state: MnkState) -> jax.Array:
         player = state.current_player
         own, other, empty = (state.board == colour for colour in (player + jnp.int8(1), jnp.int8(2) - player, 0))
         playable = self._playable(state.board) & ~state.terminated
@@ -120,13 +120,13 @@ class MnkGame(base.Game):
         after = jnp.stack([suits, *completing], axis=-1).astype(jnp.float32)
         cells = jnp.concatenate([before, self._fixed_features, after], axis=-1)
         if not self.gravity:
-            return base.Features(nodes=cells)
+            return cells
         zeros = jnp.zeros((self.columns, 3), jnp.float32)
         playable = state.legal_action_mask[:, None].astype(jnp.float32)
         k = jnp.full((self.columns, 1), self.run / 5, jnp.float32)
         second = jnp.full((self.columns, 1), player, jnp.float32)
         columns = jnp.concatenate([zeros, playable, zeros[:, :1], k, second, zeros[:, :2]], axis=-1)
-        return base.Features(nodes=jnp.concatenate([cells, columns]))
+        return jnp.concatenate([cells, columns])
 
     def render(self, state: MnkState) -> str:
         stones = np.asarray(state.board).reshape(self.rows, self.columns)

@@ -122,7 +122,7 @@ class OthelloGame(base.Game):
         """Returns the result by disc count."""
         return _pay(state.discs)
 
-    def observe(self, state: OthelloState) -> base.Features:
+    def observe(self, state: OthelloState) -> jax.Array:
         player, other = state.current_player, jnp.int8(1) - state.current_player
         own, opponent = unpack(_of_player(state.discs, player)), unpack(_of_player(state.discs, other))
         moves, replies = unpack(_of_player(state.moves, player)), unpack(_of_player(state.moves, other))
@@ -133,7 +133,7 @@ class OthelloGame(base.Game):
         must_pass = ~(moves.any() | state.terminated)
         no = jnp.bool_(False)
         passing = jnp.stack([no, no, no, must_pass, no, is_odd, no, no]).astype(jnp.float32)
-        return base.Features(nodes=jnp.concatenate([cells, passing[None]]))
+        return jnp.concatenate([cells, passing[None]])
 
     def winning_actions(self, state: OthelloState) -> jax.Array:
         """Returns the moves that flip all discs of the opponent, which the network hardly meets in self-play."""

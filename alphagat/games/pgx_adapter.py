@@ -144,14 +144,14 @@ class PgxGame(base.Game):
         with jax.numpy_rank_promotion("allow"):
             return self._full(state).observation
 
-    def observe(self, state: PgxState) -> base.Features:
+    def observe(self, state: PgxState) -> jax.Array:
         cells = self.pgx_observation(state).reshape(-1, self.num_features).astype(jnp.float32)
-        return base.Features(nodes=jnp.pad(cells, ((0, self.topology.num_nodes - len(cells)), (0, 0))))
+        return jnp.pad(cells, ((0, self.topology.num_nodes - len(cells)), (0, 0)))
 
     def render(self, state: PgxState) -> str:
         """Shows for each cell the first channel that is positive there; skips channels that are equal on all cells."""
         rows, columns, _ = self.board
-        nodes = np.asarray(self.observe(state).nodes)[: rows * columns]
+        nodes = np.asarray(self.observe(state))[: rows * columns]
         nodes = np.where((nodes == nodes[:1]).all(axis=0), 0, nodes) > 0
         shown = np.where(nodes.any(axis=-1), nodes.argmax(axis=-1).astype(str), ".").reshape(rows, columns)
         width = max(len(text) for text in shown.ravel())

@@ -156,7 +156,7 @@ class TwentyFortyEightGame(base.StochasticGame):
         goes_on = (board == 0) | (board == below) | (board == right)
         return afterstate.replace(board=board, terminated=~goes_on.any())
 
-    def observe(self, state: TwentyFortyEightState) -> base.Features:
+    def observe(self, state: TwentyFortyEightState) -> jax.Array:
         # Constants and sums instead of selects, so that a loop around this compiles to vector instructions.
         features = np.arange(self.num_features, dtype=np.int8)[None]
         is_scaled, is_legal = ((features == number).astype(np.float32) for number in (SCALED, LEGAL))
@@ -164,7 +164,7 @@ class TwentyFortyEightGame(base.StochasticGame):
         cells = (jnp.minimum(exponents, LARGEST_EXPONENT) == features).astype(jnp.float32)
         cells += exponents / jnp.float32(LARGEST_EXPONENT) * is_scaled
         directions = state.legal_action_mask[:, None] * is_legal
-        return base.Features(nodes=jnp.concatenate([cells, directions]))
+        return jnp.concatenate([cells, directions])
 
     def render(self, state: TwentyFortyEightState) -> str:
         tiles = [str(2**exponent) if exponent else "." for exponent in np.asarray(state.board).tolist()]

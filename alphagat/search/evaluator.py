@@ -65,7 +65,7 @@ def make_plain_evaluator(game: Game, network: Network) -> Evaluator:
 
     def evaluate(params: Any, states: Any) -> Evaluation:
         def evaluate_part(states: Any) -> Evaluation:
-            return _apply(network, params, jax.vmap(game.observe)(states).nodes)
+            return _apply(network, params, jax.vmap(game.observe)(states))
 
         return map_in_parts(evaluate_part, states)
 
@@ -80,7 +80,7 @@ def make_averaging_evaluator(game: Game, network: Network, num_symmetries: int) 
     inverses = np.argsort(game.symmetries.action_permutations[:num_symmetries], axis=1)  # [S, A]
 
     def evaluate(params: Any, states: Any) -> Evaluation:
-        nodes = jax.vmap(game.observe)(states).nodes
+        nodes = jax.vmap(game.observe)(states)
         images = nodes[:, node_permutations].reshape(-1, *nodes.shape[1:])  # [B * S, V, F]
         evaluations = map_in_parts(functools.partial(_apply, network, params), images)
         logits, values = jax.tree.map(lambda x: x.reshape(len(nodes), num_symmetries, *x.shape[1:]), evaluations)

@@ -324,7 +324,7 @@ def make_batch(setup: Setup, samples: Sample, keys: jax.Array) -> Batch:
         for name, target in samples.auxiliary.items()
     }
     return Batch(
-        nodes=permute_nodes(jax.vmap(game.observe)(samples.state).nodes, symmetry, game.symmetries),
+        nodes=permute_nodes(jax.vmap(game.observe)(samples.state), symmetry, game.symmetries),
         legal_action_mask=permute_actions(samples.state.legal_action_mask, symmetry, game.symmetries),
         policy_target=permute_actions(samples.policy_target, symmetry, game.symmetries),
         policy_weight=samples.policy_weight,

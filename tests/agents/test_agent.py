@@ -136,7 +136,7 @@ def test_evaluates_a_single_state(run):
     assert isinstance(found.prior_logits, np.ndarray)
     assert found.prior_logits.shape == (4,)
     assert found.value.shape == ()
-    logits, value = jax.jit(tiny_setup().network.apply)(second.train.params, agent.game.observe(state).nodes[None])
+    logits, value = jax.jit(tiny_setup().network.apply)(second.train.params, agent.game.observe(state)[None])
     np.testing.assert_allclose(found.prior_logits, logits[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.value, value[0], rtol=1e-5, atol=1e-6)
 

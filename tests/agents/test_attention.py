@@ -25,7 +25,7 @@ def test_the_weights_mix_the_values_of_each_block(agent):
     assert weights.shape == (4, config.num_blocks, config.num_heads, topology.num_edges)
 
     network = make_configured_network(agent.config, agent.game)
-    nodes = jax.jit(jax.vmap(agent.game.observe))(states).nodes
+    nodes = jax.jit(jax.vmap(agent.game.observe))(states)
     apply = jax.jit(network.apply, static_argnames="capture_intermediates")
     _, captured = apply(agent.params, nodes, capture_intermediates=True)
     for block in range(config.num_blocks):

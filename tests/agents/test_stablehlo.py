@@ -46,7 +46,7 @@ def test_an_export_is_bit_identical_to_the_network(tmp_path, board, fields):
     assert read.platforms == ("cpu", "cuda")
     assert not isinstance(read.in_avals[0].shape[0], int)  # any number of positions
     states = random_positions(agent.game, 5, 0, 3, seed=0)
-    prior_logits, values = read.call(jax.jit(jax.vmap(agent.game.observe))(states).nodes)
+    prior_logits, values = read.call(jax.jit(jax.vmap(agent.game.observe))(states))
     expected = jax.jit(agent.evaluator)(agent.params, states)
     assert values.shape == (5,)
     np.testing.assert_array_equal(prior_logits, expected.prior_logits)

@@ -44,7 +44,7 @@ class PileGame(base.Game):
         )
 
     def observe(self, state):
-        return base.Features(nodes=state.pile[None, None].astype(jnp.float32))
+        return state.pile[None, None].astype(jnp.float32)
 
     def render(self, state):
         return str(state.pile)

@@ -259,8 +259,8 @@ def test_gardner_chess_is_mirror_symmetric(record):
     assert (np.asarray(legal) == games.legal[1 : plies + 1][:, :, action]).all()
     assert (np.asarray(states.rewards) == games.rewards[1 : plies + 1]).all()
     observe = jax.jit(jax.vmap(jax.vmap(game.observe)))
-    ours = observe(jax.tree.map(lambda x: x[1 : plies + 1], games.states)).nodes
-    assert (np.asarray(observe(states).nodes) == np.asarray(ours)[:, :, node]).all()
+    ours = observe(jax.tree.map(lambda x: x[1 : plies + 1], games.states))
+    assert (np.asarray(observe(states)) == np.asarray(ours)[:, :, node]).all()
 
 
 def play_names(game, moves, state=None):
@@ -365,7 +365,7 @@ def test_features_are_from_view_of_player_to_move():
     game = make_game("chess")
     moves = "e2e4 g8f6 e4e5 d7d5"
     states = play_names(game, moves)
-    nodes = np.asarray(OBSERVE(states[-1]).nodes)
+    nodes = np.asarray(OBSERVE(states[-1]))
     grid = nodes.T.reshape(25, 8, 8)
     where = lambda feature: [game.square_names[square] for square in np.flatnonzero(nodes[:, feature])]  # noqa: E731
     assert where(0) == ["e5", "a2", "b2", "c2", "d2", "f2", "g2", "h2"]
@@ -382,13 +382,13 @@ def test_features_are_from_view_of_player_to_move():
     assert grid[19, :, 0].tolist() == [1, 1, 1, 1, 0.75, 0.5, 0.25, 0]
     assert grid[20, 0] == pytest.approx([0, 1 / 3, 2 / 3, 1, 1, 2 / 3, 1 / 3, 0])
     assert (nodes[:, 21:] == np.float32([0, 0, 4 / 512, 1])).all()
-    black = np.asarray(OBSERVE(states[1]).nodes).T.reshape(25, 8, 8)
+    black = np.asarray(OBSERVE(states[1])).T.reshape(25, 8, 8)
     assert (black[0, 6] == 1).all()
     assert black[6, 4].tolist() == [0, 0, 0, 0, 0, 0, 0, 0]
     assert black[6, 3].tolist() == [0, 0, 0, 0, 1, 0, 0, 0]
     assert (black[24] == 0).all()
     again = play_names(game, "g1f3 g8f6 f3g1 f6g8")[-1]
-    assert (np.asarray(OBSERVE(again).nodes)[:, 21:23] == np.float32([1, 0.04])).all()
+    assert (np.asarray(OBSERVE(again))[:, 21:23] == np.float32([1, 0.04])).all()
 
 
 def test_relations_describe_sender_from_receiver_view():

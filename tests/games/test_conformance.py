@@ -150,7 +150,7 @@ def test_shapes_and_dtypes_are_preserved(name):
     assert (first.terminated.shape, first.terminated.dtype) == ((), bool)
     legal = jax.eval_shape(lambda state: state.legal_action_mask, first)
     assert (legal.shape, legal.dtype) == ((game.num_actions,), bool)
-    nodes = jax.eval_shape(game.observe, first).nodes
+    nodes = jax.eval_shape(game.observe, first)
     assert (nodes.shape, nodes.dtype) == ((game.topology.num_nodes, game.num_features), np.float32)
 
 
@@ -198,11 +198,11 @@ def test_chance_follows_its_distribution(name, record):
     possible = np.flatnonzero(probabilities)
     results = jax.jit(jax.vmap(game.resolve, in_axes=(None, 0)))(after, possible)
     assert shapes(jax.tree.map(lambda x: x[0], results)) == shapes(state)
-    reached = np.asarray(jax.vmap(game.observe)(results).nodes).reshape(len(possible), -1)
+    reached = np.asarray(jax.vmap(game.observe)(results)).reshape(len(possible), -1)
     assert len(np.unique(reached, axis=0)) == len(possible)
     keys = jax.random.split(jax.random.key(1), 1000)
     drawn = jax.jit(jax.vmap(game.step, in_axes=(None, None, 0)))(state, action, keys)
-    drawn = np.asarray(jax.vmap(game.observe)(drawn).nodes).reshape(len(keys), -1)
+    drawn = np.asarray(jax.vmap(game.observe)(drawn)).reshape(len(keys), -1)
     share = (drawn[:, None] == reached[None]).all(axis=-1).mean(axis=0)
     assert share.sum() == 1
     assert share == pytest.approx(probabilities[possible], abs=0.06)
@@ -212,7 +212,7 @@ def test_chance_follows_its_distribution(name, record):
 @every_board
 def test_features_are_finite_and_distinguish_positions(name, record):
     games = record(name, NUM_GAMES)
-    nodes = np.asarray(jitted_observe(name)(games.states).nodes)
+    nodes = np.asarray(jitted_observe(name)(games.states))
     assert np.isfinite(nodes).all()
     assert (abs(nodes) <= 4).all()
     for game in range(NUM_GAMES):
@@ -281,15 +281,15 @@ def test_symmetric_play_gives_symmetric_positions(name, record):
         _, states = jax.lax.scan(lambda state, action: (game.step(state, action, key),) * 2, first, actions)
         return states, states.legal_action_mask
 
-    start = np.asarray(jax.jit(game.observe)(first_state(game)).nodes)
-    nodes = np.asarray(jitted_observe(name)(games.states).nodes)[1:]
+    start = np.asarray(jax.jit(game.observe)(first_state(game)))
+    nodes = np.asarray(jitted_observe(name)(games.states))[1:]
     mover = games.players[:-1, :, None]
     reward = np.take_along_axis(games.rewards[1:], mover, axis=-1)
     symmetries = game.symmetries
     for node, action in zip(symmetries.node_permutations, symmetries.action_permutations):
         exchanged = not (start[node] == start).all()
         states, legal = replay(np.int8(exchanged), np.argsort(action).astype(np.int32)[games.actions])
-        assert (np.asarray(jitted_observe(name)(states).nodes) == nodes[:, :, node]).all()
+        assert (np.asarray(jitted_observe(name)(states)) == nodes[:, :, node]).all()
         assert (np.asarray(legal) == games.legal[1:][:, :, action]).all()
         assert (np.asarray(states.terminated) == games.terminated[1:]).all()
         rewards = np.asarray(states.rewards)[:, :, ::-1] if exchanged else np.asarray(states.rewards)

@@ -105,7 +105,7 @@ def test_ko_cannot_be_retaken_immediately():
     assert rows(name, state)[2:5] == ["3.xo..", "2x.xo.", "1.xo.."]
     ko = game.action_names.index("b2")
     assert not state.legal_action_mask[ko]
-    assert np.flatnonzero(np.asarray(game.observe(state).nodes)[:, 4]).tolist() == [ko]
+    assert np.flatnonzero(np.asarray(game.observe(state))[:, 4]).tolist() == [ko]
     later = play(name, f"{KO} e4 e3")
     assert later.legal_action_mask[ko]
     assert rows(name, play(name, f"{KO} e4 e3 b2"))[2:5] == ["3.xo.x", "2xo.o.", "1.xo.."]
@@ -228,7 +228,7 @@ def test_features_are_from_view_of_player_to_move():
     game = make_game(name)
     # 5 x o . . .
     # 4 . . . . .   White's b5 puts a5 in atari; Black is to move
-    nodes = np.asarray(game.observe(play(name, "a5 c3 pass b5")).nodes)
+    nodes = np.asarray(game.observe(play(name, "a5 c3 pass b5")))
     own, opponent, empty, atari, ko, legal = nodes.T[:6]
     assert np.flatnonzero(own).tolist() == [0] == np.flatnonzero(atari).tolist()
     assert np.flatnonzero(opponent).tolist() == [1, 12]
@@ -244,7 +244,7 @@ def test_features_are_from_view_of_player_to_move():
     assert not nodes[25, 10:13].any()
     assert (nodes[:, 13:16] == np.float32([-0.65, 0, 4 / 50])).all()
     assert [np.flatnonzero(column).tolist() for column in nodes.T[16:]] == [[1], []]
-    passed = np.asarray(game.observe(play(name, "a5 c3 pass")).nodes)
+    passed = np.asarray(game.observe(play(name, "a5 c3 pass")))
     assert (passed[:, 13:16] == np.float32([0.65, 1, 3 / 50])).all()
     assert (passed[[0, 12], :2] == [[0, 1], [1, 0]]).all()
 

@@ -66,7 +66,7 @@ def test_features_show_own_stones_borders_and_connections():
     #  2 . . o
     #   3 o . x
     state = play("hex:3", "b1 c2 c3 a3")
-    own, opponent, empty, connected, swap, *chains = np.asarray(game.observe(state).nodes).T
+    own, opponent, empty, connected, swap, *chains = np.asarray(game.observe(state)).T
     assert own[:9].reshape(3, 3).tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 1]]
     assert opponent[:9].reshape(3, 3).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 0]]
     assert empty[:9].reshape(3, 3).tolist() == [[1, 0, 1], [1, 1, 0], [0, 1, 0]]
@@ -87,7 +87,7 @@ def test_features_show_own_stones_borders_and_connections():
 def test_features_show_legal_swap():
     game = make_game("hex:3:swap")
     for moves, legal in (("", 0), ("b2", 1), ("b2 swap", 0), ("b2 b1", 0)):
-        *others, swap = np.asarray(game.observe(play("hex:3:swap", moves)).nodes)[:, 4]
+        *others, swap = np.asarray(game.observe(play("hex:3:swap", moves)))[:, 4]
         assert swap == legal
         assert not any(others)
 

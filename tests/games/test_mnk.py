@@ -172,7 +172,7 @@ def test_drawings_show_stones_and_results():
 def test_features_show_stones_playable_cells_and_heights():
     game = make_game("mnk:3x4x3:gravity")
     state = first_state(game).replace(board=jnp.asarray(parse("x . . .   o . . .   x o . .")))
-    nodes = np.asarray(game.observe(state).nodes)
+    nodes = np.asarray(game.observe(state))
     own, opponent, empty, playable, parity = nodes[:12, :5].T.reshape(5, 3, 4)
     assert own.tolist() == [[1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
     assert opponent.tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]]
@@ -186,7 +186,7 @@ def test_features_show_stones_playable_cells_and_heights():
     assert suits[:12].reshape(3, 4).tolist() == [[1] * 4, [0] * 4, [1] * 4]
     assert not suits[12:].any()
     assert not completing.any()
-    other = np.asarray(game.observe(state.replace(current_player=jnp.int8(1))).nodes)
+    other = np.asarray(game.observe(state.replace(current_player=jnp.int8(1))))
     assert (other[:, [1, 0, 2, 3, 4, 5, 8, 7]] == nodes[:, [0, 1, 2, 3, 4, 5, 7, 8]]).all()
     assert (other[:, 6] == 1 - suits).all()
 
@@ -209,7 +209,7 @@ def test_features_show_where_stones_complete_lines(name, size):
         state = first_state(game).replace(board=jnp.asarray(board), current_player=jnp.int8(player))
         slow = SlowGame(*size)
         slow.grid = [[{0: None, 1: 0, 2: 1}[stone] for stone in line] for line in board.reshape(size[:2]).tolist()]
-        features = np.asarray(observe(state).nodes)[: len(board), 7:]
+        features = np.asarray(observe(state))[: len(board), 7:]
         for cell in range(len(board)):
             expected = [board[cell] == 0 and slow.completes(cell, each) for each in (player, 1 - player)]
             assert features[cell].tolist() == expected
@@ -218,7 +218,7 @@ def test_features_show_where_stones_complete_lines(name, size):
 
 
 def test_no_height_suits_a_player_without_gravity():
-    nodes = np.asarray(make_game("gomoku:5").observe(first_state(make_game("gomoku:5"))).nodes)
+    nodes = np.asarray(make_game("gomoku:5").observe(first_state(make_game("gomoku:5"))))
     assert not nodes[:, [4, 6]].any()
 
 

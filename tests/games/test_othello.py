@@ -123,7 +123,7 @@ def test_features_show_discs_moves_parity_and_edges():
     # 2 . x x .
     # 3 . x o .     player 1 (o) is to move
     # 4 . . . .
-    nodes = np.asarray(game.observe(play("othello:4", "b1")).nodes)
+    nodes = np.asarray(game.observe(play("othello:4", "b1")))
     own, opponent, empty, moves, replies, odd, near, far = nodes[:-1].T.reshape(8, 4, 4)
     assert own.tolist() == [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
     assert opponent.tolist() == [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
@@ -135,7 +135,7 @@ def test_features_show_discs_moves_parity_and_edges():
     assert near.tolist() == [[0, 0, 0, 0], [0, third, third, 0], [0, third, third, 0], [0, 0, 0, 0]]
     assert far.tolist() == [[0, third, third, 0], [third] * 4, [third] * 4, [0, third, third, 0]]
     assert nodes[-1].tolist() == [0, 0, 0, 0, 0, 1, 0, 0]
-    assert not np.asarray(game.observe(play("othello:4", "")).nodes)[:, 5].any()
+    assert not np.asarray(game.observe(play("othello:4", "")))[:, 5].any()
 
 
 def test_truncated_game_goes_to_player_with_more_discs():
@@ -166,7 +166,7 @@ def test_drawings_show_discs_moves_passes_and_results(record):
     ply, number = np.argwhere(games.legal[..., -1])[0]
     player = "xo"[games.players[ply, number]]
     assert f"{player} has to pass" in text(ply, number)
-    assert np.asarray(game.observe(jax.tree.map(lambda x: x[ply, number], games.states)).nodes)[-1, 3] == 1
+    assert np.asarray(game.observe(jax.tree.map(lambda x: x[ply, number], games.states)))[-1, 3] == 1
     for reward, result in ((1, "x won"), (0, "draw, 8 to 8"), (-1, "o won")):
         number = np.flatnonzero((games.rewards.sum(axis=0)[:, 0] == reward) & games.terminated[-1])[0]
         assert result in text(-1, number)

@@ -21,8 +21,7 @@ NUM_GAMES = 32
 @functools.cache
 def compile_observe(name):
     """Returns a function of `[T, B]` states to their features of nodes."""
-    observe = make_game(name).observe
-    return jax.jit(jax.vmap(jax.vmap(lambda state: observe(state).nodes)))
+    return jax.jit(jax.vmap(jax.vmap(make_game(name).observe)))
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "hex", "animal_shogi"])
@@ -89,7 +88,7 @@ def test_actions_are_anchored_at_their_cells(game, own, leaves):
         def ply(state, key):
             legal = state.legal_action_mask
             action = jax.random.categorical(key, jnp.where(legal, 0.0, -1e9)).astype(jnp.int32)
-            return board.step(state, action, key), (legal, board.observe(state).nodes)
+            return board.step(state, action, key), (legal, board.observe(state))
 
         return jax.lax.scan(ply, board.init(key), jax.random.split(key, 60))[1]
 

@@ -238,7 +238,7 @@ def test_symmetries_hold_for_moves_chance_and_features():
     move, _ = jitted("2048:3")
     states = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(boards), *x.shape)), first_state(game))
     chance = jax.jit(jax.vmap(game.chance_log_probs))
-    observe = jax.jit(jax.vmap(lambda state: game.observe(state).nodes))
+    observe = jax.jit(jax.vmap(game.observe))
     for node, action in zip(game.symmetries.node_permutations, game.symmetries.action_permutations):
         cells = node[:9]
         for number in range(4):
@@ -255,7 +255,7 @@ def test_symmetries_hold_for_moves_chance_and_features():
 def test_features_show_tiles_and_legal_directions():
     game = make_game("2048:3")
     state = state_of("2048:3", [[2, 4, 8], [0, 0, 2**17], [0, 0, 2**18]])
-    nodes = np.asarray(game.observe(state).nodes)
+    nodes = np.asarray(game.observe(state))
     assert nodes[:9, :18].argmax(axis=1).tolist() == [0 + 1, 2, 3, 0, 0, 17, 0, 0, 17]
     assert (nodes[:9, :18].sum(axis=1) == 1).all()
     assert nodes[:9, 18] == pytest.approx(np.array([1, 2, 3, 0, 0, 17, 0, 0, 18]) / 17)
@@ -263,7 +263,7 @@ def test_features_show_tiles_and_legal_directions():
     assert nodes[9:, 19].tolist() == [1, 0, 0, 1]  # left and down
     assert not nodes[9:, :19].any()
     full = state.replace(board=jnp.full(9, 65, jnp.int8))
-    assert np.abs(game.observe(full).nodes).max() <= 4
+    assert np.abs(game.observe(full)).max() <= 4
 
 
 def test_relations_describe_sender_from_receiver_view():

@@ -21,7 +21,7 @@ def make(name: str, network: str = "resnet", num_blocks: int = 1):
         game.topology, name=network, backend="dense", width=8, num_blocks=num_blocks, num_heads=1, mlp_ratio=1
     )
     states = compile_init(game)(jax.random.split(jax.random.key(0), 3))
-    nodes = jax.jit(jax.vmap(game.observe))(states).nodes
+    nodes = jax.jit(jax.vmap(game.observe))(states)
     generator = np.random.default_rng(0)
     shapes = jax.eval_shape(network.init, jax.random.key(1), nodes)
 
@@ -129,7 +129,7 @@ def test_every_second_block_pools_a_third_of_the_channels():
 def test_hex_borders_identify_the_player_to_move():
     """On an empty board only the features of the borders differ between the players."""
     game, network, states, nodes, params = make("hex:3")
-    other = jax.vmap(game.observe)(states.replace(current_player=1 - states.current_player)).nodes
+    other = jax.vmap(game.observe)(states.replace(current_player=1 - states.current_player))
     np.testing.assert_array_equal(nodes[:, :9], other[:, :9])
     apply = jax.jit(network.apply)
     logits, value = apply(params, nodes)

@@ -25,7 +25,7 @@ def make_evaluator(game):
     weights = np.random.default_rng(0).normal(0, 1, (game.topology.num_nodes * game.num_features, game.num_actions + 1))
 
     def evaluate(params, states):
-        nodes = jax.vmap(game.observe)(states).nodes
+        nodes = jax.vmap(game.observe)(states)
         scores = jnp.sin(nodes.reshape(len(nodes), -1) @ jnp.asarray(weights, jnp.float32))
         return Evaluation(jnp.where(states.legal_action_mask, 2 * scores[:, 1:], 9.0), 0.9 * scores[:, 0])
 

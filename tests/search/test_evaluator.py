@@ -26,7 +26,7 @@ def test_actions_that_win_at_once_have_the_prior_and_the_value():
         lambda *leaves: jnp.stack(leaves), play(game.name, OPENING), play(game.name, BEFORE_THE_LAST_MOVE)
     )
     evaluation = make_network_evaluator(game, network)(params, states)
-    logits, values = network.apply(params, jax.vmap(game.observe)(states).nodes)
+    logits, values = network.apply(params, jax.vmap(game.observe)(states))
     np.testing.assert_allclose(evaluation.prior_logits[0], logits[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(evaluation.value, [values[0], 1], rtol=1e-5, atol=1e-6)
     assert abs(values[1]) < 0.9
@@ -45,7 +45,7 @@ def test_evaluations_are_means_over_symmetries(num_symmetries: int):
     params = make_params(game, network, jax.random.key(0))
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), play("go:5", "c3 d2"), play("go:5", "b2 c4 d4"))
     evaluation = make_network_evaluator(game, network, num_symmetries)(params, states)
-    nodes = np.asarray(jax.vmap(game.observe)(states).nodes)
+    nodes = np.asarray(jax.vmap(game.observe)(states))
     logits, values = np.zeros((2, game.num_actions)), np.zeros(2)
     for index in range(num_symmetries):
         order, actions = (

@@ -16,7 +16,7 @@ def test_permuted_features_match_the_permuted_game(board):
     symmetries = game.symmetries
     generator = np.random.default_rng(0)
     step, observe = jax.jit(game.step), jax.jit(game.observe)
-    start = np.asarray(observe(game.init(KEY)).nodes)
+    start = np.asarray(observe(game.init(KEY)))
     for index in range(symmetries.num_symmetries):
         node, action = symmetries.node_permutations[index], symmetries.action_permutations[index]
         exchanged = not (start[node] == start).all()  # Hex transposed: the other player starts
@@ -26,8 +26,8 @@ def test_permuted_features_match_the_permuted_game(board):
             move = int(generator.choice(np.flatnonzero(state.legal_action_mask)))
             state, twin = step(state, move, KEY), step(twin, int(np.flatnonzero(action == move)[0]), KEY)
             which = jnp.array([index])
-            nodes = permute_nodes(observe(state).nodes[None], which, symmetries)[0]
-            assert (nodes == observe(twin).nodes).all()
+            nodes = permute_nodes(observe(state)[None], which, symmetries)[0]
+            assert (nodes == observe(twin)).all()
             legal = permute_actions(state.legal_action_mask[None], which, symmetries)[0]
             assert (legal == twin.legal_action_mask).all()
             policy = np.zeros(game.num_actions, np.float32)

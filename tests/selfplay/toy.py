@@ -61,7 +61,7 @@ class MarkedGame(base.Game):
         )
 
     def observe(self, state):
-        return base.Features(nodes=jnp.stack([state.ply / 20, state.length / 20])[None].astype(jnp.float32))
+        return jnp.stack([state.ply / 20, state.length / 20])[None].astype(jnp.float32)
 
     def render(self, state):
         return f"{state.serial}: {state.ply}"

@@ -30,7 +30,7 @@ class Rules:
         return jax.device_get(self._step(state, np.int32(action), key))
 
     def observe(self, state: Tree) -> np.ndarray:
-        return np.asarray(self._observe(state).nodes)
+        return np.asarray(self._observe(state))
 
     def ownership(self, state: Tree) -> np.ndarray:
         return np.asarray(self.game.ownership(state, np.bool_(True)))
