@@ -46,8 +46,8 @@ from alphagat.evaluation.players import search_player
 from alphagat.games.base import Game
 from alphagat.games.batches import count, to_host
 from alphagat.runtime import sharding
-from alphagat.search import Search
-from alphagat.search.tree import SearchOutput, mask_illegal
+from alphagat.search import Search, SearchOutput
+from alphagat.search.tree import mask_illegal
 
 BOARDS = "connect_four", "hex:7", "othello:6"
 NUM_POSITIONS = 300

@@ -9,8 +9,8 @@ import numpy as np
 
 from alphagat.agents.agent import Agent
 from alphagat.errors import UserError
-from alphagat.search import Evaluator, Search
-from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
+from alphagat.search import Evaluator, Search, SearchOutput
+from alphagat.search.tree import mask_illegal, root_statistics
 
 
 class Analysis(NamedTuple):

@@ -10,22 +10,3 @@
 
 Results are from the view of player A; values of positions and moves, from the view of the player to move.
 """
-
-from alphagat.evaluation.arena import play_match
-from alphagat.evaluation.match_result import MatchResult
-from alphagat.evaluation.openings import distinct_openings, random_positions
-from alphagat.evaluation.players import Player, make_opponent, search_player
-from alphagat.evaluation.statistics import elo_difference, paired_interval, wilson_interval
-
-__all__ = [
-    "MatchResult",
-    "Player",
-    "distinct_openings",
-    "elo_difference",
-    "make_opponent",
-    "paired_interval",
-    "play_match",
-    "random_positions",
-    "search_player",
-    "wilson_interval",
-]

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from alphagat.errors import UserError
 from alphagat.games import breakthrough, chess, go, mnk, othello, pgx_adapter, twenty_forty_eight
 from alphagat.games import hex as hex_family
-from alphagat.games.base import Game, State, StochasticGame, Symmetries
+from alphagat.games.base import Game
 
 # the part of a board's name before the first colon -> a function of the whole name
 GAMES: dict[str, Callable[[str], Game]] = {
@@ -54,8 +54,6 @@ EXAMPLES = (
     "2048",
     "2048:3",
 )
-
-__all__ = ["EXAMPLES", "GAMES", "Game", "State", "StochasticGame", "Symmetries", "UserError", "make_game"]
 
 
 @functools.lru_cache(maxsize=256)  # clients of a server choose names

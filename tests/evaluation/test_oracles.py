@@ -12,8 +12,7 @@ from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.solvers import ILLEGAL, make_solved_table, position_code, reachable_positions
 from alphagat.games import make_game
 from alphagat.games.batches import compile_step
-from alphagat.search import Evaluation
-from alphagat.search.tree import SearchOutput
+from alphagat.search import Evaluation, SearchOutput
 
 KEY = jax.random.key(0)
 

@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagat.games import EXAMPLES, GAMES, StochasticGame, UserError, make_game
+from alphagat.errors import UserError
+from alphagat.games import EXAMPLES, GAMES, make_game
+from alphagat.games.base import StochasticGame
 from alphagat.games.chess import ChessGame
 from alphagat.games.go import GoGame
 from alphagat.games.states import first_state
