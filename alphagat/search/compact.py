@@ -52,7 +52,7 @@ class CompactGame:
     """The rules of `game` with `max_legal_actions` actions, as far as a search needs them."""
 
     def __init__(self, game: Game):
-        self.name, self.num_actions, self._game = game.name, game.max_legal_actions, game
+        self.num_actions, self._game = game.max_legal_actions, game
 
     def compact(self, state: Any) -> CompactState:
         """Finds the legal actions of one state."""

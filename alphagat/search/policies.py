@@ -5,6 +5,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -22,12 +23,11 @@ from alphagat.search.stochastic import make_stochastic_search
 from alphagat.search.tree import (
     Search,
     SearchOutput,
-    describe_root,
     invalid_actions,
+    make_output,
     make_recurrent_fn,
     make_root,
     mask_illegal,
-    policy_surprise,
     policy_value,
 )
 
@@ -40,8 +40,7 @@ def make_gumbel_search(
     *,
     num_simulations: int,
     max_num_considered_actions: int,
-    value_scale: float,
-    min_value_range: float,
+    qtransform: Callable[[mctx.Tree, jax.Array], jax.Array],
     exploration_plies: int,
     discount: float,
 ) -> Search:
@@ -50,18 +49,6 @@ def make_gumbel_search(
 
     In the first `exploration_plies` plies of a game it adds Gumbel noise to the logits; afterwards it is deterministic.
     """
-    qtransform = functools.partial(scaled_q_values, value_scale=value_scale, min_value_range=min_value_range)
-    if isinstance(game, StochasticGame):
-        if discount != 1:
-            raise UserError(f"config.search.discount={discount}: board {game.name} has chance moves; set it to 1.0")
-        return make_stochastic_search(
-            game,
-            evaluate,
-            num_simulations=num_simulations,
-            max_num_considered_actions=max_num_considered_actions,
-            qtransform=qtransform,
-            exploration_plies=exploration_plies,
-        )
     recurrent_fn = make_recurrent_fn(game, evaluate, discount)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
@@ -77,10 +64,9 @@ def make_gumbel_search(
             max_num_considered_actions=max_num_considered_actions,
             gumbel_scale=jnp.where(plies < exploration_plies, 1.0, 0.0)[:, None],
         )
-        value = policy_value(output.search_tree, output.action_weights)
-        root = describe_root(output.search_tree, game.num_actions, columns_of(output.search_tree.embeddings))
-        surprise = policy_surprise(output.action_weights, before.prior_logits)
-        return SearchOutput(output.action, output.action_weights, value, root, surprise)
+        tree, policy_target = output.search_tree, output.action_weights
+        value, columns = policy_value(tree, policy_target), columns_of(tree.embeddings)
+        return make_output(tree, output.action, policy_target, value, before.prior_logits, columns)
 
     return search
 
@@ -116,12 +102,7 @@ def make_puct_search(
 
     In the first `exploration_plies` plies of a game the move is sampled from visits ** (1 / temperature); afterwards it
     is the most visited one. The policy target is the visit shares at any temperature.
-
-    Raises:
-      UserError: the game has chance moves.
     """
-    if isinstance(game, StochasticGame):
-        raise UserError(f"config.search.algorithm='puct': board {game.name} has chance moves; set it to 'gumbel'")
     recurrent_fn = make_recurrent_fn(game, evaluate, discount)
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
@@ -141,9 +122,8 @@ def make_puct_search(
             dirichlet_fraction=0.0,  # `add_root_noise` instead
         )
         move = draw_move(move_key, output.action_weights, jnp.where(plies < exploration_plies, temperature, 0.0))
-        root = describe_root(output.search_tree, game.num_actions, columns_of(output.search_tree.embeddings))
-        surprise = policy_surprise(output.action_weights, before.prior_logits)
-        return SearchOutput(move, output.action_weights, output.search_tree.summary().value, root, surprise)
+        tree, columns = output.search_tree, columns_of(output.search_tree.embeddings)
+        return make_output(tree, move, output.action_weights, tree.summary().value, before.prior_logits, columns)
 
     return search
 
@@ -198,31 +178,34 @@ def make_search(
     Raises:
       UserError: the game has chance moves, and `algorithm` is PUCT or `discount` is not 1.
     """
+    if isinstance(game, StochasticGame):
+        if algorithm == "puct":
+            raise UserError(f"config.search.algorithm='puct': board {game.name} has chance moves; set it to 'gumbel'")
+        if discount != 1:
+            raise UserError(f"config.search.discount={discount}: board {game.name} has chance moves; set it to 1.0")
     explored = exploration_plies if explore else 0
 
     def make(game: Game | CompactGame, evaluate: Evaluator) -> Search:
-        if algorithm == "gumbel":
-            considered = min(max_num_considered_actions, game.num_actions)  # mctx makes a row of each
-            return make_gumbel_search(
+        if algorithm == "puct":
+            return make_puct_search(
                 game,
                 evaluate,
                 num_simulations=num_simulations,
-                max_num_considered_actions=considered,
-                value_scale=value_scale,
-                min_value_range=min_value_range,
+                dirichlet_alpha=dirichlet_alpha,
+                dirichlet_fraction=dirichlet_fraction if explore else 0.0,
+                temperature=temperature,
                 exploration_plies=explored,
                 discount=discount,
             )
-        return make_puct_search(
-            game,
-            evaluate,
-            num_simulations=num_simulations,
-            dirichlet_alpha=dirichlet_alpha,
-            dirichlet_fraction=dirichlet_fraction if explore else 0.0,
-            temperature=temperature,
-            exploration_plies=explored,
-            discount=discount,
-        )
+        options: dict[str, Any] = {
+            "num_simulations": num_simulations,
+            "max_num_considered_actions": min(max_num_considered_actions, game.num_actions),  # mctx makes a row of each
+            "qtransform": functools.partial(scaled_q_values, value_scale=value_scale, min_value_range=min_value_range),
+            "exploration_plies": explored,
+        }
+        if isinstance(game, StochasticGame):
+            return make_stochastic_search(game, evaluate, **options)
+        return make_gumbel_search(game, evaluate, **options, discount=discount)
 
     search = make_compact_search(game, evaluate, make) if is_compact(game) else make(game, evaluate)
 

@@ -16,6 +16,7 @@ stochastic environments with a learned model"):
 # pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false, reportIndexIssue=false
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -28,11 +29,11 @@ from alphagat.games.states import select
 from alphagat.games.transition import transition
 from alphagat.search.evaluator import Evaluator, evaluate_states
 from alphagat.search.tree import (
+    Search,
     SearchOutput,
-    describe_root,
     invalid_actions,
+    make_output,
     mask_illegal,
-    policy_surprise,
     policy_value,
 )
 
@@ -51,7 +52,7 @@ class Node(struct.PyTreeNode):
     awaits_chance: jax.Array
 
 
-def make_recurrent_fn(game: StochasticGame, evaluate: Evaluator) -> mctx.RecurrentFn:
+def make_chance_recurrent_fn(game: StochasticGame, evaluate: Evaluator) -> mctx.RecurrentFn:
     """Returns mctx's recurrent function over `Node`s: actions below A are moves, the others chance outcomes."""
     num_actions = game.num_actions
 
@@ -92,11 +93,11 @@ def make_stochastic_search(
     *,
     num_simulations: int,
     max_num_considered_actions: int,
-    qtransform: Any,
+    qtransform: Callable[[mctx.Tree, jax.Array], jax.Array],
     exploration_plies: int,
-):
+) -> Search:
     """Returns the search of the module's docstring; about half of its simulations reach a new afterstate."""
-    recurrent_fn = make_recurrent_fn(game, evaluate)
+    recurrent_fn = make_chance_recurrent_fn(game, evaluate)
     num_actions, num_outcomes = game.num_actions, game.num_chance_outcomes
     select_at_root = functools.partial(
         mctx.gumbel_muzero_root_action_selection,
@@ -138,9 +139,7 @@ def make_stochastic_search(
         most_visited = (visits == visits.max(axis=-1, keepdims=True)) & ~invalid_actions(states)
         action = jnp.where(most_visited, gumbel + logits + values, -jnp.inf).argmax(axis=-1).astype(jnp.int32)
         policy_target = jax.nn.softmax(mask_illegal(logits + values, states))
-        root = describe_root(tree, num_actions)
-        value, surprise = policy_value(tree, policy_target), policy_surprise(policy_target, logits)
-        return SearchOutput(action, policy_target, value, root, surprise)
+        return make_output(tree, action, policy_target, policy_value(tree, policy_target), logits)
 
     return search
 

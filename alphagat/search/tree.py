@@ -130,6 +130,22 @@ def policy_value(tree: mctx.Tree, policy: jax.Array) -> jax.Array:
     return (weights * (rewards + discounts * values)).sum(-1) / weights.sum(-1)
 
 
+def make_output(
+    tree: mctx.Tree,
+    action: jax.Array,
+    policy_target: jax.Array,
+    value: jax.Array,
+    prior_logits: jax.Array,
+    columns: jax.Array | None = None,
+) -> SearchOutput:
+    """Returns the output of a search that built mctx's `tree`.
+
+    The `prior_logits` `[B, A]` are masked and without noise; `columns` is as in `describe_root`.
+    """
+    root = describe_root(tree, policy_target.shape[1], columns)
+    return SearchOutput(action, policy_target, value, root, policy_surprise(policy_target, prior_logits))
+
+
 def describe_root(tree: mctx.Tree, num_actions: int, columns: jax.Array | None = None) -> RootStatistics:
     """Returns the root statistics of mctx's tree, whose first `num_actions` columns are moves.
 

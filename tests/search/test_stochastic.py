@@ -13,7 +13,7 @@ from scipy.special import log_softmax, rel_entr
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.search import Evaluation, make_search
-from alphagat.search.stochastic import Node, make_recurrent_fn
+from alphagat.search.stochastic import Node, make_chance_recurrent_fn
 
 GAME = make_game("2048:2")
 BASE = 6  # exponents on four cells are 0 to 5
@@ -71,7 +71,7 @@ def solved():
 
 @pytest.fixture(scope="module")
 def expand():
-    return jax.jit(make_recurrent_fn(GAME, exact_evaluator))
+    return jax.jit(make_chance_recurrent_fn(GAME, exact_evaluator))
 
 
 def nodes_of(states, awaits_chance):
