@@ -34,6 +34,11 @@ class State(struct.PyTreeNode):
         raise NotImplementedError
 
 
+def absorb(state: Any, after: Any) -> Any:
+    """Returns `after`, the state after a move in `state`, or `state` itself if that was terminated."""
+    return jax.tree.map(lambda old, new: jax.numpy.where(state.terminated, old, new), state, after)
+
+
 @dataclasses.dataclass(frozen=True)
 class Symmetries:
     """Permutations that map positions to equivalent ones; row 0 is the identity.
@@ -218,4 +223,4 @@ class StochasticGame(Game):
         afterstate = self.move(state, action)
         after = self.resolve(afterstate, self.draw(afterstate, key))
         over = state.replace(rewards=jax.numpy.zeros_like(state.rewards))
-        return jax.tree.map(lambda new, old: jax.numpy.where(state.terminated, old, new), after, over)
+        return absorb(over, after)

@@ -22,6 +22,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
+from alphagat.games.rays import displacements
 from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -177,12 +178,11 @@ def make_topology(size: int) -> Topology:
     games against a run with these edges and four heads, although it had learned more from 200 recorded batches.
     """
     cells = np.arange(size * size).reshape(size, size)
-    row, column = np.divmod(cells.ravel(), size)
-    down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)
+    down, right = displacements(size, size)
     matrix = np.full(down.shape, -1, np.int32)
-    np.fill_diagonal(matrix, VOCABULARY.relations.index("self"))
+    np.fill_diagonal(matrix, VOCABULARY.index("self"))
     for name, row_step, column_step in NEIGHBOURS:
-        matrix[(down == row_step) & (right == column_step)] = VOCABULARY.relations.index(name)
+        matrix[(down == row_step) & (right == column_step)] = VOCABULARY.index(name)
     # in the order of the slices that make up `legal_action_mask`
     senders = np.concatenate([cells[1:, 1:].ravel(), cells[1:].ravel(), cells[1:, :-1].ravel()])
     receivers = np.concatenate([cells[:-1, :-1].ravel(), cells[:-1].ravel(), cells[:-1, 1:].ravel()])

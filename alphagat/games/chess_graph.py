@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alphagat.games import base, chess_moves
-from alphagat.games.rays import ray_names, ray_relations
+from alphagat.games.rays import displacements, ray_names, ray_relations
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 NUM_DISTANCES = 4  # all of them occur on 5 x 5 squares
@@ -27,7 +27,6 @@ VOCABULARY = RelationVocabulary(
     node_kinds=("square",),
     action_kinds=KINDS,
 )
-RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
 
 
 class Actions(NamedTuple):
@@ -70,13 +69,12 @@ def make_actions(size: int) -> Actions:
 
 def make_topology(size: int) -> Topology:
     """Builds the squares, with an edge for every possible move of a queen or a knight."""
-    row, column = np.divmod(np.arange(size * size), size)
-    down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)
+    down, right = displacements(size, size)
     matrix = ray_relations(size, size, NUM_DISTANCES)
     matrix = np.where(matrix >= 0, matrix + 1, -1)
     for jump in chess_moves.JUMPS:
-        matrix[(down == jump[0]) & (right == jump[1])] = RELATION[f"knight at ({jump[0]:+d},{jump[1]:+d})"]
-    np.fill_diagonal(matrix, RELATION["self"])
+        matrix[(down == jump[0]) & (right == jump[1])] = VOCABULARY.index(f"knight at ({jump[0]:+d},{jump[1]:+d})")
+    np.fill_diagonal(matrix, VOCABULARY.index("self"))
     actions = make_actions(size)
     places = (actions.senders, actions.receivers)
     return topology_from_matrix(VOCABULARY, matrix, np.zeros(size * size), places, (size, size), actions.kinds)

@@ -127,7 +127,7 @@ def step(state: ChessState, action: jax.Array) -> ChessState:
     over |= is_insufficient(after.position(), state.size) | (after.num_moves >= MAX_PLIES[state.size])
     planes = planes.where(~over).words(state.size**2)
     after = after.replace(terminated=over, planes=planes)
-    after = jax.tree.map(lambda new, old: jnp.where(state.terminated, old, new), after, state)
+    after = base.absorb(state, after)
     mate = stuck & in_check & ~state.terminated
     return after.replace(rewards=win_rewards(state.current_player, mate))
 

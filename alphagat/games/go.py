@@ -21,7 +21,7 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.games import base, go_rules, places, svg_stones
 from alphagat.games.go_rules import NUM_RECENT, GoState
-from alphagat.games.rays import DIRECTIONS, grid_symmetries
+from alphagat.games.rays import DIRECTIONS, displacements, symmetries_with_pass
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE = 5, 19
@@ -33,7 +33,6 @@ VOCABULARY = RelationVocabulary(
     relations=("self", *(name for name, _, _ in DIRECTIONS), "cell>pass", "pass>cell"),
     node_kinds=("cell", "pass"),
 )
-RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
 
 
 class GoGame(base.Game):
@@ -59,7 +58,7 @@ class GoGame(base.Game):
         self.goal = f"The larger area wins: stones and the points that only they enclose. White gets {komi:g} points."
         self.max_plies = 2 * size * size
         self.topology = make_topology(size)
-        self.symmetries = make_symmetries(size)
+        self.symmetries = symmetries_with_pass(size)
         self.action_names = (*(f"{letter}{size - row}" for row in range(size) for letter in COLUMNS[:size]), "pass")
 
     def init(self, key: jax.Array) -> GoState:
@@ -99,7 +98,7 @@ class GoGame(base.Game):
             num_moves=num_moves,
             hashes=jnp.where(now, hashed[None, :], state.hashes),
         )
-        after = jax.tree.map(lambda new, old: jnp.where(state.terminated, old, new), after, state)
+        after = base.absorb(state, after)
         return after.replace(rewards=jnp.where(ended, _pay(black_wins), jnp.float32(0)))
 
     def observe(self, state: GoState) -> jax.Array:
@@ -187,22 +186,15 @@ def _line_features(size: int) -> np.ndarray:
 def make_topology(size: int) -> Topology:
     """Builds cells (row-major) with edges from their eight neighbours, and the pass, connected with all cells."""
     num_cells = size * size
-    row, column = np.divmod(np.arange(num_cells), size)
-    down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)
+    down, right = displacements(size, size)
     matrix = np.full((num_cells + 1, num_cells + 1), -1, np.int32)
     for name, row_step, column_step in DIRECTIONS:
-        matrix[:-1, :-1][(down == row_step) & (right == column_step)] = RELATION[name]
-    matrix[-1, :-1], matrix[:-1, -1] = RELATION["cell>pass"], RELATION["pass>cell"]
-    np.fill_diagonal(matrix, RELATION["self"])
+        matrix[:-1, :-1][(down == row_step) & (right == column_step)] = VOCABULARY.index(name)
+    matrix[-1, :-1], matrix[:-1, -1] = VOCABULARY.index("cell>pass"), VOCABULARY.index("pass>cell")
+    np.fill_diagonal(matrix, VOCABULARY.index("self"))
     kinds = np.repeat([0, 1], [num_cells, 1])
     actions = np.arange(num_cells + 1)
     return topology_from_matrix(VOCABULARY, matrix, kinds, (actions, actions), (size, size))
-
-
-def make_symmetries(size: int) -> base.Symmetries:
-    """Lists the 8 symmetries of a square."""
-    nodes = np.pad(grid_symmetries(size, size), ((0, 0), (0, 1)), constant_values=size * size)
-    return base.Symmetries(nodes, nodes)
 
 
 def make_go(name: str) -> GoGame:

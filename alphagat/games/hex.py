@@ -14,6 +14,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, hex_distances, places, svg
+from alphagat.games.rays import displacements
 from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -36,7 +37,6 @@ VOCABULARY = RelationVocabulary(
     ),
     node_kinds=("cell", "border", "swap"),
 )
-RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
 
 
 class HexState(base.State):
@@ -237,23 +237,23 @@ def make_topology(size: int, swap: bool) -> Topology:
     num_cells = size * size
     row, column = np.divmod(np.arange(num_cells), size)
     matrix = np.full((num_cells + 4 + swap,) * 2, -1, np.int32)
-    np.fill_diagonal(matrix, RELATION["self"])
-    down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]  # (receiver, sender)
+    np.fill_diagonal(matrix, VOCABULARY.index("self"))
+    down, right = displacements(size, size)
     for number, displacement in enumerate(NEIGHBOURS):
         receivers, senders = np.nonzero((down == displacement[0]) & (right == displacement[1]))
         matrix[receivers, senders] = 1 + number
     last = size - 1
     for border, distance in ((TOP, row), (BOTTOM, last - row), (LEFT, column), (RIGHT, last - column)):
         adjacent = np.flatnonzero(distance == 0)
-        matrix[num_cells + border, adjacent] = RELATION["cell>border"]
-        matrix[adjacent, num_cells + border] = RELATION["border>cell"]
+        matrix[num_cells + border, adjacent] = VOCABULARY.index("cell>border")
+        matrix[adjacent, num_cells + border] = VOCABULARY.index("border>cell")
         for other in (TOP, BOTTOM, LEFT, RIGHT):
             if other != border:
                 kind = "border opposite" if other // 2 == border // 2 else "border adjacent"
-                matrix[num_cells + border, num_cells + other] = RELATION[kind]
+                matrix[num_cells + border, num_cells + other] = VOCABULARY.index(kind)
     if swap:
-        matrix[-1, :num_cells] = RELATION["cell>swap"]
-        matrix[:num_cells, -1] = RELATION["swap>cell"]
+        matrix[-1, :num_cells] = VOCABULARY.index("cell>swap")
+        matrix[:num_cells, -1] = VOCABULARY.index("swap>cell")
     kinds = np.repeat([CELL, BORDER, SWAP], [num_cells, 4, int(swap)])
     actions = np.concatenate([np.arange(num_cells), np.arange(num_cells + 4, len(matrix))])
     return topology_from_matrix(VOCABULARY, matrix, kinds, (actions, actions), (size, size))

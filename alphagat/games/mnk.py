@@ -14,7 +14,7 @@ from flax import struct
 
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
-from alphagat.games.rays import grid_symmetries, ray_names, ray_relations
+from alphagat.games.rays import displacements, grid_symmetries, ray_names, ray_relations
 from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -37,7 +37,6 @@ VOCABULARY = RelationVocabulary(
     ),
     node_kinds=("cell", "column"),
 )
-RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
 
 
 class MnkState(base.State):
@@ -224,10 +223,11 @@ class MnkGame(base.Game):
 def make_topology(rows: int, columns: int, run: int, gravity: bool) -> Topology:
     """Builds cells (row-major) with line edges up to distance `run - 1` and, with gravity, a node per column."""
     row, column = np.divmod(np.arange(rows * columns), columns)
-    distance = np.maximum(abs(row[None, :] - row[:, None]), abs(column[None, :] - column[:, None]))
+    down, right = displacements(rows, columns)
+    distance = np.maximum(abs(down), abs(right))
     rays = ray_relations(rows, columns, NUM_DISTANCES)
-    cells = np.where((rays >= 0) & (distance < run), rays + RELATION["n1"], -1)
-    np.fill_diagonal(cells, RELATION["self"])
+    cells = np.where((rays >= 0) & (distance < run), rays + VOCABULARY.index("n1"), -1)
+    np.fill_diagonal(cells, VOCABULARY.index("self"))
     if not gravity:
         kinds = np.full(rows * columns, CELL)
         actions = np.arange(rows * columns)
@@ -244,12 +244,12 @@ def _add_column_nodes(matrix: np.ndarray, row: np.ndarray, column: np.ndarray) -
     """Writes the relations of the column nodes, which follow the cells, into the (receiver, sender) matrix."""
     cells, nodes = np.arange(len(row)), len(row) + column
     height = np.minimum(row.max() - row, len(HEIGHTS) - 1)
-    matrix[nodes, cells] = RELATION["cell>column at height 0"] + height
-    matrix[cells, nodes] = RELATION["column>cell"]
+    matrix[nodes, cells] = VOCABULARY.index("cell>column at height 0") + height
+    matrix[cells, nodes] = VOCABULARY.index("column>cell")
     last = np.arange(len(row), len(matrix))
-    matrix[last, last] = RELATION["self"]
-    matrix[last[1:], last[:-1]] = RELATION["column to the left"]
-    matrix[last[:-1], last[1:]] = RELATION["column to the right"]
+    matrix[last, last] = VOCABULARY.index("self")
+    matrix[last[1:], last[:-1]] = VOCABULARY.index("column to the left")
+    matrix[last[:-1], last[1:]] = VOCABULARY.index("column to the right")
 
 
 def make_symmetries(rows: int, columns: int, gravity: bool) -> base.Symmetries:

@@ -17,7 +17,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
-from alphagat.games.rays import DIRECTIONS, grid_symmetries, ray_names, ray_relations
+from alphagat.games.rays import DIRECTIONS, ray_names, ray_relations, symmetries_with_pass
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE = 4, 12
@@ -38,7 +38,6 @@ VOCABULARY = RelationVocabulary(
     ),
     node_kinds=("cell", "pass"),
 )
-RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
 
 
 class OthelloState(base.State):
@@ -84,7 +83,7 @@ class OthelloGame(base.Game):
         # The first ply is not a pass, and at most one pass follows each move.
         self.max_plies = 2 * (size * size - 4) - 1
         self.topology = make_topology(size)
-        self.symmetries = make_symmetries(size)
+        self.symmetries = symmetries_with_pass(size)  # some exchange the colours of the initial position
         cells = tuple(f"{letter}{row + 1}" for row in range(size) for letter in svg.column_letters(size))
         self.action_names = (*cells, "pass")
         self._edge_distances = _edge_distances(size)
@@ -263,19 +262,13 @@ def make_topology(size: int) -> Topology:
     num_cells = size * size
     rays = ray_relations(size, size, NUM_DISTANCES)
     matrix = np.full((num_cells + 1,) * 2, -1, np.int32)
-    matrix[:-1, :-1] = np.where(rays >= 0, rays + RELATION["n1"], -1)
-    matrix[-1, :-1] = RELATION["cell>pass"]
-    matrix[:-1, -1] = RELATION["pass>cell"]
-    np.fill_diagonal(matrix, RELATION["self"])
+    matrix[:-1, :-1] = np.where(rays >= 0, rays + VOCABULARY.index("n1"), -1)
+    matrix[-1, :-1] = VOCABULARY.index("cell>pass")
+    matrix[:-1, -1] = VOCABULARY.index("pass>cell")
+    np.fill_diagonal(matrix, VOCABULARY.index("self"))
     kinds = np.repeat([CELL, PASS], [num_cells, 1])
     actions = np.arange(num_cells + 1)
     return topology_from_matrix(VOCABULARY, matrix, kinds, (actions, actions), (size, size))
-
-
-def make_symmetries(size: int) -> base.Symmetries:
-    """Lists the 8 symmetries of a square, including those that exchange the colours of the initial position."""
-    nodes = np.pad(grid_symmetries(size, size), ((0, 0), (0, 1)), constant_values=size * size)
-    return base.Symmetries(nodes, nodes)
 
 
 def _edge_distances(size: int) -> np.ndarray:

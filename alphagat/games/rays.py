@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from alphagat.games import base
+
 # (name, row step, column step)
 DIRECTIONS = (
     ("n", -1, 0),
@@ -15,6 +17,12 @@ DIRECTIONS = (
 )
 
 
+def displacements(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the rows down and the columns to the right from each receiver to each sender, `[V, V]` both."""
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    return row[None, :] - row[:, None], column[None, :] - column[:, None]
+
+
 def ray_names(num_distances: int) -> tuple[str, ...]:
     """Names the relations of `ray_relations`, e.g. `ne2`; the last distance includes all farther ones."""
     distances = [*(str(distance) for distance in range(1, num_distances)), f"{num_distances}+"]
@@ -26,8 +34,7 @@ def ray_relations(rows: int, columns: int, num_distances: int) -> np.ndarray:
 
     The direction is from the receiver to the sender.
     """
-    row, column = np.divmod(np.arange(rows * columns), columns)
-    down, right = row[None, :] - row[:, None], column[None, :] - column[:, None]
+    down, right = displacements(rows, columns)
     distance = np.maximum(abs(down), abs(right))
     bucket = np.minimum(distance, num_distances) - 1
     relations = np.full(distance.shape, -1, np.int32)
@@ -48,3 +55,9 @@ def grid_symmetries(rows: int, columns: int) -> np.ndarray:
     if rows == columns:
         grids += [turned.T for turned in grids]
     return np.stack([turned.ravel() for turned in grids]).astype(np.int32)
+
+
+def symmetries_with_pass(size: int) -> base.Symmetries:
+    """Lists the 8 symmetries of the cells of a square; nodes and actions are the cells and then the pass."""
+    nodes = np.pad(grid_symmetries(size, size), ((0, 0), (0, 1)), constant_values=size * size)
+    return base.Symmetries(nodes, nodes)

@@ -14,7 +14,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, svg_numbers
-from alphagat.games.rays import grid_symmetries
+from alphagat.games.rays import displacements, grid_symmetries
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, USUAL_SIZE, MAX_SIZE = 2, 4, 8
@@ -35,7 +35,6 @@ VOCABULARY = RelationVocabulary(
     ),
     node_kinds=("cell", "direction"),
 )
-RELATION = {name: number for number, name in enumerate(VOCABULARY.relations)}
 LARGEST_EXPONENT = 17  # the last with a separate feature: no tile on 4 x 4 is larger
 SCALED, LEGAL = LARGEST_EXPONENT + 1, LARGEST_EXPONENT + 2  # indices of features
 NUM_ATOMS, LARGEST_RETURN = 256, 2.0**20
@@ -227,18 +226,18 @@ def make_topology(size: int) -> Topology:
     """
     num_cells = size * size
     row, column = np.divmod(np.arange(num_cells), size)
-    up = (row[:, None] - row[None, :]) * (column[:, None] == column[None, :])  # (receiver, sender)
-    left = (column[:, None] - column[None, :]) * (row[:, None] == row[None, :])
+    down, right = displacements(size, size)
+    up, left = -down * (right == 0), -right * (down == 0)
     depths = (column, row, size - 1 - column, size - 1 - row)
     matrix = np.full((num_cells + len(DIRECTIONS),) * 2, -1, np.int32)
     cells = matrix[:num_cells, :num_cells]
     for number, (direction, distance, depth) in enumerate(zip(DIRECTIONS, (left, up, -left, -up), depths)):
         bucket = np.minimum(distance, len(DISTANCES)) - 1
-        np.copyto(cells, RELATION[f"cell {direction} 1"] + bucket, where=distance > 0)
+        np.copyto(cells, VOCABULARY.index(f"cell {direction} 1") + bucket, where=distance > 0)
         node = num_cells + number
-        matrix[node, :num_cells] = RELATION[f"cell>{direction} at depth 0"] + np.minimum(depth, len(DEPTHS) - 1)
-        matrix[:num_cells, node] = RELATION[f"{direction}>cell"]
-    np.fill_diagonal(matrix, RELATION["self"])
+        matrix[node, :num_cells] = VOCABULARY.index(f"cell>{direction} at depth 0") + np.minimum(depth, len(DEPTHS) - 1)
+        matrix[:num_cells, node] = VOCABULARY.index(f"{direction}>cell")
+    np.fill_diagonal(matrix, VOCABULARY.index("self"))
     kinds = np.repeat([CELL, DIRECTION], [num_cells, len(DIRECTIONS)])
     actions = num_cells + np.arange(len(DIRECTIONS))
     return topology_from_matrix(VOCABULARY, matrix, kinds, (actions, actions), (size, size))

@@ -21,6 +21,9 @@ class RelationVocabulary:
     node_kinds: tuple[str, ...]
     action_kinds: tuple[str, ...] = ("move",)
 
+    def index(self, relation: str) -> int:
+        return self.relations.index(relation)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Topology:

@@ -197,7 +197,7 @@ def test_both_players_see_the_same_board():
 
 
 def test_relations_describe_sender_from_receiver_view():
-    matrix, relation = make_game("breakthrough:6").topology.relation_matrix, VOCABULARY.relations.index
+    matrix, relation = make_game("breakthrough:6").topology.relation_matrix, VOCABULARY.index
     cell = 3 * 6 + 2
     assert matrix[cell, cell - 6] == relation("ahead")
     assert matrix[cell, cell - 7] == relation("ahead left")

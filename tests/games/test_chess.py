@@ -392,7 +392,7 @@ def test_features_are_from_view_of_player_to_move():
 
 
 def test_relations_describe_sender_from_receiver_view():
-    relation = VOCABULARY.relations.index
+    relation = VOCABULARY.index
     matrix = make_game("chess").topology.relation_matrix
     square = {name: number for number, name in enumerate(make_game("chess").square_names)}
     assert matrix[square["e4"], square["e5"]] == relation("n1")

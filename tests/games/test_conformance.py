@@ -229,8 +229,8 @@ def test_topology(name):
     nodes = np.arange(topology.num_nodes)
     pairs = set(zip(topology.senders.tolist(), topology.receivers.tolist()))
     assert len(pairs) == topology.num_edges
-    assert (topology.relation_matrix[nodes, nodes] == topology.vocabulary.relations.index("self")).all()
-    assert ((topology.relation_matrix == topology.vocabulary.relations.index("self")).sum()) == len(nodes)
+    assert (topology.relation_matrix[nodes, nodes] == topology.vocabulary.index("self")).all()
+    assert ((topology.relation_matrix == topology.vocabulary.index("self")).sum()) == len(nodes)
     assert 0 <= topology.relations.min() <= topology.relations.max() < len(topology.vocabulary.relations)
     assert 0 <= topology.node_kinds.min() <= topology.node_kinds.max() < len(topology.vocabulary.node_kinds)
     assert 0 <= topology.action_kinds.min() <= topology.action_kinds.max() < len(topology.vocabulary.action_kinds)

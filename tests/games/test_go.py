@@ -250,7 +250,7 @@ def test_features_are_from_view_of_player_to_move():
 
 
 def test_relations_describe_sender_from_receiver_view():
-    relation = VOCABULARY.relations.index
+    relation = VOCABULARY.index
     matrix = make_game("go:5").topology.relation_matrix
     assert matrix[12, 7] == relation("n")
     assert matrix[12, 18] == relation("se")

@@ -94,7 +94,7 @@ def test_features_show_legal_swap():
 
 def test_relations_describe_sender_from_receiver_view():
     topology = make_game("hex:5").topology
-    centre, relation = 2 * 5 + 2, VOCABULARY.relations.index
+    centre, relation = 2 * 5 + 2, VOCABULARY.index
     matrix = topology.relation_matrix
     assert matrix[centre, 1 * 5 + 3] == relation("cell at (-1,+1)")
     assert matrix[1 * 5 + 3, centre] == relation("cell at (+1,-1)")

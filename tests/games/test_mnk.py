@@ -223,7 +223,7 @@ def test_no_height_suits_a_player_without_gravity():
 
 
 def test_relations_describe_sender_from_receiver_view():
-    relation = VOCABULARY.relations.index
+    relation = VOCABULARY.index
     matrix = make_game("connect_four").topology.relation_matrix
     cell = 2 * 7 + 3
     assert matrix[cell, cell - 7] == relation("n1")

@@ -173,7 +173,7 @@ def test_drawings_show_discs_moves_passes_and_results(record):
 
 
 def test_relations_describe_sender_from_receiver_view():
-    relation = VOCABULARY.relations.index
+    relation = VOCABULARY.index
     matrix = make_game("othello:8").topology.relation_matrix
     cell = 2 * 8 + 3
     assert matrix[cell, cell - 8] == relation("n1")

@@ -101,7 +101,7 @@ def test_actions_are_anchored_at_their_cells(game, own, leaves):
 
 def test_relations_describe_sender_from_receiver_view():
     topology = make_game("pgx:connect_four").topology
-    relation = topology.vocabulary.relations.index
+    relation = topology.vocabulary.index
     matrix = topology.relation_matrix
     assert matrix[0, 1] == relation("e1")
     assert matrix[41, 41 - 5 * 8] == relation("nw4+")

@@ -267,7 +267,7 @@ def test_features_show_tiles_and_legal_directions():
 
 
 def test_relations_describe_sender_from_receiver_view():
-    relation = VOCABULARY.relations.index
+    relation = VOCABULARY.index
     matrix = make_game("2048").topology.relation_matrix
     cell = 1 * 4 + 2
     assert matrix[cell, [4, 5, 7]].tolist() == [relation(f"cell {place}") for place in ("left 2", "left 1", "right 1")]
