@@ -24,6 +24,7 @@ from alphagat.evaluation.game_formats.record import GameRecord
 from alphagat.evaluation.live_game import LiveGame
 from alphagat.evaluation.oracles import score_positions
 from alphagat.games import make_game
+from alphagat.games.batches import stack
 from alphagat.runtime import sharding
 
 
@@ -49,7 +50,7 @@ def moves_of(player: str, records: list[GameRecord], opening_plies: int) -> Iter
 
 def states_of(moves: list[Move]) -> Any:
     """Returns the states before the moves, `[N]`."""
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *(move.state for move in moves))
+    return stack(move.state for move in moves)
 
 
 def drops_of(moves: list[Move], states: Any, board: str) -> tuple[np.ndarray, np.ndarray]:

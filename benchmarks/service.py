@@ -12,11 +12,10 @@ import threading
 import time
 from collections.abc import Callable
 
-import jax
 import numpy as np
 
 from alphagat.evaluation.openings import random_positions
-from alphagat.games.batches import take
+from alphagat.games.batches import stack, take
 from alphagat.runtime import sharding
 from alphagat.serving.roster import Program, Roster
 from alphagat.serving.service import BatchService, batch_sizes
@@ -55,11 +54,7 @@ def compile_and_analyze(analyze: Callable, positions: list, max_batch: int) -> l
     for size in batch_sizes(max_batch):
         analyze(stack(positions[:size]))
     found = [analyze(stack(positions[at : at + max_batch])) for at in range(0, len(positions), max_batch)]
-    return [jax.tree.map(lambda leaf, row=row: leaf[row], batch) for batch in found for row in range(len(batch.action))]
-
-
-def stack(states: list):
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+    return [take(batch, row) for batch in found for row in range(len(batch.action))]
 
 
 def positions_per_second(analyze, batch, seconds: float) -> float:

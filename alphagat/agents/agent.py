@@ -17,6 +17,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.players import Player, search_player
 from alphagat.games import make_game
 from alphagat.games.base import Game
+from alphagat.games.batches import batch_of_one
 from alphagat.search import Evaluation, Evaluator, Search, make_network_evaluator
 from alphagat.wording import counted
 
@@ -77,7 +78,7 @@ class Agent:
 
     def evaluate(self, state: Any) -> Evaluation:
         """Evaluates one state: prior logits `[A]` and value `[]`, from the view of the player to move."""
-        evaluation = _compile(self.evaluator)(self.params, jax.tree.map(lambda x: x[None], state))
+        evaluation = _compile(self.evaluator)(self.params, batch_of_one(state))
         return jax.tree.map(lambda x: np.asarray(x[0]), evaluation)
 
 

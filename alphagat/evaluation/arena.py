@@ -14,7 +14,7 @@ from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
 from alphagat.evaluation.openings import Openings
 from alphagat.evaluation.players import Act, Player
 from alphagat.games.base import Game
-from alphagat.games.batches import count
+from alphagat.games.batches import count, take, to_host
 from alphagat.games.states import select
 from alphagat.runtime import preemption, sharding
 
@@ -69,7 +69,7 @@ def play_match(
     num_devices = 1 if mesh is None else mesh.shape[sharding.DATA]
     # Blocks have equal size and are keyed by number, so the key does not depend on the device.
     rows = np.resize(np.arange(num_openings), -(-num_openings // num_devices) * num_devices)
-    states = jax.tree.map(lambda x: np.asarray(x)[rows], openings.states)
+    states = take(to_host(openings.states), rows)
     blocks = np.arange(num_devices, dtype=np.int32)
     arguments = (player_a.params, player_b.params, key)
     if mesh is not None:
@@ -151,8 +151,8 @@ def _play_round(
     a_moves = games.states.current_player.astype(jnp.int32) == games.a_player
     rank = jnp.where(games.done, 1, jnp.where(a_moves, 0, 2))
     order = jnp.argsort(rank, stable=True)
-    ordered = jax.tree.map(lambda x: x[order], games.states)
-    halves = [jax.tree.map(lambda x, part=part: x[part], ordered) for part in (slice(half), slice(half, None))]
+    ordered = take(games.states, order)
+    halves = [take(ordered, part) for part in (slice(half), slice(half, None))]
     actions = jnp.concatenate([act_a(params_a, key_a, halves[0]), act_b(params_b, key_b, halves[1])])
     moves = rank[order] == jnp.where(jnp.arange(2 * half) < half, 0, 2)
     # Undo the sort.

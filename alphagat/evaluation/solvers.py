@@ -16,7 +16,7 @@ from alphagat.evaluation.hex_solver import HexSolver
 from alphagat.evaluation.openings import distinct
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.games.batches import compile_init, count, legal_actions, play_all, take, to_host
+from alphagat.games.batches import compile_init, concatenate, count, legal_actions, play_all, take, to_host
 from alphagat.games.hex import HexGame
 from alphagat.games.mnk import MnkGame
 
@@ -145,7 +145,7 @@ def reachable_positions(game: Game) -> SolvedPositions:
         parents, actions = np.nonzero(legal_actions(game, layer))
         after = play_all(game, layer, parents, actions)
         layer = take(after, distinct(game, after))
-    states = jax.tree.map(lambda *parts: np.concatenate(parts), *layers)
+    states = concatenate(layers)
     rows = range(count(states))
     action_values = np.stack([solver.action_values(take(states, row)) for row in rows])
     return SolvedPositions(states, action_values.max(axis=1), action_values)

@@ -21,6 +21,16 @@ def concatenate(parts: Iterable[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
+def stack(states: Iterable[Any]) -> Any:
+    """Stacks trees of host arrays along a new first axis."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+
+
+def batch_of_one(state: Any) -> Any:
+    """Returns a batch, on the host, that holds only `state`."""
+    return jax.tree.map(lambda x: np.asarray(x)[None], state)
+
+
 def to_host(states: Any) -> Any:
     return jax.tree.map(np.asarray, states)
 

@@ -3,12 +3,12 @@
 import html
 from collections.abc import Sequence
 
-import jax
 import numpy as np
 
 from alphagat.agents.agent import Agent
 from alphagat.agents.attention import attention_blocks, has_attention, make_attention
 from alphagat.games.base import Game
+from alphagat.games.batches import batch_of_one
 from alphagat.monitoring.catalogue import points
 from alphagat.reporting.overlays import attention_shapes
 from alphagat.reporting.page import section
@@ -83,8 +83,7 @@ def _draw_attention(agent: Agent, moment: Moment) -> str:
     places = agent.game.node_places(moment.state)
     if not has_attention(agent) or np.isnan(places).all():
         return ""
-    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], moment.state)
-    weights = np.asarray(make_attention(agent)(agent.params, states))[0].mean(axis=1)  # [blocks, E]
+    weights = np.asarray(make_attention(agent)(agent.params, batch_of_one(moment.state)))[0].mean(axis=1)  # [blocks, E]
     topology, board = agent.game.topology, agent.game.render_svg(moment.state).removesuffix("</svg>")
     own = topology.senders == topology.receivers
     figures = []

@@ -9,6 +9,7 @@ from alphagat.agents.agent import Agent
 from alphagat.evaluation.move_names import replay
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.games.base import Game
+from alphagat.games.batches import take
 from alphagat.monitoring.catalogue import points
 
 NUM_SIMULATIONS = 16
@@ -69,7 +70,7 @@ def play_samples(agent: Agent, num_games: int, seed: int = 0) -> list[SampleGame
         for row in range(num_games):
             if moments[row] and moments[row][-1].state.terminated:
                 continue
-            state = jax.tree.map(lambda leaf, row=row: leaf[row], states)
+            state = take(states, row)
             value = returns[row, 0] if state.terminated else values[row] * (-1 if state.current_player else 1)
             moments[row].append(Moment(ply, names[row], state, float(value)))
             if not state.terminated:

@@ -28,7 +28,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TextIO
 
 import jax
-import numpy as np
 
 from alphagat import bounded_json
 from alphagat.agents.agent import Agent
@@ -36,6 +35,7 @@ from alphagat.agents.analysis import Analysis, Analyzer
 from alphagat.errors import UserError
 from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.base import Game
+from alphagat.games.batches import stack, take
 from alphagat.runtime import terminal
 from alphagat.serving import move_reports
 from alphagat.serving.gtp_names import colours, move_name, player_of
@@ -166,7 +166,7 @@ class JsonServer:
             self._waiting[kind] = tasks
         size = 1 if len(batch) == 1 else self._batch_size  # two compiled programs per number of simulations
         padded = [*batch, *batch[:1] * (size - len(batch))]
-        states = jax.tree.map(lambda *leaves: np.stack(leaves), *(task.state for task in padded))
+        states = stack(task.state for task in padded)
         try:
             with terminal.status("analyzing"):  # the first batch also compiles
                 analysis = self._analyzer(batch[0])(states, jax.random.key(0))
@@ -175,7 +175,7 @@ class JsonServer:
                 _write(out, {"id": task.query, "turnNumber": task.turn, "error": str(error)})
             return
         for row, task in enumerate(batch):
-            _write(out, describe(task, jax.tree.map(lambda x, row=row: x[row], analysis)))
+            _write(out, describe(task, take(analysis, row)))
 
     def _analyzer(self, task: Task) -> Analyzer:
         name = task.game.name, task.simulations

@@ -19,6 +19,7 @@ from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
+from alphagat.games.batches import batch_of_one
 from alphagat.games.states import first_state
 from alphagat.network_traits import NETWORK_TRAITS
 from alphagat.serving.playthrough import Playthroughs
@@ -176,7 +177,7 @@ class Roster:
         def evaluate(states: Any) -> Any:
             return compiled(self.agent(board, player).params, states)
 
-        evaluate(jax.tree.map(lambda leaf: np.asarray(leaf)[None], first_state(agent.game)))
+        evaluate(batch_of_one(first_state(agent.game)))
         return evaluate
 
 

@@ -13,10 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-import jax
-import numpy as np
-
 from alphagat.errors import ServiceError, UserError
+from alphagat.games.batches import stack, take, to_host
 from alphagat.serving.limits import FLAGS
 from alphagat.serving.preparation import Evaluate, Preparation, Progress
 from alphagat.serving.service_metrics import ServiceMetrics
@@ -176,7 +174,7 @@ class BatchService:
             return self._prepare(program)
         with self._changed:
             evaluate, state = self._programs[program], self._examples[program]
-        evaluate(_stack([state] * size))
+        evaluate(stack([state] * size))
         return evaluate
 
     def _finish(self, program_and_size: Any, result: Evaluate | BaseException) -> None:
@@ -275,9 +273,5 @@ class BatchService:
         with self._changed:
             size = min(size for size in self._prepared[program] if size >= len(states))
         padded = states + states[-1:] * (size - len(states))
-        outputs = jax.tree.map(np.asarray, self._programs[program](_stack(padded)))
-        return [jax.tree.map(lambda leaf, row=row: leaf[row], outputs) for row in range(len(states))]
-
-
-def _stack(states: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+        outputs = to_host(self._programs[program](stack(padded)))
+        return [take(outputs, row) for row in range(len(states))]

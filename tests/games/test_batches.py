@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 
 from alphagat.games import batches, make_game
-from alphagat.games.batches import chunks, compile_init, compile_step, count, legal_actions, play_all, take, to_host
+from alphagat.games.batches import (
+    batch_of_one,
+    chunks,
+    compile_init,
+    compile_step,
+    count,
+    legal_actions,
+    play_all,
+    stack,
+    take,
+    to_host,
+)
 
 
 @pytest.mark.parametrize(("num_rows", "size"), [(0, 4), (3, 4), (4, 4), (9, 4)])
@@ -26,6 +37,12 @@ def test_take_selects_rows_of_every_leaf():
     selected = take(states, [4, 0])
     assert count(selected) == 2
     chex.assert_trees_all_equal(selected, jax.tree.map(lambda x: np.stack([x[4], x[0]]), states))
+
+
+def test_stacked_states_are_rows_of_their_batch():
+    states = first_positions(make_game("hex:3"), 3)
+    chex.assert_trees_all_equal(stack(take(states, row) for row in range(3)), states)
+    chex.assert_trees_all_equal(batch_of_one(take(states, 2)), take(states, [2]))
 
 
 def test_legal_actions_and_moves_do_not_depend_on_the_chunk_size(monkeypatch):

@@ -1,12 +1,12 @@
 """Perfect play as an engine, for Connect Four and for Hex boards too large for a table."""
 
-import jax
 import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.evaluation.engines.base import Engine, Position
 from alphagat.evaluation.oracles import CONNECT_FOUR, make_scorer
 from alphagat.games.base import Game
+from alphagat.games.batches import batch_of_one
 from alphagat.games.states import first_state
 
 SOLVER_BOARDS = ("connect_four", "hex:4", "hex:5")
@@ -34,12 +34,8 @@ class SolverEngine(Engine):
         self._random = np.random.default_rng(seed)
         self._score = make_scorer(game)
         if game.name == CONNECT_FOUR:
-            self._score(_batch_of_one(first_state(game)))  # loads the book
+            self._score(batch_of_one(first_state(game)))  # loads the book
 
     def choose(self, position: Position) -> int:
-        scores = self._score(_batch_of_one(position.state))[0]
+        scores = self._score(batch_of_one(position.state))[0]
         return int(self._random.choice(np.flatnonzero(scores == scores.max())))
-
-
-def _batch_of_one(state):
-    return jax.tree.map(lambda x: np.asarray(x)[None], state)
