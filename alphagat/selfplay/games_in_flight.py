@@ -120,6 +120,40 @@ def weigh_by_surprise(weights: jax.Array, surprise: jax.Array, fraction: float) 
     return jnp.where(total > 0, (1 - fraction) * weights + fraction * share * surprising, weights)
 
 
+class Payment(NamedTuple):
+    """What a move pays the player who made it, and whether the game goes on; the fields are those of `Ply`."""
+
+    reward: jax.Array
+    discount: jax.Array
+    ended: jax.Array
+    truncated: jax.Array
+
+
+def pay(game: Game, per_move: float, before: Any, after: Any, is_last: jax.Array) -> Payment:
+    """Returns the payment of the move from state `before` to `after`.
+
+    A game that goes on after its last ply (`is_last`, `[]` bool) is truncated. `per_move` is as in `transition`.
+    """
+    paid = transition(before, after, per_move)
+    truncated = ~after.terminated & is_last
+    cap_reward = game.truncation_rewards(after)[before.current_player]
+    return Payment(
+        reward=paid.reward + jnp.where(truncated, cap_reward, 0.0),
+        discount=jnp.where(truncated, 0.0, paid.discount),
+        ended=after.terminated | truncated,
+        truncated=truncated,
+    )
+
+
+def run_search(
+    search: Search, fast_search: Search | None, is_full: jax.Array, *arguments: Any
+) -> tuple[SearchOutput, jax.Array]:
+    """Runs the full search, or `fast_search` if not `is_full` (`[]` bool); returns its output and if it was full."""
+    if fast_search is None:
+        return search(*arguments), jnp.bool_(True)
+    return jax.lax.cond(is_full, search, fast_search, *arguments), is_full
+
+
 def make_play(
     game: Game,
     search: Search,
@@ -146,27 +180,17 @@ def make_play(
       auxiliary: the targets for which each ply stores a record.
     """
     open_games = jax.vmap(make_opener(game, opening_plies))
+    pay_all = jax.vmap(functools.partial(pay, game, discount))
     auxiliary = tuple(auxiliary)
-
-    def run_search(is_full: jax.Array | None, *arguments) -> tuple[SearchOutput, jax.Array]:
-        """Returns the search result, and whether the search was full."""
-        if fast_search is None or is_full is None:
-            return search(*arguments), jnp.bool_(True)
-        return jax.lax.cond(is_full, search, fast_search, *arguments), is_full
 
     def play_ply(params: Any, carry, inputs):
         key, is_full = inputs
         state, plies = carry
         num_games = plies.shape[0]
         search_key, step_key, open_key = jax.random.split(key, 3)
-        searched, was_full = run_search(is_full, params, search_key, state, plies)
+        searched, was_full = run_search(search, fast_search, is_full, params, search_key, state, plies)
         after = jax.vmap(game.step)(state, searched.action, jax.random.split(step_key, num_games))
-        paid = jax.vmap(functools.partial(transition, per_move=discount))(state, after)
-
-        truncated = ~after.terminated & (plies + 1 >= max_plies)
-        cap_rewards = jax.vmap(game.truncation_rewards)(after)
-        cap_reward = jnp.take_along_axis(cap_rewards, state.current_player[:, None].astype(jnp.int32), axis=1)[:, 0]
-        ended = after.terminated | truncated
+        paid = pay_all(state, after, plies + 1 >= max_plies)
         ply = Ply(
             state=state,
             action=searched.action.astype(jnp.int32),
@@ -174,25 +198,24 @@ def make_play(
             is_full=jnp.full(num_games, was_full),
             policy_weight=jnp.full(num_games, was_full, jnp.float32),
             search_value=searched.value,
-            reward=paid.reward + jnp.where(truncated, cap_reward, 0.0),
-            discount=jnp.where(truncated, 0.0, paid.discount),
-            ended=ended,
-            truncated=truncated,
+            reward=paid.reward,
+            discount=paid.discount,
+            ended=paid.ended,
+            truncated=paid.truncated,
             length=plies + 1,
-            auxiliary=record_all(game, auxiliary, after, ended),
+            auxiliary=record_all(game, auxiliary, after, paid.ended),
         )
         opened = open_games(jax.random.split(open_key, num_games))
-        state, plies = select(ended, (opened.state, opened.plies), (after, plies + 1))
+        state, plies = select(paid.ended, (opened.state, opened.plies), (after, plies + 1))
         return (state, plies), (ply, searched.surprise)
 
     def play(
         params: Any, key: jax.Array, games: GamesInFlight, is_full: jax.Array | None = None
     ) -> tuple[GamesInFlight, Ply]:
-        def body(carry, inputs):
-            return play_ply(params, carry, inputs)
-
-        inputs = jax.random.split(key, num_plies), is_full
-        (state, plies), (played, surprise) = jax.lax.scan(body, (games.state, games.plies), inputs)
+        inputs = jax.random.split(key, num_plies), jnp.ones(num_plies, bool) if is_full is None else is_full
+        (state, plies), (played, surprise) = jax.lax.scan(
+            functools.partial(play_ply, params), (games.state, games.plies), inputs
+        )
         if surprise_fraction:
             assert surprise is not None, "a search for self-play returns the surprise"
             weights = weigh_by_surprise(played.policy_weight, surprise, surprise_fraction)
