@@ -32,7 +32,7 @@ from alphagat.runtime.cpu_cache import map_in_parts
 from alphagat.search import Evaluation
 from alphagat.training.iteration import make_iteration, play_and_store, program_arguments, run_iteration
 from alphagat.training.setup import Run, make_setups
-from alphagat.training.state import init_state, over_board
+from alphagat.training.state import BOARD_SPECS, init_state
 
 UPDATES = 4  # consecutive, inside one program, as in an iteration
 NETWORKS = {
@@ -143,7 +143,7 @@ def run_parts(config: Config, folder: Path) -> Parts:
     """Returns self-play with and without a network, the whole iteration, and a complete checkpoint write."""
     (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
     state = init_state(Run(setup.config, mesh, (setup,)))
-    specs = sharding.REPLICATED, over_board(sharding.SHARDED, sharding.REPLICATED)
+    specs = sharding.REPLICATED, BOARD_SPECS
 
     def uniform(params, states):
         return Evaluation(jnp.zeros(states.legal_action_mask.shape), jnp.zeros(states.terminated.shape))

@@ -25,7 +25,7 @@ from alphagat.selfplay.targets import value_targets
 from alphagat.training.audit import Audit
 from alphagat.training.plan import Plan
 from alphagat.training.setup import Setup, auxiliary_targets, scales_loss
-from alphagat.training.state import BoardState, RunState, Sample, over_board, params_shardings
+from alphagat.training.state import BOARD_SPECS, BoardState, RunState, Sample, params_shardings
 
 Metrics = dict[str, jax.Array]
 # Folded into keys of no group and no iteration; those fold in their number. `jax.random.split` makes the keys that the
@@ -41,12 +41,11 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
     the updates, only the gradients cross devices.
     """
     sharded, replicated = sharding.SHARDED, sharding.REPLICATED
-    board_specs = over_board(sharded, replicated)
     play = sharding.over_data(
         functools.partial(play_and_store, setup),
         mesh,
-        (replicated, board_specs, sharded, replicated),
-        (board_specs, replicated, sharded),
+        (replicated, BOARD_SPECS, sharded, replicated),
+        (BOARD_SPECS, replicated, sharded),
     )
 
     def iterate(train: TrainState, board: BoardState, root_key: jax.Array, iteration: jax.Array):
@@ -275,8 +274,7 @@ def make_find_gradients(setup: Setup, mesh: Mesh) -> Callable[..., tuple[Any, di
     """Returns `find_gradients(params, loss_scale, board, keys)`, the mean gradients over a batch. Each device draws its
     share of the batch.
     """
-    board = over_board(sharding.SHARDED, sharding.REPLICATED)
-    return gradients_of(setup, mesh, functools.partial(draw_batch, setup), (board, sharding.SHARDED))
+    return gradients_of(setup, mesh, functools.partial(draw_batch, setup), (BOARD_SPECS, sharding.SHARDED))
 
 
 def gradients_of(

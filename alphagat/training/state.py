@@ -1,7 +1,7 @@
 """The state of a run: everything that a checkpoint holds."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -81,6 +81,11 @@ class BoardState(struct.PyTreeNode):
     block: Block | None = None
 
 
+# How the arrays of a board are sharded over a mesh that plays and learns; such a board has no block.
+_SHARDED, _REPLICATED = cast(Any, sharding.SHARDED), cast(Any, sharding.REPLICATED)
+BOARD_SPECS = BoardState(games=_SHARDED, replay=_SHARDED, groups=_SHARDED, iteration=_REPLICATED)
+
+
 class RunState(struct.PyTreeNode):
     """Everything that changes in a run. Equal states continue bit-identically.
 
@@ -106,11 +111,6 @@ class RunState(struct.PyTreeNode):
     rollbacks: jax.Array
     previous_params: Any
     actors: Actors | None = None
-
-
-def over_board(sharded: Any, replicated: Any) -> BoardState:
-    """Returns a `BoardState` with one value per field: `sharded` for fields with a group axis, else `replicated`."""
-    return BoardState(games=sharded, replay=sharded, groups=sharded, iteration=replicated)
 
 
 def state_shardings(mesh: Mesh, shapes: RunState, *, fsdp: bool = False, num_actors: int = 0) -> RunState:
