@@ -150,7 +150,8 @@ def run_parts(config: Config, folder: Path) -> Parts:
 
     def play(setup, params, board):
         keys = jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(0)))(board.groups)
-        return play_and_store(setup, params, board, keys, None)[0].games.plies
+        is_full = jnp.ones(setup.plan.plies_per_iteration, bool)
+        return play_and_store(setup, params, board, keys, is_full)[0].games.plies
 
     def compile_play(setup):
         part = functools.partial(play, setup)

@@ -23,8 +23,8 @@ from alphagat.training.audit import Audit
 from alphagat.training.compilation import compile_to_fit
 from alphagat.training.iteration import (
     Metrics,
+    are_final,
     draw_keys,
-    have_waited,
     play_iteration,
     store,
     update_parameters,
@@ -69,7 +69,7 @@ class ActorLearnerIterations:
             arguments = self._learn_arguments(state, before, iteration - 1)
             train, replay, board_iteration, learned = self._learn[before](*arguments)
             boards[before] = boards[before].replace(replay=replay, iteration=board_iteration)
-        is_final = have_waited(self._setups[number].plan, self._played(number, iteration))
+        is_final = are_final(self._setups[number].plan, self._played(number, iteration))
         block = Block(
             samples=jax.device_put(samples, sharding.sharded(self._learners)),
             is_final=self._replicate(np.asarray(is_final)),

@@ -60,7 +60,7 @@ def make_iteration(setup: Setup, mesh: Mesh) -> stages.Wrapped:
 
 def draw_keys(
     setup: Setup, root_key: jax.Array, iteration: jax.Array, groups: jax.Array
-) -> tuple[jax.Array, jax.Array | None]:
+) -> tuple[jax.Array, jax.Array]:
     """Returns the keys of an iteration, `[G, 2]` (self-play, updates), and the plies that use full search.
 
     The seed splits into the keys of the parameters, the first games and the run. A group's key of the first games is
@@ -82,31 +82,31 @@ def draw_keys(
     return group_keys, is_full
 
 
-def run_iteration(program: Callable, run: RunState, number: int = 0) -> tuple[RunState, Metrics, Audit]:
+def run_iteration(program: Callable, state: RunState, number: int = 0) -> tuple[RunState, Metrics, Audit]:
     """Runs the program of board `number`; returns the run state, the metrics, and the audit for an `Auditor`."""
-    train, board, iteration, metrics, audit = program(*program_arguments(run, number))
-    boards = (*run.boards[:number], board, *run.boards[number + 1 :])
-    return run.replace(train=train, boards=boards, iteration=iteration), metrics, audit
+    train, board, iteration, metrics, audit = program(*program_arguments(state, number))
+    boards = (*state.boards[:number], board, *state.boards[number + 1 :])
+    return state.replace(train=train, boards=boards, iteration=iteration), metrics, audit
 
 
-def program_arguments(run: RunState, number: int = 0) -> tuple[TrainState, BoardState, jax.Array, jax.Array]:
+def program_arguments(state: RunState, number: int = 0) -> tuple[TrainState, BoardState, jax.Array, jax.Array]:
     """Returns the arguments of `make_iteration`'s program."""
-    return run.train, run.boards[number], run.key, run.iteration
+    return state.train, state.boards[number], state.key, state.iteration
 
 
 def play_and_store(
-    setup: Setup, params: Any, board: BoardState, keys: jax.Array, is_full: jax.Array | None
+    setup: Setup, params: Any, board: BoardState, keys: jax.Array, is_full: jax.Array
 ) -> tuple[BoardState, Metrics, Audit]:
     """Plays the iteration's plies in the groups of one device and moves samples with final targets to the replay.
 
     The metrics are summed over all devices. The audit covers one game of this device, a different one each iteration.
     """
     games, samples, sums, audit = play_iteration(setup, params, board.games, board.iteration, keys, is_full)
-    is_final = have_waited(setup.plan, board.iteration)
+    is_final = are_final(setup.plan, board.iteration)
     return board.replace(games=games, replay=store(board.replay, samples, is_final)), sums, audit
 
 
-def have_waited(plan: Plan, iteration: Any) -> Any:
+def are_final(plan: Plan, iteration: Any) -> Any:
     """Returns whether the samples of an iteration were played; a run starts with blank ones."""
     return iteration >= plan.num_waiting // plan.plies_per_iteration
 
@@ -117,7 +117,7 @@ def store(replay: Replay, samples: Sample, is_final: jax.Array) -> Replay:
 
 
 def play_iteration(
-    setup: Setup, params: Any, games: GamesInFlight, iteration: jax.Array, keys: jax.Array, is_full: jax.Array | None
+    setup: Setup, params: Any, games: GamesInFlight, iteration: jax.Array, keys: jax.Array, is_full: jax.Array
 ) -> tuple[GamesInFlight, Sample, Metrics, Audit]:
     """Plays the iteration's plies in the groups of one device; returns games, samples, metrics summed over all devices,
     and an audit.
