@@ -3,6 +3,7 @@
 import functools
 import inspect
 import re
+import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from alphagat import games
+from alphagat.errors import UserError
 from alphagat.games.states import first_state
 from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
@@ -29,15 +31,29 @@ CHECKS = [
 ]
 
 
+def install(folder: Path, project: dict) -> None:
+    """Writes the metadata that an installed project has."""
+    info = folder / f"{project['name']}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in project["entry-points"].items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+
+
 @pytest.fixture(scope="module", autouse=True)
-def kayles():
-    """Registers the guide's game as a reader would."""
+def kayles(tmp_path_factory):
+    """Installs the guide's game as a reader would, in a package."""
     (source,) = [block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "KaylesGame" in block]
+    (project,) = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)]
     assert source.count("\n") < 100
-    namespace: dict = {"__name__": "kayles"}
-    exec(compile(source, "add_a_game.md", "exec"), namespace)
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "kayles.py").write_text(source)
+    install(folder, project["project"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(games.GAMES, "kayles", namespace["make_kayles"])
+        patch.syspath_prepend(folder)
         yield
 
 
@@ -83,3 +99,15 @@ def test_the_game_trains(tmp_path):
     config.boards, config.num_iterations, config.evaluation.every, config.mesh.data = (BOARD,), 5, 0, 1
     train(config, tmp_path)
     assert read_metrics(tmp_path)[-1]["train/policy_loss"] > 0
+
+
+@pytest.mark.parametrize("value", ["nothing_here:make", "kayles:make_nothing"])
+def test_a_game_of_a_broken_package_is_refused_in_one_line(tmp_path, monkeypatch, value):
+    project = {"name": "broken", "version": "1", "entry-points": {games.ENTRY_POINTS: {"broken": value}}}
+    install(tmp_path, project)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        UserError, match=f"board family broken: {value} of the package broken cannot be loaded"
+    ) as error:
+        games.make_game("broken:5")
+    assert "\n" not in str(error.value)

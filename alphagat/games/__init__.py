@@ -11,11 +11,13 @@ The interface (`base.Game`): all methods take one state; `jax.vmap` batches and 
 - `symmetries` permute nodes and actions, and thereby features, policy and value.
 - Boards of one family share features and `topology.vocabulary`, so that they can share weights.
 
-A family is one module and one entry in `GAMES`.
+A family is one module and one entry in `GAMES`. Installed packages add families by entry points of the group
+`alphagat.games`.
 """
 
 import functools
 from collections.abc import Callable
+from importlib.metadata import entry_points
 
 from alphagat.errors import UserError
 from alphagat.games import breakthrough, chess, go, mnk, othello, pgx_adapter, twenty_forty_eight
@@ -37,6 +39,7 @@ GAMES: dict[str, Callable[[str], Game]] = {
     "othello": othello.make_othello,
     "2048": twenty_forty_eight.make_2048,
 }
+ENTRY_POINTS = "alphagat.games"  # the group in which packages name further families
 EXAMPLES = (
     "tic_tac_toe",
     "connect_four",
@@ -62,6 +65,21 @@ def make_game(name: str) -> Game:
     if not name.isprintable():  # an error is one line
         raise UserError(f"board {name!r}: it has a line break or another control character; remove it")
     family = name.partition(":")[0]
-    if family not in GAMES:
+    make = GAMES.get(family) or _load_installed(family)
+    if make is None:
         raise UserError(f"board {name}: there is no such game; use one such as {', '.join(EXAMPLES)}")
-    return GAMES[family](name)
+    return make(name)
+
+
+def _load_installed(family: str) -> Callable[[str], Game] | None:
+    """Loads a family from the package that provides it; None if none does. Raises UserError if loading fails."""
+    for point in entry_points(group=ENTRY_POINTS, name=family):
+        try:
+            return point.load()
+        except Exception as error:
+            package = point.dist.name if point.dist else point.value
+            raise UserError(
+                f"board family {family}: {point.value} of the package {package} cannot be loaded "
+                f"({type(error).__name__}: {error}); repair or uninstall that package"
+            ) from error
+    return None

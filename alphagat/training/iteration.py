@@ -253,9 +253,15 @@ def make_updates(
 
         train, metrics = jax.lax.scan(one_update, train, jnp.arange(setup.plan.updates_per_iteration))
         # Without the constraint, the compiler may split the result of the loop in another way.
-        return jax.lax.with_sharding_constraint(train, places), jax.tree.map(jnp.mean, metrics)
+        return jax.lax.with_sharding_constraint(train, places), mean_of_applied(metrics)
 
     return all_updates
+
+
+def mean_of_applied(metrics: Metrics) -> Metrics:
+    """Averages metrics, `[K]` each, over the updates that were not skipped; NaN if all were."""
+    is_applied = jnp.isfinite(metrics["grad_norm"])
+    return {name: values.mean(where=is_applied) for name, values in metrics.items()}
 
 
 def learner_metrics(setup: Setup, train: TrainState, metrics: Metrics) -> Metrics:

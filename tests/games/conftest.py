@@ -54,6 +54,8 @@ def compile_random_play(name: str, num_games: int):
 
 
 def pytest_generate_tests(metafunc):
+    if metafunc.definition.get_closest_marker("every_board"):
+        metafunc.parametrize("name", metafunc.config.getoption("--board") or metafunc.module.BOARDS)
     if "game_seed" in metafunc.fixturenames:
         seeds = range(FIRST_SEED, FIRST_SEED + metafunc.config.getoption("--rounds"))
         metafunc.parametrize("game_seed", seeds, scope="session")

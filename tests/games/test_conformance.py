@@ -36,7 +36,7 @@ BOARDS = (
     "2048:3",
 )
 NUM_GAMES = 32
-every_board = pytest.mark.parametrize("name", BOARDS)
+every_board = pytest.mark.every_board  # with --board, of those boards instead
 
 
 def shapes(tree):

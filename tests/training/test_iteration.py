@@ -7,7 +7,7 @@ import pytest
 from jax.extend.core import jaxprs_in_params
 
 from alphagat.runtime import sharding
-from alphagat.training.iteration import make_iteration, program_arguments, run_iteration
+from alphagat.training.iteration import make_iteration, mean_of_applied, program_arguments, run_iteration
 from alphagat.training.state import init_state, state_shardings
 from tests.training.tiny import run_of, tiny_setup
 
@@ -164,3 +164,12 @@ def test_replay_holds_valid_positions(setup, histories):
     np.testing.assert_allclose(samples.policy_target.sum(1), 1, rtol=1e-5)
     assert set(samples.value_target.tolist()) == {-1.0, 1.0}
     assert not samples.state.terminated.any()
+
+
+@pytest.mark.parametrize(
+    ("norms", "norm", "loss"), [((1, np.inf, 2), 1.5, 3.0), ((np.nan, np.inf, np.nan), None, None)]
+)
+def test_metrics_are_means_over_the_updates_that_were_applied(norms, norm, loss):
+    metrics = mean_of_applied({"grad_norm": jnp.float32(norms), "policy_loss": jnp.float32([2, 9, 4])})
+    found = [None if np.isnan(metrics[name]) else float(metrics[name]) for name in ("grad_norm", "policy_loss")]
+    assert found == [norm, loss]
