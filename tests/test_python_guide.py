@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 from alphagat import config_validation
-from alphagat.training import loop
+from alphagat.training import loop, resume
+from alphagat.training.setup import make_setups
 from tests.training.tiny import tiny_config
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "python.md"
@@ -12,7 +13,7 @@ GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "python.md"
 
 def test_the_blocks_run_in_order(tmp_path, monkeypatch, capsys):
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 6
     small = {"num_openings=64": "num_openings=2", "mcts:100": "mcts:1"}
     code = "\n".join(blocks)
     for text, smaller in small.items():
@@ -23,6 +24,8 @@ def test_the_blocks_run_in_order(tmp_path, monkeypatch, capsys):
 
     def train_little(config, folder):
         config_validation.validate(config)
+        if config.init_from:
+            resume.load_weights(config.init_from, make_setups(config)[0])
         train(tiny_config(), folder)
 
     monkeypatch.setattr(loop, "train", train_little)

@@ -68,7 +68,10 @@ def make_mesh(data: int = 0, model: int = 1, stage: int = 1) -> Mesh:
         raise UserError(f"{split}, but JAX has {there}: reduce it to at most {len(devices)}")
     if data > most:
         asked = f"config.mesh.data={data}" + (f" times {split}" if split else "")
-        raise UserError(f"{asked}, but JAX has {there}: set config.mesh.data to at most {most}, or to 0 for all")
+        fix = f"set config.mesh.data to at most {most}, or to 0 for all"
+        if devices[0].platform == "cpu":
+            fix += ", or train before any other use of JAX, which fixes the number of CPU devices"
+        raise UserError(f"{asked}, but JAX has {there}: {fix}")
     if not data and len(devices) % per_network:
         raise UserError(
             f"{split} does not divide the {there}: set {split.split('=')[0]} to a divisor, or config.mesh.data to at "
