@@ -136,7 +136,7 @@ def test_commands_are_listed_with_their_flags(site, name):
     listed = f'<a href="{name}.html"><code>alphagat {name}</code></a>'
     assert listed in (site / "reference" / "commands" / "index.html").read_text()
     page = (site / "reference" / "commands" / f"{name}.html").read_text()
-    flags = re.findall(r'add_argument\(\s*"(--\w+)"', (PACKAGE / "cli" / f"{name}.py").read_text())
+    flags = re.findall(r'add_(?:argument|number)\((?:\w+,)?\s*"(--\w+)"', (PACKAGE / "cli" / f"{name}.py").read_text())
     assert [flag for flag in flags if f"<code>{flag}" not in page] == []
 
 

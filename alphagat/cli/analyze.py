@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from alphagat.bounds import Limits, Number
+from alphagat.bounds import Limits
 from alphagat.cli import commands, engine_options
 from alphagat.runtime import terminal
 
@@ -19,14 +19,8 @@ The docstring of alphagat/serving/json_server.py describes the fields of queries
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("analyze", "The format follows KataGo's analysis engine.", EXAMPLES)
     engine_options.add_options(parser, simulations="simulations per move", most="largest maxVisits")
-    parser.add_argument(
-        "--batch",
-        action=Number,
-        kind=int,
-        limits=Limits(at_least=1, at_most=65_536),
-        default=16,
-        help="positions per batch (default: %(default)s)",
-    )
+    sizes = Limits(at_least=1, at_most=65_536)
+    commands.add_number(parser, "--batch", int, sizes, default=16, help="positions per batch")
     return parser
 
 

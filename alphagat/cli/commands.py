@@ -202,23 +202,35 @@ def missing_run() -> UserError:
     return UserError("RUN is missing; name a run, such as runs/quickstart")
 
 
+def add_number(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup,
+    flag: str,
+    kind: type,
+    limits: Limits,
+    *,
+    help: str,
+    default: float | None = None,
+    metavar: str | None = None,
+) -> None:
+    """Adds a flag with one number. A default other than None is appended to the help."""
+    if default is not None:
+        help = f"{help} (default: %(default)s)"
+    parser.add_argument(flag, action=Number, kind=kind, limits=limits, default=default, metavar=metavar, help=help)
+
+
 def add_games(parser: ArgumentParser, *, default: int | None, help: str) -> None:
     """Adds `--games`, the number of games of a match."""
-    limits = Limits(at_least=2, at_most=MAX_GAMES)
-    parser.add_argument("--games", action=Number, kind=int, limits=limits, default=default, help=help)
+    add_number(parser, "--games", int, Limits(at_least=2, at_most=MAX_GAMES), default=default, help=help)
 
 
 def add_seed(parser: ArgumentParser, *, help: str) -> None:
     """Adds `--seed`."""
-    limits = Limits(at_least=0, at_most=MAX_SEED)
-    help = f"{help} (default: %(default)s)"
-    parser.add_argument("--seed", action=Number, kind=int, limits=limits, default=0, help=help)
+    add_number(parser, "--seed", int, Limits(at_least=0, at_most=MAX_SEED), default=0, help=help)
 
 
 def add_simulations(parser: ArgumentParser, *, help: str) -> None:
     """Adds `--simulations`, None if not given."""
-    limits = Limits(at_least=1, at_most=MAX_SIMULATIONS)
-    parser.add_argument("--simulations", action=Number, kind=int, limits=limits, help=help)
+    add_number(parser, "--simulations", int, Limits(at_least=1, at_most=MAX_SIMULATIONS), help=help)
 
 
 def check_even(flag: str, games: int | None) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from alphagat import config_files, config_validation
-from alphagat.bounds import Limits, Number
+from alphagat.bounds import Limits
 from alphagat.cli import commands, training_arguments
 from alphagat.config import Config
 from alphagat.errors import UserError
@@ -19,15 +19,8 @@ def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("doctor", "With a config, also the memory that the run needs.", EXAMPLES)
     parser.usage = "%(prog)s [--megabytes M] [CONFIG [--config.FIELD=VALUE ...]]"
     training_arguments.add_config(parser)
-    parser.add_argument(
-        "--megabytes",
-        metavar="M",
-        action=Number,
-        kind=float,
-        limits=Limits(above=0, at_most=4096),
-        default=16.0,
-        help="size of the all-reduce (default: %(default)s)",
-    )
+    sizes = Limits(above=0, at_most=4096)
+    commands.add_number(parser, "--megabytes", float, sizes, default=16.0, metavar="M", help="size of the all-reduce")
     return parser
 
 

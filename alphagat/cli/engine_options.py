@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from alphagat.bounds import MAX_SIMULATIONS, MAX_SYMMETRIES, Limits, Number
+from alphagat.bounds import MAX_SIMULATIONS, MAX_SYMMETRIES, Limits
 from alphagat.cli import commands
 from alphagat.errors import UserError
 
@@ -27,45 +27,18 @@ def add_options(parser: commands.ArgumentParser, *, simulations: str, most: str,
     commands.add_run(parser, metavar="SOURCE", help="the trained player, see below")
     parser.add_argument("--board", help="any board of the player's family (default: the first of its run)")
     limits = Limits(at_least=1, at_most=MAX_SIMULATIONS)
-    parser.add_argument(
-        "--simulations",
-        action=Number,
-        kind=int,
-        limits=limits,
-        metavar="N",
-        help=f"{simulations} (default: evaluation.num_simulations of its run{by_clock})",
-    )
-    parser.add_argument(
-        "--max_simulations",
-        action=Number,
-        kind=int,
-        limits=limits,
-        default=4096,
-        metavar="N",
-        help=f"{most} (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--symmetries",
-        action=Number,
-        kind=int,
-        limits=Limits(at_least=1, at_most=MAX_SYMMETRIES),
-        default=1,
-        metavar="N",
-        help="images of a position, under symmetries of the board, whose evaluations are averaged "
-        "(default: %(default)s)",
-    )
+    help = f"{simulations} (default: evaluation.num_simulations of its run{by_clock})"
+    commands.add_number(parser, "--simulations", int, limits, metavar="N", help=help)
+    commands.add_number(parser, "--max_simulations", int, limits, default=4096, metavar="N", help=most)
+    limits = Limits(at_least=1, at_most=MAX_SYMMETRIES)
+    help = "images of a position, under symmetries of the board, whose evaluations are averaged"
+    commands.add_number(parser, "--symmetries", int, limits, default=1, metavar="N", help=help)
 
 
 def add_leaves(parser: commands.ArgumentParser) -> None:
     """Adds the options of a search of a single position."""
-    parser.add_argument(
-        "--leaves",
-        action=Number,
-        kind=int,
-        limits=Limits(at_least=1, at_most=4096),
-        metavar="K",
-        help="positions per call of the network (default: 1 on a CPU, else 8)",
-    )
+    help = "positions per call of the network (default: 1 on a CPU, else 8)"
+    commands.add_number(parser, "--leaves", int, Limits(at_least=1, at_most=4096), metavar="K", help=help)
     parser.add_argument(
         "--new_trees",
         action="store_true",

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from alphagat.bounds import MAX_ITERATIONS, Limits, Number
+from alphagat.bounds import MAX_ITERATIONS, Limits
 from alphagat.cli import commands
 from alphagat.runtime import terminal
 
@@ -18,12 +18,10 @@ def make_parser() -> commands.ArgumentParser:
     commands.add_run(parser, help="the run, or any trained player of alphagat match")
     parser.add_argument("--board", help="any board of the run's family (default: the run's first)")
     parser.add_argument("--opponent", default="mcts:100", help="any player of alphagat match (default: %(default)s)")
-    commands.add_games(parser, default=200, help="an even number (default: %(default)s)")
+    commands.add_games(parser, default=200, help="an even number")
     commands.add_simulations(parser, help="simulations per move of the player (default: as in the run's evaluations)")
-    limits = Limits(at_least=0, at_most=MAX_ITERATIONS)
-    parser.add_argument(
-        "--iteration", action=Number, kind=int, limits=limits, help="which checkpoint (default: the latest)"
-    )
+    steps = Limits(at_least=0, at_most=MAX_ITERATIONS)
+    commands.add_number(parser, "--iteration", int, steps, help="which checkpoint (default: the latest)")
     commands.add_seed(parser, help="random seed of openings and opponent")
     return parser
 

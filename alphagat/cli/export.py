@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alphagat.bounds import MAX_BATCH, MAX_ITERATIONS, Limits, Number
+from alphagat.bounds import MAX_BATCH, MAX_ITERATIONS, Limits
 from alphagat.cli import commands
 from alphagat.errors import UserError
 
@@ -31,18 +31,10 @@ def make_parser() -> commands.ArgumentParser:
     commands.add_run(parser, help="the run, or the name of a shipped network")
     parser.add_argument("--out", required=True, metavar="FILE", help="a new file, ending in .safetensors or .stablehlo")
     steps, sizes = Limits(at_least=0, at_most=MAX_ITERATIONS), Limits(at_least=1, at_most=MAX_BATCH)
-    parser.add_argument(
-        "--iteration", action=Number, kind=int, limits=steps, help="the checkpoint (default: the latest)"
-    )
+    commands.add_number(parser, "--iteration", int, steps, help="the checkpoint (default: the latest)")
     parser.add_argument("--board", help="board of a .stablehlo file (default: the run's first)")
-    parser.add_argument(
-        "--batch",
-        action=Number,
-        kind=int,
-        limits=sizes,
-        metavar="B",
-        help="batch size of a .stablehlo file (default: any)",
-    )
+    help = "batch size of a .stablehlo file (default: any)"
+    commands.add_number(parser, "--batch", int, sizes, metavar="B", help=help)
     parser.add_argument("--precision", help="precision of the blocks, such as float32 (default: as in training)")
     parser.add_argument(
         "--average",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from alphagat.bounds import MAX_PROCESSES, Limits, Number
+from alphagat.bounds import MAX_PROCESSES, Limits
 from alphagat.cli import commands, training_arguments
 from alphagat.wording import counted
 
@@ -19,41 +19,15 @@ examples:
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("launch", DETAILS, EXAMPLES)
     parser.usage = "%(prog)s [--processes N] CONFIG [--workdir FOLDER] [--config.FIELD=VALUE ...]"
-    parser.add_argument(
-        "--processes",
-        metavar="N",
-        action=Number,
-        kind=int,
-        limits=Limits(at_least=1, at_most=MAX_PROCESSES),
-        help="default: one per GPU",
-    )
-    parser.add_argument(
-        "--restarts",
-        metavar="N",
-        action=Number,
-        kind=int,
-        limits=Limits(at_least=0, at_most=1_000_000),
-        default=5,
-        help="restarts without progress before giving up (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--hang_minutes",
-        metavar="M",
-        action=Number,
-        kind=float,
-        limits=Limits(above=0, at_most=525_600),
-        default=30.0,
-        help="minutes without progress before a restart (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--grace_seconds",
-        metavar="S",
-        action=Number,
-        kind=float,
-        limits=Limits(above=0, at_most=86_400),
-        default=60.0,
-        help="seconds after SIGTERM in which the run saves, before it is killed (default: %(default)s)",
-    )
+    processes, restarts = Limits(at_least=1, at_most=MAX_PROCESSES), Limits(at_least=0, at_most=1_000_000)
+    minutes, seconds = Limits(above=0, at_most=525_600), Limits(above=0, at_most=86_400)
+    commands.add_number(parser, "--processes", int, processes, metavar="N", help="default: one per GPU")
+    help = "restarts without progress before giving up"
+    commands.add_number(parser, "--restarts", int, restarts, default=5, metavar="N", help=help)
+    help = "minutes without progress before a restart"
+    commands.add_number(parser, "--hang_minutes", float, minutes, default=30.0, metavar="M", help=help)
+    help = "seconds after SIGTERM in which the run saves, before it is killed"
+    commands.add_number(parser, "--grace_seconds", float, seconds, default=60.0, metavar="S", help=help)
     return parser
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from alphagat.bounds import MAX_GAMES, MAX_PLIES, MAX_SIMULATIONS, MAX_SYMMETRIES, Limits, Number, Numbers
+from alphagat.bounds import MAX_GAMES, MAX_PLIES, MAX_SIMULATIONS, MAX_SYMMETRIES, Limits, Numbers
 from alphagat.cli import commands
 from alphagat.errors import UserError
 from alphagat.opponents import OPPONENTS
@@ -34,14 +34,17 @@ def make_parser() -> commands.ArgumentParser:
     parser.add_argument("b", metavar="B", help="the opponent")
     parser.add_argument("--board", help="e.g. hex:7 (default: the first board of the run)")
     commands.add_games(parser, default=None, help="an even number (default: 200, or all with --opening_plies)")
-    parser.add_argument(
-        "--opening_plies",
-        action=Number,
-        kind=int,
-        limits=Limits(at_least=0, at_most=MAX_PLIES),
-        metavar="N",
-        help="start from all distinct openings of N plies",
-    )
+    plies = Limits(at_least=0, at_most=MAX_PLIES)
+    help = "start from all distinct openings of N plies"
+    commands.add_number(parser, "--opening_plies", int, plies, metavar="N", help=help)
+    _add_players(parser)
+    _add_course(parser)
+    _add_engines(parser)
+    commands.add_seed(parser, help="random seed of openings and players")
+    return parser
+
+
+def _add_players(parser: commands.ArgumentParser) -> None:
     _add_per_player(
         parser,
         "--simulations",
@@ -57,6 +60,15 @@ def make_parser() -> commands.ArgumentParser:
         help="images of a position, under symmetries of the board, whose evaluations trained players average: N, or "
         "N,M for A and B (default: 1)",
     )
+
+
+def _add_per_player(parser: commands.ArgumentParser, flag: str, most: int, *, example: str, help: str) -> None:
+    """Adds a flag with a positive number for both players, or one for each; None if not given."""
+    limits = Limits(at_least=1, at_most=most)
+    parser.add_argument(flag, action=Numbers, kind=int, limits=limits, counts=(1, 2), example=example, help=help)
+
+
+def _add_course(parser: commands.ArgumentParser) -> None:
     parser.add_argument(
         "--sprt",
         action=Numbers,
@@ -68,27 +80,15 @@ def make_parser() -> commands.ArgumentParser:
         help="stop once a sequential test decides between these Elo differences; if the first is negative: --sprt=-5,0",
     )
     parser.add_argument("--out", metavar="FILE", help="a new file for the games: SGF, or PGN for chess")
-    parser.add_argument(
-        "--games_at_once",
-        action=Number,
-        kind=int,
-        limits=Limits(at_least=2, at_most=MAX_GAMES),
-        help="games in progress (default: all; 8 with an engine; 64 with --sprt)",
-    )
-    parser.add_argument(
-        "--move_seconds",
-        action=Number,
-        kind=float,
-        limits=Limits(above=0, at_most=3600),
-        help="seconds per move of an engine, rounded to whole seconds, at least 1, for GTP (default: 1)",
-    )
-    parser.add_argument(
-        "--move_nodes",
-        action=Number,
-        kind=int,
-        limits=Limits(at_least=1, at_most=10**12),
-        help="search nodes per move of a UCI engine, instead of seconds",
-    )
+    help = "games in progress (default: all; 8 with an engine; 64 with --sprt)"
+    commands.add_number(parser, "--games_at_once", int, Limits(at_least=2, at_most=MAX_GAMES), help=help)
+
+
+def _add_engines(parser: commands.ArgumentParser) -> None:
+    help = "seconds per move of an engine, rounded to whole seconds, at least 1, for GTP (default: 1)"
+    commands.add_number(parser, "--move_seconds", float, Limits(above=0, at_most=3600), help=help)
+    help = "search nodes per move of a UCI engine, instead of seconds"
+    commands.add_number(parser, "--move_nodes", int, Limits(at_least=1, at_most=10**12), help=help)
     parser.add_argument(
         "--engine_option",
         action="append",
@@ -96,14 +96,6 @@ def make_parser() -> commands.ArgumentParser:
         metavar="NAME=VALUE",
         help="an option of UCI engines; repeatable",
     )
-    commands.add_seed(parser, help="random seed of openings and players")
-    return parser
-
-
-def _add_per_player(parser: commands.ArgumentParser, flag: str, most: int, *, example: str, help: str) -> None:
-    """Adds a flag with a positive number for both players, or one for each; None if not given."""
-    limits = Limits(at_least=1, at_most=most)
-    parser.add_argument(flag, action=Numbers, kind=int, limits=limits, counts=(1, 2), example=example, help=help)
 
 
 def match(argv: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ def make_parser() -> commands.ArgumentParser:
     )
     anchors = "weakest first (default: %(default)s)"
     parser.add_argument("--anchors", type=str, default="random,mcts:100", help=anchors)  # "": no anchors
-    commands.add_games(parser, default=100, help="per match, an even number (default: %(default)s)")
+    commands.add_games(parser, default=100, help="per match, an even number")
     commands.add_simulations(parser, help="per move of a network (default: as in the run's evaluations)")
     parser.add_argument("--board", help="any board of the run's family (default: the run's first)")
     commands.add_seed(parser, help="random seed of openings and players")

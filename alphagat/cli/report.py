@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from alphagat.bounds import Limits, Number
+from alphagat.bounds import Limits
 from alphagat.cli import commands
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import check_writable
@@ -57,14 +57,9 @@ def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("report", epilog=EXAMPLES)
     commands.add_runs(parser, help="folders of runs")
     parser.add_argument("--out", metavar="FILE", help=f"must end in .html (default: {REPORT_FILE} in the run's folder)")
-    parser.add_argument(
-        "--follow",
-        action=Number,
-        kind=float,
-        limits=Limits(at_least=1, at_most=86_400),
-        metavar="SECONDS",
-        help="rewrite the page until the run ends",
-    )
+    seconds = Limits(at_least=1, at_most=86_400)
+    help = "rewrite the page until the run ends"
+    commands.add_number(parser, "--follow", float, seconds, metavar="SECONDS", help=help)
     return parser
 
 

@@ -1,10 +1,8 @@
 """The flags of the commands that serve web pages: `play` and `watch`."""
 
 import argparse
-import functools
 import re
 
-from alphagat.bounds import Number
 from alphagat.cli import commands
 from alphagat.errors import UserError
 from alphagat.serving.limits import FLAGS
@@ -14,8 +12,8 @@ HOST_NAME = re.compile(r"[a-zA-Z0-9._-]*[a-zA-Z0-9_-]\.?")
 
 def add_server(parser: commands.ArgumentParser, simulations: int) -> None:
     """Adds the flags of the server; `simulations` is the default number per move."""
-    add_number = functools.partial(_add_number, parser)
-    add_number("simulations", int, simulations, "initial number of simulations per move; 0: the network alone")
+    help = "initial number of simulations per move; 0: the network alone"
+    commands.add_number(parser, "--simulations", int, FLAGS["simulations"], default=simulations, help=help)
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: all interfaces (default: %(default)s)")
     parser.add_argument(
         "--allowed_hosts",
@@ -24,16 +22,11 @@ def add_server(parser: commands.ArgumentParser, simulations: int) -> None:
         metavar="NAME",
         help="a host name of this server, besides localhost; repeatable",
     )
-    add_number("port", int, 8000, "0: any free port")
-    add_number("max_batch", int, 64, "positions per batch")
-    add_number("max_wait_ms", float, 10.0, "time to wait for a fuller batch")
-    add_number("max_queue", int, 256, "requests that may wait")
-
-
-def _add_number(parser: commands.ArgumentParser, name: str, kind: type, default: float, help: str) -> None:
-    """Adds one of the numbers that `limits.FLAGS` bounds."""
-    help = f"{help} (default: %(default)s)"
-    parser.add_argument(f"--{name}", action=Number, kind=kind, limits=FLAGS[name], default=default, help=help)
+    commands.add_number(parser, "--port", int, FLAGS["port"], default=8000, help="0: any free port")
+    commands.add_number(parser, "--max_batch", int, FLAGS["max_batch"], default=64, help="positions per batch")
+    help = "time to wait for a fuller batch"
+    commands.add_number(parser, "--max_wait_ms", float, FLAGS["max_wait_ms"], default=10.0, help=help)
+    commands.add_number(parser, "--max_queue", int, FLAGS["max_queue"], default=256, help="requests that may wait")
 
 
 def check_server(options: argparse.Namespace) -> None:

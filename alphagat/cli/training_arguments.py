@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from alphagat import config_files, config_validation
-from alphagat.bounds import MAX_PROCESSES, Limits, Number
+from alphagat.bounds import MAX_PROCESSES, Limits
 from alphagat.cli import commands
 from alphagat.config import Config
 from alphagat.errors import UserError
@@ -59,12 +59,8 @@ def make_parser(
     inside.add_argument("--profile", metavar="START:STOP", help="trace these iterations into the run's profiles/")
     processes, ranks = Limits(at_least=1, at_most=MAX_PROCESSES), Limits(at_least=0, below=MAX_PROCESSES)
     several = parser.add_argument_group("several processes (Slurm, Open MPI and Kubernetes are detected)")
-    several.add_argument(
-        "--nodes", metavar="N", action=Number, kind=int, limits=processes, help="number of processes in the run"
-    )
-    several.add_argument(
-        "--node_rank", metavar="K", action=Number, kind=int, limits=ranks, help="rank of this process, from 0"
-    )
+    commands.add_number(several, "--nodes", int, processes, metavar="N", help="number of processes in the run")
+    commands.add_number(several, "--node_rank", int, ranks, metavar="K", help="rank of this process, from 0")
     several.add_argument("--coordinator", metavar="HOST:PORT", help="address of the process with --node_rank 0")
     return parser
 
