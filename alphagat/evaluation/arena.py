@@ -52,11 +52,12 @@ def play_match(
 
     A game is truncated `game.max_plies` plies after its opening and then pays `game.truncation_rewards`.
 
-    With a mesh, the openings are sharded over its `data` axis, padded to a multiple of the devices; padding games are
+    The openings are sharded over the `data` axis of the mesh, padded to a multiple of the devices; padding games are
     dropped. All games on a device share a key, so games of stochastic players depend on the number of devices; those
     of deterministic players do not. The programs are compiled once per pair of `act`s and shape.
 
     Args:
+      mesh: None: one device of this process.
       progress: receives the number of games that are over, after each round.
 
     Raises:
@@ -65,16 +66,13 @@ def play_match(
     """
     if game.num_players != 2:
         raise UserError(f"board {game.name}: a match needs a game for two players")
-    num_openings = count(openings.states)
-    num_devices = 1 if mesh is None else mesh.shape[sharding.DATA]
+    mesh = sharding.make_local_mesh() if mesh is None else mesh
+    num_openings, num_devices = count(openings.states), mesh.shape[sharding.DATA]
     # Blocks have equal size and are keyed by number, so the key does not depend on the device.
     rows = np.resize(np.arange(num_openings), -(-num_openings // num_devices) * num_devices)
-    states = take(to_host(openings.states), rows)
-    blocks = np.arange(num_devices, dtype=np.int32)
-    arguments = (player_a.params, player_b.params, key)
-    if mesh is not None:
-        arguments = sharding.place(arguments, sharding.replicated(mesh))
-        states, blocks = sharding.place((states, blocks), sharding.sharded(mesh))
+    blocked = take(to_host(openings.states), rows), np.arange(num_devices, dtype=np.int32)
+    states, blocks = sharding.place(blocked, sharding.sharded(mesh))
+    arguments = sharding.place((player_a.params, player_b.params, key), sharding.replicated(mesh))
     programs = _compile_match(game, player_a.act, player_b.act, mesh)
     games, num_over, number = programs.start(states), 0, 0
     while num_over < 2 * len(rows):
@@ -108,20 +106,16 @@ class MatchPrograms(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh | None) -> MatchPrograms:
-    start = functools.partial(set_up, game)
-
+def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh) -> MatchPrograms:
     def play_round(params_a: Any, params_b: Any, key: jax.Array, blocks: jax.Array, number: jax.Array, games: Games):
         key = jax.random.fold_in(jax.random.fold_in(key, blocks[0]), number)
         games = _play_round(game, act_a, act_b, params_a, params_b, key, games)
-        num_over = games.done.sum()
-        return games, num_over if mesh is None else jax.lax.psum(num_over, sharding.DATA)
+        return games, jax.lax.psum(games.done.sum(), sharding.DATA)
 
-    if mesh is not None:
-        replicated, sharded = sharding.REPLICATED, sharding.SHARDED
-        specs = (replicated, replicated, replicated, sharded, replicated, sharded)
-        start = sharding.over_data(start, mesh, sharded, sharded)
-        play_round = sharding.over_data(play_round, mesh, specs, (sharded, replicated))
+    replicated, sharded = sharding.REPLICATED, sharding.SHARDED
+    specs = (replicated, replicated, replicated, sharded, replicated, sharded)
+    start = sharding.over_data(functools.partial(set_up, game), mesh, sharded, sharded)
+    play_round = sharding.over_data(play_round, mesh, specs, (sharded, replicated))
     return MatchPrograms(jax.jit(start), jax.jit(play_round, donate_argnums=5))
 
 

@@ -70,19 +70,18 @@ class Solitaire(NamedTuple):
 
 
 def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh: Mesh | None = None) -> Scores:
-    """Plays `num_games` games in one batch, sharded over the mesh if there is one.
+    """Plays `num_games` games in one batch, sharded over the mesh (None: one device of this process).
 
     There is no ply cap: the call does not return before every game has ended by the rules.
 
     Raises:
       Preempted: a request to stop has arrived.
     """
-    num_devices = 1 if mesh is None else mesh.shape[sharding.DATA]
+    mesh = sharding.make_local_mesh() if mesh is None else mesh
+    num_devices = mesh.shape[sharding.DATA]
     padded = -(-num_games // num_devices) * num_devices
-    params, keys = player.params, jax.random.split(key, padded)
-    if mesh is not None:
-        params = sharding.place(params, sharding.replicated(mesh))
-        keys = sharding.place(keys, sharding.sharded(mesh))
+    params = sharding.place(player.params, sharding.replicated(mesh))
+    keys = sharding.place(jax.random.split(key, padded), sharding.sharded(mesh))
     start, play_ply, achievements = _compile_play(game, player.act, mesh)
     games, num_over, ply = start(keys), 0, 0
     while num_over < padded:
@@ -94,20 +93,17 @@ def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh:
 
 
 @functools.lru_cache(maxsize=16)
-def _compile_play(game: Game, act: Act, mesh: Mesh | None) -> tuple[Callable, Callable, Callable]:
+def _compile_play(game: Game, act: Act, mesh: Mesh) -> tuple[Callable, Callable, Callable]:
     """Returns `start(keys)`, `play_ply(params, ply, games)`, which consumes its games, and `achievements(states)`."""
-    start = functools.partial(_start, game)
-    achievements = jax.vmap(game.achievement)
 
     def play_ply(params: Any, ply: jax.Array, games: Solitaire) -> tuple[Solitaire, jax.Array]:
         games = _play_ply(game, act, params, ply, games)
-        num_over = games.states.terminated.sum()
-        return games, num_over if mesh is None else jax.lax.psum(num_over, sharding.DATA)
+        return games, jax.lax.psum(games.states.terminated.sum(), sharding.DATA)
 
-    if mesh is not None:
-        replicated, sharded = sharding.REPLICATED, sharding.SHARDED
-        start, achievements = (sharding.over_data(each, mesh, sharded, sharded) for each in (start, achievements))
-        play_ply = sharding.over_data(play_ply, mesh, (replicated, replicated, sharded), (sharded, replicated))
+    replicated, sharded = sharding.REPLICATED, sharding.SHARDED
+    start = sharding.over_data(functools.partial(_start, game), mesh, sharded, sharded)
+    play_ply = sharding.over_data(play_ply, mesh, (replicated, replicated, sharded), (sharded, replicated))
+    achievements = sharding.over_data(jax.vmap(game.achievement), mesh, sharded, sharded)
     return jax.jit(start), jax.jit(play_ply, donate_argnums=2), jax.jit(achievements)
 
 
