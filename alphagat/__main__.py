@@ -16,9 +16,9 @@ def run(argv: Sequence[str]) -> int:
     """Runs the command that `argv[0]` names with the other arguments, and returns the exit status."""
     name, *words = argv or ["--help"]
     if name in ("-h", "--help"):
-        return commands.run(_write, [overview()], interrupted="interrupted")
+        return commands.run(_write, [overview()])
     if name == "--version":
-        return commands.run(_write, [f"alphagat {alphagat.__version__}\n"], interrupted="interrupted")
+        return commands.run(_write, [f"alphagat {alphagat.__version__}\n"])
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"the nearest is {near[0]}" if near else "alphagat --help lists them"

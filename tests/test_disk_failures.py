@@ -64,7 +64,7 @@ def test_every_command_ends_with_one_line(capsys: pytest.CaptureFixture):
         def command(argv):
             raise error
 
-        return commands.run(command, [], interrupted="")
+        return commands.run(command, [])
 
     assert fail(DiskError("runs/x: the disk is full")) == 1
     assert capsys.readouterr().err == "error: runs/x: the disk is full\n"

@@ -43,4 +43,4 @@ def analyze(argv: Sequence[str]) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Analyzes with the arguments `argv` (without the program's name) and returns the exit status."""
-    return commands.run(analyze, argv, interrupted="interrupted")
+    return commands.run(analyze, argv)

@@ -67,7 +67,9 @@ def _not_empty(text: str) -> str:
     return text
 
 
-def run(command: Callable[[Sequence[str]], int | None], argv: Sequence[str], *, interrupted: str) -> int:
+def run(
+    command: Callable[[Sequence[str]], int | None], argv: Sequence[str], *, interrupted: str = "interrupted"
+) -> int:
     """Calls `command(argv)` and returns the exit status: what it returns, one of those in `alphagat.errors`, or 0.
 
     Args:
@@ -82,37 +84,13 @@ def run(command: Callable[[Sequence[str]], int | None], argv: Sequence[str], *, 
     try:
         status = _status_of(command, argv)
         sys.stdout.flush()
-    except UserError as error:
-        say(f"error: {' '.join(str(error).split())}")
-        return USER_ERROR
-    except AuditError as error:
-        say(f"error: a self-play game breaks the rules, so the run stopped at its last checkpoint: {error}")
-        return BROKEN
-    except (DiskError, ServiceError) as error:
-        say(f"error: {' '.join(str(error).split())}")
-        return BROKEN
-    except Preempted as stop:
-        if stop.by_keyboard:
-            say(interrupted)
-            return INTERRUPTED
-        when, then = ("after saving", "resume") if stop.is_saved else ("before the first checkpoint", "start again")
-        say(f"ended by a signal {when}; run the same command to {then}")
-        return REQUEUE
-    except KeyboardInterrupt:
-        say(interrupted)
-        return INTERRUPTED
     except BrokenPipeError:  # the reader of standard output has ended, as in `... | head`
         return BROKEN
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in UNUSABLE:
-            say(f"error: {shown(error.filename)}: {error.strerror}; use another path")
-            return USER_ERROR
-        if failure := disk_failure(error):
-            say(f"error: {getattr(error, 'filename', None) or 'a file'}: {failure} and run the command again")
-            return BROKEN
-        if missing := xla.missing_platform():
-            say(f"error: {missing}")
-            return USER_ERROR
+    except (Exception, KeyboardInterrupt) as error:
+        if known := _explain(error, interrupted):
+            status, line = known
+            say(line)
+            return status
         if distributed.num_processes() == 1:
             raise
         traceback.print_exc()  # re-raising would deadlock: at exit Python waits for processes that wait for this one
@@ -125,6 +103,29 @@ def _status_of(command: Callable[[Sequence[str]], int | None], argv: Sequence[st
         return command(argv) or 0
     except SystemExit as end:  # argparse after --help
         return end.code if isinstance(end.code, int) else 0
+
+
+def _explain(error: BaseException, interrupted: str) -> tuple[int, str] | None:
+    """Returns the exit status and the line that explain an error or a request to stop; None for an unknown error."""
+    if isinstance(error, UserError):
+        return USER_ERROR, f"error: {' '.join(str(error).split())}"
+    if isinstance(error, AuditError):
+        return BROKEN, f"error: a self-play game breaks the rules, so the run stopped at its last checkpoint: {error}"
+    if isinstance(error, DiskError | ServiceError):
+        return BROKEN, f"error: {' '.join(str(error).split())}"
+    if isinstance(error, KeyboardInterrupt) or (isinstance(error, Preempted) and error.by_keyboard):
+        return INTERRUPTED, interrupted
+    if isinstance(error, Preempted):
+        when, then = ("after saving", "resume") if error.is_saved else ("before the first checkpoint", "start again")
+        return REQUEUE, f"ended by a signal {when}; run the same command to {then}"
+    if isinstance(error, OSError) and error.errno in UNUSABLE:
+        return USER_ERROR, f"error: {shown(error.filename)}: {error.strerror}; use another path"
+    if failure := disk_failure(error):
+        file = getattr(error, "filename", None) or "a file"
+        return BROKEN, f"error: {file}: {failure} and run the command again"
+    if missing := xla.missing_platform():
+        return USER_ERROR, f"error: {missing}"
+    return None
 
 
 def end(status: int) -> NoReturn:

@@ -60,4 +60,4 @@ def _add_fields(parser: argparse.ArgumentParser) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Runs the command with `argv`, without the program's name, and returns the exit status."""
-    return commands.run(complete, argv, interrupted="interrupted")
+    return commands.run(complete, argv)

@@ -33,4 +33,4 @@ def show(argv: Sequence[str]) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Runs the command with `argv`, without the program's name, and returns the exit status."""
-    return commands.run(show, argv, interrupted="interrupted")
+    return commands.run(show, argv)

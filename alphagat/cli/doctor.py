@@ -61,4 +61,4 @@ def examine(argv: Sequence[str]) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Checks with the arguments `argv` (without the program's name) and returns the exit status."""
-    return commands.run(examine, argv, interrupted="interrupted")
+    return commands.run(examine, argv)

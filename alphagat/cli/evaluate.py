@@ -42,4 +42,4 @@ def evaluate(argv: Sequence[str]) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Runs the command with `argv`, without the program's name, and returns the exit status."""
-    return commands.run(evaluate, argv, interrupted="interrupted")
+    return commands.run(evaluate, argv)

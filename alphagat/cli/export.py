@@ -98,4 +98,4 @@ def _write_card(card: Path, agent: "Agent", exported: str, workdir: str, average
 
 def run(argv: Sequence[str]) -> int:
     """Runs the command with `argv`, without the program's name, and returns the exit status."""
-    return commands.run(export, argv, interrupted="interrupted")
+    return commands.run(export, argv)

@@ -46,4 +46,4 @@ def gtp(argv: Sequence[str]) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Runs the engine with the arguments `argv` (without the program's name) and returns the exit status."""
-    return commands.run(gtp, argv, interrupted="interrupted")
+    return commands.run(gtp, argv)

@@ -43,4 +43,4 @@ def uci(argv: Sequence[str]) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Runs the engine with the arguments `argv` (without the program's name) and returns the exit status."""
-    return commands.run(uci, argv, interrupted="interrupted")
+    return commands.run(uci, argv)

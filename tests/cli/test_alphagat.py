@@ -83,7 +83,7 @@ def test_output_that_is_not_utf8_is_escaped(output):
             text = "rün ≥ 1\\n"
             {output}
 
-        commands.end(commands.run(show, [], interrupted=""))
+        commands.end(commands.run(show, []))
     """
     ended = run_script(code, encoding="ascii")
     assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, r"r\xfcn \u2265 1", "")

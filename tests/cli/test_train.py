@@ -273,7 +273,7 @@ def test_a_closed_output_ends_a_command_quietly():
             for _ in range(100_000):
                 print("a line", flush=True)
 
-        commands.end(commands.run(say, [], interrupted=""))
+        commands.end(commands.run(say, []))
     """
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE
