@@ -7,9 +7,8 @@ import jax
 import numpy as np
 
 from alphagat.agents.agent import Agent, load
+from alphagat.agents.build import differing_fields
 from alphagat.errors import UserError
-
-NOT_OF_THE_WEIGHTS = "backend", "precision", "remat"  # fields of `config.network`
 
 
 def average(agent: Agent, sources: Sequence[str]) -> Agent:
@@ -28,14 +27,9 @@ def average(agent: Agent, sources: Sequence[str]) -> Agent:
     every = [agent.params]
     for source in sources:
         other = load(source, board=agent.game.name)
-        if differing := _differing_fields(agent, other):
-            raise UserError(f"--average {source}: it differs in {', '.join(differing)}; take networks of one shape")
+        if differing := differing_fields(agent.config.network, other.config.network):
+            fields = ", ".join(f"config.network.{name}" for name in differing)
+            raise UserError(f"--average {source}: it differs in {fields}; take networks of one shape")
         every.append(other.params)
     mean = jax.tree.map(lambda *leaves: jax.device_put(np.mean(jax.device_get(leaves), axis=0)), *every)
     return dataclasses.replace(agent, params=mean)
-
-
-def _differing_fields(agent: Agent, other: Agent) -> list[str]:
-    """Names the fields of the config that make the parameters of two networks incomparable."""
-    ours, theirs = (dataclasses.asdict(each.config.network) for each in (agent, other))
-    return [f"config.network.{name}" for name in ours if name not in NOT_OF_THE_WEIGHTS and ours[name] != theirs[name]]

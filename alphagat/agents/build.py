@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from alphagat.config import Config
+from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
 from alphagat.games.base import Game
 from alphagat.network_traits import MAY_FUSE, NETWORK_TRAITS, networks_with
@@ -15,6 +15,9 @@ from alphagat.networks import Network, make_network
 from alphagat.networks.fused.network import FusedNetwork, find_obstacle
 from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.search import Evaluator, Search, make_search
+
+# Fields of `config.network` that change neither the shape nor the meaning of a parameter.
+NOT_OF_THE_WEIGHTS = "backend", "precision", "remat"
 
 
 def check_one_family(config: Config, games: Sequence[Game]) -> None:
@@ -41,6 +44,12 @@ def fits_sizes(config: Config, games: Sequence[Game]) -> bool:
     """Returns whether one network of `config` can play boards of all these sizes."""
     shapes = {(game.topology.grid_shape, game.topology.num_nodes, game.num_actions) for game in games}
     return NETWORK_TRAITS[config.network.name].plays_any_size or len(shapes) == 1
+
+
+def differing_fields(ours: NetworkConfig, theirs: NetworkConfig) -> list[str]:
+    """Returns the names of the fields that give the parameters of two networks different shapes or meanings."""
+    names = [field.name for field in dataclasses.fields(ours) if field.name not in NOT_OF_THE_WEIGHTS]
+    return [name for name in names if getattr(ours, name) != getattr(theirs, name)]
 
 
 def make_configured_network(config: Config, game: Game) -> Network:

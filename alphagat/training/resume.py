@@ -1,6 +1,5 @@
 """The state from which a run starts or resumes."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,7 +7,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from alphagat.agents.build import fits_sizes, make_configured_network, make_params, param_shapes
+from alphagat.agents.build import differing_fields, fits_sizes, make_configured_network, make_params, param_shapes
 from alphagat.agents.sources import Source, resolve
 from alphagat.errors import UserError
 from alphagat.games import make_game
@@ -17,9 +16,6 @@ from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
 from alphagat.training.iteration import RETRIES
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState, init_state, placed_shapes, with_params
-
-# Network fields that may differ from those of `init_from`: they do not change the shape of a shared parameter.
-FREE_NETWORK_FIELDS = ("backend", "precision", "remat")
 
 # What the first process tells the others in place of a step.
 NO_CHECKPOINT, ALL_DAMAGED = -1, -2
@@ -103,13 +99,12 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
             f"config.init_from={name!r} was trained on {game.name}, and {config.network.name!r} has weights for one "
             f"size of board, but config.boards has {setup.game.name}; take that board, or another network"
         )
-    for field in dataclasses.fields(config.network):
-        theirs, ours = getattr(config.network, field.name), getattr(setup.config.network, field.name)
-        is_free = field.name in FREE_NETWORK_FIELDS or field.name.endswith("_head")
-        if theirs != ours and not is_free:
+    for field in differing_fields(setup.config.network, config.network):
+        theirs, ours = getattr(config.network, field), getattr(setup.config.network, field)
+        if not field.endswith("_head"):  # a missing head is initialised
             raise UserError(
-                f"config.network.{field.name}={ours!r}, but the weights of config.init_from={name!r} have "
-                f"{theirs!r}: set it to {theirs!r}"
+                f"config.network.{field}={ours!r}, but the weights of config.init_from={name!r} have {theirs!r}: set "
+                f"it to {theirs!r}"
             )
 
 
