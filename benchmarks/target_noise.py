@@ -32,7 +32,8 @@ def play_games(agent: Agent, num_games: int, seed: int) -> Ply:
     """Returns the plies of one game per opening, `[T, N]` before each shape; those of further games have length 0."""
     game, config = agent.game, agent.config
     longest, openings = game.max_plies, config.selfplay.opening_plies
-    search = make_configured_search(game, agent.evaluator, config, explore=True)
+    simulations = config.search.num_simulations
+    search = make_configured_search(game, agent.evaluator, config, explore=True, num_simulations=simulations)
     play = make_play(
         game,
         search,

@@ -61,20 +61,14 @@ class Agent:
             name += f", {self.symmetries} symmetries"
         return search_player(name, search, self.params)
 
-    def search(self, num_simulations: int | None) -> Search:
-        """Builds the run's search without exploration noise.
-
-        Args:
-          num_simulations: per move; None: the largest number in the run's self-play.
+    def search(self, num_simulations: int) -> Search:
+        """Builds the run's search without exploration noise, with this number of simulations per move.
 
         Raises:
           UserError: `num_simulations` is no integer from 1 to `bounds.MAX_SIMULATIONS`.
         """
-        if num_simulations is not None:
-            num_simulations = check_integer("num_simulations", num_simulations, SIMULATIONS)
-        return make_configured_search(
-            self.game, self.evaluator, self.config, explore=False, num_simulations=num_simulations
-        )
+        number = check_integer("num_simulations", num_simulations, SIMULATIONS)
+        return make_configured_search(self.game, self.evaluator, self.config, explore=False, num_simulations=number)
 
     def evaluate(self, state: Any) -> Evaluation:
         """Evaluates one state: prior logits `[A]` and value `[]`, from the view of the player to move."""

@@ -96,16 +96,15 @@ def param_shapes(game: Game, network: Network) -> Any:
 
 
 def make_configured_search(
-    game: Game, evaluate: Evaluator, config: Config, *, explore: bool, num_simulations: int | None = None
+    game: Game, evaluate: Evaluator, config: Config, *, explore: bool, num_simulations: int
 ) -> Search:
-    """Builds the search of `config`; `num_simulations` overrides the config's number.
+    """Builds the search of `config`, but with `num_simulations` simulations.
 
     Without `explore`, `evaluation.value_scale` replaces `search.value_scale`. Self-play needs soft targets; in
     evaluation, a proven win must outweigh the prior.
     """
     options = dataclasses.asdict(config.search)
+    options["num_simulations"] = num_simulations
     if not explore:
         options["value_scale"] = config.evaluation.value_scale
-    if num_simulations is not None:
-        options["num_simulations"] = num_simulations
     return make_search(game, evaluate, explore=explore, **options)

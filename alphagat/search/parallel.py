@@ -7,7 +7,7 @@ round ends and steer later simulations elsewhere.
 
 The score of an action is Q + c P sqrt(N) / (1 + n), with Q in [-1, 1] the mean result, n the visits of the action and N
 those of the node, both including pending ones, and c = c1 + log((1 + N + c2) / c2) (Silver et al. 2018, methods,
-"Search"). The Q of an unvisited action is the mean of its node minus `first_play_reduction` times the square root of
+"Search"). The Q of an unvisited action is the mean of its node minus `FIRST_PLAY_REDUCTION` times the square root of
 the total prior of the visited actions.
 """
 
@@ -35,7 +35,8 @@ from alphagat.search.evaluator import Evaluator, evaluate_states
 from alphagat.search.memory import check_trees, searched_state_bytes
 from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
 
-EXPLORATION_BASE = 19652.0  # c2
+EXPLORATION, EXPLORATION_BASE = 1.25, 19652.0  # c1, c2
+FIRST_PLAY_REDUCTION = 0.2
 EDGE_BYTES, NODE_BYTES = 20, 20  # of a `Tree`, per action and per node, without the state
 
 
@@ -111,8 +112,6 @@ def make_growing_search(
     *,
     capacity: int,
     num_leaves: int,
-    exploration: float = 1.25,
-    first_play_reduction: float = 0.2,
     discount: float = 1.0,
 ) -> ParallelSearch:
     """Makes the functions of a search, as described in the module's docstring.
@@ -120,7 +119,6 @@ def make_growing_search(
     Args:
       capacity: the maximum number of simulations of a tree.
       num_leaves: K, leaves per network call.
-      exploration: c1.
       discount: per move, as in `search.make_search`.
 
     Raises:
@@ -129,7 +127,6 @@ def make_growing_search(
     if isinstance(game, StochasticGame) or game.num_players != 2:
         raise UserError(f"board {game.name}: the parallel search needs a game for two players without chance")
     check_trees(1, capacity, tree_bytes(game, capacity))
-    select = functools.partial(_best_action, exploration=exploration, first_play_reduction=first_play_reduction)
 
     rules, compact = game, lambda state: state
     if is_compact(game):
@@ -148,7 +145,7 @@ def make_growing_search(
         target = jnp.minimum(num_simulations, limit)
 
         def play_round(tree: Tree) -> Tree:
-            tree, leaves = _select_leaves(tree, select, num_leaves, limit - tree.visits[0].sum())
+            tree, leaves = _select_leaves(tree, num_leaves, limit - tree.visits[0].sum())
             return _back_up(_expand(rules, evaluate, params, tree, leaves, discount), leaves)
 
         return jax.lax.while_loop(lambda tree: tree.visits[0].sum() < target, play_round, tree)
@@ -268,21 +265,19 @@ def _evaluate(evaluate: Evaluator, params: Any, states: Any) -> tuple[jax.Array,
     return prior, jnp.where(states.terminated, 0.0, evaluation.value).astype(jnp.float32)
 
 
-def _best_action(tree: Tree, node: jax.Array, *, exploration: float, first_play_reduction: float) -> jax.Array:
+def _best_action(tree: Tree, node: jax.Array) -> jax.Array:
     prior, visits, sums = tree.prior[node], tree.visits[node], tree.sums[node]  # [A] each
     taken = visits + tree.waiting[node]
     total = 1 + taken.sum()
     mean = (tree.raw_values[node] + sums.sum()) / (1 + visits.sum())
-    untried = mean - first_play_reduction * jnp.sqrt(jnp.where(taken > 0, prior, 0.0).sum())
+    untried = mean - FIRST_PLAY_REDUCTION * jnp.sqrt(jnp.where(taken > 0, prior, 0.0).sum())
     values = jnp.where(visits > 0, sums / jnp.maximum(visits, 1), untried)
-    rate = exploration + jnp.log((1 + total + EXPLORATION_BASE) / EXPLORATION_BASE)
+    rate = EXPLORATION + jnp.log((1 + total + EXPLORATION_BASE) / EXPLORATION_BASE)
     scores = values + rate * prior * jnp.sqrt(total) / (1 + taken)
     return jnp.where(prior > 0, scores, -jnp.inf).argmax().astype(jnp.int32)
 
 
-def _select_leaves(
-    tree: Tree, select: Callable[[Tree, jax.Array], jax.Array], num_leaves: int, at_most: jax.Array
-) -> tuple[Tree, Leaves]:
+def _select_leaves(tree: Tree, num_leaves: int, at_most: jax.Array) -> tuple[Tree, Leaves]:
     """Descends `min(num_leaves, at_most)` times from the root, and reserves rows for the new nodes."""
     first_new, capacity = tree.num_nodes, len(tree.parents)
 
@@ -291,7 +286,7 @@ def _select_leaves(
 
         def descend(step: tuple) -> tuple:
             node, _, waiting, _ = step
-            action = select(tree._replace(waiting=waiting), node)
+            action = _best_action(tree._replace(waiting=waiting), node)
             child = tree.children[node, action]
             goes_on = (child >= 0) & (child < first_new) & ~tree.states.terminated[child]
             waiting = waiting.at[node, action].add(1)

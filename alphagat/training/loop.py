@@ -27,7 +27,7 @@ from alphagat.training.folder_claim import FolderClaim
 from alphagat.training.iterations import Iterations, make_iterations
 from alphagat.training.memory import check_memory
 from alphagat.training.pretraining.dataset import Recorded, read_recorded
-from alphagat.training.profiling import Profiler, cache_counts, parse_span
+from alphagat.training.profiling import Profiler, cache_hits, parse_span
 from alphagat.training.reporter import Diverged, Reporter, hours_so_far, open_sinks
 from alphagat.training.resume import Start, find_start, with_another_key
 from alphagat.training.setup import Run, make_configured_mesh, make_run, num_cpu_devices
@@ -259,10 +259,10 @@ class _Steps:
 
 def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | None) -> Iterations:
     """Compiles the programs of all boards and reports the time. Raises Preempted."""
-    before, start = dict(cache_counts()), time.perf_counter()
+    before, start = cache_hits(), time.perf_counter()
     report.stage(f"compiling {counted(len(run.boards), 'program')}{compile_times.describe_expected(run.config)}")
     iterations = preemption.run(lambda: make_iterations(run, state, report.say, recorded))
-    hits = cache_counts()["hits"] - before["hits"]
+    hits = cache_hits() - before
     cached = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
     seconds = time.perf_counter() - start
     report.say(f"compiled the programs of {counted(len(run.boards), 'board')} in {seconds:.0f} s{cached}")
