@@ -157,16 +157,8 @@ def _train(
         start = start._replace(state=with_another_key(start.state, rollback))
     evaluator = preemption.run(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
     claim.take(is_new=True)
-    moved: list[str] = []
-    if is_first:
-        open_run_folder(folder, config)
-        if recorded is not None:
-            recorded.note(folder)
-        # Must precede opening the checkpoints, which all processes do together.
-        moved = [
-            f"checkpoint {step} is damaged ({damage}), and was moved to {set_aside(folder, step)}"
-            for step, damage in start.damaged.items()
-        ]
+    # Must precede opening the checkpoints, which all processes do together.
+    moved = _open_folder(folder, config, start, recorded) if is_first else []
     with (
         CheckpointWriter(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints,
         open_sinks(run, folder, start.iteration) if is_first else contextlib.nullcontext() as sinks,
@@ -185,6 +177,17 @@ def _train(
         steps.iterate(state, start.iteration)
         if sinks:
             sinks.display.finish(closing_lines(run.boards[0].game, folder, config.num_iterations))
+
+
+def _open_folder(folder: Path, config: Config, start: Start, recorded: Recorded | None) -> list[str]:
+    """Prepares the folder of a run, and moves damaged checkpoints away; returns lines to show."""
+    open_run_folder(folder, config)
+    if recorded is not None:
+        recorded.note(folder)
+    return [
+        f"checkpoint {step} is damaged ({damage}), and was moved to {set_aside(folder, step)}"
+        for step, damage in start.damaged.items()
+    ]
 
 
 def is_due(step: int, every: int, last: int) -> bool:

@@ -94,31 +94,22 @@ def make_plan(config: Config, game: Game, num_iterations: int, *, plays_last: bo
     """
     selfplay, learner = config.selfplay, config.learner
     max_plies = _max_plies(config, game)
-    if selfplay.opening_plies >= max_plies:
-        raise UserError(
-            f"config.selfplay.opening_plies={selfplay.opening_plies}: games of {game.name} end after at most "
-            f"{max_plies} plies; set it below that"
-        )
+    _check_openings(config, game, max_plies)
     group_games = max(selfplay.num_games // selfplay.num_groups, 1)
     full_plies = max(round(selfplay.full_search_fraction * selfplay.plies_per_iteration), 1)
     samples = selfplay.num_groups * group_games * full_plies  # per iteration
     updates = max(round(learner.replay_ratio * samples / learner.batch_size), 1)
     num_waiting = _num_waiting(config, game)
     first_update = _first_update(config, samples, num_waiting)
-    num_unlearned = int(plays_last and _has_unlearned(config))
-    if first_update >= num_iterations - num_unlearned:
+    with_updates = num_iterations - int(plays_last and _has_unlearned(config)) - first_update
+    if with_updates < 1:
         share = "" if num_iterations == config.num_iterations else f" gives {game.name} {num_iterations} iterations and"
         raise UserError(
             f"config.num_iterations={config.num_iterations}{share} ends before the first update, which needs "
             f"outcomes ({num_waiting} plies) and config.replay.min_size={config.replay.min_size} positions: "
             f"{_longer_run(config, samples)}"
         )
-    total_updates = updates * (num_iterations - num_unlearned - first_update)
-    if total_updates > MAX_UPDATES:
-        raise UserError(
-            f"config.learner.replay_ratio={learner.replay_ratio:g}: it gives {total_updates} updates of {game.name}, "
-            f"more than {MAX_UPDATES}; lower it, or raise config.learner.batch_size"
-        )
+    _check_updates(config, game, updates * with_updates)
     return Plan(
         num_groups=selfplay.num_groups,
         group_games=group_games,
@@ -130,10 +121,26 @@ def make_plan(config: Config, game: Game, num_iterations: int, *, plays_last: bo
         group_batch_size=learner.batch_size // selfplay.num_groups,
         updates_per_iteration=updates,
         first_update_iteration=first_update,
-        total_updates=total_updates,
+        total_updates=updates * with_updates,
         simulations=_simulations(config),
         num_iterations=num_iterations,
     )
+
+
+def _check_openings(config: Config, game: Game, max_plies: int) -> None:
+    if config.selfplay.opening_plies >= max_plies:
+        raise UserError(
+            f"config.selfplay.opening_plies={config.selfplay.opening_plies}: games of {game.name} end after at most "
+            f"{max_plies} plies; set it below that"
+        )
+
+
+def _check_updates(config: Config, game: Game, total_updates: int) -> None:
+    if total_updates > MAX_UPDATES:
+        raise UserError(
+            f"config.learner.replay_ratio={config.learner.replay_ratio:g}: it gives {total_updates} updates of "
+            f"{game.name}, more than {MAX_UPDATES}; lower it, or raise config.learner.batch_size"
+        )
 
 
 def _max_plies(config: Config, game: Game) -> int:
