@@ -80,20 +80,23 @@ class Auditor:
         for ply in range(len(history.action)):
             error = self._find_error(history, replayed, ply)
             if error:
-                raise AuditError(f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: {error}")
+                raise self._error(history, ply, error)
         if not blank:
             self._check_targets(history, here.value_targets)
             for target in self._auxiliary:
                 self._check_auxiliary(history, target, here.auxiliary[target.name])
 
+    def _error(self, history: Ply, ply: int, text: str) -> AuditError:
+        return AuditError(f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: {text}")
+
     def _find_error(self, history: Ply, all_replayed: Replayed, ply: int) -> str | None:
         """Returns the first violation of the rules at a ply, or None."""
         state, action, replayed = jax.tree.map(lambda x: x[ply], (history.state, history.action, all_replayed))
-        legal, target = replayed.legal, history.policy_target[ply]
+        legal, policy = replayed.legal, history.policy_target[ply]
         if not 0 <= action < len(legal) or not legal[action]:
             return f"action {action} is not legal"
-        if (target < 0).any() or target[~legal].any() or not abs(target.sum() - 1) <= TOLERANCE:  # NaN, too
-            return f"the policy target sums to {target.sum():.6f}, {target[~legal].sum():.6f} of it on illegal moves"
+        if (policy < 0).any() or policy[~legal].any() or not abs(policy.sum() - 1) <= TOLERANCE:  # NaN, too
+            return f"the policy target sums to {policy.sum():.6f}, {policy[~legal].sum():.6f} of it on illegal moves"
         mover = int(state.current_player)
         is_chance = isinstance(self._game, StochasticGame)  # the outcomes of chance are not recorded
         if not is_chance and bool(replayed.is_over) != bool(history.ended[ply] & ~history.truncated[ply]):
@@ -118,20 +121,14 @@ class Auditor:
         expected = lambda_returns(history, self._lambda, self._discount)
         for ply, target in enumerate(targets):
             if not abs(target - expected[ply]) <= TOLERANCE * max(abs(expected[ply]), 1):
-                raise AuditError(
-                    f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: the value target is {target:g}, "
-                    f"not {expected[ply]:g}"
-                )
+                raise self._error(history, ply, f"the value target is {target:g}, not {expected[ply]:g}")
 
     def _check_auxiliary(self, history: Ply, target: AuxiliaryTarget, values: np.ndarray) -> None:
         """Compares the auxiliary target of each ply with the one derived from the end of its game."""
         for ply, value in enumerate(values):
             is_known = history.ended[ply:].any()
             if not is_known or not np.allclose(target.audited_target(history, ply), value, rtol=0, atol=TOLERANCE):
-                raise AuditError(
-                    f"{self._game.name}, ply {int(history.length[ply]) - 1} of a game: the {target.name} target is not "
-                    f"{target.meaning}"
-                )
+                raise self._error(history, ply, f"the {target.name} target is not {target.meaning}")
 
 
 def lambda_returns(history: Ply, value_lambda: float, discount: float) -> np.ndarray:
