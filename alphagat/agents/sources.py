@@ -16,11 +16,11 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.runs.folder import CHECKPOINT_FOLDER, CONFIG_FILE, read_config
+from alphagat.runs.folder import CHECKPOINT_FOLDER, CONFIG_FILE, is_run, read_config
 from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
 
 SHIPPED = "shipped"  # the shipped network that plays the board
-KINDS = "a run folder, one of its checkpoints (runs/1/checkpoints/40), an exported .safetensors file, shipped"
+USAGES = "a run folder, one of its checkpoints (runs/1/checkpoints/40), an exported .safetensors file, shipped"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +79,7 @@ def resolve(name: str | os.PathLike, iteration: int | None = None, board: str | 
       UserError: there is no such run, checkpoint, file or shipped network.
     """
     if not os.fspath(name):  # a Path would mean the current folder
-        raise UserError(f"network '': the name is empty; use {KINDS}, or the name of a shipped network, such as hex")
+        raise UserError(f"network '': the name is empty; use {USAGES}, or the name of a shipped network, such as hex")
     if os.fspath(name) == SHIPPED:
         if board is None:
             raise UserError(f"player {SHIPPED!r} needs a board; name one, such as --board hex:5")
@@ -91,14 +91,14 @@ def resolve(name: str | os.PathLike, iteration: int | None = None, board: str | 
         return Source(file, config, file_iteration)
     if (run := find_run(Path(name))) is None:
         raise UserError(
-            f"{name} holds no run, since {Path(name) / CONFIG_FILE} does not exist; use {KINDS}, or the name of a "
+            f"{name} holds no run, since {Path(name) / CONFIG_FILE} does not exist; use {USAGES}, or the name of a "
             f"shipped network: {', '.join(weight_files.shipped_names())}"
         )
     if iteration is not None and run.iteration not in (None, iteration):
         raise UserError(f"{name} holds iteration {run.iteration}, not {iteration}; leave out the iteration")
     wanted = run.iteration if iteration is None else iteration
     config = read_config(run.folder)
-    return Source(run.folder, config, choose_steps(run.folder, [] if wanted is None else [wanted])[-1])
+    return Source(run.folder, config, choose_step(run.folder, wanted))
 
 
 def is_source(name: str) -> bool:
@@ -111,7 +111,7 @@ def find_run(path: Path) -> RunPath | None:
     """Splits the path of a run, or of one of its checkpoints, which may be missing; None if `path` is neither."""
     if path.parent.name == CHECKPOINT_FOLDER and path.parent.is_dir() and path.name.isdecimal():
         return RunPath(path.parent.parent, int(path.name))
-    return RunPath(path, None) if (path / CONFIG_FILE).is_file() else None
+    return RunPath(path, None) if is_run(path) else None
 
 
 def choose_steps(folder: Path, wanted: Sequence[int] = ()) -> list[int]:
@@ -130,6 +130,11 @@ def choose_steps(folder: Path, wanted: Sequence[int] = ()) -> list[int]:
                 "choose one of these (config.checkpoint.keep_every makes a run keep more)"
             )
     return sorted(set(wanted or steps))
+
+
+def choose_step(folder: Path, wanted: int | None) -> int:
+    """Returns the wanted iteration; None: the latest complete checkpoint. Raises UserError as `choose_steps` does."""
+    return choose_steps(folder, () if wanted is None else (wanted,))[-1]
 
 
 def shipped_network_for(board: str) -> str:

@@ -100,7 +100,7 @@ def default_board(*names: str) -> str | None:
 
 def _unknown(name: str) -> UserError:
     usages = ", ".join(each.usage for each in KINDS.values())
-    return UserError(f"player {name!r}: there is no such player or folder; use {sources.KINDS}, {usages}")
+    return UserError(f"player {name!r}: there is no such player or folder; use {sources.USAGES}, {usages}")
 
 
 def _command_of(name: str) -> str:

@@ -120,7 +120,8 @@ def _match_key(seed: int, pair: tuple[str, str]) -> jax.Array:
 def _pairings(networks: Sequence[str], anchors: Sequence[str]) -> Iterator[tuple[str, str]]:
     for number, network in enumerate(networks):
         yield from ((network, anchor) for anchor in anchors)
-        yield from ((later, network) for later in networks[number + 1 : number + 2])
+        if number + 1 < len(networks):
+            yield networks[number + 1], network
 
 
 def _networks(folder: Path, steps: Sequence[int], settings: RatingSettings) -> dict[str, Player]:

@@ -39,7 +39,7 @@ PACKAGES = ("alphagat", "jax", "jaxlib", "flax", "optax", "mctx", "jraph", "orba
 
 
 def is_run(folder: Path) -> bool:
-    return (folder / CONFIG_FILE).exists()
+    return (folder / CONFIG_FILE).is_file()
 
 
 def has_progress(folder: Path) -> bool:

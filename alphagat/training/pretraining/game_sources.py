@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from alphagat.agents.sources import choose_steps, find_run
+from alphagat.agents.sources import choose_step, find_run
 from alphagat.config import MeshConfig
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord, has_files, read_file
@@ -181,7 +181,7 @@ def _read_run(
     config.mesh, config.network.backend = MeshConfig(actors=config.mesh.actors), DENSE
     run = Run(config, sharding.make_local_mesh(), make_setups(config))
     try:
-        step = choose_steps(folder, [] if step is None else [step])[-1]
+        step = choose_step(folder, step)
     except UserError as error:
         raise UserError(f"--games {error}") from error
     boards = SavedCheckpoints(folder).read(state_shapes(run), step).boards
