@@ -74,8 +74,8 @@ def _check_network(network: NetworkConfig) -> None:
 
 def _divided_into(network: NetworkConfig) -> tuple[str, ...]:
     """Returns the fields into which the width of a network's messages is divided."""
-    fields = {"attention": "num_heads", "mixing": "mixing_groups"}
-    return tuple(field for message, field in fields.items() if any(message in kind for kind in network.blocks))
+    by_message = {"attention": "num_heads", "mixing": "mixing_groups"}
+    return tuple(field for message, field in by_message.items() if any(message in kind for kind in network.blocks))
 
 
 def _check_divides(path: str, value: int, whole_path: str, whole: int) -> None:

@@ -59,7 +59,7 @@ class Analyzer:
         if num_simulations < 0:
             raise UserError(f"simulations {num_simulations}: it must be 0 (the network alone) or more")
         search = agent.search(num_simulations) if num_simulations else _no_search(agent.evaluator)
-        self._params, self._analyze = agent.params, jax.jit(_make_analysis(agent.evaluator, search))
+        self._params, self._analyze = agent.params, jax.jit(_make_program(agent.evaluator, search))
 
     def __call__(self, states: Any, key: jax.Array, params: Any = None) -> Analysis:
         """Analyses `[B]` states, none of them terminal.
@@ -72,7 +72,7 @@ class Analyzer:
         return jax.tree.map(np.asarray, self._analyze(params, states, key))
 
 
-def make_analysis(prior: jax.Array, network_value: jax.Array, output: SearchOutput) -> Analysis:
+def combine(prior: jax.Array, network_value: jax.Array, output: SearchOutput) -> Analysis:
     """Combines the network's policy `[B, A]` and value `[B]` with the output of a search that keeps its root."""
     assert output.root is not None
     line = jnp.take_along_axis(output.root.variations, output.action[:, None, None], axis=1)[:, 0]
@@ -89,12 +89,12 @@ def make_analysis(prior: jax.Array, network_value: jax.Array, output: SearchOutp
     )
 
 
-def _make_analysis(evaluate: Evaluator, search: Search) -> Callable[[Any, Any, jax.Array], Analysis]:
+def _make_program(evaluate: Evaluator, search: Search) -> Callable[[Any, Any, jax.Array], Analysis]:
     def analyze(params: Any, states: Any, key: jax.Array) -> Analysis:
         evaluation = evaluate(params, states)
         prior = jax.nn.softmax(mask_illegal(evaluation.prior_logits, states))
         plies = jnp.zeros(states.terminated.shape, jnp.int32)  # used by exploration only
-        return make_analysis(prior, evaluation.value, search(params, key, states, plies))
+        return combine(prior, evaluation.value, search(params, key, states, plies))
 
     return analyze
 

@@ -46,11 +46,11 @@ def launch(argv: Sequence[str]) -> int:
         raise UserError(f"--processes {processes}: this machine has {counted(gpus, 'GPU')}; use at most {gpus}")
     if arguments.nodes is not None or arguments.node_rank is not None or arguments.coordinator is not None:
         raise UserError("--nodes, --node_rank and --coordinator are for alphagat train; this command sets them itself")
-    limits = supervisor.Limits(
+    patience = supervisor.Patience(
         restarts=options.restarts, hang_seconds=60 * options.hang_minutes, grace_seconds=options.grace_seconds
     )
     command = ["alphagat.main", *rest]
-    return supervisor.supervise(command, processes, gpus, arguments.workdir / METRICS_FILE, limits, commands.say)
+    return supervisor.supervise(command, processes, gpus, arguments.workdir / METRICS_FILE, patience, commands.say)
 
 
 def run(argv: Sequence[str]) -> int:

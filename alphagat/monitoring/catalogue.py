@@ -65,11 +65,13 @@ RESULTS = (
     Metric(f"{HOLDOUT}policy_loss", "held-out policy loss", DECIMALS),
     Metric(f"{HOLDOUT}value_error", "held-out value error", DECIMALS),
 )
-AUXILIARY_HEADS = NetworkConfig.known_auxiliary_heads()
 LEARNING = (
     Metric("train/policy_loss", "policy loss", DECIMALS, "Policy loss"),
     Metric("train/value_loss", "value loss", DECIMALS, "Value loss"),
-    *(Metric(f"train/{name}_loss", f"{name} loss", DECIMALS, f"{name} loss".capitalize()) for name in AUXILIARY_HEADS),
+    *(
+        Metric(f"train/{name}_loss", f"{name} loss", DECIMALS, f"{name} loss".capitalize())
+        for name in NetworkConfig.known_auxiliary_heads()
+    ),
     Metric("train/policy_entropy", "policy entropy", DECIMALS, ENTROPY, "network"),
     Metric("train/grad_norm", "gradient norm", DECIMALS, "Gradient norm"),
 )

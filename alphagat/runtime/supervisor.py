@@ -21,7 +21,7 @@ FINAL = (0, USER_ERROR, REQUEUE)  # no restart: the run is done, would fail agai
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Limits:
+class Patience:
     """Sets when to restart, and when to give up.
 
     Attributes:
@@ -40,7 +40,7 @@ def supervise(
     num_processes: int,
     num_gpus: int,
     progress: Path,
-    limits: Limits,
+    patience: Patience,
     say: Callable[[str], None],
 ) -> int:
     """Runs `command` in `num_processes` processes until they end, and returns their exit status.
@@ -58,12 +58,12 @@ def supervise(
     with _terminations() as is_terminated:
         while True:
             processes = _start(command, num_processes, num_gpus)
-            status = _watch(processes, progress, limits, is_terminated, say)
+            status = _watch(processes, progress, patience, is_terminated, say)
             if status in FINAL or is_terminated():
                 return status
             reached = _num_lines(progress)
             restarts, furthest = 0 if reached > furthest else restarts + 1, max(furthest, reached)
-            if restarts > limits.restarts:
+            if restarts > patience.restarts:
                 raise UserError(
                     f"the processes ended {counted(restarts, 'time')} without progress, last with status {status}; fix "
                     "the error above, or raise --restarts"
@@ -114,7 +114,7 @@ def _start(command: Sequence[str], num_processes: int, num_gpus: int) -> list[su
 def _watch(
     processes: Sequence[subprocess.Popen],
     progress: Path,
-    limits: Limits,
+    patience: Patience,
     is_terminated: Callable[[], bool],
     say: Callable[[str], None],
 ) -> int:
@@ -131,15 +131,14 @@ def _watch(
             break
         if _stamp(progress) != seen:
             seen, since = _stamp(progress), time.monotonic()
-        if time.monotonic() - since > limits.hang_seconds:
-            say(f"no progress for {limits.hang_seconds:.0f} s")
+        if time.monotonic() - since > patience.hang_seconds:
+            say(f"no progress for {patience.hang_seconds:.0f} s")
             _kill(processes)
             return -signal.SIGKILL
         time.sleep(POLL_SECONDS)
-    if not _terminate(processes, limits.grace_seconds):
-        say(
-            f"killed what still ran {limits.grace_seconds:.0f} s after the signal; for more time, raise --grace_seconds"
-        )
+    if not _terminate(processes, patience.grace_seconds):
+        grace = f"{patience.grace_seconds:.0f} s"
+        say(f"killed what still ran {grace} after the signal; for more time, raise --grace_seconds")
     return next((p.returncode for p in processes if p.returncode), 0)
 
 

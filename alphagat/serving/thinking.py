@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from alphagat.agents.agent import Agent
-from alphagat.agents.analysis import Analysis, make_analysis
+from alphagat.agents.analysis import Analysis, combine
 from alphagat.games.states import first_state
 from alphagat.search.parallel import Tree, make_growing_search
 
@@ -68,7 +68,7 @@ class Thinker:
         self._tree: Tree | None = None  # of the last search
 
         def read(tree: Tree) -> Analysis:
-            analysis = make_analysis(search.prior(tree), tree.raw_values[:1], search.read(tree))
+            analysis = combine(search.prior(tree), tree.raw_values[:1], search.read(tree))
             return jax.tree.map(lambda x: x[0], analysis)
 
         self._read = jax.jit(read)

@@ -12,7 +12,7 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.runtime import supervisor
-from alphagat.runtime.supervisor import Limits, supervise
+from alphagat.runtime.supervisor import Patience, supervise
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,8 +43,8 @@ def program(tmp_path, monkeypatch):
 
 def run(command, folder, *, restarts=2, hang_seconds=60.0, processes=2):
     said: list[str] = []
-    limits = Limits(restarts=restarts, hang_seconds=hang_seconds, grace_seconds=60.0)
-    return lambda: (supervise(command, processes, 0, folder / "progress", limits, said.append), said)
+    patience = Patience(restarts=restarts, hang_seconds=hang_seconds, grace_seconds=60.0)
+    return lambda: (supervise(command, processes, 0, folder / "progress", patience, said.append), said)
 
 
 def starts(folder: Path) -> int:
@@ -113,13 +113,13 @@ def test_final_statuses_do_not_restart(program, tmp_path, status):
 def test_sigterm_during_the_pause_starts_nothing(program, tmp_path, monkeypatch):
     command = program("sys.exit(7)")
     monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 60.0)
-    limits = Limits(restarts=2, hang_seconds=60.0, grace_seconds=60.0)
+    patience = Patience(restarts=2, hang_seconds=60.0, grace_seconds=60.0)
 
     def say(line: str) -> None:
         if line.startswith("restarting"):
             signal.raise_signal(signal.SIGTERM)
 
-    assert supervise(command, 1, 0, tmp_path / "progress", limits, say) == 7
+    assert supervise(command, 1, 0, tmp_path / "progress", patience, say) == 7
     assert starts(tmp_path) == 1
 
 
@@ -154,10 +154,10 @@ def test_who_saves_for_longer_than_the_grace_is_killed(program, tmp_path):
 
 def stop_when_ready(command: list[str], folder: Path, number: int, *, grace_seconds: float) -> tuple[int, str]:
     """Sends a signal to a supervisor of two processes once both are ready; returns its status and what it said."""
-    limits = f"Limits(restarts=0, hang_seconds=60, grace_seconds={grace_seconds})"
+    patience = f"Patience(restarts=0, hang_seconds=60, grace_seconds={grace_seconds})"
     code = (
         "import pathlib; from alphagat.runtime.supervisor import *; "
-        f"sys.exit(supervise({command!r}, 2, 0, pathlib.Path('none'), {limits}, print))"
+        f"sys.exit(supervise({command!r}, 2, 0, pathlib.Path('none'), {patience}, print))"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
     words = [sys.executable, "-c", code]
