@@ -39,7 +39,7 @@ MENU = {
 
 
 class Program(NamedTuple):
-    """A compiled evaluation on a board by one of its players.
+    """Names an evaluation to compile: a board, a player of it, and the simulations.
 
     Attributes:
       num_simulations: of the analysis of a position; None: its attention weights.
@@ -86,25 +86,9 @@ class Roster:
         Raises:
           UserError: there is no such network, or none plays `board`.
         """
-        if sources:
-            offers = {source: _offer(resolve(source, board=board).config) for source in sources}
-            self.default = board or offers[sources[0]].config.boards[0]
-        else:
-            offers = _shipped() | _runs()
-            self.default = board or DEFAULT_BOARD
-        shipped = offers.keys() & {SHIPPED, *shipped_names()}
-        if sources and len(shipped) > 1:
-            shipped = set()
-        names = {source: SHIPPED if source in shipped else source for source in offers}
-        self._sources: dict[str, dict[str, str]] = {}  # by board and player
-        for source, offer in offers.items():
-            for each in offer.boards:
-                if sources or names[source] != SHIPPED or shipped_network_for(each) == source:
-                    self._sources.setdefault(each, {})[names[source]] = source
-        if self.default not in self._sources:
-            source = _first_of_family(offers, self.default) if sources else shipped_network_for(self.default)
-            self._sources[self.default] = {names[source]: source}
-        self.boards, self._offers = tuple(self._sources), offers
+        self._offers, self.default = _find_offers(sources, board)
+        self._sources = _by_board(self._offers, self.default, are_chosen=bool(sources))
+        self.boards = tuple(self._sources)
         self._lock = threading.Lock()
         self._sessions: dict[str, BoardSession] = {}
         self._agents: dict[tuple[str, str], Agent] = {}  # by board and player
@@ -189,6 +173,36 @@ def _attention(agent: Agent) -> Callable[[Any, Any], Any]:
 def _analysis(agent: Agent, num_simulations: int) -> Callable[[Any, Any], Any]:
     analyze = Analyzer(agent, num_simulations)
     return lambda params, states: analyze(states, jax.random.key(0), params)
+
+
+def _find_offers(sources: Sequence[str], board: str | None) -> tuple[dict[str, Offer], str]:
+    """Returns the networks on offer, by source, and the default board."""
+    if not sources:
+        return _shipped() | _runs(), board or DEFAULT_BOARD
+    offers = {source: _offer(resolve(source, board=board).config) for source in sources}
+    return offers, board or offers[sources[0]].config.boards[0]
+
+
+def _by_board(offers: dict[str, Offer], default: str, *, are_chosen: bool) -> dict[str, dict[str, str]]:
+    """Returns the sources by board and player; one of them plays the default board.
+
+    Args:
+      are_chosen: whether the user named the networks; then each plays all its boards, and several shipped networks
+        keep their names.
+    """
+    shipped = offers.keys() & {SHIPPED, *shipped_names()}
+    if are_chosen and len(shipped) > 1:
+        shipped = set()
+    names = {source: SHIPPED if source in shipped else source for source in offers}
+    found: dict[str, dict[str, str]] = {}
+    for source, offer in offers.items():
+        for board in offer.boards:
+            if are_chosen or names[source] != SHIPPED or shipped_network_for(board) == source:
+                found.setdefault(board, {})[names[source]] = source
+    if default not in found:
+        source = _first_of_family(offers, default) if are_chosen else shipped_network_for(default)
+        found[default] = {names[source]: source}
+    return found
 
 
 def _shipped() -> dict[str, Offer]:
