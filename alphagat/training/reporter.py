@@ -49,6 +49,22 @@ class Sinks:
     ratings: LiveRatings
 
 
+@dataclasses.dataclass
+class _Unwritten:
+    """An iteration that is not written yet.
+
+    Attributes:
+      fetched: its metrics, and the time at which they were ready.
+      line: its fields for `metrics.jsonl`; empty until it has ended.
+    """
+
+    iteration: int
+    board: int
+    fetched: Future[tuple[dict[str, float], float]]
+    audit: Audit | None
+    line: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
 @contextlib.contextmanager
 def open_sinks(run: Run, folder: Path, start: int) -> Iterator[Sinks]:
     """Opens all outputs of a run that continues after iteration `start`."""
@@ -92,10 +108,8 @@ class Reporter:
         self._seconds = hours * 3600
         self.start_clock()
         self._waiter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="report")
-        self._pending: tuple[int, int, Future[tuple[dict[str, float], float]], Audit | None] | None = None
+        self._last: _Unwritten | None = None
         self._num_games = run.config.evaluation.num_games
-        self._measured: dict[str, Any] = {}
-        self._evaluation: dict[str, Any] = {}
 
     def add(self, iteration: int, board: int, metrics: Metrics, audit: Audit | None) -> None:
         """Takes the results of an iteration, which may still be running, and reports the previous one. `audit` is None
@@ -106,7 +120,7 @@ class Reporter:
           AuditError: the self-play of the previous iteration broke the rules.
         """
         self.flush()
-        self._pending = iteration, board, self._waiter.submit(_fetch, metrics), audit
+        self._last = _Unwritten(iteration, board, self._waiter.submit(_fetch, metrics), audit)
 
     def start_clock(self) -> None:
         """Restarts the training clock, so that the time before this call, such as compilation, does not count."""
@@ -125,11 +139,11 @@ class Reporter:
 
     def wait(self) -> None:
         """Waits for the last iteration, so that later work does not count towards its time."""
-        if self._pending and not self._measured:
-            iteration, board, fetched, _ = self._pending
-            values, ready = fetched.result()
-            measured = self._describe(iteration, values, ready - self._ready)
-            self._measured = {BOARD: self._boards[board]} | self._trained_board(iteration) | measured
+        last = self._last
+        if last and not last.line:
+            values, ready = last.fetched.result()
+            measured = self._describe(last.iteration, values, ready - self._ready)
+            last.line = {BOARD: self._boards[last.board]} | self._trained_board(last.iteration) | measured
             self._ready = ready
 
     def _trained_board(self, iteration: int) -> dict[str, str]:
@@ -140,8 +154,9 @@ class Reporter:
 
     def add_evaluation(self, evaluation: EvaluationResult) -> None:
         """Rates and adds the evaluation of the last iteration; call `wait` first."""
-        self._evaluation = self._rate(self._measured, evaluation.results)
-        self._draw(int(self._measured["iteration"]), evaluation.games)
+        assert self._last is not None
+        self._last.line |= self._rate(self._last.line, evaluation.results)
+        self._draw(self._last.iteration, evaluation.games)
         self.start_clock()
 
     def add_late_evaluation(self, iteration: int, evaluation: EvaluationResult) -> None:
@@ -171,22 +186,21 @@ class Reporter:
 
     def flush(self) -> None:
         """Writes and shows the last iteration. Raises as `add` does."""
-        if self._pending is None:
+        if self._last is None:
             return
         self.wait()
-        iteration, board, fetched, audit = self._pending
-        sums, _ = fetched.result()
+        iteration, board, audit, line = self._last.iteration, self._last.board, self._last.audit, self._last.line
+        sums, _ = self._last.fetched.result()
         if sums.get("searches_not_finite"):  # before the audit, which would blame the rules
             raise Diverged(f"searches of iteration {iteration} were not finite")
         number = self._order[:iteration].count(board)  # among the iterations of the board
         if audit is not None and self._audit_every and number % self._audit_every == 0:
             self._auditors[board].check(audit)
-        line = self._measured | self._evaluation
         if self._sinks is not None:
             self._sinks.writer.write(iteration, line)
             self._track(iteration, line)
             self._sinks.display.update(line)
-        self._pending, self._measured, self._evaluation = None, {}, {}
+        self._last = None
         skipped = int(line[f"{TRAIN}skipped_in_a_row"])
         if skipped >= self._max_skipped:
             raise Diverged(f"up to iteration {iteration}, the last {skipped} updates were not finite")
