@@ -49,12 +49,14 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
     Raises:
       UserError: the config, the folder, or every checkpoint in it is unusable, and nothing was changed; or a tracker
         cannot be opened.
-      Preempted: SIGTERM arrived; all progress is saved.
-      KeyboardInterrupt: Ctrl-C. All progress is saved, unless it was pressed twice.
+      Preempted: SIGTERM or SIGHUP arrived; progress is saved if `is_saved`.
+      KeyboardInterrupt: Ctrl-C. Progress up to a checkpoint is saved; a second Ctrl-C ends the run at once.
       DiskError: a file of the run cannot be written, for example because the disk is full.
     """
     config = _read_config(config)
     config_validation.validate(config)
+    if not isinstance(workdir, str | os.PathLike):
+        raise UserError(f"workdir={shown(workdir)}: it must be a path; name a folder, such as runs/hex")
     trackers.check_installed(config.trackers)
     profiler = Profiler(Path(workdir), parse_span(profile, config.num_iterations) if profile else None)
     with preemption.listening(), profiler.listening():

@@ -490,6 +490,12 @@ def test_a_config_is_named_by_its_file(finished, tmp_path, capsys):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("workdir", [None, 7, b"run"])
+def test_a_folder_of_another_type_is_refused(workdir: Any):
+    with pytest.raises(UserError, match=r"^workdir=.*: it must be a path; name a folder, such as runs/hex$"):
+        train(tiny_config(), workdir)
+
+
 @pytest.mark.parametrize("config", [None, {"num_iterations": 3}, 7])
 def test_a_config_of_another_type_is_refused(tmp_path, config: Any):
     with pytest.raises(
