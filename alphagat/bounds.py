@@ -147,6 +147,6 @@ def shown(value: Any) -> str:
     """Returns a value as text for an error, cut if it is long."""
     try:
         text = value if isinstance(value, str) else str(value) if isinstance(value, os.PathLike) else _SHORT.repr(value)
-    except ValueError:  # Python converts no integers of thousands of digits
+    except ValueError:  # Python refuses to convert integers of thousands of digits to text
         text = "a number of thousands of digits"
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"

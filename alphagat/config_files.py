@@ -40,7 +40,7 @@ def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
         return holder.value
     except flags.Error as error:
         raise UserError(f"{error}; see --help for the type of each field") from error
-    except ValueError:  # Python makes no text of integers with thousands of digits
+    except ValueError:  # Python refuses to convert integers of thousands of digits to text
         raise UserError(f"--config {path}: a number is too long; see --help for the type of each field") from None
 
 

@@ -39,8 +39,8 @@ _FIXES = {
 def disk_failure(error: BaseException) -> str | None:
     """Returns the failure of a disk that caused `error`, with its fix, such as `no space left on device; free some`.
 
-    None if there is another cause. The failure may be wrapped several times, or be no more than words: libraries raise
-    it from background threads and from C++.
+    None if there is another cause. Libraries raise it from background threads and from C++, so it may be wrapped
+    several times, or appear only in the text of an error.
     """
     for each in _causes(error):
         for number, fix in _FIXES.items():

@@ -17,7 +17,9 @@ INTERRUPTED = "interrupted; run the same command to continue from the last check
 
 
 class TrainingArguments(NamedTuple):
-    """Holds the parsed command line of a run; the last three fields are None for a single process."""
+    """Holds the parsed command line of a run; `profile` is None without a trace, the last three fields for a single
+    process.
+    """
 
     workdir: Path
     config: Config

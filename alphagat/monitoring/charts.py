@@ -185,7 +185,9 @@ def _draw_levels(curves: Sequence[tuple[Curve, str]], y_of: Callable) -> list[st
 
 
 def spread(heights: Sequence[float], gap: float, top: float) -> list[float]:
-    """Moves descending heights `gap` apart: upwards, and downwards only from above `top`."""
+    """Moves labels, given from the lowest up, at least `gap` apart: upwards, and down again where they would leave the
+    drawing at `top`.
+    """
     moved: list[float] = []
     for height in heights:
         moved.append(min(height, moved[-1] - gap) if moved else height)

@@ -1,4 +1,4 @@
-"""Networks: `(features, params) -> (prior_logits, value)`.
+"""Networks: flax modules from node features to prior logits and a value.
 
 A network is a flax module whose only variables are parameters. `network.init(key, nodes)` creates them.
 `network.apply(params, nodes)` maps node features `[B, V, F]` to prior logits `[B, A]`, including illegal actions, and

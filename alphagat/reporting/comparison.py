@@ -126,7 +126,7 @@ def _results(runs: Sequence[ComparedRun]) -> str:
 
 
 def _reasons(run: ComparedRun) -> dict[str, str]:
-    """Returns what stands in the place of a missing Elo, by its label."""
+    """Returns the text to show where a rating is missing, by the label of the rating."""
     boards = run.config.boards
     unrated = describe_results([Result(ELO, board, 0.0) for board in boards], boards)
     return {each.label: _why_unrated(run, each.result.board) for each in unrated}

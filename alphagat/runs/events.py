@@ -17,7 +17,7 @@ HEADER = slice(16, 24)  # of a PNG file: width and height
 
 
 class Events:
-    """Appends scalars and pictures to a new file of TensorBoard events.
+    """Writes scalars, pictures and the config to a new file of TensorBoard events.
 
     `tensorboardX.SummaryWriter` is not used, because its thread dies when the disk is full, and the next call then
     waits for it forever.

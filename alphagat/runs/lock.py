@@ -21,7 +21,7 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path):
-        """Takes nothing yet."""
+        """Does not take the lock; `take` does."""
         self._folder, self._file = folder, folder / LOCK_FILE
         self._descriptor: int | None = None
 
@@ -91,7 +91,9 @@ class FolderLock:
 
 
 def unwritable(folder: Path, error: OSError) -> UserError:
-    """Returns the error of a run folder that cannot be written; its run can go on there if the disk is repaired."""
+    """Returns the error of a run folder that cannot be written; the run can continue there once the disk is
+    repaired.
+    """
     failure = disk_failure(error)
     reason = f"{failure}, or" if failure else f"{error.strerror};"
     return UserError(f"--workdir {folder} cannot be written: {reason} name another folder")

@@ -19,7 +19,8 @@ def fewest_parts(num_positions: int) -> int:
 
 
 def map_in_parts(function: Callable[[Batch], Result], batch: Batch) -> Result:
-    """Applies `function`, which maps each row on its own, to a batch `[B, ...]`: in `fewest_parts(B)` equal parts.
+    """Applies `function`, which treats every row independently, to a batch `[B, ...]`: in `fewest_parts(B)` equal
+    parts.
 
     Rows are repeated if the parts do not divide the batch.
     """

@@ -57,7 +57,7 @@ def _add_flags(*flags: str) -> None:
 
 
 def missing_platform() -> str | None:
-    """Returns a line about JAX_PLATFORMS if JAX has been imported and cannot start for it, else None."""
+    """Returns a line about JAX_PLATFORMS if JAX has been imported and finds none of its platforms, else None."""
     jax, platforms = sys.modules.get("jax"), os.environ.get(PLATFORMS_VARIABLE)
     if jax is None or not platforms:
         return None

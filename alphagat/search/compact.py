@@ -49,7 +49,7 @@ class CompactState(struct.PyTreeNode):
 
 
 class CompactGame:
-    """The rules of `game` with `max_legal_actions` actions, as far as a search needs them."""
+    """The rules of `game` with `max_legal_actions` actions, reduced to what a search uses."""
 
     def __init__(self, game: Game):
         self.num_actions, self._game = game.max_legal_actions, game

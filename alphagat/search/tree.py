@@ -58,7 +58,7 @@ Search = Callable[[Any, jax.Array, Any, jax.Array], SearchOutput]  # (params, ke
 
 
 def invalid_actions(states: Any) -> jax.Array:
-    """Returns `[B, A]` bool, True where illegal: mctx's mask. No other code negates the legal mask."""
+    """Returns `[B, A]` bool, True where illegal: mctx's mask."""
     return ~states.legal_action_mask
 
 

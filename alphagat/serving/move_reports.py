@@ -1,4 +1,4 @@
-"""Formats an analysis, move by move, for GTP and UCI."""
+"""Formats an analysis, move by move, for GTP, UCI and JSON lines."""
 
 import math
 from typing import Any, NamedTuple

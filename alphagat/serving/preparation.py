@@ -18,7 +18,7 @@ class Progress(NamedTuple):
 
     Attributes:
       is_ready: whether it answers without delay.
-      has_failed: whether its last preparation failed; it is prepared again only in demand.
+      has_failed: whether its last preparation failed; it is prepared again only on demand.
       elapsed_s: since its preparation began; 0 if it has not.
     """
 

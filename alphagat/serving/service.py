@@ -247,7 +247,9 @@ class BatchService:
         return program, [request for request in requests[:size] if request.answer.set_running_or_notify_cancel()]
 
     def _size_for(self, program: Hashable, requests: Sequence[_Request]) -> int:
-        """Returns the batch size for requests, or the next smaller one that is prepared, and has theirs prepared."""
+        """Returns the largest prepared size up to the one that the requests need, and requests that one if it is not
+        prepared.
+        """
         wanted = next((size for size in self._sizes if size >= len(requests)), self._sizes[-1])
         if wanted not in self._prepared[program]:
             self._examples[program] = requests[0].state

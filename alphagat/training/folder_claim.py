@@ -15,7 +15,7 @@ class FolderClaim:
     """The lock of a run folder, held by the first process for all processes of the run; a context manager."""
 
     def __init__(self, folder: Path):
-        """Takes nothing yet."""
+        """Does not take the lock; `take` does."""
         self._folder, self._lock = folder, FolderLock(folder)
         self.is_taken = False
 

@@ -25,7 +25,7 @@ class Position:
 
     Attributes:
       game: its board.
-      state: one non-terminal state with numpy leaves.
+      state: one state with numpy leaves; `Engine.choose` gets only non-terminal ones.
       moves: `game.action_name` of each move from the initial position, e.g. `("b3", "c3", "pass")`.
       players: who made each move, 0 or 1.
     """

@@ -100,8 +100,8 @@ def _messages(
 ) -> jax.Array:
     """Returns the messages `[P, D]` of a block, before their output layer.
 
-    Each head and each group multiplies all features, and keeps its own: the tensor cores have time to spare, and the
-    values stay where they read them.
+    Each head and each group multiplies all features, and keeps its own. The extra products cost nothing, since the
+    tensor cores are idle, and the values need no second layout.
     """
     times = functools.partial(_dot, blocks)
 

@@ -196,8 +196,8 @@ def _read_run(
 
 
 def replayed_positions(replay: Replay, group_games: int, blanks: dict[str, jax.Array] | None = None) -> Positions:
-    """Returns the positions of a replay on the host, `[G, C]` before each shape. Successive games in the same slot
-    count as one game.
+    """Returns, on the host, the valid positions of a replay whose arrays have `[G, C]` before each shape. Successive
+    games in the same slot count as one game.
 
     Args:
       blanks: zeros in the shape of each auxiliary target to return. They are unknown if the replay lacks any of them.
