@@ -99,13 +99,13 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
             f"config.init_from={name!r} was trained on {game.name}, and {config.network.name!r} has weights for one "
             f"size of board, but config.boards has {setup.game.name}; take that board, or another network"
         )
-    for field in differing_fields(setup.config.network, config.network):
-        theirs, ours = getattr(config.network, field), getattr(setup.config.network, field)
-        if not field.endswith("_head"):  # a missing head is initialised
-            raise UserError(
-                f"config.network.{field}={ours!r}, but the weights of config.init_from={name!r} have {theirs!r}: set "
-                f"it to {theirs!r}"
-            )
+    theirs, ours = config.network, setup.config.network
+    fields = [
+        each for each in differing_fields(ours, theirs) if not each.endswith("_head")
+    ]  # a new head is initialised
+    if fields:
+        fixes = (f"config.network.{each}={getattr(theirs, each)!r} (now {getattr(ours, each)!r})" for each in fields)
+        raise UserError(f"config.init_from={name!r} has the weights of another network: set {', '.join(fixes)}")
 
 
 def _agree_on_step(folder: Path) -> tuple[int | None, dict[int, str]]:

@@ -82,9 +82,11 @@ def test_a_run_starts_from_a_file(run, file):
     (setup,) = make_setups(config)
     found = load_weights(str(file), setup)
     chex.assert_trees_all_equal(found, load(run).params)
-    config.network.width = 16
-    with pytest.raises(UserError, match=r"config\.network\.width=16, but the weights of config.init_from=.* have 8"):
+    config.network.width, config.network.num_blocks = 16, 5
+    with pytest.raises(UserError) as refusal:
         load_weights(str(file), make_setups(config)[0])
+    fixes = f"set config.network.width=8 (now 16), config.network.num_blocks={tiny_config().network.num_blocks} (now 5)"
+    assert str(refusal.value) == f"config.init_from={str(file)!r} has the weights of another network: {fixes}"
 
 
 def test_a_shipped_name_resolves_to_its_file(file, monkeypatch, tmp_path):

@@ -138,7 +138,7 @@ def test_boards_that_cannot_share_weights_are_refused(boards, change, message):
     ("boards", "width", "message"),
     [
         (("tic_tac_toe",), 8, "has weights of the family hex (hex:2, hex:3), but config.boards is of mnk"),
-        (("hex:4",), 16, "config.network.width=16, but the weights of config.init_from"),
+        (("hex:4",), 16, "has the weights of another network: set config.network.width=8 (now 16)"),
     ],
 )
 def test_incompatible_weights_are_refused(finished, tmp_path, boards, width, message):
