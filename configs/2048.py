@@ -20,7 +20,7 @@ def get_config() -> Config:
     config.network.width = 64
     config.network.num_blocks = 3
     config.search.num_simulations = 16
-    config.search.value_scale = 0.1  # as in the runs above
+    config.search.value_scale = 0.1  # as in the run above
     # Games last hundreds of plies, so value targets bootstrap from the search's value after 32 plies.
     config.selfplay.horizon = 32
     config.selfplay.num_games = 256

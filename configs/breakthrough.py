@@ -14,7 +14,7 @@ from alphagat.config import Config
 
 def get_config() -> Config:
     config = Config(boards=("breakthrough:6",), num_iterations=300)
-    config.search.value_scale = 0.1  # as in the runs above
+    config.search.value_scale = 0.1  # as in the run above
     config.selfplay.opening_plies = 6
     config.selfplay.plies_per_iteration = 8
     config.selfplay.max_plies = 56

@@ -16,7 +16,7 @@ def get_config() -> Config:
     config = Config(boards=("gomoku:9",), num_iterations=450)
     config.network.width = 48
     config.search.num_simulations = 16
-    config.search.value_scale = 0.1  # as in the runs above
+    config.search.value_scale = 0.1  # as in the run above
     config.selfplay.opening_plies = 12
     config.selfplay.plies_per_iteration = 8
     config.replay.capacity = 131_072
