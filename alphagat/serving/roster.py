@@ -13,6 +13,7 @@ import numpy as np
 from alphagat.agents.agent import Agent, load
 from alphagat.agents.analysis import Analyzer
 from alphagat.agents.attention import attention_blocks, make_attention
+from alphagat.agents.build import differing_fields
 from alphagat.agents.sources import SHIPPED, find_run, node_kinds, resolve, shipped_network_for
 from alphagat.agents.weight_files import shipped_names
 from alphagat.config import Config, NetworkConfig
@@ -142,10 +143,12 @@ class Roster:
         """Replaces the loaded agents by those of the newest checkpoints.
 
         Raises:
-          UserError: a checkpoint cannot be read.
+          UserError: a checkpoint cannot be read, or is of another network, which the compiled programs do not fit.
         """
         for board, name in list(self._agents):
             newest = load(self._sources[board][name], board=board)
+            if differing_fields(newest.config.network, self._agents[board, name].config.network):
+                raise UserError(f"{name} has another network now; start the command again")
             with self._lock:
                 self._agents[board, name] = newest
 

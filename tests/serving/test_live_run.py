@@ -7,10 +7,16 @@ import time
 import pytest
 
 from alphagat.errors import UserError
+from alphagat.games import make_game
+from alphagat.games.batches import batch_of_one
+from alphagat.games.states import first_state
 from alphagat.runs.checkpoint_writer import CheckpointWriter
+from alphagat.runs.folder import open_run_folder
 from alphagat.runs.metrics import METRICS_FILE, MetricsWriter
+from alphagat.runtime import sharding
 from alphagat.serving.live_run import LiveRun
 from alphagat.serving.roster import Roster
+from alphagat.training.setup import make_run
 from alphagat.training.state import init_state
 from tests.training.tiny import save_tiny_run, tiny_config, tiny_run
 
@@ -81,6 +87,19 @@ def test_a_run_that_was_started_anew_is_followed(live):
     assert run.describe()["network"] == 5
     save_tiny_run(folder, 2)
     assert run.describe()["network"] == 2
+
+
+def test_a_run_that_was_started_anew_with_another_network_is_not_played(live):
+    folder, run = live
+    evaluate = run._roster.prepare(run._roster.program("hex:2", "", 4))
+    shutil.rmtree(folder)
+    config = tiny_config()
+    config.network.width *= 2
+    open_run_folder(folder, config)
+    with CheckpointWriter(folder) as writer:
+        writer.save(init_state(make_run(config, sharding.make_mesh(1))), 2)
+    assert run.describe()["network"] == 1
+    evaluate(batch_of_one(first_state(make_game("hex:2"))))
 
 
 def test_a_checkpoint_written_while_the_server_starts_is_loaded(tmp_path):
