@@ -2,9 +2,7 @@
 
 import abc
 import collections
-import errno
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,6 +28,7 @@ from alphagat.monitoring.metric_text import (
     sparkline,
 )
 from alphagat.runs.metrics import LOSSES, RESULTS, WIN_RATE, Line, Result
+from alphagat.runtime import terminal
 
 PLAIN_SECONDS = 10.0  # minimum interval between lines without a terminal
 PACE_ITERATIONS = 50  # recent iterations from which the time left is estimated
@@ -54,7 +53,10 @@ def make_display(total_iterations: int, boards: Sequence[str], console: Console 
 
 
 class _Output:
-    """Standard output, which becomes silent once its terminal is gone, as after a logout, so that the run goes on."""
+    """Standard output, which becomes silent once it fails, so that the run goes on and saves.
+
+    It fails after a logout, when the reader of a pipe has ended, and when its disk is full.
+    """
 
     def __init__(self, stream: IO[str]):
         self._stream = stream
@@ -71,10 +73,8 @@ class _Output:
     def _attempt(self, output: Callable, *arguments: str) -> None:
         try:
             output(*arguments)
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        except OSError:
+            terminal.silence(self._stream)
 
 
 class Display(abc.ABC):

@@ -75,7 +75,8 @@ def _note(number: int, frame: FrameType | None) -> None:
         if _by_keyboard.is_set():
             raise KeyboardInterrupt
         _by_keyboard.set()
-        os.write(STDERR, SAYS)  # unlike sys.stderr, safe inside a handler
+        with contextlib.suppress(OSError):  # Ctrl-C also ends the reader of `2>&1 | tee log`
+            os.write(STDERR, SAYS)  # unlike sys.stderr, safe inside a handler
     _requested.set()
 
 

@@ -1,7 +1,9 @@
-"""What a command shows while it prepares."""
+"""What a command shows while it prepares, and streams that nobody reads any more."""
 
 import contextlib
+import os
 import sys
+from typing import IO
 
 from rich.console import Console
 
@@ -9,3 +11,9 @@ from rich.console import Console
 def status(text: str) -> contextlib.AbstractContextManager[object]:
     """Shows `text` on standard error until the end of the block; nothing if that is not a terminal."""
     return Console(stderr=True).status(text) if sys.stderr.isatty() else contextlib.nullcontext()
+
+
+def silence(stream: IO[str]) -> None:
+    """Directs a stream that cannot be written to nowhere: later output, and what is buffered, raises nothing."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())

@@ -5,6 +5,7 @@ import math
 import os
 import pty
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -72,6 +73,22 @@ def test_a_run_outlives_its_terminal(terminal: str, monkeypatch):
             os.close(near)
             display.message("after")
             display.update(metrics(1))
+            display.finish(["the end"])
+
+
+def unread_pipe() -> int:
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+@pytest.mark.parametrize("open_output", [unread_pipe, lambda: os.open("/dev/full", os.O_WRONLY)], ids=("pipe", "full"))
+def test_a_run_outlives_the_reader_of_its_output(open_output: Callable[[], int], monkeypatch):
+    with os.fdopen(open_output(), "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        with make_display(3, ["hex:5"]) as display:
+            display.update(metrics(1))
+            display.message("after")
             display.finish(["the end"])
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable
 
 import pytest
 
@@ -16,3 +17,18 @@ def test_one_of_several_processes_ends_at_once(monkeypatch, number):
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
         assert not preemption.is_requested()
+
+
+def unread_pipe() -> int:
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+@pytest.mark.parametrize("open_output", [unread_pipe, lambda: os.open("/dev/full", os.O_WRONLY)], ids=("pipe", "full"))
+def test_an_interrupt_counts_even_if_nobody_can_be_told(monkeypatch, open_output: Callable[[], int]):
+    monkeypatch.setattr(preemption, "STDERR", open_output())
+    with preemption.listening():
+        signal.raise_signal(signal.SIGINT)
+        assert preemption.is_requested()
+    os.close(preemption.STDERR)
