@@ -27,7 +27,7 @@ from alphagat.errors import (
     UserError,
     disk_failure,
 )
-from alphagat.runtime import distributed, xla
+from alphagat.runtime import distributed, terminal, xla
 from alphagat.runtime.preemption import Preempted
 
 # Errors that the user's choice of a path causes.
@@ -136,7 +136,7 @@ def end(status: int) -> NoReturn:
     try:
         sys.stdout.flush()
     except OSError:  # `run` has reported it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        terminal.silence(sys.stdout)  # for the flush at exit
     sys.stderr.flush()
     if status in (INTERRUPTED, REQUEUE) or (status and distributed.num_processes() > 1):
         os._exit(status)
@@ -157,8 +157,11 @@ def _repeat_lost_interrupts() -> None:
 
 
 def say(line: str) -> None:
-    """Writes a line to standard error."""
-    sys.stderr.write(line + "\n")
+    """Writes a line to standard error. If that cannot be written, the line is lost, but not the exit status."""
+    try:
+        sys.stderr.write(line + "\n")
+    except OSError:
+        terminal.silence(sys.stderr)
 
 
 def add_run(parser: ArgumentParser, *, metavar: str = "RUN", help: str) -> None:

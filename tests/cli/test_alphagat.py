@@ -113,6 +113,26 @@ def test_a_closed_pipe_is_quiet(words, unbuffered):
     assert (ended.returncode, ended.stderr) == (1, "")
 
 
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [("Preempted()", 75), ("KeyboardInterrupt()", 130), ("UserError('x')", 2), ("DiskError('x')", 1)],
+)
+def test_a_failing_standard_error_keeps_the_status(error, status):
+    code = f"""if True:
+        from alphagat.cli import commands
+        from alphagat.errors import DiskError, UserError
+        from alphagat.runtime.preemption import Preempted
+
+        def fail(argv):
+            raise {error}
+
+        commands.end(commands.run(fail, [], interrupted="interrupted"))
+    """
+    with open("/dev/full", "w") as full:
+        ended = run_script(code, stderr=full)
+    assert (ended.returncode, ended.stdout) == (status, "")
+
+
 @pytest.mark.parametrize(("closed", "status"), [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0), ("none 2>&-", 2)])
 def test_closed_streams_are_no_error(closed, status):
     command = f"{sys.executable} -m alphagat configs {closed}"
