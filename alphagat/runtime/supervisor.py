@@ -7,8 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from alphagat.errors import REQUEUE, USER_ERROR, UserError
@@ -17,6 +18,7 @@ from alphagat.wording import counted
 
 POLL_SECONDS = 0.2
 LONGEST_PAUSE = 60.0  # seconds before a restart
+LIFELINE = "ALPHAGAT_LIFELINE"  # the variable that names a pipe, which closes when the supervisor ends
 FINAL = (0, USER_ERROR, REQUEUE)  # no restart: the run is done, would fail again, or must be requeued
 
 
@@ -55,9 +57,9 @@ def supervise(
       UserError: the processes died or hung too often.
     """
     restarts, furthest = 0, _num_lines(progress)
-    with _terminations() as is_terminated:
+    with _terminations() as is_terminated, _lifeline() as lifeline:
         while True:
-            processes = _start(command, num_processes, num_gpus)
+            processes = _start(command, num_processes, num_gpus, lifeline)
             status = _watch(processes, progress, patience, is_terminated, say)
             if status in FINAL or is_terminated():
                 return status
@@ -87,27 +89,58 @@ def count_gpus() -> int:
 
 @contextlib.contextmanager
 def _terminations():
-    """Yields a function that returns whether SIGTERM, SIGHUP or SIGINT has arrived, unless it is ignored."""
+    """Yields a function that returns whether SIGTERM, SIGHUP or SIGINT has arrived, unless it is ignored.
+
+    Ignores SIGUSR1, by which each process, but not this one, writes a memory profile.
+    """
     received: list[int] = []
-    with preemption.handling(lambda number, _: received.append(number)):
-        yield lambda: bool(received)
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        with preemption.handling(lambda number, _: received.append(number)):
+            yield lambda: bool(received)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
-def _start(command: Sequence[str], num_processes: int, num_gpus: int) -> list[subprocess.Popen]:
+@contextlib.contextmanager
+def _lifeline() -> Iterator[int]:
+    """Yields the end of a pipe for the processes; it closes even if this process is killed."""
+    theirs, ours = os.pipe()
+    try:
+        yield theirs
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def end_with_supervisor() -> None:
+    """Sends this process SIGTERM once the supervisor that started it has ended; does nothing without a supervisor."""
+    if LIFELINE not in os.environ:
+        return
+    lifeline = int(os.environ.pop(LIFELINE))
+
+    def wait() -> None:
+        os.read(lifeline, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _start(command: Sequence[str], num_processes: int, num_gpus: int, lifeline: int) -> list[subprocess.Popen]:
     with contextlib.closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(num_gpus)))).split(",")
     processes = []
     for rank in range(num_processes):
-        environment = dict(os.environ)
+        environment = os.environ | {LIFELINE: str(lifeline)}
         if num_gpus:
             environment["CUDA_VISIBLE_DEVICES"] = visible[rank]
         where = ["--nodes", str(num_processes), "--node_rank", str(rank), "--coordinator", f"127.0.0.1:{port}"]
         # Without the current folder among the modules (-P), where a config may be called random.py.
         words = [sys.executable, "-P", "-m", *command, *where]
         # A separate process group, so that Ctrl-C reaches them only through this process.
-        processes.append(subprocess.Popen(words, env=environment, process_group=0))
+        processes.append(subprocess.Popen(words, env=environment, process_group=0, pass_fds=[lifeline]))
     return processes
 
 

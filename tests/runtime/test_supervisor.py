@@ -138,6 +138,34 @@ def test_a_signal_lets_all_processes_save(program, tmp_path, number):
     assert len(list(tmp_path.glob("saved_*"))) == 2
 
 
+def test_processes_save_and_end_after_the_death_of_their_supervisor(program, tmp_path):
+    command = program("""
+        import signal
+        from alphagat.runtime import supervisor
+        def save(*_):
+            (folder / f"saved_{rank}").touch()
+            sys.exit(75)
+        signal.signal(signal.SIGTERM, save)
+        supervisor.end_with_supervisor()
+        (folder / f"ready_{rank}").touch()
+        time.sleep(60)
+    """)
+    # It reads their output to the end.
+    assert stop_when_ready(command, tmp_path, signal.SIGKILL, grace_seconds=60) == (-signal.SIGKILL, "")
+    assert len(list(tmp_path.glob("saved_*"))) == 2
+
+
+def test_a_request_for_a_memory_profile_does_not_end_the_supervisor(program, tmp_path):
+    command = program("""
+        import signal
+        os.kill(os.getppid(), signal.SIGUSR1)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
+        (folder / f"ready_{rank}").touch()
+        time.sleep(60)
+    """)
+    assert stop_when_ready(command, tmp_path, signal.SIGTERM, grace_seconds=60) == (75, "")
+
+
 def test_who_saves_for_longer_than_the_grace_is_killed(program, tmp_path):
     command = program("""
         import signal
