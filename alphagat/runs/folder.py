@@ -60,6 +60,7 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
     if not os.fspath(workdir):  # a Path would mean the current folder
         raise UserError("--workdir '': it is empty; name a folder")
     folder = Path(workdir)
+    absolute = _absolute(folder)
     try:
         folder.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -67,7 +68,7 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
     except (OSError, ValueError) as error:  # a name that is too long or has a NUL byte, or a closed folder on the way
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"--workdir {shown(str(folder))!r}: {reason}; name another folder") from error
-    above = next(each for each in folder.absolute().parents if each.exists())
+    above = next(each for each in absolute.parents if each.exists())
     if not above.is_dir():
         raise UserError(f"--workdir {folder}: {above} is a file; name another folder")
     if folder.exists() and not folder.is_dir():
@@ -83,6 +84,19 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
             f"--workdir {folder} has files but no {CONFIG_FILE}, so it is not a run; name an empty or new folder"
         )
     return folder
+
+
+def _absolute(folder: Path) -> Path:
+    """Returns the absolute path of a run. Raises UserError if it has none, or one that libraries cannot write."""
+    try:
+        path = folder.absolute()
+    except FileNotFoundError:
+        raise UserError(f"--workdir {folder}: the current folder was deleted; change to another one") from None
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"--workdir {shown(str(path))!r}: the name is not UTF-8; rename it or name another") from None
+    return path
 
 
 def open_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
@@ -112,6 +126,7 @@ def read_config(workdir: str | os.PathLike) -> Config:
       UserError: there is no run, or its `config.json` is unreadable.
     """
     file = Path(workdir) / CONFIG_FILE
+    _absolute(Path(workdir))
     try:
         values = bounded_json.read(file)
     except FileNotFoundError:

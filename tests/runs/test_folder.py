@@ -214,6 +214,23 @@ def test_a_folder_with_an_impossible_name_is_refused(name: str, reason: str, tmp
         open_run_folder(tmp_path / name, config)
 
 
+@pytest.mark.parametrize("use", [check_run_folder, lambda folder, _: read_config(folder)], ids=("train", "read"))
+def test_a_name_that_is_not_utf8_is_refused(use, tmp_path: Path, config: Config):
+    with pytest.raises(
+        UserError, match=r"^--workdir '.*run\\udcff': the name is not UTF-8; rename it or name another$"
+    ):
+        use(tmp_path / os.fsdecode(b"run\xff"), config)
+
+
+@pytest.mark.parametrize("use", [check_run_folder, lambda folder, _: read_config(folder)], ids=("train", "read"))
+def test_a_deleted_current_folder_is_named(use, tmp_path: Path, config: Config, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(UserError, match=r"^--workdir run: the current folder was deleted; change to another one$"):
+        use("run", config)
+
+
 @pytest.mark.parametrize("name", ["file", "file/run"])
 def test_a_folder_that_is_a_file_or_below_one_is_refused(name: str, tmp_path: Path, config: Config):
     (tmp_path / "file").write_text("words")
