@@ -27,6 +27,7 @@ from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding, terminal
+from alphagat.wording import counted
 
 RATINGS_FILE, CURVE_FILE = "ratings.json", "ratings.svg"
 
@@ -141,12 +142,19 @@ def _read_matches(file: Path, settings: RatingSettings) -> KeptMatches:
                 found.others.append(group)
                 continue
             for line in group["matches"]:
-                found.played[line["player"], line["opponent"]] = np.array(line["pair_scores"], float)
+                found.played[line["player"], line["opponent"]] = _pair_scores(line, settings.games // 2)
         return found
     except FileNotFoundError:
         return found
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise UserError(f"{file} cannot be read ({type(error).__name__}: {error}): move it away") from error
+
+
+def _pair_scores(line: dict[str, Any], num_pairs: int) -> np.ndarray:
+    scores = np.array(line["pair_scores"], float)
+    if scores.shape != (num_pairs,) or not ((scores >= 0) & (scores <= 2)).all():
+        raise ValueError(f"pair_scores must be {counted(num_pairs, 'number')} from 0 to 2")
+    return scores
 
 
 def _write(

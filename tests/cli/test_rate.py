@@ -243,6 +243,21 @@ def test_a_broken_ratings_file_is_not_overwritten(run, capsys, content):
     file.unlink()
 
 
+@pytest.mark.parametrize(
+    "scores",
+    [5, [], [1.0] * 3, [float("nan")] * 4, [-7, 1, 1, 1], [1e308] * 4, [[1.0, 2.0]] * 2, [[1], 2, 3, 4], [10**400] * 4],
+    ids=lambda scores: str(scores)[:20],
+)
+def test_damaged_pair_scores_are_refused(tmp_path, scores):
+    file, settings = tmp_path / rate_run.RATINGS_FILE, rate_run.RatingSettings("hex:2", 8, 2, 1.0, 0, "")
+    rate_run._write(file, settings, "random", [], {("a", "b"): np.ones(4)})
+    content = json.loads(file.read_text())
+    content["matches"][0]["pair_scores"] = scores
+    file.write_text(json.dumps(content))
+    with pytest.raises(UserError, match=r"ratings\.json cannot be read \(.*\): move it away$"):
+        rate_run._read_matches(file, settings)
+
+
 def test_a_folder_without_checkpoints_is_refused(tmp_path, capsys):
     folder = open_run_folder(tmp_path / "run", tiny_config())
     assert rate.run(["--workdir", str(folder)]) == 2
