@@ -38,18 +38,29 @@ PLATFORMS_VARIABLE = "JAX_PLATFORMS"
 
 
 def use_flags(name: str) -> None:
-    """Adds the set of flags `name` to XLA_FLAGS. Raises UserError if the name is unknown."""
+    """Adds the set of flags `name` to XLA_FLAGS. Raises UserError if the name is unknown, or XLA_FLAGS names a file."""
     if name not in FLAGS:
         raise UserError(f"--xla {name}: choose one of {', '.join(FLAGS)}")
+    if FLAGS[name].flags and _flags_are_in_a_file():
+        raise UserError(
+            f"--xla {name}: XLA_FLAGS={os.environ['XLA_FLAGS']} names a file; write its flags there instead"
+        )
     _add_flags(*FLAGS[name].flags)
 
 
 def keep_loops_on_gpu() -> None:
-    """Adds `GPU_LOOPS` to XLA_FLAGS unless they set the same option: a GPU then runs whole loops, and does not wait for
-    the host after each step. Self-play on an H200 is 1.15 times as fast.
+    """Adds `GPU_LOOPS` to XLA_FLAGS unless they set the same option or name a file.
+
+    A GPU then runs whole loops, and does not wait for the host after each step. Self-play on an H200 is 1.15 times as
+    fast.
     """
-    if GPU_LOOPS.partition("=")[0] not in os.environ.get("XLA_FLAGS", ""):
+    if GPU_LOOPS.partition("=")[0] not in os.environ.get("XLA_FLAGS", "") and not _flags_are_in_a_file():
         _add_flags(GPU_LOOPS)
+
+
+def _flags_are_in_a_file() -> bool:
+    """Returns whether XLA takes XLA_FLAGS for the name of a file of flags."""
+    return os.environ.get("XLA_FLAGS", "").strip()[:1] not in ("", "-")
 
 
 def _add_flags(*flags: str) -> None:

@@ -23,12 +23,23 @@ def test_flags_are_added(monkeypatch):
         ("--xla_mine=1", f"--xla_mine=1 {xla.GPU_LOOPS}"),
         (xla.GPU_LOOPS, xla.GPU_LOOPS),
         ("--xla_gpu_enable_command_buffer=", "--xla_gpu_enable_command_buffer="),
+        ("my.flags", "my.flags"),
     ],
 )
 def test_loops_stay_on_the_gpu_unless_the_user_decides(before, after, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", before)
     xla.keep_loops_on_gpu()
     assert xla.os.environ["XLA_FLAGS"] == after
+
+
+def test_a_file_of_flags_is_kept(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "my.flags")
+    xla.use_flags("default")
+    with pytest.raises(
+        UserError, match=r"^--xla debug: XLA_FLAGS=my\.flags names a file; write its flags there instead$"
+    ):
+        xla.use_flags("debug")
+    assert xla.os.environ["XLA_FLAGS"].strip() == "my.flags"
 
 
 def test_an_unknown_name_raises():
