@@ -38,7 +38,15 @@ def _write(texts: Sequence[str]) -> None:
     sys.stdout.writelines(texts)
 
 
+def _occupy_closed_streams() -> None:
+    """Opens the descriptors 0 to 2 where they are closed, as by `2>&-`: libraries would write into the files there."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+
+
 def main() -> None:
+    _occupy_closed_streams()
     # A stream is None if it is closed, as by `>&-`.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115

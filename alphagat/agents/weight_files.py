@@ -14,12 +14,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from alphagat import bounded_json, config_fields, config_validation
+from alphagat.bounds import MAX_ITERATIONS, Limits
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import check_new, write_atomically
 
 ENDING = ".safetensors"
 FOLDER = Path(__file__).parents[1] / "weights"
+ITERATIONS = Limits(at_least=0, at_most=MAX_ITERATIONS)
 SAFETENSORS_TYPES = {"float32": "F32"}  # by the name of numpy; all parameters are float32
 
 
@@ -53,7 +55,11 @@ def read_header(file: Path) -> tuple[Config, int]:
     try:
         with safe_open(file, framework="numpy") as opened:
             metadata = opened.metadata() or {}
-        return config_validation.from_dict(bounded_json.parse(metadata["config"])), int(metadata["iteration"])
+        config = config_validation.from_dict(bounded_json.parse(metadata["config"]))
+        iteration = int(metadata["iteration"])
+        if not ITERATIONS.accept(iteration):
+            raise ValueError(f"its iteration is {iteration}, but must be {ITERATIONS}")
+        return config, iteration
     except FileNotFoundError:
         raise UserError(f"{file} does not exist; use a run folder, or one of {', '.join(shipped_names())}") from None
     except KeyError as error:

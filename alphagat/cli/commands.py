@@ -80,6 +80,7 @@ def run(
         sys.stdout.reconfigure(errors="backslashreplace")  # it may be ASCII
     _repeat_lost_interrupts()
     xla.keep_loops_on_gpu()
+    xla.use_32_bits()
     xla.use_cache()
     try:
         status = _status_of(command, argv)

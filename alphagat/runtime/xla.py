@@ -58,6 +58,11 @@ def keep_loops_on_gpu() -> None:
         _add_flags(GPU_LOOPS)
 
 
+def use_32_bits() -> None:
+    """Drops JAX_ENABLE_X64, which a user may have set for other programs: rules and networks have 32 bits."""
+    os.environ.pop("JAX_ENABLE_X64", None)
+
+
 def _flags_are_in_a_file() -> bool:
     """Returns whether XLA takes XLA_FLAGS for the name of a file of flags."""
     return os.environ.get("XLA_FLAGS", "").strip()[:1] not in ("", "-")

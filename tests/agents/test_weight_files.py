@@ -112,6 +112,8 @@ def changed(file: Path, tmp_path: Path, change: str) -> Path:
         save_file(dict(list(arrays.items())[1:]), found, {"config": "{}", "iteration": "1"})
     elif change == "not ours":
         save_file(arrays, found, {"config": '{"colour": 1}', "iteration": "1"})
+    elif change == "a negative iteration":
+        save_file(arrays, found, {"config": "{}", "iteration": "-5"})
     elif change == "not finite":
         broken = {name: value.copy() for name, value in arrays.items()}
         broken["params/features/kernel"].flat[-1] = np.inf
@@ -137,6 +139,7 @@ def changed(file: Path, tmp_path: Path, change: str) -> Path:
         ("no network", "is not an AlphaGAT network: its metadata lacks 'config'"),
         ("an array less", "has arrays that do not match its config"),
         ("not ours", "config.colour is not a field"),
+        ("a negative iteration", "cannot be read: its iteration is -5, but must be at least 0 and at most 1000000"),
         ("not finite", "holds the parameter params/features/kernel with values that are not finite"),
         ("8 bits", "has arrays that do not match its config"),
         ("another shape", "has arrays that do not match its config"),

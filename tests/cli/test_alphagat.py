@@ -13,7 +13,7 @@ import pytest
 
 import alphagat
 from alphagat import __main__
-from alphagat.cli import COMMANDS, completion
+from alphagat.cli import COMMANDS, commands, completion
 from alphagat.config import Config
 
 ROOT = Path(__file__).parents[2]
@@ -138,6 +138,21 @@ def test_closed_streams_are_no_error(closed, status):
     command = f"{sys.executable} -m alphagat configs {closed}"
     ended = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (status, "")
+
+
+def test_no_file_takes_the_place_of_a_closed_stream(tmp_path):
+    occupy = "from alphagat import __main__; __main__._occupy_closed_streams()"
+    code = f"{occupy}; print(open({str(tmp_path / 'file')!r}, 'w').fileno())"
+    words = ["sh", "-c", f'{sys.executable} -c "$0" <&- 2>&-', code]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert int(ended.stdout) > 2
+
+
+def test_networks_and_rules_have_32_bits(monkeypatch):
+    monkeypatch.setenv("JAX_ENABLE_X64", "1")
+    found = []
+    assert commands.run(lambda _: found.append(os.environ.get("JAX_ENABLE_X64")), []) == 0
+    assert found == [None]
 
 
 def test_configs_are_listed_with_a_summary(capsys):
