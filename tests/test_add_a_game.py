@@ -54,6 +54,7 @@ def kayles(tmp_path_factory):
     install(folder, project["project"])
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
+        patch.setattr(games, "_installed", games._installed.__wrapped__)  # without what is cached
         yield
 
 

@@ -117,7 +117,7 @@ def set_aside(workdir: pathlib.Path, step: int) -> pathlib.Path:
     """Moves a damaged checkpoint into `damaged/`, which no run reads, and returns its new path. A
     `CheckpointWriter` that is already open does not notice.
     """
-    directory = (workdir / CHECKPOINT_FOLDER).absolute()
+    directory = checkpoint_folder(workdir)
     folder = directory / DAMAGED_FOLDER
     folder.mkdir(exist_ok=True)
     names = (f"{step}{suffix}" for suffix in itertools.chain([""], (f".{n}" for n in itertools.count(1))))

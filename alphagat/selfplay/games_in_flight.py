@@ -198,10 +198,7 @@ def make_play(
             is_full=jnp.full(num_games, was_full),
             policy_weight=jnp.full(num_games, was_full, jnp.float32),
             search_value=searched.value,
-            reward=paid.reward,
-            discount=paid.discount,
-            ended=paid.ended,
-            truncated=paid.truncated,
+            **paid._asdict(),
             length=plies + 1,
             auxiliary=record_all(game, auxiliary, after, paid.ended),
         )

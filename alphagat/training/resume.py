@@ -100,9 +100,8 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
             f"size of board, but config.boards has {setup.game.name}; take that board, or another network"
         )
     theirs, ours = config.network, setup.config.network
-    fields = [
-        each for each in differing_fields(ours, theirs) if not each.endswith("_head")
-    ]  # a new head is initialised
+    # A missing head is initialised.
+    fields = [each for each in differing_fields(ours, theirs) if not each.endswith("_head")]
     if fields:
         fixes = (f"config.network.{each}={getattr(theirs, each)!r} (now {getattr(ours, each)!r})" for each in fields)
         raise UserError(f"config.init_from={name!r} has the weights of another network: set {', '.join(fixes)}")
