@@ -8,8 +8,9 @@
    replay, losses, optimizer and schedule are the same.
 2. Tuning is the same for each network: first the learning rate, then the weight of the value loss. The candidates are
    the value of the config, and half and twice that rate, or a third and three times that weight. Each candidate trains
-   for `--tuning_minutes` with `--tuning_seed`, which no result uses. The one that scores best against the GAT of the
-   config wins. While a network's best value is its lowest or highest, the next one is tried, too.
+   for `--tuning_minutes` with each of `--tuning_seeds` seeds, which no result uses. The one with the highest mean score
+   against the GAT of the config and its seed wins. While a network's best value is its lowest or highest, the next one
+   is tried, too.
 3. Each network trains for `--minutes` with each seed, seeds in the outer loop. Only training time counts, so faster
    networks play more games. `--at_once 2` trains two at a time, each on half of the cores.
 4. Each ResNet plays the GAT of its seed in `--games` games with `--simulations`, from distinct openings, each with both
@@ -22,6 +23,7 @@ Finished runs are not repeated: the command resumes where it was stopped.
 
 import argparse
 import dataclasses
+import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -142,7 +144,8 @@ def main() -> None:
     parser.add_argument("--first_seed", type=int, default=0, help="the others follow (default: %(default)s)")
     parser.add_argument("--at_once", type=int, default=1, help="concurrent training runs (default: %(default)s)")
     parser.add_argument("--tuning_minutes", type=float, default=4, help="per candidate (default: %(default)s)")
-    parser.add_argument("--tuning_seed", type=int, default=100, help="default: %(default)s")
+    parser.add_argument("--tuning_seeds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--first_tuning_seed", type=int, default=100, help="the others follow (default: %(default)s)")
     parser.add_argument("--games", type=int, default=400, help="games per seed (default: %(default)s)")
     parser.add_argument("--simulations", type=int, default=64, help="simulations per move (default: %(default)s)")
     parser.add_argument("--rivals", nargs="+", choices=RIVALS, default=RIVALS, help="(default: both)")
@@ -153,6 +156,7 @@ def main() -> None:
     options.workdir.mkdir(parents=True, exist_ok=True)
     networks = {"gat": []} | find_rivals(options.config, options.rivals, console)
     learner = configure(options.config, []).learner
+    tuning_seeds = range(options.first_tuning_seed, options.first_tuning_seed + options.tuning_seeds)
 
     def values(steps: Steps) -> dict[str, float]:
         return {
@@ -171,11 +175,11 @@ def main() -> None:
             for network, steps in every
         }
         tries = [variant(*key, name, options.workdir / "tuning" / name) for key, name in names.items()]
-        found = compare(tries, [options.tuning_seed], Effort(options.tuning_minutes, options.at_once), test, console)
-        return {
-            network: [found[names[network, steps]][0].get("score", 0.5) for steps in tried]  # the base has no score
-            for network, tried in candidates.items()
-        }
+        found = compare(tries, tuning_seeds, Effort(options.tuning_minutes, options.at_once), test, console)
+        del found[tries[0].name]  # the base
+        scores = {name: statistics.mean(each["score"] for each in results) for name, results in found.items()}
+        scores[tries[0].name] = 0.5
+        return {network: [scores[names[network, steps]] for steps in tried] for network, tried in candidates.items()}
 
     best = tune(list(networks), scores_of)
     console.print("tuned:", {network: values(steps) for network, steps in best.items()})
