@@ -29,15 +29,18 @@ def make_parser() -> commands.ArgumentParser:
 def evaluate(argv: Sequence[str]) -> None:
     """Plays the match that `argv` describes and prints its result in one line."""
     options = make_parser().parse_args(list(argv))
-    options.workdir = commands.required_run(options)
+    player = commands.required_run(options)
     commands.check_even("--games", options.games)
     with terminal.status(commands.STARTING):
         from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
 
         sharding.configure_cpu_devices(0)
         from alphagat.contests import match
+        from alphagat.contests.match_options import Settings
 
-    sys.stdout.write(match.evaluate(options) + "\n")
+    settings = Settings(options.games, options.seed)
+    line = match.evaluate(player, options.iteration, options.board, options.simulations, options.opponent, settings)
+    sys.stdout.write(line + "\n")
 
 
 def run(argv: Sequence[str]) -> int:

@@ -110,8 +110,9 @@ def match(argv: Sequence[str]) -> None:
 
         sharding.configure_cpu_devices(0)
         from alphagat.contests.match import play
+        from alphagat.contests.match_options import MatchOptions
 
-    play(options)
+    play(MatchOptions(**vars(options)))
 
 
 def run(argv: Sequence[str]) -> int:

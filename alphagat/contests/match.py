@@ -1,6 +1,5 @@
 """Plays two players against each other, for `alphagat match` and `alphagat evaluate`."""
 
-import argparse
 import contextlib
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from alphagat.agents.agent import load
 from alphagat.contests import match_report
 from alphagat.contests.contenders import EngineLimits, default_board, make_contender
-from alphagat.contests.match_options import Settings, read_limits, read_settings
+from alphagat.contests.match_options import MatchOptions, Settings, read_limits, read_settings
 from alphagat.errors import UserError
 from alphagat.evaluation.engines.base import Engine
 from alphagat.evaluation.game_files import records_of, to_text
@@ -37,7 +36,7 @@ class Contest(NamedTuple):
     names: tuple[str, str]
 
 
-def play(options: argparse.Namespace) -> None:
+def play(options: MatchOptions) -> None:
     """Plays the match that the options of `alphagat match` describe.
 
     Progress goes to standard error, the result to standard output.
@@ -69,21 +68,24 @@ def play(options: argparse.Namespace) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def evaluate(options: argparse.Namespace) -> str:
-    """Plays the match that the options of `alphagat evaluate` describe, and returns its result in one line.
+def evaluate(
+    run: str, iteration: int | None, board: str | None, simulations: int | None, opponent: str, settings: Settings
+) -> str:
+    """Plays the match of `alphagat evaluate`, and returns its result in one line.
+
+    Args:
+      run: the player, as in `alphagat.load`, which also describes `iteration` and `board`.
+      simulations: per move of the player; None: as in the run's evaluations.
 
     Raises:
       UserError: the run, the checkpoint or the opponent is not available; nothing was played.
     """
-    settings = Settings(options.games, options.seed)
     with contextlib.ExitStack() as stack:
         with terminal.status(LOADING):
-            agent = load(options.workdir, options.iteration, options.board)
-            player = agent.player(options.simulations)
-            opponent = make_contender(agent.game, options.opponent, None, EngineLimits(), options.seed)
-            opponent = _open(opponent, stack)
-        names = _full_name(options.workdir, player), _full_name(options.opponent, opponent)
-        contest = Contest(agent.game, (player, opponent), names)
+            agent = load(run, iteration, board)
+            player = agent.player(simulations)
+            rival = _open(make_contender(agent.game, opponent, None, EngineLimits(), settings.seed), stack)
+        contest = Contest(agent.game, (player, rival), (_full_name(run, player), _full_name(opponent, rival)))
         if agent.game.num_players == 1:
             return match_report.solo_line(agent.game, contest.names, play_solo(contest, settings))
         result, _ = play_duel(contest, settings, Console(stderr=True))

@@ -1,8 +1,8 @@
-"""Checks the options of `alphagat match`."""
+"""The options of `alphagat match`, and their checks."""
 
-import argparse
 import dataclasses
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 from alphagat.contests.contenders import EngineLimits, options_of
@@ -20,6 +20,33 @@ PLAYER_OPTIONS = {
     "move_nodes": "a UCI engine",
     "engine_option": "a UCI engine",
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchOptions:
+    """The arguments of `alphagat match`, named like its flags; its help describes them.
+
+    Attributes:
+      a: the player whose score is reported.
+      b: its opponent.
+      simulations: one number for both players, or one for each.
+      symmetries: as `simulations`.
+    """
+
+    a: str
+    b: str
+    board: str | None
+    games: int | None
+    opening_plies: int | None
+    games_at_once: int | None
+    seed: int
+    simulations: tuple[int, ...] | None
+    symmetries: tuple[int, ...] | None
+    sprt: tuple[float, float] | None
+    out: str | None
+    move_seconds: float | None
+    move_nodes: int | None
+    engine_option: Sequence[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +70,7 @@ class Settings:
     out: Path | None = None
 
 
-def read_settings(options: argparse.Namespace, game: Game) -> Settings:
+def read_settings(options: MatchOptions, game: Game) -> Settings:
     """Checks the options against each other and the board. Raises UserError."""
     if game.num_players == 1:
         for name in TWO_PLAYER_OPTIONS:
@@ -62,7 +89,7 @@ def read_settings(options: argparse.Namespace, game: Game) -> Settings:
     return Settings(options.games, options.seed, options.opening_plies, part_size, options.sprt, out)
 
 
-def read_limits(options: argparse.Namespace) -> EngineLimits:
+def read_limits(options: MatchOptions) -> EngineLimits:
     """Checks the options of the players. Raises UserError, also for an option or a number that no player uses."""
     values = {}
     for option in options.engine_option:
