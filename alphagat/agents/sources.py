@@ -54,7 +54,7 @@ class Source:
         return params
 
     def _read(self, shapes: Any) -> Any:
-        if self.path.suffix == weight_files.ENDING:
+        if self.path.is_file():
             return weight_files.read_params(self.path, shapes)
         return SavedCheckpoints(self.path).restore_params(shapes, self.iteration)
 
@@ -109,9 +109,11 @@ def is_source(name: str) -> bool:
 
 def find_run(path: Path) -> RunPath | None:
     """Splits the path of a run, or of one of its checkpoints, which may be missing; None if `path` is neither."""
+    if is_run(path):  # first, since a run folder may have any name
+        return RunPath(path, None)
     if path.parent.name == CHECKPOINT_FOLDER and path.parent.is_dir() and path.name.isdecimal():
         return RunPath(path.parent.parent, int(path.name))
-    return RunPath(path, None) if is_run(path) else None
+    return None
 
 
 def choose_steps(folder: Path, wanted: Sequence[int] = ()) -> list[int]:

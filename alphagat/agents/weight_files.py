@@ -33,12 +33,14 @@ def shipped_names() -> list[str]:
 def find_file(source: str | Path) -> Path | None:
     """Returns the file of a path or of a shipped network's name; None if `source` is neither.
 
-    A folder takes precedence over a shipped network of the same name.
+    A folder takes precedence over a file or a shipped network of the same name.
     """
     path = Path(source)
+    if path.is_dir():
+        return None
     if path.suffix == ENDING:
         return path
-    return FOLDER / f"{path}{ENDING}" if str(path) in shipped_names() and not path.is_dir() else None
+    return FOLDER / f"{path}{ENDING}" if str(path) in shipped_names() else None
 
 
 def write(file: Path, params: Any, config: Config, iteration: int) -> None:

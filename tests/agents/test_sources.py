@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from alphagat.agents import weight_files
+from alphagat.agents.agent import load
 from alphagat.agents.sources import choose_steps, find_run, resolve, shipped_network_for
 from alphagat.cli import engine_options
 from alphagat.contests.contenders import EngineLimits, default_board, make_contender
@@ -39,6 +40,14 @@ def test_a_name_resolves_to_one_checkpoint(run):
         source = resolve(name, iteration)
         assert (source.path, source.iteration, source.config) == (run, expected, tiny_config())
     assert resolve("hex").path == resolve("shipped", board="hex:4").path == weight_files.FOLDER / "hex.safetensors"
+
+
+@pytest.mark.parametrize("name", ["hex", "run.safetensors", "checkpoints/3"])
+def test_a_run_folder_may_have_any_name(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    saved = save_tiny_run(Path(name), 1)
+    agent = load(saved)
+    assert (agent.config, agent.iteration) == (tiny_config(), 1)
 
 
 def test_missing_sources_are_refused(run, tmp_path):
