@@ -2,7 +2,7 @@
 
     alphagat train hex_gpu
 
-A run of five minutes, stopped at iteration 165, made the network of the package. Nodes had five features then; today
+A run of five minutes made the network of the package, its checkpoint of iteration 165. Nodes had five features then; today
 they have nine, so this config gives another network. The card (alphagat/weights/hex.md) has what else differed.
 """
 

@@ -20,7 +20,7 @@ class LiveRatings:
     """Rates all evaluated networks and their opponents after each evaluation, and redraws the curve.
 
     All ratings derive from `metrics.jsonl`, so resuming gives the same ratings as an uninterrupted run. The anchor,
-    rated 0, is `random`; if the run does not play it, the initial network, or else the first opponent by name.
+    rated 0, is `random`; if the run does not play it, the initial network, or else the alphabetically first opponent.
     """
 
     def __init__(self, folder: Path, config: Config):

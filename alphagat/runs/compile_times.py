@@ -1,4 +1,6 @@
-"""Remembers, beside the compilation cache, which programs of runs are in it and how long others took to compile."""
+"""Remembers which configs have their programs in the compilation cache, and how long the programs of each set of boards
+took to compile, in a file beside the cache.
+"""
 
 import hashlib
 import json

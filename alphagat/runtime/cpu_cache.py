@@ -1,4 +1,4 @@
-"""Batches in parts whose activations fit into the cache of a CPU core."""
+"""Processes batches in parts whose activations fit into the cache of a CPU core."""
 
 import math
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 A connection waits either for its client, which has to send a request or to take an answer, or for this server. A client
 gets `TRANSFER_S` seconds. Above the limits, a new connection replaces one of the client with the most connections: the
-one that has waited longest for it. Slow clients thus lose their connections, and others are served.
+one on which the server has waited longest. Slow clients thus lose their connections, and others are served.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ MAX_CONNECTIONS_PER_CLIENT = 64  # one IPv4 address, or one IPv6 network of 64 b
 TRANSFER_S = 20.0  # for a request to arrive, and for the client to take its answer
 ANSWER_S = 120.0  # for an answer, including compilation on the first request for a board
 KEEP_ALIVE_S = 5  # between two requests on a connection
-ENDING_S = 2.0  # for the answers in work, once the server is to end
+ENDING_S = 2.0  # for the answers in progress, once the server is to end
 
 # Flags of `alphagat play` and `alphagat watch`, by name. Above them, the command ends with status 2.
 FLAGS = {
