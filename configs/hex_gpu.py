@@ -2,8 +2,8 @@
 
     alphagat train hex_gpu
 
-A run of five minutes made the network of the package, its checkpoint of iteration 165. Nodes had five features then; today
-they have nine, so this config gives another network. The card (alphagat/weights/hex.md) has what else differed.
+The network of the package is the checkpoint of iteration 165 of a run of five minutes. Nodes had five features then;
+today they have nine, so this config gives another network. The card (alphagat/weights/hex.md) has what else differed.
 """
 
 from alphagat.config import Config
