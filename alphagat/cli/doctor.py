@@ -39,7 +39,7 @@ def examine(argv: Sequence[str]) -> None:
     from alphagat.training import diagnosis
     from alphagat.training.setup import num_cpu_devices
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     sharding.configure_cpu_devices(num_cpu_devices((config or Config()).mesh))
     rows = [*diagnosis.versions(), *diagnosis.devices()]
     for name, text in rows:

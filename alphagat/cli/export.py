@@ -50,11 +50,7 @@ def make_parser() -> commands.ArgumentParser:
 def export(argv: Sequence[str]) -> None:
     """Writes the files that `argv` describes and prints their size."""
     options = make_parser().parse_args(list(argv))
-    options.workdir = commands.required_run(options)
-    _write(options, Path(options.out))
-
-
-def _write(options, file: Path) -> None:
+    player, file = commands.required_run(options), Path(options.out)
     # JAX is imported only after the flags were checked
     from alphagat.agents import model_card, stablehlo, weight_files
     from alphagat.agents.agent import load
@@ -68,7 +64,7 @@ def _write(options, file: Path) -> None:
         )
     if options.card:
         atomic_files.check_new(Path(options.card), model_card.ENDING)
-    agent = load(options.workdir, options.iteration, options.board, options.precision)
+    agent = load(player, options.iteration, options.board, options.precision)
     if options.average:
         agent = average(agent, options.average)
     if file.suffix == stablehlo.ENDING:
@@ -76,17 +72,17 @@ def _write(options, file: Path) -> None:
     else:
         weight_files.write(file, agent.params, agent.config, agent.iteration)
     if options.card:
-        _write_card(Path(options.card), agent, file.name, options.workdir, options.average or ())
-    sys.stdout.write(f"{file}: iteration {agent.iteration} of {options.workdir}, {file.stat().st_size / 1e6:.1f} MB\n")
+        _write_card(Path(options.card), agent, file.name, player, options.average or ())
+    sys.stdout.write(f"{file}: iteration {agent.iteration} of {player}, {file.stat().st_size / 1e6:.1f} MB\n")
 
 
-def _write_card(card: Path, agent: "Agent", exported: str, workdir: str, averaged: Sequence[str]) -> None:
+def _write_card(card: Path, agent: "Agent", exported: str, player: str, averaged: Sequence[str]) -> None:
     from alphagat.agents import model_card
     from alphagat.agents.sources import find_run
     from alphagat.monitoring.metric_text import describe_results
     from alphagat.runs.metrics import RESULTS, last_evaluation, read_metrics
 
-    run = find_run(Path(workdir))
+    run = find_run(Path(player))
     lines = read_metrics(run.folder) if run and not averaged else []  # nobody has measured a mean
     measured = None
     if evaluation := last_evaluation(lines, agent.iteration):

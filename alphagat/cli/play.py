@@ -22,7 +22,7 @@ def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("play", epilog=EXAMPLES)
     commands.add_runs(parser, help="folders of runs, files of alphagat export, or shipped networks")
     parser.add_argument("--board", help="the initial board, e.g. hex:7 (default: the first of the first run)")
-    add_server(parser, simulations=16)
+    add_server(parser)
     return parser
 
 

@@ -41,12 +41,8 @@ def make_parser() -> commands.ArgumentParser:
 def rate(argv: Sequence[str]) -> None:
     """Plays and rates as `argv` describes, and prints the ratings."""
     options = make_parser().parse_args(list(argv))
-    options.workdir = commands.required_run(options)
+    folder = Path(commands.required_run(options))
     commands.check_even("--games", options.games)
-    _rate(options)
-
-
-def _rate(options) -> None:
     with terminal.status(commands.STARTING):
         from alphagat.runtime import sharding  # JAX is imported only after the flags were checked
 
@@ -57,7 +53,7 @@ def _rate(options) -> None:
         from alphagat.monitoring import rating_curve
         from alphagat.runs.folder import fingerprint_of, read_config
 
-    folder, config = Path(options.workdir), read_config(options.workdir)
+    config = read_config(folder)
     simulations = options.simulations or config.evaluation.num_simulations
     board, value_scale = options.board or config.boards[0], config.evaluation.value_scale
     settings = RatingSettings(board, options.games, simulations, value_scale, options.seed, fingerprint_of(config))

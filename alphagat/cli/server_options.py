@@ -10,10 +10,10 @@ from alphagat.serving.limits import FLAGS
 HOST_NAME = re.compile(r"[a-zA-Z0-9._-]*[a-zA-Z0-9_-]\.?")
 
 
-def add_server(parser: commands.ArgumentParser, simulations: int) -> None:
-    """Adds the flags of the server; `simulations` is the default number per move."""
+def add_server(parser: commands.ArgumentParser) -> None:
+    """Adds the flags of the server."""
     help = "initial number of simulations per move; 0: the network alone"
-    commands.add_number(parser, "--simulations", int, FLAGS["simulations"], default=simulations, help=help)
+    commands.add_number(parser, "--simulations", int, FLAGS["simulations"], default=16, help=help)
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: all interfaces (default: %(default)s)")
     parser.add_argument(
         "--allowed_hosts",

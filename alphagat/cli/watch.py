@@ -20,7 +20,7 @@ def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("watch", epilog=EXAMPLES)
     commands.add_run(parser, help="the folder of the run")
     parser.add_argument("--board", help="the board of the games, e.g. hex:7 (default: those of the run, in turn)")
-    add_server(parser, simulations=16)
+    add_server(parser)
     return parser
 
 

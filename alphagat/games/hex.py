@@ -7,6 +7,7 @@ mirrored in the long diagonal.
 
 import collections
 import re
+from string import ascii_lowercase
 
 import jax
 import jax.numpy as jnp
@@ -199,6 +200,11 @@ def _neighbour_table(size: int) -> np.ndarray:
     rows, columns = row[:, None] + steps[None, :, 0], column[:, None] + steps[None, :, 1]
     inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
     return np.where(inside, rows * size + columns, np.arange(size * size)[:, None]).astype(np.int32)
+
+
+def mirrored(cell: str) -> str:
+    """Returns the mirror image of a cell in the long diagonal, e.g. `c2` for `b3`."""
+    return f"{ascii_lowercase[int(cell[1:]) - 1]}{ascii_lowercase.index(cell[0]) + 1}"
 
 
 def winning_chain(players: np.ndarray) -> np.ndarray:

@@ -16,14 +16,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from alphagat.monitoring.catalogue import LEARNING
+from alphagat.monitoring.catalogue import DATA, LEARNING
 from alphagat.monitoring.metric_text import (
     ResultText,
-    data_rows,
     describe_results,
     duration,
     interval,
-    learning_rows,
+    scalar_rows,
     score_scale,
     sparkline,
 )
@@ -178,8 +177,8 @@ class PlainDisplay(Display):
 
     def _line(self) -> str:
         parts = [f"iteration {self.iteration}/{self.total_iterations}"]
-        parts += [f"{value} {label}".strip() for label, value in data_rows(self.metrics)]
-        parts += [f"{label} {value}" for label, value in learning_rows(self.metrics)]
+        parts += [f"{value} {label}".strip() for label, value in scalar_rows(self.metrics, DATA)]
+        parts += [f"{label} {value}" for label, value in scalar_rows(self.metrics, LEARNING)]
         left = self.seconds_left
         parts += [f"{duration(self.seconds_elapsed)} elapsed"] + (
             [f"{duration(left)} left"] if left is not None else []
@@ -263,12 +262,12 @@ class LiveDisplay(Display):
         if not self.metrics:
             return []
         title = "recorded games" if "pretrain/epochs" in self.metrics else "self-play"
-        selfplay = _section(title, [(label, value, "") for label, value in data_rows(self.metrics)])
+        selfplay = _section(title, [(label, value, "") for label, value in scalar_rows(self.metrics, DATA)])
         learning = _section(
             "learning",
             [
                 (label, value, sparkline(list(self._history.get(label, [])), 16 if width >= MEDIUM else 8))
-                for label, value in learning_rows(self.metrics)
+                for label, value in scalar_rows(self.metrics, LEARNING)
             ]
             or [("waiting for the replay to fill", "", "")],
             "cyan",

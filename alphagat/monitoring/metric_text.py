@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from alphagat.monitoring.catalogue import DATA, LEARNING, RESULTS, Metric
+from alphagat.monitoring.catalogue import RESULTS, Metric
 from alphagat.runs.metrics import Result
 
 SPARK = "▁▂▃▄▅▆▇█"
@@ -58,16 +58,6 @@ def interval(result: Result) -> tuple[float, float]:
 def scalar_rows(metrics: Scalars, catalogue: Iterable[Metric]) -> list[tuple[str, str]]:
     """Returns (label, value) of each metric that has a label and a value."""
     return [(each.label, each.text(metrics[each.name])) for each in catalogue if each.label and each.name in metrics]
-
-
-def data_rows(metrics: Scalars) -> list[tuple[str, str]]:
-    """Returns (label, value) for self-play or recorded games."""
-    return scalar_rows(metrics, DATA)
-
-
-def learning_rows(metrics: Scalars) -> list[tuple[str, str]]:
-    """Returns (label, value) for learning."""
-    return scalar_rows(metrics, LEARNING)
 
 
 def duration(seconds: float) -> str:

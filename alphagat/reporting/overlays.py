@@ -60,7 +60,8 @@ def attention_shapes(game: Game, state: Any, weights: np.ndarray, max_edges: int
       weights: `[E]` attention weights of a head, or their mean over heads; edges of weight 0 are not drawn.
     """
     places, topology = game.node_places(state), game.topology
-    columns = places[:, 3] > 2 * places[:, 2]  # attention to a column is drawn at its label below the board
+    kinds = np.array(topology.vocabulary.node_kinds)[topology.node_kinds]
+    columns = kinds == "column"  # attention to a column is drawn at its label below the board
     places[columns, 1] += (places[columns, 3] - MARGIN) / 2
     shown = ~np.isnan(places[topology.senders, 0]) & ~np.isnan(places[topology.receivers, 0])
     edges = np.flatnonzero(shown & (weights > 0))

@@ -146,7 +146,7 @@ def make_output(
     return SearchOutput(action, policy_target, value, root, policy_surprise(policy_target, prior_logits))
 
 
-def describe_root(tree: mctx.Tree, num_actions: int, columns: jax.Array | None = None) -> RootStatistics:
+def describe_root(tree: mctx.Tree, num_actions: int, columns: jax.Array | None) -> RootStatistics:
     """Returns the root statistics of mctx's tree, whose first `num_actions` columns are moves.
 
     Variations consist of the actions `columns` `[B, N, num_actions]` of the nodes, or of columns.

@@ -7,7 +7,6 @@ from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import go_rules
 from alphagat.games.base import Game
 from alphagat.games.go import GoGame
-from alphagat.games.othello import OthelloGame
 from alphagat.serving.gtp_names import colours
 
 
@@ -37,5 +36,5 @@ def _lead(game: LiveGame) -> float | None:
     board, state = game.game, game.position.state
     if isinstance(board, GoGame) and not game.is_over:
         return int(go_rules.area_lead(state.chains, jnp.bool_(True))) - board.komi
-    counts = board.counts(state) if isinstance(board, GoGame | OthelloGame) else None
+    counts = board.counts(state)
     return None if counts is None else counts[0] - counts[1]

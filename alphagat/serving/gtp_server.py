@@ -11,6 +11,7 @@
   `winrate` is (1 + value) / 2, so a draw counts as half a win.
 """
 
+import dataclasses
 import functools
 import inspect
 import re
@@ -251,7 +252,7 @@ class GtpServer:
 
     def _set_clock(self, setting: Clock | None) -> None:
         self._setting = setting
-        self._clocks = [None if setting is None else Clock(**vars(setting)) for _ in range(2)]
+        self._clocks = [None if setting is None else dataclasses.replace(setting) for _ in range(2)]
 
 
 def _words(line: str) -> list[str]:

@@ -97,7 +97,7 @@ class Thinker:
         spent, has_yielded = time.monotonic() - begin, False
         while not has_yielded or (done < limit and (seconds is None or spent < seconds)):
             slice_seconds = SLICE_SECONDS if seconds is None else max(0.0, min(SLICE_SECONDS, seconds - spent))
-            slice_size = max(1, int((self.speed or 0) * slice_seconds)) if self.speed else FIRST_SLICE
+            slice_size = max(1, int(self.speed * slice_seconds)) if self.speed else FIRST_SLICE
             started = time.monotonic()
             self._tree = None  # `_grow` donates its buffers
             tree = self._grow(params, tree, done + slice_size, limit)

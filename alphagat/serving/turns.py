@@ -5,12 +5,10 @@ the swap rule, a white stone as the first move is the result of a swap: black pl
 swapped.
 """
 
-import re
-
 from alphagat.evaluation.engines.base import Position
 from alphagat.evaluation.live_game import IllegalMoveError, LiveGame
 from alphagat.games.base import Game
-from alphagat.games.hex import HexGame
+from alphagat.games.hex import HexGame, mirrored
 from alphagat.serving.gtp_names import colours
 
 
@@ -62,8 +60,8 @@ class Turns(LiveGame):
             super().undo()
 
     def _play_swapped(self, name: str) -> None:
-        match = re.fullmatch("([a-z])([0-9]{1,2})", name.lower())
-        if match is None:
+        cell = name.lower()
+        if cell == "swap" or cell not in self.game.action_names:
             raise IllegalMoveError(f"{name} is illegal here")
-        self.play(f"{chr(ord('a') + int(match[2]) - 1)}{ord(match[1]) - ord('a') + 1}")
+        self.play(mirrored(cell))
         self.play("swap")

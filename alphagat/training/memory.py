@@ -81,7 +81,7 @@ def check_memory(run: Run) -> None:
 def estimate_memory(run: Run) -> Estimate:
     """Estimates the memory that a run needs per device, from the shapes of its arrays.
 
-    The sizes of the network are extrapolated from networks with one and two blocks.
+    The sizes of the network are extrapolated from networks with one and two periods of blocks.
     """
     config = run.config
     players = () if run.learns_from_games else run.boards

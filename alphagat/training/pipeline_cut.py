@@ -70,16 +70,15 @@ def measure_parts(config: Config, game: Game, network: GraphAttentionNetwork) ->
 
     parts = params["params"]
     hidden = jax.eval_shape(embed, params, nodes)
-    rest = {name: part for name, part in parts.items() if not name.startswith("block_")}
     kinds = network.kinds_of_blocks
     by_kind = {
         kind: _measure(make_block(network, kind).apply, {"params": parts[f"block_{kinds.index(kind)}"]}, hidden)
         for kind in set(kinds)
     }
     return (
-        _measure(embed, {"params": {name: rest[name] for name in ("features", "kinds")}}, nodes),
+        _measure(embed, {"params": {name: parts[name] for name in ("features", "kinds")}}, nodes),
         [by_kind[kind] for kind in kinds],
-        _measure(read_out, {"params": {name: rest[name] for name in ("norm", "policy", "value")}}, hidden),
+        _measure(read_out, {"params": {name: parts[name] for name in ("norm", "policy", "value")}}, hidden),
     )
 
 

@@ -101,7 +101,7 @@ def make_plan(config: Config, game: Game, num_iterations: int, *, plays_last: bo
     updates = max(round(learner.replay_ratio * samples / learner.batch_size), 1)
     num_waiting = _num_waiting(config, game)
     first_update = _first_update(config, samples, num_waiting)
-    with_updates = num_iterations - int(plays_last and _has_unlearned(config)) - first_update
+    with_updates = num_iterations - int(plays_last and config.mesh.actors > 0) - first_update
     if with_updates < 1:
         share = "" if num_iterations == config.num_iterations else f" gives {game.name} {num_iterations} iterations and"
         raise UserError(
@@ -157,17 +157,12 @@ def _first_update(config: Config, samples: int, num_waiting: int) -> int:
     return num_waiting // config.selfplay.plies_per_iteration + fill_iterations - 1
 
 
-def _has_unlearned(config: Config) -> bool:
-    """Returns whether nothing is learned from the last iteration of the run."""
-    return config.mesh.actors > 0 and not config.pretrain.games
-
-
 def _longer_run(config: Config, samples: int) -> str:
     """Says how many iterations give each board an update, or that too many would be needed."""
     waiting = [_num_waiting(config, make_game(name)) for name in config.boards]
     needed = [_first_update(config, samples, num_waiting) + 1 for num_waiting in waiting]
     weights = config.board_weights, config.final_board_weights
-    found = shortest_schedule(needed, *weights, MOST_SUGGESTED, last_counts=not _has_unlearned(config))
+    found = shortest_schedule(needed, *weights, MOST_SUGGESTED, last_counts=not config.mesh.actors)
     if found is None:
         return "set config.num_iterations much higher, or balance config.board_weights"
     return f"set config.num_iterations to at least {found}"

@@ -102,8 +102,7 @@ class Reporter:
         self._order = run.order
         self._alone = run.boards[0].game.num_players == 1
         self._boards = [setup.game.name for setup in run.boards]
-        has_actors = run.config.mesh.actors > 0 and not run.learns_from_games
-        self._learns_later = has_actors and len(run.boards) > 1  # by one iteration
+        self._learns_later = run.config.mesh.actors > 0 and len(run.boards) > 1  # by one iteration
         self._sinks = sinks
         self._seconds = hours * 3600
         self.start_clock()

@@ -6,8 +6,6 @@ const MOST_ARROWS = 8, MOST_EDGES = 90, LEAST_SHARE = 0.005;
 
 const LABEL = 28; // height in pixels of the label below a column
 
-/** The center of a node's place; for a column, the center of its label below the board. */
-const middle = ([x, y, width, height]) => [x, height > 2 * width ? y + (height - LABEL) / 2 : y];
 const radius = ([, , width, height]) => Math.min(width, height) / 2;
 
 /**
@@ -69,9 +67,15 @@ export function drawLine(line) {
 
 /**
  * Draws attention as edges and shaded nodes: the attention of `node`, or of all nodes if `node` is null. `senders`,
- * `receivers` and `weights` are per edge; receivers attend to senders.
+ * `receivers` and `weights` are per edge; receivers attend to senders. `kinds` are per node. A column of the board is
+ * drawn at its label below the board.
  */
-export function drawAttention(nodes, { senders, receivers, weights }, node) {
+export function drawAttention(nodes, { senders, receivers, kinds, weights }, node) {
+  const isColumn = (each) => kinds[each] === "column";
+  const middle = (each) => {
+    const [x, y, , height] = nodes[each];
+    return [x, isColumn(each) ? y + (height - LABEL) / 2 : y];
+  };
   const total = new Array(nodes.length).fill(0), edges = [];
   weights.forEach((weight, edge) => {
     if (node !== null && receivers[edge] !== node) return;
@@ -84,19 +88,19 @@ export function drawAttention(nodes, { senders, receivers, weights }, node) {
   const strongest = edges[0]?.weight || 1;
   const shades = total.flatMap((weight, each) => {
     if (!nodes[each] || weight < 0.02 * most) return [];
-    const [x, y] = middle(nodes[each]), [, , width, height] = nodes[each];
-    const side = Math.min(width, height, height > 2 * width ? LABEL : 40);
+    const [x, y] = middle(each), [, , width, height] = nodes[each];
+    const side = Math.min(width, height, isColumn(each) ? LABEL : 40);
     const square = { x: x - side / 2, y: y - side / 2, width: side, height: side, rx: side / 4 };
     return [shape("rect", { class: "shade", ...square, opacity: 0.5 * weight / most })];
   });
   const lines = edges.reverse().map(({ edge, weight }) => {
-    const [x1, y1] = middle(nodes[receivers[edge]]), [x2, y2] = middle(nodes[senders[edge]]);
+    const [x1, y1] = middle(receivers[edge]), [x2, y2] = middle(senders[edge]);
     const strength = weight / strongest, bend = 0.12;
     const [middleX, middleY] = [(x1 + x2) / 2 - (y2 - y1) * bend, (y1 + y2) / 2 + (x2 - x1) * bend];
     const look = { opacity: 0.08 + 0.8 * strength ** 1.5, "stroke-width": 0.6 + 3 * strength };
     return shape("path", { d: `M${x1} ${y1}Q${middleX} ${middleY} ${x2} ${y2}`, ...look });
   });
-  const eye = nodes[node] && middle(nodes[node]);
+  const eye = nodes[node] && middle(node);
   const focus = eye ? [shape("circle", { class: "eye", cx: eye[0], cy: eye[1], r: 6 })] : [];
   return [...shades, ...lines, ...focus];
 }

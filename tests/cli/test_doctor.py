@@ -30,6 +30,13 @@ def test_prints_the_memory_of_a_run(tmp_path, capsys):
     assert "hex:2: an iteration needs 0.00 GB on each of its devices" in said
 
 
+def test_warnings_are_printed_as_they_are(capsys, monkeypatch):
+    lines = ["pip install 'alphagat[cuda12]'", "the cache /tmp/[/x] :smile: cannot be written"]
+    monkeypatch.setattr(diagnosis, "warnings", lambda: iter(lines))
+    assert doctor.run(["--megabytes", "0.1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [f"warning: {line}" for line in lines]
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -5,11 +5,13 @@ import xml.etree.ElementTree as ET
 
 import jax
 import numpy as np
+import pytest
 
 from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import make_game, svg
+from alphagat.games.places import MARGIN
 from alphagat.games.states import first_state
-from alphagat.reporting.overlays import line_shapes, policy_shapes
+from alphagat.reporting.overlays import attention_shapes, line_shapes, policy_shapes
 
 
 def elements(shapes) -> list[ET.Element]:
@@ -46,3 +48,16 @@ def test_a_line_ends_with_the_game():
     state = LiveGame(game).position.state
     shapes = "".join(line_shapes(game, state, [0, 3, 1, 4, 2, 5, 6]))
     assert re.findall(r">(\d)<", shapes) == ["5", "4", "3", "2", "1"]
+
+
+@pytest.mark.parametrize(("board", "column"), [("connect_four", True), ("2048", False), ("hex:3", False)])
+def test_attention_of_a_column_is_drawn_at_its_label(board, column):
+    game = make_game(board)
+    state, topology = jax.device_get(first_state(game)), game.topology
+    for node, (x, y, _, height) in enumerate(game.node_places(state)):
+        to_itself = (topology.senders == node) & (topology.receivers == node)
+        (disc,) = elements(attention_shapes(game, state, to_itself.astype(float), 1))[1:] or [None]
+        if disc is not None:
+            is_column = column and node >= topology.num_nodes - 7
+            label = y + (height - MARGIN) / 2 if is_column else y
+            assert (disc.get("cx"), disc.get("cy")) == (f"{x:.1f}", f"{label:.1f}")

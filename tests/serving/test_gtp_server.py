@@ -136,6 +136,8 @@ def test_a_swap_follows_the_convention_of_hex_programs():
     assert talk(server, "showboard") == swapped
     assert talk(server, "undo", "undo") == ["=", "? cannot undo"]
     assert talk(server, "play b swap-pieces") == ["? illegal move: swap is illegal here"]
+    for name in ("a99", "a0", "d1", "swap-pieces"):
+        assert talk(server, f"play w {name}") == [f"? illegal move: {name.replace('-pieces', '')} is illegal here"]
 
 
 def test_boards_of_the_family_and_komi():
@@ -191,10 +193,11 @@ def test_an_analysis_ends_with_the_next_line(dialect):
     number = r"-?[0-9]+" if dialect == "lz" else r"-?[0-9]\.[0-9]{6}"
     utility = f"utility {number} " if dialect == "kata" else ""
     vertex = "(?:[A-HJ][1-5]|pass)"
-    report = rf"info move ({vertex}) visits ([0-9]+) {utility}winrate ({number}) prior {number} order ([0-9]+)"
-    moves = re.findall(rf"{report} pv ((?:{vertex} ?)+)", reports[-1])
+    rates = rf"{utility}winrate ({number}) prior {number}"
+    info = rf"info move ({vertex}) visits ([0-9]+) {rates} order ([0-9]+) pv ((?:{vertex} ?)+)"
+    assert re.fullmatch(f"(?:{info})+", reports[-1])
+    moves = re.findall(info, reports[-1])
     assert len(moves) > 1
-    assert sum(len(" ".join(move)) for move in moves) > len(reports[-1]) / 4
     assert [int(order) for *_, order, _ in moves] == list(range(len(moves)))
     visits = [int(visits) for _, visits, *_ in moves]
     assert visits == sorted(visits, reverse=True)

@@ -423,6 +423,18 @@ def test_shows_policy_line_and_attention(serve, page):
     wait_for_ply(page, 1)
 
 
+EYE = """async (kind) => {
+    const { drawAttention } = await import("./overlays.js");
+    const attention = { senders: [0], receivers: [0], kinds: [kind], weights: [1] };
+    return drawAttention([[10, 60, 20, 100]], attention, 0).at(-1).getAttribute("cy");
+}"""
+
+
+def test_attention_of_a_column_is_drawn_at_its_label(serve, page):
+    open_page(page, serve("hex:3"))
+    assert [page.evaluate(EYE, kind) for kind in ("column", "direction")] == ["96", "60"]
+
+
 def test_with_attention_on_a_second_tap_plays(serve, browser):
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
     page = context.new_page()

@@ -20,17 +20,15 @@ limit, up to `--max-level` (10), whatever its `--level` is; for a lower level, s
 import dataclasses
 import re
 import time
-from string import ascii_lowercase
 
 from alphagat.errors import UserError
 from alphagat.evaluation.engines.base import Engine, EngineError, Position, in_one_line
-from alphagat.evaluation.engines.process import MAX_WAITING_LINES, EngineProcess, split_command
+from alphagat.evaluation.engines.process import MAX_WAITING_LINES, START_SECONDS, EngineProcess, split_command
 from alphagat.games.base import Game
 from alphagat.games.go import GoGame
-from alphagat.games.hex import HexGame
+from alphagat.games.hex import HexGame, mirrored
 from alphagat.games.othello import OthelloGame
 
-START_SECONDS = 60.0  # some engines load a network first
 COLOURS = ("black", "white")
 SWAPS = ("swap-pieces", "swap")
 
@@ -209,10 +207,5 @@ def _plays_of(position: Position) -> list[tuple[int, str]]:
     """Returns the plays that lead to the position; a swap becomes the resulting stone."""
     plays = list(zip(position.players, position.moves))
     if isinstance(position.game, HexGame) and len(plays) > 1 and plays[1][1] == "swap":
-        plays[:2] = [(1, _mirrored(plays[0][1]))]
+        plays[:2] = [(1, mirrored(plays[0][1]))]
     return plays
-
-
-def _mirrored(cell: str) -> str:
-    """Returns the mirror image of a cell in Hex's long diagonal, e.g. `c2` for `b3`."""
-    return f"{ascii_lowercase[int(cell[1:]) - 1]}{ascii_lowercase.index(cell[0]) + 1}"

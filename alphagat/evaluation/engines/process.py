@@ -24,6 +24,7 @@ NUM_KEPT_LINES = 20
 # These bound memory; no answer has more lines, and no line is longer.
 MAX_WAITING_LINES = 10_000
 MAX_LINE_BYTES = 8192
+START_SECONDS = 60.0  # for answers before the first position; some engines load a network
 EXIT_SECONDS = 1.0  # time for a program to exit and for its output to be read
 
 

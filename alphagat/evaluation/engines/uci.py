@@ -22,13 +22,13 @@ from alphagat.evaluation.engines.process import (
     EXIT_SECONDS,
     MAX_LINE_BYTES,
     NUM_KEPT_LINES,
+    START_SECONDS,
     describe_exit,
     kill_group,
     split_command,
 )
 from alphagat.games.base import Game
 
-START_SECONDS = 60.0
 NODES_SECONDS = 600.0  # timeout of a move limited by nodes
 
 
