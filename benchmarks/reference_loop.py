@@ -32,7 +32,7 @@ from alphagat.evaluation.oracles import CONNECT_FOUR_PLIES, Oracle, OracleTest, 
 from alphagat.evaluation.players import search_player
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.games.batches import count, take, to_host
+from alphagat.games.batches import count, take
 from alphagat.games.states import select
 from alphagat.games.transition import transition
 from alphagat.networks import make_network
@@ -197,7 +197,7 @@ def mcts_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
     kept = states
     for ply in range(high):
         states, kept = play(states, kept, ply)
-    kept = to_host(kept)
+    kept = jax.device_get(kept)
     kept = take(kept, np.flatnonzero(~kept.terminated))
     return Oracle(kept, score_positions(game, kept), np.zeros(count(kept), np.int32))
 

@@ -44,7 +44,7 @@ from alphagat.evaluation.openings import distinct_openings, openings_after, rand
 from alphagat.evaluation.oracles import ILLEGAL_SCORE, score_positions
 from alphagat.evaluation.players import search_player
 from alphagat.games.base import Game
-from alphagat.games.batches import count, to_host
+from alphagat.games.batches import count
 from alphagat.runtime import sharding
 from alphagat.search import Search, SearchOutput
 from alphagat.search.tree import mask_illegal
@@ -80,29 +80,29 @@ def solved_connect_four(game: Game, discount: float) -> dict[str, Solved]:
         return Solved(states, np.sign(best) * discount ** (length - played - 1.0), scores)
 
     return {
-        "openings": solved(to_host(openings_after(game, 2, seed=0).states)),
-        "2 to 11 plies": solved(to_host(random_positions(game, NUM_POSITIONS, 2, 11, seed=0))),
+        "openings": solved(jax.device_get(openings_after(game, 2, seed=0).states)),
+        "2 to 11 plies": solved(jax.device_get(random_positions(game, NUM_POSITIONS, 2, 11, seed=0))),
     }
 
 
 def solved_hex(game: Game, discount: float) -> dict[str, Solved]:
     del discount
     openings = openings_after(game, 1, seed=0)
-    states = to_host(random_positions(game, NUM_POSITIONS, 12, 20, seed=0))
+    states = jax.device_get(random_positions(game, NUM_POSITIONS, 12, 20, seed=0))
     solver, bits = HexSolver(7), 1 << np.arange(game.num_actions, dtype=np.int64)
     values = [
         solver.value((int(bits[cells > 0].sum()), int(bits[cells < 0].sum())))
         for cells in track(np.asarray(states.cells), "solving", console=CONSOLE)
     ]
     return {
-        "openings": Solved(to_host(openings.states), -exact_signs(game, openings)),
+        "openings": Solved(jax.device_get(openings.states), -exact_signs(game, openings)),
         "12 to 20 plies": Solved(states, np.array(values)),
     }
 
 
 def solved_othello(game: Game, discount: float) -> dict[str, Solved]:
     del discount
-    states = to_host(random_positions(game, NUM_POSITIONS, 22, 22, seed=0))
+    states = jax.device_get(random_positions(game, NUM_POSITIONS, 22, 22, seed=0))
     rows = []
     for number in track(range(NUM_POSITIONS), "solving", console=CONSOLE):
         player = int(states.current_player[number])

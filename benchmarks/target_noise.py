@@ -21,7 +21,7 @@ from alphagat import load
 from alphagat.agents.agent import Agent
 from alphagat.agents.build import make_configured_search
 from alphagat.evaluation.oracles import score_positions
-from alphagat.games.batches import take, to_host
+from alphagat.games.batches import take
 from alphagat.runtime import sharding
 from alphagat.selfplay.games_in_flight import make_play, start_games
 from alphagat.selfplay.ply import Ply
@@ -73,7 +73,7 @@ def main() -> None:
     for low, high in zip(options.plies, options.plies[1:]):
         found = np.argwhere((low <= plies) & (plies < high))
         rows = tuple(random.permutation(found)[: options.positions].T)
-        scores = score_positions(agent.game, to_host(take(history.state, rows)))
+        scores = score_positions(agent.game, jax.device_get(take(history.state, rows)))
         values = np.sign(scores.max(axis=1))
         decided, is_kept = values != 0, np.sign(scores[np.arange(len(values)), history.action[rows]]) == values
         estimates = [each[rows] for each in (*targets.values(), np.asarray(history.search_value))]

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from alphagat.agents.agent import Agent
 from alphagat.errors import UserError
@@ -69,7 +68,7 @@ class Analyzer:
           params: those of another checkpoint of the same network; None: the agent's.
         """
         params = self._params if params is None else params
-        return jax.tree.map(np.asarray, self._analyze(params, states, key))
+        return jax.device_get(self._analyze(params, states, key))
 
 
 def combine(prior: jax.Array, network_value: jax.Array, output: SearchOutput) -> Analysis:

@@ -14,7 +14,7 @@ from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
 from alphagat.evaluation.openings import Openings
 from alphagat.evaluation.players import Act, Player
 from alphagat.games.base import Game
-from alphagat.games.batches import count, take, to_host
+from alphagat.games.batches import count, take
 from alphagat.games.states import select
 from alphagat.runtime import preemption, sharding
 
@@ -70,7 +70,7 @@ def play_match(
     num_openings, num_devices = count(openings.states), mesh.shape[sharding.DATA]
     # Blocks have equal size and are keyed by number, so the key does not depend on the device.
     rows = np.resize(np.arange(num_openings), -(-num_openings // num_devices) * num_devices)
-    blocked = take(to_host(openings.states), rows), np.arange(num_devices, dtype=np.int32)
+    blocked = take(jax.device_get(openings.states), rows), np.arange(num_devices, dtype=np.int32)
     states, blocks = sharding.place(blocked, sharding.sharded(mesh))
     arguments = sharding.place((player_a.params, player_b.params, key), sharding.replicated(mesh))
     programs = _compile_match(game, player_a.act, player_b.act, mesh)

@@ -9,7 +9,7 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord
 from alphagat.games.base import Game
-from alphagat.games.batches import chunks, compile_init, compile_step, concatenate, take, to_host
+from alphagat.games.batches import chunks, compile_init, compile_step, concatenate, take
 
 CHUNK = 512  # games per batch
 
@@ -68,7 +68,7 @@ def _play_chunk(
     """Replays the games in one batch, padded to `size`."""
     lengths = np.array([len(record.moves) for record in records])
     step, keys = compile_step(game), jax.random.split(jax.random.key(0), size)
-    states = to_host(compile_init(game)(keys))
+    states = jax.device_get(compile_init(game)(keys))
     results = np.full(len(records), np.nan, np.float32)
     ends, end_rows = [], []
     kept: list[tuple[Any, np.ndarray, np.ndarray, np.ndarray]] = []
@@ -78,7 +78,7 @@ def _play_chunk(
             break
         actions = _find_actions(book, states, records, labels, rows, ply)
         kept.append((take(states, rows), actions[rows], np.full(len(rows), ply), np.array(rows)))
-        states = to_host(step(states, actions, keys))
+        states = jax.device_get(step(states, actions, keys))
         lengths = np.where(states.terminated[: len(records)], np.minimum(lengths, ply + 1), lengths)
         last = np.flatnonzero(lengths == ply + 1)
         ended = last[states.terminated[last]]

@@ -32,7 +32,7 @@ class LiveGame:
             )
         self.game = game
         first = first_state(game) if state is None else state
-        self._positions = [Position(game, jax.tree.map(np.asarray, first), (), ())]
+        self._positions = [Position(game, jax.device_get(first), (), ())]
 
     @property
     def position(self) -> Position:
@@ -86,4 +86,4 @@ def line_names(game: Game, state: Any, actions: Sequence[int]) -> list[str]:
 def step_of(game: Game) -> Callable[[Any, np.int32], Any]:
     """Returns the compiled `step(state, action)` of a deterministic game, with states on the host."""
     step, key = jax.jit(game.step), jax.random.key(0)
-    return lambda state, action: jax.tree.map(np.asarray, step(state, action, key))
+    return lambda state, action: jax.device_get(step(state, action, key))

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from alphagat.games.base import Game
-from alphagat.games.batches import compile_init, compile_step, take, to_host
+from alphagat.games.batches import compile_init, compile_step, take
 
 STOP = -1  # fills action arrays after the end of a game
 
@@ -35,12 +35,12 @@ def replay(game: Game, actions: np.ndarray) -> list[History]:
     num_games, num_plies = actions.shape
     histories = [History([], []) for _ in range(num_games)]
     step, keys = compile_step(game), jax.random.split(jax.random.key(0), num_games)
-    states = to_host(compile_init(game)(keys))
+    states = jax.device_get(compile_init(game)(keys))
     for ply in range(num_plies):
         going_on = actions[:, ply] != STOP
         if not going_on.any():
             break
         for row in np.flatnonzero(going_on):
             histories[row].add(game, take(states, row), int(actions[row, ply]))
-        states = to_host(step(states, np.maximum(actions[:, ply], 0).astype(np.int32), keys))
+        states = jax.device_get(step(states, np.maximum(actions[:, ply], 0).astype(np.int32), keys))
     return histories

@@ -22,7 +22,6 @@ from alphagat.games.batches import (
     legal_actions,
     play_all,
     take,
-    to_host,
 )
 from alphagat.games.states import select
 
@@ -107,7 +106,7 @@ def openings_after(game: Game, num_plies: int, seed: int, num_openings: int | No
 
 
 def _first_position(game: Game, seed: int) -> Openings:
-    states = to_host(compile_init(game)(jax.random.key(seed)[None]))
+    states = jax.device_get(compile_init(game)(jax.random.key(seed)[None]))
     return Openings(states, np.zeros((1, 0), np.int32))
 
 
@@ -161,7 +160,7 @@ def random_positions(game: Game, num_positions: int, min_plies: int, max_plies: 
     missing, positions = np.arange(num_positions), None
     for attempt in range(MAX_ROUNDS):
         slots = np.resize(missing, batch)  # several attempts per missing slot; the first survivor fills it
-        states = to_host(play(jax.random.fold_in(jax.random.key(seed), attempt), plies[slots], max_plies))
+        states = jax.device_get(play(jax.random.fold_in(jax.random.key(seed), attempt), plies[slots], max_plies))
         if positions is None:
             positions = jax.tree.map(lambda x: np.zeros((num_positions, *x.shape[1:]), x.dtype), states)
         filled, first = np.unique(np.where(states.terminated, -1, slots), return_index=True)
@@ -202,7 +201,7 @@ def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -
     images = (symmetries.node_permutations, symmetries.action_permutations) if symmetries else (everything, everything)
     for rows, padded in chunks(count(positions)):
         states = take(positions, padded)
-        features, masks = to_host(describe(states))
+        features, masks = jax.device_get(describe(states))
         features = np.delete(features, game.history_features, axis=-1)
         for row, player, nodes, legal in zip(rows, states.current_player, features, masks):
             if positions.terminated[row]:

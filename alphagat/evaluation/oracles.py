@@ -13,7 +13,7 @@ from alphagat.evaluation.openings import random_positions
 from alphagat.evaluation.players import Act, Player, compile_act, search_player
 from alphagat.evaluation.solvers import reachable_positions, solve, stone_owners
 from alphagat.games.base import Game
-from alphagat.games.batches import chunks, count, take, to_host
+from alphagat.games.batches import chunks, count, take
 from alphagat.search import Evaluator, Search
 from alphagat.search.tree import likeliest_action
 
@@ -64,7 +64,7 @@ def make_oracle(game: Game, num_positions: int, seed: int) -> Oracle:
     make_scorer(game)  # raises before the expensive work
     longest = game.max_plies
     low, high = CONNECT_FOUR_PLIES if game.name == CONNECT_FOUR else (2 * longest // 7, 6 * longest // 7)
-    states = to_host(random_positions(game, num_positions, low, high, seed))
+    states = jax.device_get(random_positions(game, num_positions, low, high, seed))
     plies = (np.asarray(stone_owners(game, states)) != 0).sum(axis=1)
     stages = (plies - low) * len(STAGES) // (high - low + 1)
     return Oracle(states, score_positions(game, states), stages)
@@ -76,7 +76,7 @@ def score_positions(game: Game, states: Any) -> np.ndarray:
     Raises:
       UserError: the board has no exact solver.
     """
-    states = to_host(states)
+    states = jax.device_get(states)
     scores = make_scorer(game)(states).astype(np.int32)
     return np.where(states.legal_action_mask, scores, ILLEGAL_SCORE)
 

@@ -16,7 +16,7 @@ from alphagat.evaluation.hex_solver import HexSolver
 from alphagat.evaluation.openings import distinct
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.games.batches import compile_init, concatenate, count, legal_actions, play_all, take, to_host
+from alphagat.games.batches import compile_init, concatenate, count, legal_actions, play_all, take
 from alphagat.games.hex import HexGame
 from alphagat.games.mnk import MnkGame
 
@@ -59,7 +59,7 @@ class Solver:
         return values
 
     def _position(self, state: Any) -> Position:
-        stones = stone_owners(self.game, to_host(state))
+        stones = stone_owners(self.game, jax.device_get(state))
         first, second = (sum(1 << int(cell) for cell in np.flatnonzero(stones == owner)) for owner in (1, 2))
         return first, second
 
@@ -138,7 +138,7 @@ def reachable_positions(game: Game) -> SolvedPositions:
     if solver is None or solver.num_cells > MAX_CELLS:
         table = "there is no exact solver by table; use tic_tac_toe, hex:2 or hex:3"
         raise UserError(f"board {game.name}: {table} (alphagat match also solves connect_four, hex:4 and hex:5)")
-    layer = to_host(compile_init(game)(jax.random.key(0)[None]))
+    layer = jax.device_get(compile_init(game)(jax.random.key(0)[None]))
     layers = []
     while count(layer):
         layers.append(layer)

@@ -31,10 +31,6 @@ def batch_of_one(state: Any) -> Any:
     return jax.tree.map(lambda x: np.asarray(x)[None], state)
 
 
-def to_host(states: Any) -> Any:
-    return jax.tree.map(np.asarray, states)
-
-
 def count(states: Any) -> int:
     return len(states.terminated)
 
@@ -56,7 +52,7 @@ def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarra
     for rows, padded in chunks(len(parents)):
         states = take(positions, parents[padded])
         keys = jax.random.split(jax.random.fold_in(jax.random.key(0), rows[0]), CHUNK)
-        parts.append(to_host(step(states, actions[padded].astype(np.int32), keys)))
+        parts.append(jax.device_get(step(states, actions[padded].astype(np.int32), keys)))
     return take(concatenate(parts), slice(len(parents)))
 
 

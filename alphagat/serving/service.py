@@ -13,8 +13,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+import jax
+
 from alphagat.errors import ServiceError, UserError
-from alphagat.games.batches import stack, take, to_host
+from alphagat.games.batches import stack, take
 from alphagat.serving.limits import FLAGS
 from alphagat.serving.preparation import Evaluate, Preparation, Progress
 from alphagat.serving.service_metrics import ServiceMetrics
@@ -275,5 +277,5 @@ class BatchService:
         with self._changed:
             size = min(size for size in self._prepared[program] if size >= len(states))
         padded = states + states[-1:] * (size - len(states))
-        outputs = to_host(self._programs[program](stack(padded)))
+        outputs = jax.device_get(self._programs[program](stack(padded)))
         return [take(outputs, row) for row in range(len(states))]

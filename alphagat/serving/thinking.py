@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
 from alphagat.agents.agent import Agent
 from alphagat.agents.analysis import Analysis, combine
@@ -107,7 +106,7 @@ class Thinker:
             if done > before:
                 self.speed = (done - before) / max(now - started, 1e-6)
             spent = now - begin
-            yield Progress(done, done - first, spent, lambda tree=tree: jax.tree.map(np.asarray, self._read(tree)))
+            yield Progress(done, done - first, spent, lambda tree=tree: jax.device_get(self._read(tree)))
 
     def forget(self) -> None:
         """Drops the tree. Call it before a new game."""

@@ -3,6 +3,7 @@
 import functools
 import re
 
+import jax
 import numpy as np
 import pyspiel
 import pytest
@@ -12,7 +13,7 @@ from alphagat.evaluation.hex_solver import HexSolver, _combine
 from alphagat.evaluation.openings import random_positions
 from alphagat.evaluation.solvers import ILLEGAL, Solver, reachable_positions, solve, stone_owners
 from alphagat.games import make_game
-from alphagat.games.batches import count, take, to_host
+from alphagat.games.batches import count, take
 
 # The first moves that win (W).
 FIRST_MOVES = {
@@ -78,7 +79,7 @@ def test_all_positions_of_3x3_agree_with_negamax(solvers):
 def test_random_positions_agree_with_negamax(size, num_empty, num_positions):
     game, fast = make_game(f"hex:{size}"), solve(f"hex:{size}")
     slow = Solver(game, size**2, fast.has_won)
-    states = to_host(random_positions(game, num_positions, size**2 - num_empty, size**2 - 3, seed=size))
+    states = jax.device_get(random_positions(game, num_positions, size**2 - num_empty, size**2 - 3, seed=size))
     for row in range(count(states)):
         state = take(states, row)
         found = fast.action_values(state)

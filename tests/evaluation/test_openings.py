@@ -11,7 +11,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation import openings
 from alphagat.evaluation.openings import distinct_openings, openings_after, random_positions
 from alphagat.games import make_game
-from alphagat.games.batches import chunks, compile_init, compile_step, to_host
+from alphagat.games.batches import chunks, compile_init, compile_step
 from alphagat.games.states import first_state
 from tests.evaluation.toy import PileGame, PileState
 
@@ -126,7 +126,7 @@ def test_transposed_go_openings_are_equal():
         images = [np.rot90(side, turns).tobytes() for side in (square, square.T) for turns in range(4)]
         expected.add((min(images), moves[2] == 25))
     game = make_game("go:5")
-    states = to_host(openings_after(game, 3, seed=0).states)
+    states = jax.device_get(openings_after(game, 3, seed=0).states)
     assert len(openings.distinct(game, states, game.symmetries)) == len(expected)
 
 
@@ -155,7 +155,7 @@ def test_only_what_bears_on_the_game_tells_positions_apart(name, history, others
 def test_positions_seen_take_little_memory(monkeypatch):
     """Each would otherwise be kept with its features: 2 GB for the openings of go:19."""
     game = make_game("hex:5")
-    states = to_host(openings_after(game, 2, seed=0).states)
+    states = jax.device_get(openings_after(game, 2, seed=0).states)
     monkeypatch.setattr(openings, "chunks", lambda number: chunks(number, 8))
     assert len(openings.distinct(game, states)) == 600  # compiled
     tracemalloc.start()

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from alphagat.games import make_game
-from alphagat.games.batches import legal_actions, play_all, to_host
+from alphagat.games.batches import legal_actions, play_all
 from alphagat.games.states import first_state
 
 
@@ -28,7 +28,7 @@ def play(name, moves):
 
 def perft(game, states, depth):
     """Returns, by ply, the number of sequences of legal moves from `[B]` states."""
-    states, counts = to_host(states), []
+    states, counts = jax.device_get(states), []
     for ply in range(depth):
         parents, actions = np.nonzero(legal_actions(game, states))
         counts.append(len(actions))

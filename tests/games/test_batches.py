@@ -14,7 +14,6 @@ from alphagat.games.batches import (
     play_all,
     stack,
     take,
-    to_host,
 )
 
 
@@ -29,7 +28,7 @@ def test_chunks_are_padded_with_their_own_rows():
 
 
 def first_positions(game, num_positions):
-    return to_host(compile_init(game)(jax.random.split(jax.random.key(0), num_positions)))
+    return jax.device_get(compile_init(game)(jax.random.split(jax.random.key(0), num_positions)))
 
 
 def test_take_selects_rows_of_every_leaf():
@@ -60,7 +59,7 @@ def test_legal_actions_and_moves_do_not_depend_on_the_chunk_size(monkeypatch):
 def test_play_all_plays_each_action_from_its_parent():
     game = make_game("tic_tac_toe")
     keys = jax.random.split(jax.random.key(0), 2)
-    positions = to_host(compile_step(game)(first_positions(game, 2), np.array([0, 4], np.int32), keys))
+    positions = jax.device_get(compile_step(game)(first_positions(game, 2), np.array([0, 4], np.int32), keys))
     after = play_all(game, positions, np.array([1, 0, 1]), np.array([0, 8, 8]))
     occupied = [np.flatnonzero(board).tolist() for board in after.board]
     assert occupied == [[0, 4], [0, 8], [4, 8]]

@@ -6,13 +6,13 @@ import pyspiel
 import pytest
 
 from alphagat.games import make_game
-from alphagat.games.batches import compile_init, legal_actions, play_all, to_host
+from alphagat.games.batches import compile_init, legal_actions, play_all
 
 
 def count_ours(name, depth):
     """Returns how many games last `depth` plies, and how many of them are over by then."""
     game = make_game(name)
-    states = to_host(compile_init(game)(jax.random.key(0)[None]))
+    states = jax.device_get(compile_init(game)(jax.random.key(0)[None]))
     for _ in range(depth):
         states = play_all(game, states, *np.nonzero(legal_actions(game, states)))
     return len(states.terminated), int(states.terminated.sum())

@@ -14,7 +14,6 @@ from alphagat.errors import UserError
 from alphagat.evaluation.game_files import GameRecord, has_files, read_file
 from alphagat.evaluation.game_replay import Replayed, play_again
 from alphagat.games.base import Game
-from alphagat.games.batches import to_host
 from alphagat.network_traits import DENSE
 from alphagat.replay import Replay
 from alphagat.runs.folder import read_config
@@ -143,7 +142,7 @@ def _with_auxiliary(
     if not auxiliary:
         return positions
     ended = np.asarray(played.ends.terminated)
-    found = to_host(jax.jit(functools.partial(record_all, game, auxiliary))(played.ends, ended))
+    found = jax.device_get(jax.jit(functools.partial(record_all, game, auxiliary))(played.ends, ended))
     targets = {
         each.name: each.recorded_targets(found[each.name][played.games], played.states.current_player, played.to_go)
         for each in auxiliary
