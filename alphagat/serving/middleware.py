@@ -1,7 +1,8 @@
 """ASGI middleware: allowed hosts, a limit on request bodies, and security headers on responses."""
 
-import json
 from typing import Any
+
+from starlette.responses import JSONResponse
 
 from alphagat.serving.hosts import AllowedHosts
 from alphagat.serving.limits import MAX_BODY
@@ -39,7 +40,7 @@ class Middleware:
 
         refusal = self._hosts.refusal(_values(scope, b"host"), _values(scope, b"origin")) or _refusal_of_site(scope)
         if refusal is not None:
-            return await _refuse(send_with_headers, 403, refusal)
+            return await _refuse(403, refusal)(scope, receive, send_with_headers)
         body, more = b"", True
         while more:
             message = await receive()
@@ -47,7 +48,8 @@ class Middleware:
                 return None
             body, more = body + message.get("body", b""), message.get("more_body", False)
             if len(body) > MAX_BODY:
-                return await _refuse(send_with_headers, 413, f"the request is larger than {MAX_BODY} bytes; send less")
+                too_large = f"the request is larger than {MAX_BODY} bytes; send less"
+                return await _refuse(413, too_large)(scope, receive, send_with_headers)
         whole = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive_whole() -> Any:
@@ -72,9 +74,5 @@ def _values(scope: Any, header: bytes) -> list[str]:
     return [value.decode("latin-1") for name, value in scope["headers"] if name == header]
 
 
-async def _refuse(send: Any, status: int, message: str) -> None:
-    text = json.dumps({"error": message}).encode()
-    length = str(len(text)).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", length), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text})
+def _refuse(status: int, message: str) -> JSONResponse:
+    return JSONResponse({"error": message}, status, {"connection": "close"})
