@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.games.base import Game, Symmetries
+from alphagat.games.states import select
 from alphagat.selfplay.ply import Ply
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes
 
@@ -130,7 +131,7 @@ def last_records(records: jax.Array, ended: jax.Array) -> jax.Array:
 
     def backward(later: jax.Array, ply: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         ended, record = ply
-        last = jnp.where(ended.reshape(-1, *[1] * (record.ndim - 1)), record, later)
+        last = select(ended, record, later)
         return last, last
 
     return jax.lax.scan(backward, jnp.zeros_like(records[0]), (ended, records), reverse=True)[1]
