@@ -12,9 +12,9 @@ from alphagat.evaluation.engines.base import Engine, EngineError, Position
 from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
 from alphagat.evaluation.move_names import History, replay
 from alphagat.evaluation.openings import Openings
-from alphagat.evaluation.players import Player, compile_act
+from alphagat.evaluation.players import Player, act_in_batches
 from alphagat.games.base import Game
-from alphagat.games.batches import chunks, count, take
+from alphagat.games.batches import count, take
 
 
 def play_hosted_match(
@@ -44,8 +44,8 @@ def play_hosted_match(
             if isinstance(player, Engine):
                 chosen, failed = _ask(game, player, games.states, rows, histories, report)
             else:
-                chosen = _act(player, jax.random.fold_in(round_key, side), games.states, rows, num_openings)
-                failed = {}
+                side_key = jax.random.fold_in(round_key, side)
+                chosen, failed = act_in_batches(player, side_key, games.states, rows, num_openings), {}
             actions[rows], moves[rows] = chosen, True
             for row, end in failed.items():
                 moves[row], forfeits[row] = False, end
@@ -78,15 +78,6 @@ def _ask(
             failed[int(row)] = error.end
             report(f"{engine.name} lost a game after {len(history.moves)} plies, {error.end}: {error}")
     return actions, failed
-
-
-def _act(player: Player, key: jax.Array, states: Any, rows: np.ndarray, size: int) -> np.ndarray:
-    """Returns the player's action in each of `rows`, computed in batches of `size`."""
-    act, actions = compile_act(player.act), np.zeros(len(rows), np.int32)
-    for part, padded in chunks(len(rows), size):
-        asked = act(player.params, jax.random.fold_in(key, part[0]), take(states, rows[padded]))
-        actions[part] = np.asarray(asked)[: len(part)]
-    return actions
 
 
 @functools.lru_cache(maxsize=32)

@@ -10,7 +10,7 @@ import numpy as np
 
 from alphagat.evaluation.connect_four_solver import connect_four_scores
 from alphagat.evaluation.openings import random_positions
-from alphagat.evaluation.players import Act, Player, compile_act, search_player
+from alphagat.evaluation.players import Act, Player, act_in_batches, search_player
 from alphagat.evaluation.solvers import reachable_positions, solve, stone_owners
 from alphagat.games.base import Game
 from alphagat.games.batches import chunks, count, take
@@ -101,12 +101,8 @@ def count_losing_moves(game: Game, player: Player, key: jax.Array) -> tuple[int,
     """
     solved = reachable_positions(game)
     (rows,) = np.nonzero(solved.values >= 0)
-    act, num_blunders = compile_act(player.act), 0
-    for part, padded in chunks(len(rows), CHUNK):
-        states = jax.device_put(take(solved.states, rows[padded]))
-        actions = np.asarray(act(player.params, jax.random.fold_in(key, part[0]), states))[: len(part)]
-        num_blunders += int((solved.action_values[rows[part], actions] < 0).sum())
-    return len(rows), num_blunders
+    actions = act_in_batches(player, key, solved.states, rows, CHUNK)
+    return len(rows), int((solved.action_values[rows, actions] < 0).sum())
 
 
 class OracleTest:

@@ -8,12 +8,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.evaluation.mcts import make_mcts, most_visited
 from alphagat.evaluation.rollout import uniform_actions
 from alphagat.evaluation.solvers import make_solved_table, position_code
 from alphagat.games.base import Game, StochasticGame
+from alphagat.games.batches import chunks, take
 from alphagat.opponents import USAGES, find_opponent
 from alphagat.search import Search
 
@@ -42,6 +44,15 @@ class Player:
 @functools.lru_cache(maxsize=32)
 def compile_act(act: Act) -> Callable:
     return jax.jit(act)
+
+
+def act_in_batches(player: Player, key: jax.Array, states: Any, rows: np.ndarray, size: int) -> np.ndarray:
+    """Returns the player's action in each of the `rows` of `states`, computed in batches of `size`."""
+    act, actions = compile_act(player.act), np.zeros(len(rows), np.int32)
+    for part, padded in chunks(len(rows), size):
+        asked = act(player.params, jax.random.fold_in(key, part[0]), take(states, rows[padded]))
+        actions[part] = np.asarray(asked)[: len(part)]
+    return actions
 
 
 def random_player(game: Game) -> Player:

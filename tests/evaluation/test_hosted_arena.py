@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagat.evaluation import hosted_arena
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.engines.base import Engine, EngineError
 from alphagat.evaluation.hosted_arena import play_hosted_match
@@ -73,11 +72,6 @@ def test_two_players_draw_independently():
     openings = Openings(piles([40]), np.zeros((1, 0), np.int32))
     result = play_hosted_match(game, DRAWS, DRAWS, openings, KEY)
     assert (result.actions[0] != result.actions[1]).any()
-
-
-def test_players_draw_anew_in_every_batch():
-    actions = hosted_arena._act(DRAWS, KEY, piles([40] * 32), np.arange(32), 16)
-    assert (actions[:16] != actions[16:]).any()
 
 
 def test_solver_wins_every_won_position():

@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation.players import make_opponent, mcts_player, random_player, search_player
+from alphagat.evaluation.players import (
+    Player,
+    act_in_batches,
+    make_opponent,
+    mcts_player,
+    random_player,
+    search_player,
+)
 from alphagat.evaluation.solvers import reachable_positions
 from alphagat.games import make_game
 from alphagat.search import SearchOutput
+from tests.evaluation.toy import piles, take_one_or_three
 
 KEY = jax.random.key(0)
 GAME = make_game("tic_tac_toe")
@@ -28,6 +36,12 @@ def test_equal_opponents_share_act():
     assert make_opponent(GAME, "mcts:8").act is not make_opponent(GAME, "mcts:9").act
     assert make_opponent(GAME, "solver").act is make_opponent(GAME, "solver").act
     assert random_player(GAME).act is make_opponent(GAME, "random").act
+
+
+def test_players_draw_anew_in_every_batch():
+    player = Player("draws", take_one_or_three)
+    actions = act_in_batches(player, KEY, piles([40] * 32), np.arange(32), 16)
+    assert (actions[:16] != actions[16:]).any()
 
 
 @pytest.mark.parametrize("spec", ["", "mcts", "mcts:", "mcts:1e3", "random:2", "stockfish", "mcts:²"])
