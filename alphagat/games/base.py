@@ -60,6 +60,17 @@ class Symmetries:
         return len(self.node_permutations)
 
 
+def symmetries_of(topology: Topology, node_permutations: np.ndarray) -> Symmetries:
+    """Derives the permutations of actions from those of nodes, `[S, V]`; the kind of an action stays the same."""
+    actions = zip(*(x.tolist() for x in (topology.action_senders, topology.action_receivers, topology.action_kinds)))
+    numbers = {action: number for number, action in enumerate(actions)}
+    action_permutations = [
+        [numbers[node[sender], node[receiver], kind] for sender, receiver, kind in numbers]
+        for node in node_permutations.tolist()
+    ]
+    return Symmetries(node_permutations, np.array(action_permutations, np.int32))
+
+
 class Game(abc.ABC):
     """The rules of one board. Instances are immutable, hashable by `name`, and hold only static numpy tables.
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
-from alphagat.games.rays import displacements
+from alphagat.games.rays import displacements, grid_symmetries
 from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -90,7 +90,7 @@ class BreakthroughGame(base.Game):
         # Before the winning move, no piece reaches the last row, so each makes at most N - 2 or N - 3 steps.
         self.max_plies = 2 * size * (2 * size - 5) + 1
         self.topology = make_topology(size)
-        self.symmetries = make_symmetries(self.topology)
+        self.symmetries = base.symmetries_of(self.topology, grid_symmetries(size, size)[:2])  # identity, left-right
         self._names_by_player = tuple(self._names(rows) for rows in (range(size, 0, -1), range(1, size + 1)))
         self.action_names = self._names_by_player[0]
 
@@ -188,16 +188,6 @@ def make_topology(size: int) -> Topology:
     receivers = np.concatenate([cells[:-1, :-1].ravel(), cells[:-1].ravel(), cells[:-1, 1:].ravel()])
     kinds = np.zeros(size * size, np.int32)
     return topology_from_matrix(VOCABULARY, matrix, kinds, (senders, receivers), (size, size))
-
-
-def make_symmetries(topology: Topology) -> base.Symmetries:
-    """Lists the identity and the reflection that exchanges left and right."""
-    grid = np.arange(topology.num_nodes).reshape(topology.grid_shape)
-    nodes = np.stack([grid.ravel(), grid[:, ::-1].ravel()]).astype(np.int32)
-    action_at = np.full((topology.num_nodes,) * 2, -1, np.int32)
-    action_at[topology.action_senders, topology.action_receivers] = np.arange(topology.num_actions)
-    actions = action_at[nodes[:, topology.action_senders], nodes[:, topology.action_receivers]]
-    return base.Symmetries(nodes, actions)
 
 
 def make_breakthrough(name: str) -> BreakthroughGame:

@@ -23,6 +23,7 @@ from alphagat.errors import UserError
 from alphagat.games import base, chess_graph, chess_moves, chess_rules, places, svg, svg_pieces
 from alphagat.games.chess_moves import BISHOP, KING, KNIGHT, PAWN, QUEEN, ROOK
 from alphagat.games.chess_rules import ChessState
+from alphagat.games.rays import grid_symmetries
 from alphagat.games.square_sets import Squares, only, stack
 
 LETTERS = ".PNBRQK"
@@ -53,7 +54,8 @@ class ChessGame(base.Game):
         self.name, self.size, self.has_rights = name, size, size == 8
         self.max_plies = chess_rules.MAX_PLIES[size]
         self.topology = chess_graph.make_topology(size)
-        self.symmetries = chess_graph.make_symmetries(size, mirror=not self.has_rights)
+        reflections = grid_symmetries(size, size)[: 1 if self.has_rights else 2]  # castling tells left from right
+        self.symmetries = base.symmetries_of(self.topology, reflections)
         self._actions = chess_graph.make_actions(size)
         self.square_names = tuple(f"{COLUMNS[column]}{size - row}" for row, column in np.ndindex(size, size))
         names, actions = self.square_names, self._actions

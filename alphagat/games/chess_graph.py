@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphagat.games import base, chess_moves
+from alphagat.games import chess_moves
 from alphagat.games.rays import displacements, ray_names, ray_relations
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -78,20 +78,3 @@ def make_topology(size: int) -> Topology:
     actions = make_actions(size)
     places = (actions.senders, actions.receivers)
     return topology_from_matrix(VOCABULARY, matrix, np.zeros(size * size), places, (size, size), actions.kinds)
-
-
-def make_symmetries(size: int, mirror: bool) -> base.Symmetries:
-    """Lists the identity and, with `mirror`, the reflection that exchanges left and right."""
-    squares, actions = np.arange(size * size), make_actions(size)
-    nodes = [squares]
-    if mirror:
-        nodes.append(squares.reshape(size, size)[:, ::-1].ravel())
-    number = {action: index for index, action in enumerate(zip(*(column.tolist() for column in actions[:3])))}
-    permutations = [
-        [
-            number[node[sender], node[receiver], kind]
-            for sender, receiver, kind in zip(actions.senders, actions.receivers, actions.kinds)
-        ]
-        for node in nodes
-    ]
-    return base.Symmetries(np.array(nodes, np.int32), np.array(permutations, np.int32))
