@@ -22,6 +22,7 @@ from alphagat.errors import UserError
 from alphagat.games import base, go_rules, places, svg_stones
 from alphagat.games.go_rules import NUM_RECENT, GoState
 from alphagat.games.rays import DIRECTIONS, displacements, symmetries_with_pass
+from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, MAX_SIZE = 5, 19
@@ -86,7 +87,7 @@ class GoGame(base.Game):
         over = repeats | (passed & self._has_passed(state)) | (num_moves == self.max_plies)
         ended = over & ~state.terminated
         lead = go_rules.area_lead(chains, ended & ~repeats)
-        black_wins = jnp.where(repeats, state.current_player == 1, lead > self.komi)
+        winner = jnp.where(repeats, 1 - state.current_player, jnp.where(lead > self.komi, 0, 1))
         now = jnp.arange(self.max_plies)[:, None] == state.num_moves
         after = state.replace(
             current_player=jnp.int8(1) - state.current_player,
@@ -99,7 +100,7 @@ class GoGame(base.Game):
             hashes=jnp.where(now, hashed[None, :], state.hashes),
         )
         after = base.absorb(state, after)
-        return after.replace(rewards=jnp.where(ended, _pay(black_wins), jnp.float32(0)))
+        return after.replace(rewards=win_rewards(winner, ended))
 
     def observe(self, state: GoState) -> jax.Array:
         own = state.chains * (1 - 2 * state.current_player).astype(state.chains.dtype)
@@ -121,7 +122,8 @@ class GoGame(base.Game):
 
     def truncation_rewards(self, state: GoState) -> jax.Array:
         """Scores the current stones; all are alive."""
-        return _pay(go_rules.area_lead(state.chains, jnp.bool_(True)) > self.komi)
+        lead = go_rules.area_lead(state.chains, jnp.bool_(True))
+        return win_rewards(jnp.where(lead > self.komi, 0, 1), jnp.bool_(True))
 
     def ownership(self, state: GoState, needed: jax.Array) -> jax.Array:
         return jnp.pad(go_rules.area_owners(state.chains, needed), (0, 1))  # the pass has no owner
@@ -169,10 +171,6 @@ class GoGame(base.Game):
     def _has_passed(self, state: GoState) -> jax.Array:
         """Returns whether the last move was a pass."""
         return state.recent[0] == self.size * self.size
-
-
-def _pay(black_wins: jax.Array) -> jax.Array:
-    return jnp.where((jnp.arange(2) == 0) == black_wins, jnp.float32(1), jnp.float32(-1))
 
 
 @functools.cache
