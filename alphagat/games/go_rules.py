@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.games import base
+from alphagat.games.rays import neighbour_table
 
 NUM_RECENT = 4  # moves that a state remembers
+NEIGHBOURS = ((1, 0), (-1, 0), (0, 1), (0, -1))  # steps down and to the right
 
 
 class GoState(base.State):
@@ -56,7 +58,9 @@ def place(state: GoState, action: jax.Array) -> tuple[jax.Array, jax.Array]:
     num_cells, dtype = len(state.chains), state.chains.dtype
     colour = (1 - 2 * state.current_player).astype(dtype)
     own = state.chains * colour  # positive for the player who moves
-    around = jnp.asarray(_neighbour_table(math.isqrt(num_cells)))[action]  # [4], num_cells if off the board
+    table = neighbour_table(math.isqrt(num_cells), NEIGHBOURS, outside=num_cells)
+    table = np.pad(table, ((0, 1), (0, 0)), constant_values=num_cells)  # the row of the pass
+    around = jnp.asarray(table)[action]  # [4], num_cells if off the board
     labels = jnp.concatenate([own, jnp.zeros(1, dtype)])[around]
     killed = (labels < 0) & (jnp.concatenate([state.liberties, jnp.zeros(1, dtype)])[around] == 1)
     captured = _holds_any(own, labels, killed)
@@ -127,14 +131,3 @@ def neighbours(board: jax.Array, outside) -> tuple[jax.Array, jax.Array, jax.Arr
 def _holds_any(own: jax.Array, labels: jax.Array, wanted: jax.Array) -> jax.Array:
     """Returns the `[N * N]` cells whose label is among the `wanted` ones of the `[4]` labels."""
     return functools.reduce(jnp.logical_or, [(own == labels[way]) & wanted[way] for way in range(4)])
-
-
-@functools.cache
-def _neighbour_table(size: int) -> np.ndarray:
-    """Returns the `[N * N + 1, 4]` int32 neighbours of each cell and the pass; N * N for none."""
-    row, column = np.divmod(np.arange(size * size), size)
-    table = np.full((size * size + 1, 4), size * size, np.int32)
-    for way, (down, right) in enumerate(((1, 0), (-1, 0), (0, 1), (0, -1))):
-        inside = (row + down >= 0) & (row + down < size) & (column + right >= 0) & (column + right < size)
-        table[:-1, way] = np.where(inside, (row + down) * size + column + right, size * size)
-    return table

@@ -15,7 +15,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, hex_distances, places, svg
-from alphagat.games.rays import displacements
+from alphagat.games.rays import displacements, neighbour_table
 from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -84,7 +84,7 @@ class HexGame(base.Game):
         self.symmetries = make_symmetries(size, swap)
         cells = tuple(f"{letter}{row + 1}" for row in range(size) for letter in svg.column_letters(size))
         self.action_names = (*cells, "swap") if swap else cells
-        self._neighbours = _neighbour_table(size)
+        self._neighbours = neighbour_table(size, NEIGHBOURS, outside=np.arange(size * size)[:, None])
 
     def init(self, key: jax.Array) -> HexState:
         del key
@@ -191,15 +191,6 @@ class HexGame(base.Game):
         # Reflection maps one player's first border to the other's, so border labels keep their absolute value.
         indices = jnp.arange(1, num_cells + 1, dtype=jnp.int16)
         return -jnp.sign(mirrored) * jnp.where(abs(mirrored) > num_cells, abs(mirrored), indices)
-
-
-def _neighbour_table(size: int) -> np.ndarray:
-    """Returns the `[N * N, 6]` int32 neighbours of each cell; the cell itself if off the board."""
-    row, column = np.divmod(np.arange(size * size), size)
-    steps = np.array(NEIGHBOURS)
-    rows, columns = row[:, None] + steps[None, :, 0], column[:, None] + steps[None, :, 1]
-    inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
-    return np.where(inside, rows * size + columns, np.arange(size * size)[:, None]).astype(np.int32)
 
 
 def mirrored(cell: str) -> str:

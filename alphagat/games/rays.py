@@ -1,5 +1,7 @@
 """The cells of a rectangle: their relations, by direction and distance of a queen's move, and their symmetries."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from alphagat.games import base
@@ -21,6 +23,18 @@ def displacements(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns the rows down and the columns to the right from each receiver to each sender, `[V, V]` both."""
     row, column = np.divmod(np.arange(rows * columns), columns)
     return row[None, :] - row[:, None], column[None, :] - column[:, None]
+
+
+def neighbour_table(size: int, steps: Sequence[tuple[int, int]], outside: int | np.ndarray) -> np.ndarray:
+    """Returns `[N * N, S]` int32, the cell at each of the steps (down, right) from each cell of a square.
+
+    Off the board it is `outside`, which may depend on the cell: `[N * N, 1]`.
+    """
+    row, column = np.divmod(np.arange(size * size)[:, None], size)
+    down, right = np.transpose(steps)
+    rows, columns = row + down, column + right
+    inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
+    return np.where(inside, rows * size + columns, outside).astype(np.int32)
 
 
 def ray_names(num_distances: int) -> tuple[str, ...]:
