@@ -45,10 +45,10 @@ class ActorLearnerIterations:
 
     def __init__(self, run: Run, state: RunState, say: Callable[[str], None]):
         """Compiles the programs of all boards. Raises UserError if one does not fit into memory."""
-        self._setups, self._order = run.boards, run.order
+        self._run, self._setups = run, run.boards
         self._actors, self._learners = run.actor_mesh, run.learner_mesh
         self._sync_every = run.config.learner.actor_sync_every
-        self._updates = _updates_by_iteration(self._setups, self._order)
+        self._updates = _updates_by_iteration(run.boards, run.order)
         self._groups = [jax.device_put(board.groups, sharding.sharded(self._learners)) for board in state.boards]
         self._play = [self._compile_play(number, state) for number in range(len(run.boards))]
         self._learn = [self._compile_learn(number, state, say) for number in range(len(run.boards))]
@@ -61,15 +61,15 @@ class ActorLearnerIterations:
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, Audit]:
         """Starts iteration number `iteration`, counted from 1; the results may still be running."""
         assert state.actors is not None
-        number = self._order[iteration - 1]
+        number = self._run.order[iteration - 1]
         games, samples, sums, audit = self._play[number](*self._play_arguments(state, number, iteration))
         boards, train, learned = list(state.boards), state.train, self._nothing_learned()
         if iteration > 1:
-            before = self._order[iteration - 2]
+            before = self._run.order[iteration - 2]
             arguments = self._learn_arguments(state, before, iteration - 1)
             train, replay, board_iteration, learned = self._learn[before](*arguments)
             boards[before] = boards[before].replace(replay=replay, iteration=board_iteration)
-        is_final = are_final(self._setups[number].plan, self._played(number, iteration))
+        is_final = are_final(self._setups[number].plan, self._run.num_iterations_of(number, iteration - 1))
         block = Block(
             samples=jax.device_put(samples, sharding.sharded(self._learners)),
             is_final=self._replicate(np.asarray(is_final)),
@@ -84,10 +84,6 @@ class ActorLearnerIterations:
 
     def _replicate(self, value: Any) -> jax.Array:
         return jax.device_put(value, sharding.replicated(self._learners))
-
-    def _played(self, number: int, iteration: int) -> int:
-        """Returns how many iterations before `iteration` used a board."""
-        return self._order[: iteration - 1].count(number)
 
     def _is_handed_over(self, iteration: int) -> bool:
         """Returns whether the actors receive parameters after the updates of an iteration."""
@@ -109,8 +105,8 @@ class ActorLearnerIterations:
     def _play_arguments(self, state: RunState, number: int, iteration: int) -> tuple:
         assert state.actors is not None
         board, key = state.boards[number], jax.device_put(state.key, sharding.replicated(self._actors))
-        counts = (np.int32(iteration - 1), np.int32(self._played(number, iteration)))
-        return state.actors.params, board.games, board.groups, key, *counts
+        board_iteration = np.int32(self._run.num_iterations_of(number, iteration - 1))
+        return state.actors.params, board.games, board.groups, key, np.int32(iteration - 1), board_iteration
 
     def _learn_arguments(self, state: RunState, number: int, iteration: int) -> tuple:
         board = state.boards[number]

@@ -99,7 +99,7 @@ class Reporter:
             Auditor(setup.game, setup.plan, selfplay.value_lambda, discount, auxiliary_targets(setup.config))
             for setup in run.boards
         ]
-        self._order = run.order
+        self._run = run
         self._alone = run.boards[0].game.num_players == 1
         self._boards = [setup.game.name for setup in run.boards]
         self._learns_later = run.config.mesh.actors > 0 and len(run.boards) > 1  # by one iteration
@@ -149,7 +149,7 @@ class Reporter:
         """Names the board that learners train on while actors play another."""
         if not self._learns_later or iteration == 1:
             return {}
-        return {TRAINED_BOARD: self._boards[self._order[iteration - 2]]}
+        return {TRAINED_BOARD: self._boards[self._run.order[iteration - 2]]}
 
     def add_evaluation(self, evaluation: EvaluationResult) -> None:
         """Rates and adds the evaluation of the last iteration; call `wait` first."""
@@ -192,7 +192,7 @@ class Reporter:
         sums, _ = self._last.fetched.result()
         if sums.get("searches_not_finite"):  # before the audit, which would blame the rules
             raise Diverged(f"searches of iteration {iteration} were not finite")
-        number = self._order[:iteration].count(board)  # among the iterations of the board
+        number = self._run.num_iterations_of(board, iteration)
         if audit is not None and self._audit_every and number % self._audit_every == 0:
             self._auditors[board].check(audit)
         if self._sinks is not None:

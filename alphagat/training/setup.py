@@ -75,6 +75,10 @@ class Run:
         """The index of the board that each iteration trains on."""
         return boards_by_iteration(self.config)
 
+    def num_iterations_of(self, number: int, last: int) -> int:
+        """Returns how many of the iterations from 1 to `last` train on board `number`."""
+        return self.order[:last].count(number)
+
     @property
     def actor_mesh(self) -> Mesh:
         """The devices that play; the whole mesh unless `mesh.actors` is set."""

@@ -36,7 +36,7 @@ class PretrainIterations:
           UserError: a program does not fit into memory, or grain is not installed.
         """
         self._setups, self._mesh, self._recorded = run.boards, run.mesh, recorded
-        self._order = run.order
+        self._run = run
         self._where = NamedSharding(run.mesh, BLOCK)
         start, rollbacks = int(state.iteration), int(state.rollbacks)
         self._loaders = [self._load(number, start, rollbacks) for number in range(len(run.boards))]
@@ -49,18 +49,14 @@ class PretrainIterations:
 
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, None]:
         """Starts iteration number `iteration`, counted from 1 and consecutive. The results may still be running."""
-        number = self._order[iteration - 1]
+        number = self._run.order[iteration - 1]
         block = self._place(self._setups[number], next(self._loaders[number]))
         train, done, metrics = self._programs[number](state.train, block, state.key, state.iteration)
         plan, config = self._setups[number].plan, self._setups[number].config
         used = plan.updates_per_iteration * config.learner.batch_size
-        epochs = self._count(number, iteration) * used / self._recorded.boards[number].train.size
+        epochs = self._run.num_iterations_of(number, iteration) * used / self._recorded.boards[number].train.size
         metrics |= {EPOCHS: np.float32(epochs), POSITIONS: np.float32(used)}
         return state.replace(train=train, iteration=done), metrics, None
-
-    def _count(self, number: int, iteration: int) -> int:
-        """Returns how many of the first `iteration` iterations train a board."""
-        return self._order[:iteration].count(number)
 
     def _load(self, number: int, start: int, rollbacks: int) -> Any:
         setup = self._setups[number]
@@ -72,8 +68,8 @@ class PretrainIterations:
             self._recorded.boards[number].train,
             num_updates=plan.updates_per_iteration,
             batch_size=setup.config.learner.batch_size,
-            first=self._count(number, start),
-            last=self._count(number, len(self._order)),
+            first=self._run.num_iterations_of(number, start),
+            last=self._run.order.count(number),
             seed=int(seed),
             rows=slice(groups.start * plan.group_batch_size, groups.stop * plan.group_batch_size),
         )
