@@ -26,6 +26,11 @@ class DiskError(Exception):
     """Reports that the files of a run cannot be written, and how to continue. Commands exit with 1."""
 
 
+def first_line(error: BaseException) -> str:
+    """Returns the first line of the error's text, of at most 200 characters."""
+    return str(error).strip().split("\n")[0][:200]
+
+
 _FREE = "free some"
 _FIXES = {
     errno.ENOSPC: _FREE,

@@ -14,7 +14,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jax.sharding import SingleDeviceSharding
 
-from alphagat.errors import UserError
+from alphagat.errors import UserError, first_line
 from alphagat.runs.folder import CHECKPOINT_FOLDER, identity_of, is_run, read_config
 from alphagat.runs.manifest import find_damage, find_metadata_damage
 
@@ -88,10 +88,9 @@ class SavedCheckpoints:
                     f"checkpoint {folder} holds an array of shape {misfit[2]} where this network has {misfit[1]}; use "
                     "the version of AlphaGAT that wrote it, or train again"
                 ) from error
-            reason = str(error).strip().split("\n")[0][:200]
             raise UserError(
-                f"checkpoint {folder} cannot be read ({type(error).__name__}: {reason}); move that folder away to "
-                "resume from the previous checkpoint, or name another --workdir"
+                f"checkpoint {folder} cannot be read ({type(error).__name__}: {first_line(error)}); move that folder "
+                "away to resume from the previous checkpoint, or name another --workdir"
             ) from error
 
 

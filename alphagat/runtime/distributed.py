@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 
-from alphagat.errors import UserError
+from alphagat.errors import UserError, first_line
 from alphagat.wording import counted
 
 CONNECT_SECONDS = 300
@@ -67,9 +67,9 @@ def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, s
                 heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
             )
     except (RuntimeError, ValueError) as error:
-        reason = str(error).strip().split("\n")[0][:200]
         raise UserError(
-            f"{where}: the processes did not connect ({reason}); check that all name the same address and number"
+            f"{where}: the processes did not connect ({first_line(error)}); check that all name the same address and "
+            "number"
         ) from error
     from jax._src import distributed as jax_distributed  # jax.process_count would start the devices
 

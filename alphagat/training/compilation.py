@@ -9,7 +9,7 @@ import jax
 from jax import stages
 from jax.sharding import Mesh
 
-from alphagat.errors import UserError
+from alphagat.errors import UserError, first_line
 from alphagat.runtime.memory import memory_limit, memory_needed
 from alphagat.training.iteration import make_iteration, program_arguments
 from alphagat.training.setup import Run, Setup
@@ -75,7 +75,7 @@ def with_less_memory(run: Run, error: Exception) -> Run:
       UserError: the config sets the number of micro-batches, or it cannot grow.
       JaxRuntimeError: `error` is not an out-of-memory error.
     """
-    reason = str(error).strip().split("\n")[0][:200]
+    reason = first_line(error)
     if "RESOURCE_EXHAUSTED" not in reason:
         raise error
     learner, setup, mesh = run.config.learner, run.boards[0], run.learner_mesh

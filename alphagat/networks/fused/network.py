@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from alphagat.errors import first_line
 from alphagat.network_traits import AUTO, FUSED
 from alphagat.networks.fused.kernel import run_kernel
 from alphagat.networks.fused.weights import BlockWeights, FusedBlocks, find_misfit, pack
@@ -113,8 +114,7 @@ def find_disagreement(fused: FusedNetwork) -> str | None:
     try:
         difference = float(jnp.linalg.norm(compute(fused) - expected) / jnp.linalg.norm(expected))
     except Exception as error:  # of the compiler, whose versions raise different ones
-        first_line, *_ = str(error).splitlines() or [type(error).__name__]
-        return f"its kernel does not compile: {first_line[:100]}"
+        return f"its kernel does not compile: {first_line(error)[:100] or type(error).__name__}"
     return None if difference < TOLERANCE else f"its results differ from those of XLA's operations by {difference:.0%}"
 
 
