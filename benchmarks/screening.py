@@ -146,7 +146,7 @@ def make_teacher(game: Game) -> tuple[Callable[[Any, jax.Array, Any], tuple[jax.
     """Returns a function from parameters, a key and `[B]` states to policies `[B, A]` and values `[B]`, and the
     parameters.
     """
-    if game.topology.vocabulary.family in shipped_names() or game.name in shipped_names():
+    if game.family in shipped_names() or game.name in shipped_names():
         agent = load("shipped", board=game.name)
 
         def ask(params: Any, key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:

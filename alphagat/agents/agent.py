@@ -112,7 +112,7 @@ def load(
         config_validation.validate(config)
     game = make_game(config.boards[0] if board is None else board)
     trained = make_game(config.boards[0])
-    if trained.topology.vocabulary.family != game.topology.vocabulary.family:
+    if trained.family != game.family:
         raise UserError(
             f"board {game.name}: {source} was trained on {', '.join(config.boards)} and plays only boards of that "
             "family; take one of them, or another network"

@@ -27,7 +27,7 @@ def check_one_family(config: Config, games: Sequence[Game]) -> None:
       UserError: the boards belong to several families, or differ in size and the network fits one size only.
     """
     names = ", ".join(game.name for game in games)
-    families = [game.topology.vocabulary.family for game in games]
+    families = [game.family for game in games]
     if len({(game.topology.vocabulary, game.num_features, game.value_support) for game in games}) > 1:
         raise UserError(
             f"config.boards: {names} are of the families {', '.join(families)}; boards of one run share weights, so "

@@ -70,7 +70,7 @@ def _parts(
     agent: Agent, exported: str, lines: Sequence[Line], measured: Measured | None, averaged: Sequence[str]
 ) -> list[str]:
     config, game = agent.config, agent.game
-    family, boards = game.topology.vocabulary.family, ", ".join(config.boards)
+    family, boards = game.family, ", ".join(config.boards)
     size = sum(leaf.size for leaf in jax.tree.leaves(agent.params))
     here = next((each for each in lines if each["iteration"] == agent.iteration), {})
     reached = [f"iteration {agent.iteration}"]

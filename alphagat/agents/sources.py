@@ -147,14 +147,13 @@ def shipped_network_for(board: str) -> str:
       UserError: no shipped network plays the board.
     """
     game, networks = make_game(board), _shipped_games(weight_files.FOLDER)
-    family = _family_of(game)
 
     def distance(name: str) -> tuple[bool, bool, float]:
         trained = networks[name]
         sizes = [math.log(each.topology.num_nodes / game.topology.num_nodes) for each in trained]
         return game not in trained, node_kinds(trained) != node_kinds([game]), min(map(abs, sizes))
 
-    fit = [name for name, trained in networks.items() if _family_of(trained[0]) == family]
+    fit = [name for name, trained in networks.items() if trained[0].family == game.family]
     if not fit:
         played = ", ".join(trained[0].name for trained in networks.values())
         raise UserError(f"board {board}: no shipped network plays it, only boards like {played}; name a run")
@@ -174,7 +173,3 @@ def _shipped_games(folder: Path) -> dict[str, list[Game]]:
 def node_kinds(games: Iterable[Game]) -> set[int]:
     """Returns the kinds of nodes that occur on these boards."""
     return {kind for game in games for kind in game.topology.node_kinds.tolist()}
-
-
-def _family_of(game: Game) -> str:
-    return game.topology.vocabulary.family

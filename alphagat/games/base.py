@@ -108,6 +108,11 @@ class Game(abc.ABC):
         return f"make_game({self.name!r})"
 
     @property
+    def family(self) -> str:
+        """The name that boards with the same relations share, e.g. `mnk` for `tic_tac_toe`."""
+        return self.topology.vocabulary.family
+
+    @property
     def num_actions(self) -> int:
         return self.topology.num_actions
 

@@ -116,7 +116,7 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
         session = roster.session(board)
         return {
             "board": board,
-            "family": session.game.topology.vocabulary.family,
+            "family": session.game.family,
             "goal": session.game.goal,
             "players": [
                 {"name": name, "colour": colour}

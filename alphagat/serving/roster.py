@@ -211,7 +211,7 @@ def _by_board(offers: dict[str, Offer], default: str, *, are_chosen: bool) -> di
 def _shipped() -> dict[str, Offer]:
     """Returns the shipped networks, in the order of the menu."""
     found = {name: _offer(resolve(name).config) for name in shipped_names()}
-    families = {name: _family(offer.config.boards[0]) for name, offer in found.items()}
+    families = {name: make_game(offer.config.boards[0]).family for name, offer in found.items()}
     return {name: found[name] for name in sorted(found, key=lambda name: list(MENU).index(families[name]))}
 
 
@@ -228,19 +228,16 @@ def _runs() -> dict[str, Offer]:
 
 def _first_of_family(offers: dict[str, Offer], board: str) -> str:
     """Returns the first of the networks that plays boards of this family; without one, the first of all."""
-    fit = [source for source, offer in offers.items() if _family(offer.config.boards[0]) == _family(board)]
+    family = make_game(board).family
+    fit = [source for source, offer in offers.items() if make_game(offer.config.boards[0]).family == family]
     return next(iter((*fit, *offers)))
-
-
-def _family(board: str) -> str:
-    return make_game(board).topology.vocabulary.family
 
 
 def _offer(config: Config) -> Offer:
     """Finds the boards that a network plays: those of its run, and those of the menu with the same node kinds."""
     own = [make_game(name) for name in config.boards]
     kinds = node_kinds(own)
-    offered = [make_game(name) for name in MENU.get(own[0].topology.vocabulary.family, ())]
+    offered = [make_game(name) for name in MENU.get(own[0].family, ())]
     if not NETWORK_TRAITS[config.network.name].plays_any_size:
         offered = []
     fit = [game.name for game in offered if node_kinds([game]) == kinds]

@@ -90,9 +90,8 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
     config, game = source.config, make_game(source.config.boards[0])
     if (game.topology.vocabulary, game.num_features) != (setup.game.topology.vocabulary, setup.game.num_features):
         raise UserError(
-            f"config.init_from={name!r} has weights of the family {game.topology.vocabulary.family} "
-            f"({', '.join(config.boards)}), but config.boards is of {setup.game.topology.vocabulary.family} "
-            f"({', '.join(setup.config.boards)}); use a run of that family"
+            f"config.init_from={name!r} has weights of the family {game.family} ({', '.join(config.boards)}), but "
+            f"config.boards is of {setup.game.family} ({', '.join(setup.config.boards)}); use a run of that family"
         )
     if not fits_sizes(config, [game, setup.game]):
         raise UserError(

@@ -107,7 +107,7 @@ def test_every_command_uses_the_same_shipped_network(board, monkeypatch, tmp_pat
         lambda: roster.Roster((), board),
         lambda: make_contender(make_game(board), "shipped", None, EngineLimits(), 0),
     )
-    expected = BOARDS.get(board) or FAMILIES.get(make_game(board).topology.vocabulary.family)
+    expected = BOARDS.get(board) or FAMILIES.get(make_game(board).family)
     if expected is None:
         for command in (*commands, lambda: shipped_network_for(board)):
             with pytest.raises(UserError, match=f"board {board}: no shipped network plays it"):

@@ -68,7 +68,7 @@ def test_every_listed_game_has_a_graph(game):
     assert len(np.unique(places, axis=1).T) == num_actions
     free = {"connect_four": 7, "othello": 1, "hex": 1, "go_9x9": 1, "go_19x19": 1}.get(game, 0)
     assert topology.num_nodes == rows * columns + free
-    assert board.topology.vocabulary.family == f"pgx:{game}"
+    assert board.family == f"pgx:{game}"
     assert board.num_features > 0
 
 
