@@ -124,7 +124,7 @@ class _Names:
 
     def __init__(self, game: Game):
         self._game, self._known = game, {}
-        if type(game).action_name is Game.action_name:
+        if game.has_fixed_names:
             names = [(name, action) for action, name in enumerate(game.action_names)]
             self._known = {(player, name): action for player in (0, 1) for name, action in names}
 

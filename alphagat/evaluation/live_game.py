@@ -72,12 +72,11 @@ class LiveGame:
 def line_names(game: Game, state: Any, actions: Sequence[int]) -> list[str]:
     """Returns the names of `actions`, legal moves played in turn from `state`, up to the first -1."""
     names, step = [], step_of(game)
-    depends = type(game).action_name is not Game.action_name  # on the position, as in chess
     for action in actions:
         if action < 0:
             break
         names.append(game.action_name(state, int(action)))
-        if depends:
+        if not game.has_fixed_names:
             state = step(state, np.int32(action))
     return names
 

@@ -121,6 +121,11 @@ class Game(abc.ABC):
         """An upper bound on the legal actions of a position. If it is below A, search trees need less memory."""
         return self.num_actions
 
+    @property
+    def has_fixed_names(self) -> bool:
+        """Whether an action has the same name in every state; not so in chess."""
+        return type(self).action_name is Game.action_name
+
     @abc.abstractmethod
     def init(self, key: jax.Array) -> Any:
         """Returns the initial state. `key` matters only if chance moves first."""
