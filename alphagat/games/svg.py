@@ -31,6 +31,12 @@ def label(x: float, y: float, text: str) -> str:
     return f'<text {place} fill="{LABEL}">{text}</text>'
 
 
+def bold_label(x: float, y: float, text: str, size: float) -> str:
+    """Writes centred text, bold and white, for dark shapes."""
+    place = f'x="{x:.1f}" y="{y:.1f}" dy=".36em" text-anchor="middle"'
+    return f'<text {place} font-size="{size:.1f}" font-weight="600" fill="#ffffff">{text}</text>'
+
+
 def rectangle(x: float, y: float, width: float, height: float, radius: float, colour: str) -> str:
     place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
     return f'<rect {place} rx="{radius:.1f}" fill="{colour}"/>'

@@ -29,7 +29,8 @@ def policy_shapes(game: Game, state: Any, policy: np.ndarray) -> list[str]:
         size = 0.42 * min(width, height) * max(share / most, 0.06) ** 0.5
         opacity = 0.3 + 0.6 * (share / most) ** 0.5
         disc = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}" fill="{POLICY}" opacity="{opacity:.2f}"/>'
-        shapes[x, y] = disc + (_text(x, y, f"{100 * share:.0f}", min(12.0, 0.9 * size)) if size > 8.5 else "")
+        percentage = svg.bold_label(x, y, f"{100 * share:.0f}", min(12.0, 0.9 * size)) if size > 8.5 else ""
+        shapes[x, y] = disc + percentage
     return list(shapes.values())
 
 
@@ -45,7 +46,8 @@ def line_shapes(game: Game, state: Any, actions: Sequence[int]) -> list[str]:
             size = 0.28 * min(width, height)
             disc = svg.disc(x, y, size, game.player_colours[now.player][1])
             opacity = max(0.35, 1 - 0.09 * (number - 1))
-            shapes.setdefault((x, y), f'<g opacity="{opacity:.2f}">{disc}{_text(x, y, str(number), 1.1 * size)}</g>')
+            label = svg.bold_label(x, y, str(number), 1.1 * size)
+            shapes.setdefault((x, y), f'<g opacity="{opacity:.2f}">{disc}{label}</g>')
         line.play_action(int(action))
     return list(shapes.values())[::-1]
 
@@ -80,8 +82,3 @@ def attention_shapes(game: Game, state: Any, weights: np.ndarray, max_edges: int
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (start + side, start - side, tip))
         shapes.append(f'<polygon points="{points}" opacity="{0.1 + 0.8 * share**2:.2f}"/>')
     return shapes
-
-
-def _text(x: float, y: float, text: str, size: float) -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" dy=".36em" text-anchor="middle"'
-    return f'<text {place} font-size="{size:.1f}" font-weight="600" fill="#ffffff">{text}</text>'

@@ -25,9 +25,7 @@ def draw_placement(array: jax.Array) -> str:
         colour = SHARED if len(parts) == 1 and len(devices) > 1 else DEVICE_COLOURS[devices[0] % len(DEVICE_COLOURS)]
         shapes.append(svg.rectangle(left, top, end - left - GAP, bottom - top - GAP, 3, colour))
         size = min(15.0, 0.85 * (bottom - top - GAP), 1.5 * (end - left - GAP) / len(_names(devices)))
-        place = f'x="{(left + end - GAP) / 2:.1f}" y="{(top + bottom - GAP) / 2:.1f}" dy=".36em"'
-        look = f'text-anchor="middle" font-size="{size:.1f}" font-weight="600" fill="#ffffff"'
-        shapes.append(f"<text {place} {look}>{_names(devices)}</text>")
+        shapes.append(svg.bold_label((left + end - GAP) / 2, (top + bottom - GAP) / 2, _names(devices), size))
     return svg.document(WIDTH, HEIGHT, shapes)
 
 
