@@ -25,6 +25,7 @@ import optax
 from rich.console import Console
 
 from alphagat import load
+from alphagat.agents.build import make_params
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.mcts import make_mcts, most_visited
 from alphagat.evaluation.openings import distinct_openings
@@ -75,8 +76,7 @@ class ReferenceLoop:
         )
         self.evaluate = make_network_evaluator(self.game, self.network)
         self.optimizer = optax.adam(settings.learning_rate)
-        nodes = jnp.zeros((1, self.game.topology.num_nodes, self.game.num_features))
-        self.params = self.network.init(jax.random.key(options.seed), nodes)
+        self.params = make_params(self.game, self.network, jax.random.key(options.seed))
         self.opt_state = self.optimizer.init(self.params)
         self.search = self.make_search(options.simulations, explore=True)
         self.match_search = self.make_search(options.match_simulations, explore=False)

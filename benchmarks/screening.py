@@ -50,7 +50,7 @@ from rich.table import Table
 from timing import ROUNDS, repeat_evaluation, take_turns
 
 from alphagat import load
-from alphagat.agents.build import make_configured_network
+from alphagat.agents.build import make_configured_network, make_params
 from alphagat.agents.weight_files import shipped_names
 from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
@@ -189,10 +189,9 @@ class Student:
         config = Config(boards=(game.name,), network=NetworkConfig(**fields))
         self.network: Network = make_configured_network(config, game)
         self.steps = 0
-        nodes = jnp.zeros((1, game.topology.num_nodes, game.num_features))
         self.evaluate = jax.jit(self.network.apply)
         self.gradient = jax.jit(jax.grad(self.loss, has_aux=True))
-        self.params = self.network.init(jax.random.key(0), nodes)
+        self.params = make_params(game, self.network, jax.random.key(0))
         self.num_params = sum(leaf.size for leaf in jax.tree.leaves(self.params))
 
     def loss(self, params: Any, batch: Batch) -> tuple[jax.Array, dict]:
@@ -207,8 +206,7 @@ class Student:
             final_learning_rate_fraction=0.1,
         )
         optimizer = make_optimizer(name=optimizer_name, schedule=schedule, weight_decay=1e-4, clip_norm=1.0)
-        nodes = jnp.zeros((1, self.game.topology.num_nodes, self.game.num_features))
-        params = self.network.init(jax.random.key(seed), nodes)
+        params = make_params(self.game, self.network, jax.random.key(seed))
         state = optimizer.init(params)
 
         @functools.partial(jax.jit, donate_argnums=(0, 1))
