@@ -21,10 +21,9 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from survive import ROOT, command, environment, plain, state_of
+from survive import ROOT, command, environment, newest_step, plain, state_of
 
 from alphagat.runs.metrics import read_metrics
-from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.runtime import sharding
 
 FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=6", "--config.num_iterations=24")
@@ -42,10 +41,6 @@ def run_until(config: str, flags: Sequence[str], workdir: Path, cache: Path, sec
     if status:
         raise SystemExit(f"the run in {workdir} ended with status {status}")
     return False
-
-
-def last_iteration(workdir: Path) -> int:
-    return max(list_steps(workdir), default=0)
 
 
 def differences(workdir: Path, reference: Path) -> list[str]:
@@ -79,12 +74,12 @@ def main() -> None:
         start = time.perf_counter()
         run_until(options.config, flags, reference, cache, 3600)
         seconds = time.perf_counter() - start
-        console.print(f"an undisturbed run takes {seconds:.1f} s, {last_iteration(reference)} iterations")
+        console.print(f"an undisturbed run takes {seconds:.1f} s, {newest_step(reference)} iterations")
         while kills < options.kills:
             rounds, workdir, resumed = rounds + 1, folder / f"round_{rounds}", []
             while run_until(options.config, flags, workdir, cache, moments.uniform(0, options.within or seconds)):
                 kills += 1
-                resumed.append(last_iteration(workdir))
+                resumed.append(newest_step(workdir))
             found = differences(workdir, reference)
             identical += not found
             result = "identical" if not found else f"{len(found)} differences: {', '.join(found[:3])}"

@@ -257,7 +257,7 @@ def sigterm(times: int, moments: random.Random, folder: Path) -> bool:
                     process.kill()
             seconds.append(time.perf_counter() - start)
             lines = read_metrics(workdir)
-            step = newest_step(workdir) if (workdir / "checkpoints").exists() else 0
+            step = newest_step(workdir)
             is_saved = bool(statuses) and (step >= lines[-1]["iteration"] if lines else True)
             if is_run(workdir):  # before, the signal ends the process as usual
                 is_saved &= all(status == REQUEUE for status in statuses)
@@ -317,8 +317,8 @@ def process_of(launcher: int, rank: int) -> int:
 
 
 def newest_step(workdir: Path) -> int:
-    names = [path.name for path in (workdir / "checkpoints").iterdir()]
-    return max((int(name) for name in names if name.isdecimal()), default=0)
+    """Returns the iteration of the last checkpoint; 0 without one."""
+    return max(list_steps(workdir), default=0)
 
 
 def wait_for_iteration(workdir: Path, iteration: int) -> None:
