@@ -38,6 +38,7 @@ from rich.table import Table
 
 from alphagat import config_validation, load
 from alphagat.agents.agent import Agent
+from alphagat.agents.analysis import no_search
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.hex_solver import HexSolver
 from alphagat.evaluation.openings import distinct_openings, openings_after, random_positions
@@ -46,8 +47,7 @@ from alphagat.evaluation.players import search_player
 from alphagat.games.base import Game
 from alphagat.games.batches import count
 from alphagat.runtime import sharding
-from alphagat.search import Search, SearchOutput
-from alphagat.search.tree import mask_illegal
+from alphagat.search import Search
 
 BOARDS = "connect_four", "hex:7", "othello:6"
 NUM_POSITIONS = 300
@@ -181,18 +181,6 @@ SOLVERS: dict[str, Callable[[Game, float], dict[str, Solved]]] = {
 }
 
 
-def network_alone(agent: Agent) -> Search:
-    """Returns a search without simulations."""
-
-    def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
-        del key, plies
-        found = agent.evaluator(params, states)
-        policy = jax.nn.softmax(mask_illegal(found.prior_logits, states))
-        return SearchOutput(policy.argmax(axis=-1), policy, found.value)
-
-    return search
-
-
 def with_settings(agent: Agent, settings: list[str]) -> Agent:
     """Returns the agent with other settings, such as `search.min_value_range=1`."""
     config = copy.deepcopy(agent.config)
@@ -211,7 +199,7 @@ def measure_values(agents: dict[str, Agent], simulations: list[int]) -> None:
     columns = "winner", "error", "mean error", "best moves", "keeps result"
     for title, positions in solved.items():
         table = Table("search", "simulations", *columns, title=f"{first.game.name}, {title}")
-        table.add_row("none", "0", *describe(network_alone(first), first.params, positions))
+        table.add_row("none", "0", *describe(no_search(first.evaluator), first.params, positions))
         for number in simulations:
             for name, agent in agents.items():
                 table.add_row(name, str(number), *describe(agent.search(number), agent.params, positions))

@@ -57,7 +57,7 @@ class Analyzer:
         """
         if num_simulations < 0:
             raise UserError(f"simulations {num_simulations}: it must be 0 (the network alone) or more")
-        search = agent.search(num_simulations) if num_simulations else _no_search(agent.evaluator)
+        search = agent.search(num_simulations) if num_simulations else no_search(agent.evaluator)
         self._params, self._analyze = agent.params, jax.jit(_make_program(agent.evaluator, search))
 
     def __call__(self, states: Any, key: jax.Array, params: Any = None) -> Analysis:
@@ -98,7 +98,7 @@ def _make_program(evaluate: Evaluator, search: Search) -> Callable[[Any, Any, ja
     return analyze
 
 
-def _no_search(evaluate: Evaluator) -> Search:
+def no_search(evaluate: Evaluator) -> Search:
     """Makes a search without simulations, whose output is the network's policy, value and best move."""
 
     def search(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
