@@ -53,3 +53,8 @@ def train(folder: Path, flags: list[str], **variables: str) -> Answer:
 
 
 Attack = Callable[[Path], Answer]  # attacks a copy of a run
+
+
+def with_words(*words: str) -> Attack:
+    """Returns an attack by one command."""
+    return lambda folder: answer_of(list(words))

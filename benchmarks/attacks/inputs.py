@@ -1,13 +1,12 @@
 """Attacks on input: engines, weights, numbers, JSON, configs, game files."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from commands import MORE, ROOT, RUN, SECONDS, Answer, Attack, answer_of, train
+from commands import MORE, ROOT, RUN, SECONDS, Answer, Attack, answer_of, train, with_words
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
@@ -47,16 +46,8 @@ def weights_with_nan(folder: Path) -> Answer:
 
 def uci_with_a_superscript(folder: Path) -> Answer:
     """Sends a value that Python counts as a digit, but not as a number."""
-    file = folder / "chess.safetensors"
-    code = (
-        "import jax, pathlib; from alphagat.agents import build, weight_files; from alphagat.config import Config; "
-        "from alphagat.games import make_game; game, config = make_game('chess'), Config(boards=('chess',)); "
-        "params = build.make_params(game, build.make_configured_network(config, game), jax.random.key(0)); "
-        f"weight_files.write(pathlib.Path({str(file)!r}), params, config, 0)"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu"}, check=True)
     lines = "setoption name Simulations value ²\nisready\nquit\n".encode()
-    return answer_of(["alphagat", "uci", str(file), "--max_simulations", "8"], lines, PYTHONIOENCODING="utf-8")
+    return answer_of(["alphagat", "uci", "--max_simulations", "8"], lines, PYTHONIOENCODING="utf-8")
 
 
 def deep_query(folder: Path) -> Answer:
@@ -114,10 +105,6 @@ def with_field(field: str) -> Callable[[Path], Answer]:
     return lambda folder: train(folder.with_name("new"), [f"--config.{field}"])
 
 
-def with_words(*words: str) -> Callable[[Path], Answer]:
-    return lambda folder: answer_of(list(words))
-
-
 DIGITS = "9" * 20
 
 
@@ -143,7 +130,6 @@ INPUTS: dict[str, Attack] = {
         "alphagat", "gtp", "--board", "hex:5", "--max_simulations", DIGITS
     ),
     "10 bounds: --leaves, 20 digits": with_words("alphagat", "gtp", "--board", "hex:5", "--leaves", DIGITS),
-    "10 bounds: --max_wait_ms inf": with_words("alphagat", "play", "--port", "0", "--max_wait_ms", "inf"),
     "11 JSON: nested 200,000 deep, weights": deep_metadata,
     "11 JSON: nested 200,000 deep, query": deep_query,
     "11 variable: no number of processes": variable_of_a_launcher,

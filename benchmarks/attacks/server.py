@@ -6,15 +6,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from commands import ROOT, Answer, Attack, answer_of
-
-
-def endless_wait(folder: Path) -> Answer:
-    return answer_of(["alphagat", "play", "--port", "0", "--max_wait_ms", "inf"])
-
-
-def empty_host(folder: Path) -> Answer:
-    return answer_of(["alphagat", "play", "--port", "0", "--host", ""])
+from commands import ROOT, Answer, Attack, with_words
 
 
 def served(question: bytes, crowd: int = 0) -> Answer:
@@ -57,8 +49,8 @@ def other_origin(folder: Path) -> Answer:
 
 
 SERVER: dict[str, Attack] = {
-    "13 server: an endless wait": endless_wait,
-    "14 server: an empty host": empty_host,
+    "13 server: an endless wait": with_words("alphagat", "play", "--port", "0", "--max_wait_ms", "inf"),
+    "14 server: an empty host": with_words("alphagat", "play", "--port", "0", "--host", ""),
     "14 server: headers without an end": headers_without_an_end,
     "14 server: a body without an end": body_without_an_end,
     "14 server: 900 silent connections": many_connections,
