@@ -11,29 +11,21 @@ from typing import Any
 import jax
 from rich.console import Console
 from rich.table import Table
-from timing import median_ratio, take_turns
+from timing import OneBoardRun, median_ratio, take_turns
 
 from alphagat import config_files
 from alphagat.runtime import sharding
 from alphagat.training.actor_learner import PARAMS_AGE, ActorLearnerIterations
-from alphagat.training.iteration import make_iteration, run_iteration
-from alphagat.training.setup import Run, make_configured_mesh, make_run, make_setups
+from alphagat.training.setup import make_configured_mesh, make_run
 from alphagat.training.state import init_state
 
 WARM_UP = 3  # iterations with updates
 
 
 def start_together(config):
-    (setup,), mesh = make_setups(config), make_configured_mesh(config)
-    holder, program = [init_state(Run(setup.config, mesh, (setup,)))], make_iteration(setup, mesh)
-
-    def iterate():
-        holder[0], *_ = run_iteration(program, holder[0])
-        return holder[0]
-
-    for _ in range(setup.plan.first_update_iteration + WARM_UP):
-        iterate()
-    return iterate
+    running = OneBoardRun(config, make_configured_mesh(config))
+    running.warm_up(WARM_UP)
+    return running.iterate
 
 
 def start_apart(config, ages: list[float], *, overlaps: bool):

@@ -14,13 +14,12 @@ from pathlib import Path
 import jax
 from rich.console import Console
 from rich.progress import track
+from timing import OneBoardRun
 
 from alphagat import config_files
 from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runtime import sharding
-from alphagat.training.iteration import make_iteration, run_iteration
-from alphagat.training.setup import Run, make_configured_mesh, make_setups, num_cpu_devices
-from alphagat.training.state import init_state
+from alphagat.training.setup import make_configured_mesh, num_cpu_devices
 from alphagat.wording import counted
 
 
@@ -31,26 +30,25 @@ def main() -> None:
     options = parser.parse_args()
     config = config_files.load_config(options.config, [])
     sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
-    (setup,), mesh = make_setups(config), make_configured_mesh(config)
-    state, program = init_state(Run(setup.config, mesh, (setup,))), make_iteration(setup, mesh)
-    for _ in range(setup.plan.first_update_iteration + 1):  # until an iteration contains its updates
-        state, *_ = run_iteration(program, state)
-    megabytes = sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / 1e6
+    mesh = make_configured_mesh(config)
+    running = OneBoardRun(config, mesh)
+    running.warm_up(1)
+    megabytes = sum(leaf.nbytes for leaf in jax.tree.leaves(running.state)) / 1e6
     stalls, held, seconds = [], [], []
     with tempfile.TemporaryDirectory() as folder, CheckpointWriter(Path(folder), keep=1) as writer:
-        writer.save(state, 0)  # compiles the copy
+        writer.save(running.state, 0)  # compiles the copy
         writer.wait()
         for number in track(range(options.rounds), "rounds"):
             times = {}
             for saves in (True, False) if number % 2 else (False, True):
-                jax.block_until_ready(state)
+                jax.block_until_ready(running.state)
                 start = time.perf_counter()
                 if saves:
-                    writer.save(state, number + 1)
+                    writer.save(running.state, number + 1)
                     held.append(time.perf_counter() - start)
                 for _ in range(config.checkpoint.every):
-                    state, *_ = run_iteration(program, state)
-                jax.block_until_ready(state)
+                    running.iterate()
+                jax.block_until_ready(running.state)
                 times[saves] = time.perf_counter() - start
                 writer.wait()
             stalls.append(times[True] / times[False] - 1)

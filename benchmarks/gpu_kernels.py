@@ -28,7 +28,7 @@ from alphagat.config import Config
 from alphagat.networks.fused.weights import find_misfit
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_iteration, program_arguments
-from alphagat.training.setup import Run, make_setups
+from alphagat.training.setup import make_run
 from alphagat.training.state import placed_shapes
 
 H200 = """
@@ -81,9 +81,9 @@ def compile_iteration(config: Config) -> str:
     mesh = Mesh(np.array(device).reshape(1, 1, 1), axes, axis_types=(AxisType.Auto,) * 3)
     jax.default_backend = lambda: "gpu"  # what the package asks
     build.find_obstacle = lambda network, _: find_misfit(network.topology, network.width, network.dtype.name)
-    (setup,) = make_setups(config)
-    arguments = program_arguments(placed_shapes(Run(config, mesh, (setup,))))
-    compiled = make_iteration(setup, mesh).trace(*arguments).lower(lowering_platforms=("cuda",)).compile()
+    run = make_run(config, mesh)
+    arguments = program_arguments(placed_shapes(run))
+    compiled = make_iteration(run.boards[0], mesh).trace(*arguments).lower(lowering_platforms=("cuda",)).compile()
     return compiled.as_text() or ""
 
 

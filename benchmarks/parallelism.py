@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from timing import median_ratio, take_turns
+from timing import OneBoardRun, median_ratio, take_turns
 
 from alphagat.config import Config
 from alphagat.runtime import sharding
 from alphagat.runtime.memory import memory_needed
-from alphagat.training.iteration import make_find_gradients, make_iteration, run_iteration
-from alphagat.training.setup import Run, make_configured_mesh, make_setups
-from alphagat.training.state import init_state, state_shardings
+from alphagat.training.iteration import make_find_gradients
+from alphagat.training.setup import make_configured_mesh, make_setups
+from alphagat.training.state import state_shardings
 
 FIRST = "1 device"
 WAYS = {
@@ -60,11 +60,9 @@ def make_config(options: argparse.Namespace, changes: dict) -> Config:
 
 def play(options: argparse.Namespace):
     """Returns the state of a run on the host, with a filled replay buffer."""
-    (setup,), mesh = make_setups(make_config(options, {})), sharding.make_mesh(1)
-    state, program = init_state(Run(setup.config, mesh, (setup,))), make_iteration(setup, mesh)
-    for _ in range(setup.plan.first_update_iteration + 1):
-        state, *_ = run_iteration(program, state)
-    return jax.device_get(state)
+    running = OneBoardRun(make_config(options, {}), sharding.make_mesh(1))
+    running.warm_up(1)
+    return jax.device_get(running.state)
 
 
 def prepare(options: argparse.Namespace, changes: dict, state):

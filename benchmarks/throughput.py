@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
-from timing import median_ratio, take_turns
+from timing import OneBoardRun, median_ratio, take_turns
 
 from alphagat import config_validation
 from alphagat.agents.build import make_params
@@ -30,8 +30,8 @@ from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runtime import sharding
 from alphagat.runtime.cpu_cache import map_in_parts
 from alphagat.search import Evaluation
-from alphagat.training.iteration import make_iteration, play_and_store, program_arguments, run_iteration
-from alphagat.training.setup import Run, make_setups
+from alphagat.training.iteration import play_and_store
+from alphagat.training.setup import make_setups
 from alphagat.training.state import BOARD_SPECS, init_state
 
 UPDATES = 4  # consecutive, inside one program, as in an iteration
@@ -141,8 +141,9 @@ def network_parts(name: str, config: Config) -> dict:
 
 def run_parts(config: Config, folder: Path) -> Parts:
     """Returns self-play with and without a network, the whole iteration, and a complete checkpoint write."""
-    (setup,), mesh = make_setups(config), sharding.make_mesh(config.mesh.data)
-    state = init_state(Run(setup.config, mesh, (setup,)))
+    mesh = sharding.make_mesh(config.mesh.data)
+    running = OneBoardRun(config, mesh)
+    setup, state = running.setup, init_state(running.run)
     specs = sharding.REPLICATED, BOARD_SPECS
 
     def uniform(params, states):
@@ -159,13 +160,6 @@ def run_parts(config: Config, folder: Path) -> Parts:
 
     bare = dataclasses.replace(setup, evaluate=uniform)
     simulations = setup.plan.frames_per_iteration * config.search.num_simulations
-    iterate = make_iteration(setup, mesh).lower(*program_arguments(state)).compile()
-    holder = [init_state(Run(setup.config, mesh, (setup,)))]
-
-    def iteration():
-        holder[0], metrics, _ = run_iteration(iterate, holder[0])
-        jax.block_until_ready(metrics)
-
     writer, steps = CheckpointWriter(folder / str(mesh.size), keep=1), itertools.count()
 
     def save():
@@ -173,8 +167,7 @@ def run_parts(config: Config, folder: Path) -> Parts:
         writer.wait()
 
     save()
-    for _ in range(setup.plan.first_update_iteration + 1):  # until an iteration contains its updates
-        iteration()
+    running.warm_up(1)
     return {
         "mctx without a network, simulations/s": (
             functools.partial(compile_play(bare), state.train.params, state.boards[0]),
@@ -184,7 +177,7 @@ def run_parts(config: Config, folder: Path) -> Parts:
             functools.partial(compile_play(setup), state.train.params, state.boards[0]),
             simulations + setup.plan.frames_per_iteration,
         ),
-        "whole iteration, frames/s": (iteration, setup.plan.frames_per_iteration),
+        "whole iteration, frames/s": (running.iterate, setup.plan.frames_per_iteration),
         "checkpoint, MB/s": (save, sum(leaf.nbytes for leaf in jax.tree.leaves(state)) / 1e6),
     }
 

@@ -1,4 +1,4 @@
-"""Timing, shared by the benchmarks."""
+"""Timing, and runs of one board, shared by the benchmarks."""
 
 import functools
 import statistics
@@ -7,10 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax
+from jax.sharding import Mesh
 
+from alphagat.config import Config
 from alphagat.networks import Network
 from alphagat.networks.placement import place_params
 from alphagat.runtime.cpu_cache import map_in_parts
+from alphagat.training.iteration import make_iteration, program_arguments, run_iteration
+from alphagat.training.setup import make_run
+from alphagat.training.state import RunState, init_state
 
 Name = TypeVar("Name")
 ROUNDS = 7
@@ -58,3 +63,23 @@ def repeat_evaluation(network: Network, params: Any, nodes: jax.Array, times: in
         return jax.lax.scan(once, nodes, length=times)[0]
 
     return functools.partial(jax.jit(evaluate), params, nodes)
+
+
+class OneBoardRun:
+    """A run of one board, whose devices both play and learn; its `state` is that after the last iteration."""
+
+    def __init__(self, config: Config, mesh: Mesh):
+        self.run = make_run(config, mesh)
+        (self.setup,) = self.run.boards
+        self.state = init_state(self.run)
+        self._program = make_iteration(self.setup, mesh).lower(*program_arguments(self.state)).compile()
+
+    def iterate(self) -> RunState:
+        """Starts an iteration, which consumes the state, and returns the next one without waiting for it."""
+        self.state, *_ = run_iteration(self._program, self.state)
+        return self.state
+
+    def warm_up(self, num_updating: int) -> None:
+        """Runs the iterations before the first updates, and then `num_updating` with them."""
+        for _ in range(self.setup.plan.first_update_iteration + num_updating):
+            self.iterate()
