@@ -235,8 +235,7 @@ def main() -> None:
         result = play_match(
             game, agent.player(options.match_simulations), player, openings, jax.random.key(options.seed)
         )
-        low, high = result.interval
-        console.print(f"{folder} against the reference: {result.score:.1%} ({low:.1%} to {high:.1%})")
+        console.print(f"{folder} against the reference: {result.score:.1%} ({result.interval_text})")
 
 
 if __name__ == "__main__":

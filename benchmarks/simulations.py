@@ -234,8 +234,7 @@ def measure_strength(agents: dict[str, Agent], simulations: list[int], num_games
             games = num_games if number + 1 < len(simulations) or number == 1 else num_games // 4
             openings = distinct_openings(agent.game, games // 2, seed)
             result = play_match(agent.game, players[number], players[number - 1], openings, jax.random.key(seed))
-            low, high = result.interval
-            cells = f"{result.score:.1%}", f"{low:.1%} to {high:.1%}"
+            cells = f"{result.score:.1%}", result.interval_text
             table.add_row(name, str(simulations[number]), str(simulations[number - 1]), str(games), *cells)
             CONSOLE.print(f"{name}: {simulations[number]} against {simulations[number - 1]}: {cells[0]}")
     CONSOLE.print(table)

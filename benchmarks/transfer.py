@@ -39,8 +39,7 @@ def main() -> None:
             player = agent.player(options.simulations)
             key = jax.random.key(options.seed)
             result = play_match(trained.game, player, opponent, openings, key, sharding.make_mesh(0))
-            low, high = result.interval
-            print(f"{options.board} against {name}: {label}: {result.score:.1%} ({low:.1%} to {high:.1%})", flush=True)
+            print(f"{options.board} against {name}: {label}: {result.score:.1%} ({result.interval_text})", flush=True)
 
 
 if __name__ == "__main__":

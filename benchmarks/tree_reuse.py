@@ -64,10 +64,9 @@ def main() -> None:
     keeping, anew = (Searcher(agent, options.simulations, keeps_trees=keeps) for keeps in (True, False))
     openings = distinct_openings(agent.game, options.games // 2, options.seed)
     result = play_hosted_match(agent.game, keeping, anew, openings, jax.random.key(options.seed))
-    low, high = result.interval
     title = f"{agent.game.name}, {result.num_games} games, seed {options.seed}"
     print(f"{title}, {options.simulations} new simulations a move, {np.mean(keeping.kept):.0f} kept on average")
-    print(f"tree reuse scores {result.score:.1%} ({low:.1%} to {high:.1%})")
+    print(f"tree reuse scores {result.score:.1%} ({result.interval_text})")
 
 
 if __name__ == "__main__":

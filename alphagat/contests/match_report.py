@@ -23,7 +23,7 @@ def match_table(game: Game, names: tuple[str, str], result: MatchResult) -> Tabl
     table.add_row("player", Text(names[0]))
     table.add_row("against", Text(names[1]))
     table.add_row("won, drawn, lost", f"{result.wins}, {result.draws}, {result.losses}")
-    table.add_row("score", f"{result.score:.1%} (95% interval {low:.1%} to {high:.1%})")
+    table.add_row("score", f"{result.score:.1%} (95% interval {result.interval_text})")
     table.add_row("Elo difference", f"{elo_text(result.score)} ({elo_text(low)} to {elo_text(high)})")
     table.add_row("moving first, second", f"{first:.1%}, {second:.1%}")
     table.add_row("plies after the opening", f"{result.mean_plies:.0f}")
@@ -70,11 +70,10 @@ def notes(names: tuple[str, str], result: MatchResult, test: Sprt | None) -> lis
 
 def match_line(game: Game, names: tuple[str, str], result: MatchResult) -> str:
     """Summarises the result of A in one line."""
-    low, high = result.interval
     first, second = result.score_by_colour
     return (
         f"{game.name}, {names[0]} against {names[1]}: score {result.score:.1%} "
-        f"(95% interval {low:.1%} to {high:.1%}; moving first {first:.1%}, second {second:.1%}), "
+        f"(95% interval {result.interval_text}; moving first {first:.1%}, second {second:.1%}), "
         f"{result.wins} won, {result.draws} drawn, {result.losses} lost of {result.num_games} games"
     )
 

@@ -66,6 +66,12 @@ class MatchResult:
         return paired_interval(self.pair_scores / 2)
 
     @property
+    def interval_text(self) -> str:
+        """The interval in per cent, such as `51.2% to 60.7%`."""
+        low, high = self.interval
+        return f"{low:.1%} to {high:.1%}"
+
+    @property
     def mean_plies(self) -> float:
         return float(self.plies.mean())
 
