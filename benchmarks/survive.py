@@ -34,7 +34,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -212,7 +212,9 @@ def starts(times: int, moments: random.Random, folder: Path) -> bool:
     return good == times
 
 
-def start_processes(number: int, workdir: Path, cache: Path, port: int) -> list[subprocess.Popen]:
+def start_processes(number: int, workdir: Path, cache: Path, moments: random.Random) -> list[subprocess.Popen]:
+    """Starts a run of `number` processes; `moments` draws its port."""
+    port = 20000 + moments.randrange(20000)
     flags = ["--config.num_iterations=100000", "--config.checkpoint.every=50000", "--config.evaluation.every=20"]
     processes = []
     for rank in range(number):
@@ -224,54 +226,56 @@ def start_processes(number: int, workdir: Path, cache: Path, port: int) -> list[
 
 
 def sigterm(times: int, moments: random.Random, folder: Path) -> bool:
-    table = Table(
-        "processes",
-        "times",
-        "while it trained",
-        "saved or nothing to save",
-        "seconds: median",
-        "longest",
-        title="SIGTERM",
-    )
-    good = True
+    columns = "processes", "times", "while it trained", "saved or nothing to save", "seconds: median", "longest"
+    table = Table(*columns, title="SIGTERM")
+    good, cache = True, folder / "compiled"
     for number in (1, 2):
-        seconds, saved, trained = [], 0, 0
-        first = start_processes(
-            number, folder / f"first_{number}", folder / "compiled", 20000 + moments.randrange(20000)
-        )
-        wait_for_iteration(folder / f"first_{number}", 1)  # fills the compilation cache
-        first[0].send_signal(signal.SIGTERM)
-        for process in first:
-            process.wait(120)
-        for round_ in range(times):
-            workdir = folder / f"sigterm_{number}_{round_}"
-            processes = start_processes(number, workdir, folder / "compiled", 20000 + moments.randrange(20000))
-            time.sleep(moments.uniform(3, 30))
-            start = time.perf_counter()
-            moments.choice(processes).send_signal(signal.SIGTERM)
-            try:
-                statuses = [process.wait(120) for process in processes]
-            except subprocess.TimeoutExpired:
-                statuses = []
-                for process in processes:
-                    process.kill()
-            seconds.append(time.perf_counter() - start)
-            lines = read_metrics(workdir)
-            step = newest_step(workdir)
-            is_saved = bool(statuses) and (step >= lines[-1]["iteration"] if lines else True)
-            if is_run(workdir):  # before, the signal ends the process as usual
-                is_saved &= all(status == REQUEUE for status in statuses)
-            saved += is_saved
-            trained += bool(lines)
-            CONSOLE.print(
-                f"{counted(number, 'process')}: status {statuses}, iteration {step} saved, {seconds[-1]:.1f} s"
-            )
-        table.add_row(
-            str(number), str(times), str(trained), str(saved), f"{np.median(seconds):.1f}", f"{max(seconds):.1f}"
-        )
-        good &= saved == times and max(seconds) <= 30
+        fill_cache(number, folder / f"first_{number}", cache, moments)
+        ends = [terminate(number, folder / f"sigterm_{number}_{each}", cache, moments) for each in range(times)]
+        trained, saved, seconds = zip(*ends)
+        cells = number, times, sum(trained), sum(saved), f"{np.median(seconds):.1f}", f"{max(seconds):.1f}"
+        table.add_row(*map(str, cells))
+        good &= all(saved) and max(seconds) <= 30
     CONSOLE.print(table)
     return good
+
+
+def fill_cache(number: int, workdir: Path, cache: Path, moments: random.Random) -> None:
+    """Trains one iteration with `number` processes, and ends them."""
+    processes = start_processes(number, workdir, cache, moments)
+    wait_for_iteration(workdir, 1)
+    processes[0].send_signal(signal.SIGTERM)
+    for process in processes:
+        process.wait(120)
+
+
+class End(NamedTuple):
+    """The end of a run after SIGTERM."""
+
+    has_trained: bool
+    is_saved: bool  # or there was nothing to save
+    seconds: float  # since the signal
+
+
+def terminate(number: int, workdir: Path, cache: Path, moments: random.Random) -> End:
+    """Sends SIGTERM to one of `number` processes of a new run at a random moment."""
+    processes = start_processes(number, workdir, cache, moments)
+    time.sleep(moments.uniform(3, 30))
+    start = time.perf_counter()
+    moments.choice(processes).send_signal(signal.SIGTERM)
+    try:
+        statuses = [process.wait(120) for process in processes]
+    except subprocess.TimeoutExpired:
+        statuses = []
+        for process in processes:
+            process.kill()
+    seconds = time.perf_counter() - start
+    lines, step = read_metrics(workdir), newest_step(workdir)
+    is_saved = bool(statuses) and (step >= lines[-1]["iteration"] if lines else True)
+    if is_run(workdir):  # before, the signal ends the process as usual
+        is_saved &= all(status == REQUEUE for status in statuses)
+    CONSOLE.print(f"{counted(number, 'process')}: status {statuses}, iteration {step} saved, {seconds:.1f} s")
+    return End(bool(lines), is_saved, seconds)
 
 
 def deaths(times: int, moments: random.Random, folder: Path) -> bool:
