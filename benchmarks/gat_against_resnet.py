@@ -135,7 +135,7 @@ def widen(steps: Sequence[int], best: int) -> Sequence[int]:
     return [*steps, best - 1 if best == min(steps) else best + 1]
 
 
-def main() -> None:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", default="configs/connect_four.py", help="default: %(default)s")
     parser.add_argument("--workdir", type=Path, default=Path("runs/gat_against_resnet"), help="default: %(default)s")
@@ -149,7 +149,11 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=400, help="games per seed (default: %(default)s)")
     parser.add_argument("--simulations", type=int, default=64, help="simulations per move (default: %(default)s)")
     parser.add_argument("--rivals", nargs="+", choices=RIVALS, default=RIVALS, help="(default: both)")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_arguments()
     sharding.configure_cpu_devices(0)
     end_trainings_as_well()
     console, test = Console(width=200), Test(options.games, options.simulations)
