@@ -47,9 +47,13 @@ def answer_of(words: list[str], data: bytes | None = None, **variables: str) -> 
     return Answer(run.returncode, (run.stdout + run.stderr).decode(errors="replace"))
 
 
+def training(folder: Path, flags: list[str]) -> list[str]:
+    """Returns the words of the command that starts or resumes the run in `folder`."""
+    return ["alphagat", "train", "--config", "configs/smoke.py", "--workdir", str(folder), *flags]
+
+
 def train(folder: Path, flags: list[str], **variables: str) -> Answer:
-    words = ["alphagat", "train", "--config", "configs/smoke.py", "--workdir", str(folder), *flags]
-    return answer_of(words, None, **variables)
+    return answer_of(training(folder, flags), None, **variables)
 
 
 Attack = Callable[[Path], Answer]  # attacks a copy of a run

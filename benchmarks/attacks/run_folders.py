@@ -8,23 +8,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from commands import MORE, ROOT, RUN, Answer, Attack, train
+from commands import MORE, ROOT, RUN, Answer, Attack, train, training
 
 
 def second_start(folder: Path) -> Answer:
     """Starts the run again while it trains."""
     flags = [*RUN[1:], "--config.num_iterations=2000"]
-    command = [
-        sys.executable,
-        "-m",
-        "alphagat",
-        "train",
-        "--config",
-        "configs/smoke.py",
-        "--workdir",
-        str(folder),
-        *flags,
-    ]
+    command = [sys.executable, "-m", *training(folder, flags)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:
         while not (folder / "lock").exists():
             time.sleep(0.05)
@@ -137,9 +127,8 @@ def workdir_below_a_file(folder: Path) -> Answer:
 
 def early_sigterm(folder: Path) -> Answer:
     """Ends a new run while it compiles."""
-    command = [sys.executable, "-m", "alphagat", "train", "--config", "configs/smoke.py"]
-    words = [*command, "--workdir", str(folder.with_name("new")), *RUN]
-    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    command = [sys.executable, "-m", *training(folder.with_name("new"), RUN)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     while not (folder.with_name("new") / "lock").exists():
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
