@@ -9,7 +9,6 @@ devices share the physical cores, which limit the speedup, and emulate half prec
 """
 
 import argparse
-import copy
 import statistics
 
 import jax
@@ -69,7 +68,7 @@ def prepare(options: argparse.Namespace, changes: dict, state):
     """Returns a call that computes the gradient, the gradient, and the bytes it needs per device."""
     config = make_config(options, changes)
     (setup,), mesh = make_setups(config), make_configured_mesh(config)
-    placed = jax.device_put(copy.copy(state), state_shardings(mesh, state, fsdp=config.mesh.fsdp))
+    placed = jax.device_put(state, state_shardings(mesh, state, fsdp=config.mesh.fsdp))
     keys = jax.vmap(lambda group: jax.random.fold_in(jax.random.key(5), group))(placed.boards[0].groups)
     scale = jnp.float32(2.0**12 if config.network.precision == "float16" else 1)
     arguments = placed.train.params, scale, placed.boards[0], keys

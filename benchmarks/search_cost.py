@@ -3,7 +3,7 @@
     taskset -c 0 python benchmarks/search_cost.py --board chess --games 16 --simulations 16 64 256
 
 Prints milliseconds per simulation and game (the fastest of several rounds, in which all take turns), with the shipped
-network. The last column matters only for games with `max_legal_actions` below their number of actions. The network is
+network. `legal columns` matters only for games with `max_legal_actions` below their number of actions. The network is
 timed in a loop of as many evaluations, each depending on the one before.
 """
 

@@ -49,7 +49,6 @@ from alphagat.games.batches import count
 from alphagat.runtime import sharding
 from alphagat.search import Search
 
-BOARDS = "connect_four", "hex:7", "othello:6"
 NUM_POSITIONS = 300
 CELLS = 42  # of Connect Four
 STORED = "stored"
@@ -243,7 +242,7 @@ def measure_strength(agents: dict[str, Agent], simulations: list[int], num_games
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("values", "strength"))
-    parser.add_argument("--board", required=True, choices=BOARDS)
+    parser.add_argument("--board", required=True, choices=list(SOLVERS))
     parser.add_argument("--source", default="shipped", help="as in alphagat.load (default: %(default)s)")
     parser.add_argument("--simulations", type=int, nargs="+", default=[16, 64, 256, 1024], help="default: %(default)s")
     parser.add_argument(

@@ -76,19 +76,8 @@ class Variant:
 
     def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
         """Trains or resumes one run in a separate process on these cores; none: on all."""
-        flags = [*self.flags_for(iterations), f"--config.seed={seed}"]
-        command = [
-            sys.executable,
-            "-m",
-            "alphagat",
-            "train",
-            "--config",
-            self.config,
-            "--workdir",
-            str(workdir),
-            *flags,
-        ]
-        run_training(command, cores)
+        command = [sys.executable, "-m", "alphagat", "train", "--config", self.config, "--workdir", str(workdir)]
+        run_training([*command, *self.flags_for(iterations), f"--config.seed={seed}"], cores)
 
     def flags_for(self, iterations: int) -> list[str]:
         flags = [*self.flags, f"num_iterations={iterations}", "evaluation.every=0", f"checkpoint.every={iterations}"]
@@ -199,7 +188,7 @@ def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, t
         variant.name: [measured(run, rival, test) for run, rival in pairs] for variant, pairs in zip(variants, pairings)
     }
     title = f"{variants[0].config}, {effort.minutes:g} minutes each; by seed, and their mean"
-    console.print(report(results, title, test))
+    console.print(report(results, title))
     return results
 
 
@@ -263,7 +252,7 @@ def end_trainings_as_well() -> None:
     signal.signal(signal.SIGTERM, end)
 
 
-def report(results: Results, title: str, test: Test) -> Table:
+def report(results: Results, title: str) -> Table:
     table = Table("variant", "minutes", "frames", "network", "search", "value sign", "against base", title=title)
     for name, found in results.items():
         cells = [_column(found, key) for key in ("best_move", "best_move_search", "value_sign")]
