@@ -23,7 +23,8 @@ from alphagat.agents.analysis import Analysis
 from alphagat.agents.attention import attention_blocks
 from alphagat.config import NetworkConfig
 from alphagat.errors import ServiceError, UserError
-from alphagat.evaluation.game_files import GameRecord, file_ending, has_files, read_games, to_text
+from alphagat.evaluation.game_files import GameRecord, has_files, read_games, to_text
+from alphagat.games.base import Game
 from alphagat.serving import limits, messages
 from alphagat.serving.hosts import LOCAL, AllowedHosts
 from alphagat.serving.live_run import LiveRun
@@ -113,21 +114,11 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
     @app.get("/api/boards/{board}")
     def board(board: str) -> dict[str, Any]:
         """Describes a board: the two sides, and the networks that play it."""
-        session = roster.session(board)
-        return {
-            "board": board,
-            "family": session.game.family,
-            "goal": session.game.goal,
-            "players": [
-                {"name": name, "colour": colour}
-                for name, colour in session.game.player_colours[: session.game.num_players]
-            ],
-            "networks": [
-                {"player": player, "attention": _attention(roster.network(board, player))}
-                for player in roster.players(board)
-            ],
-            "record": file_ending(session.game) if has_files(session.game) else None,
-        }
+        networks = [
+            {"player": player, "attention": _attention(roster.network(board, player))}
+            for player in roster.players(board)
+        ]
+        return messages.describe_board(roster.session(board).game, networks)
 
     @app.post("/api/position")
     def position(request: GameRequest) -> dict[str, Any]:
@@ -145,15 +136,7 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
         session, playthrough = _replay(roster, request)
         if not has_files(session.game):
             raise UserError(f"board {request.board}: game files hold only two-player games without chance")
-        moves = tuple(step.name for step in playthrough.steps)
-        players = tuple(step.player for step in playthrough.steps)
-        outcome, forfeit = None, ""
-        if playthrough.state.terminated:
-            outcome = int(np.sign(playthrough.returns[0]))
-        elif request.resigned is not None:
-            outcome, forfeit = (-1, 1)[request.resigned], RESIGNATION
-        names = request.names
-        return PlainTextResponse(to_text(GameRecord(session.game.name, names, moves, players, outcome, forfeit)))
+        return PlainTextResponse(to_text(_record_of(session.game, playthrough, request)))
 
     @app.post("/api/games")
     def games(request: FileRequest) -> dict[str, Any]:
@@ -210,6 +193,18 @@ def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, streng
         session, playthrough = await run_in_threadpool(_replay, roster, request)
         weights = await evaluate(http, roster.program(request.board, request.player, None), playthrough)
         return messages.describe_attention(session.game, weights)
+
+
+def _record_of(game: Game, playthrough: Playthrough, request: RecordRequest) -> GameRecord:
+    """Returns the game with its result, which a resignation decides before the end; None if it is unfinished."""
+    moves = tuple(step.name for step in playthrough.steps)
+    players = tuple(step.player for step in playthrough.steps)
+    outcome, forfeit = None, ""
+    if playthrough.state.terminated:
+        outcome = int(np.sign(playthrough.returns[0]))
+    elif request.resigned is not None:
+        outcome, forfeit = (-1, 1)[request.resigned], RESIGNATION
+    return GameRecord(game.name, request.names, moves, players, outcome, forfeit)
 
 
 def _replay(roster: Roster, request: GameRequest) -> tuple[BoardSession, Playthrough]:

@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
 from alphagat.agents.analysis import Analysis
+from alphagat.evaluation.game_files import file_ending, has_files
 from alphagat.games.base import Game
 from alphagat.serving.limits import MAX_BODY, MAX_MOVES, MAX_NAME, MAX_PATH
 from alphagat.serving.playthrough import Playthrough, Playthroughs
@@ -56,6 +57,19 @@ class FileRequest(BaseModel):
     # The limit, which no body exceeds, makes pydantic refuse surrogates without a partner.
     text: Annotated[str, StringConstraints(max_length=MAX_BODY, strict=True)]
     board: Name = ""
+
+
+def describe_board(game: Game, networks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Describes a board: its players, the networks that play it, and the ending of its game files, if it has any."""
+    colours = game.player_colours[: game.num_players]
+    return {
+        "board": game.name,
+        "family": game.family,
+        "goal": game.goal,
+        "players": [{"name": name, "colour": colour} for name, colour in colours],
+        "networks": networks,
+        "record": file_ending(game) if has_files(game) else None,
+    }
 
 
 def describe_position(game: Game, playthrough: Playthrough, last: dict[str, Any] | None) -> dict[str, Any]:
