@@ -50,7 +50,9 @@ class ChessGame(base.Game):
     player_colours = (("white", svg_pieces.FILLS[0]), ("black", svg_pieces.FILLS[1]))
 
     def __init__(self, name: str, size: int):
-        """Makes the board of 8 x 8 or 5 x 5 squares."""
+        """Makes the board of 8 x 8 or 5 x 5 squares. Raises UserError for other sizes."""
+        if size not in BACK_ROWS:
+            raise UserError(f"board {name}: size {size} is not possible; use {' or '.join(map(str, BACK_ROWS))}")
         self.name, self.size, self.has_rights = name, size, size == 8
         self.max_plies = chess_rules.MAX_PLIES[size]
         self.topology = chess_graph.make_topology(size)
