@@ -187,7 +187,7 @@ def told() -> Iterator[tuple[str, str]]:
         *TEXTS,
         *ROOT.glob("benchmarks/mutants.md"),
         *ROOT.glob("configs/*.py"),
-        *ROOT.glob("benchmarks/*.py"),
+        *ROOT.glob("benchmarks/**/*.py"),
     ]:
         text = file.read_text().replace("\\\n", " ")
         lines = re.findall(r"^ *(?:.*\| |taskset -c \d )?((?:python|make|alphagat) .*)$", text, re.MULTILINE)
