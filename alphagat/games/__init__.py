@@ -17,7 +17,7 @@ A family is one module and one entry in `GAMES`. Installed packages add families
 
 import functools
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoints, entry_points
 
 from alphagat.errors import UserError
 from alphagat.games import breakthrough, chess, go, mnk, othello, pgx_adapter, twenty_forty_eight
@@ -73,20 +73,19 @@ def make_game(name: str) -> Game:
 
 def _load_installed(family: str) -> Callable[[str], Game] | None:
     """Loads a family from the package that provides it; None if none does. Raises UserError if loading fails."""
-    point = _installed().get(family)
-    if point is None:
-        return None
-    try:
-        return point.load()
-    except Exception as error:
-        package = point.dist.name if point.dist else point.value
-        raise UserError(
-            f"board family {family}: {point.value} of the package {package} cannot be loaded "
-            f"({type(error).__name__}: {error}); repair or uninstall that package"
-        ) from error
+    for point in _installed().select(name=family):
+        try:
+            return point.load()
+        except Exception as error:
+            package = point.dist.name if point.dist else point.value
+            raise UserError(
+                f"board family {family}: {point.value} of the package {package} cannot be loaded "
+                f"({type(error).__name__}: {error}); repair or uninstall that package"
+            ) from error
+    return None
 
 
 @functools.cache  # it reads the metadata of every package, and clients of a server choose names
-def _installed() -> dict[str, EntryPoint]:
-    """Returns the families that other packages provide, by name."""
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+def _installed() -> EntryPoints:
+    """Returns the families that other packages provide. Of several with one name, the first counts, as in imports."""
+    return entry_points(group=ENTRY_POINTS)
