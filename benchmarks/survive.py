@@ -213,16 +213,21 @@ def starts(times: int, moments: random.Random, folder: Path) -> bool:
 
 
 def start_processes(number: int, workdir: Path, cache: Path, moments: random.Random) -> list[subprocess.Popen]:
-    """Starts a run of `number` processes; `moments` draws its port."""
+    """Starts a run of `number` processes; `moments` draws its port. The output goes to the `output_of` each rank."""
     port = 20000 + moments.randrange(20000)
     flags = ["--config.num_iterations=100000", "--config.checkpoint.every=50000", "--config.evaluation.every=20"]
     processes = []
     for rank in range(number):
         where = ["--nodes", str(number), "--node_rank", str(rank), "--coordinator", f"127.0.0.1:{port}"]
         words = command("train", workdir, *flags, *(where if number > 1 else []))
-        silent: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        processes.append(subprocess.Popen(words, cwd=ROOT, env=environment(cache), **silent))
+        with output_of(workdir, rank).open("wb") as output:
+            pipes: Any = {"stdout": output, "stderr": subprocess.STDOUT}
+            processes.append(subprocess.Popen(words, cwd=ROOT, env=environment(cache), **pipes))
     return processes
+
+
+def output_of(workdir: Path, rank: int) -> Path:
+    return workdir.with_name(f"{workdir.name}_process_{rank}.log")
 
 
 def sigterm(times: int, moments: random.Random, folder: Path) -> bool:
@@ -243,10 +248,14 @@ def sigterm(times: int, moments: random.Random, folder: Path) -> bool:
 def fill_cache(number: int, workdir: Path, cache: Path, moments: random.Random) -> None:
     """Trains one iteration with `number` processes, and ends them."""
     processes = start_processes(number, workdir, cache, moments)
-    wait_for_iteration(workdir, 1)
-    processes[0].send_signal(signal.SIGTERM)
-    for process in processes:
-        process.wait(120)
+    try:
+        wait_for_iteration(workdir, 1)
+        processes[0].send_signal(signal.SIGTERM)
+        for process in processes:
+            process.wait(120)
+    finally:
+        for process in processes:
+            process.kill()
 
 
 class End(NamedTuple):
@@ -275,6 +284,10 @@ def terminate(number: int, workdir: Path, cache: Path, moments: random.Random) -
     if is_run(workdir):  # before, the signal ends the process as usual
         is_saved &= all(status == REQUEUE for status in statuses)
     CONSOLE.print(f"{counted(number, 'process')}: status {statuses}, iteration {step} saved, {seconds:.1f} s")
+    if not is_saved:
+        for rank in range(number):
+            last_lines = output_of(workdir, rank).read_text(errors="replace").splitlines()[-20:]
+            CONSOLE.print(f"process {rank} printed last:", *last_lines, sep="\n", markup=False)
     return End(bool(lines), is_saved, seconds)
 
 

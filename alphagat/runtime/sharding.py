@@ -149,6 +149,10 @@ def fetch(array: jax.Array) -> np.ndarray:
 
 
 def wait_for_all(where: str) -> None:
-    """Waits until every process has called it with this name."""
+    """Waits until every process has called it with this name.
+
+    Call it after work that takes the processes unequally long, such as compiling: on CPUs, the first collective of some
+    devices fails if a process joins it 30 s after another. Only the first call itself is such a collective.
+    """
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(where)

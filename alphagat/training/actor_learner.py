@@ -45,8 +45,7 @@ class ActorLearnerIterations:
 
     def __init__(self, run: Run, state: RunState, say: Callable[[str], None]):
         """Compiles the programs of all boards. Raises UserError if one does not fit into memory."""
-        self._run, self._setups = run, run.boards
-        self._actors, self._learners = run.actor_mesh, run.learner_mesh
+        self._run, self._actors, self._learners = run, run.actor_mesh, run.learner_mesh
         self._sync_every = run.config.learner.actor_sync_every
         self._updates = _updates_by_iteration(run.boards, run.order)
         self._groups = [jax.device_put(board.groups, sharding.sharded(self._learners)) for board in state.boards]
@@ -69,7 +68,7 @@ class ActorLearnerIterations:
             arguments = self._learn_arguments(state, before, iteration - 1)
             train, replay, board_iteration, learned = self._learn[before](*arguments)
             boards[before] = boards[before].replace(replay=replay, iteration=board_iteration)
-        is_final = are_final(self._setups[number].plan, self._run.num_iterations_of(number, iteration - 1))
+        is_final = are_final(self._run.boards[number].plan, self._run.num_iterations_of(number, iteration - 1))
         block = Block(
             samples=jax.device_put(samples, sharding.sharded(self._learners)),
             is_final=self._replicate(np.asarray(is_final)),
@@ -114,7 +113,7 @@ class ActorLearnerIterations:
         return state.train, learned, board.block, self._groups[number], state.key, np.int32(iteration - 1)
 
     def _compile_play(self, number: int, state: RunState) -> stages.Compiled:
-        program = make_play_program(self._setups[number], self._actors)
+        program = make_play_program(self._run.boards[number], self._actors)
         return program.lower(*self._play_arguments(state, number, 1)).compile()
 
     def _compile_learn(self, number: int, state: RunState, say: Callable[[str], None]) -> stages.Compiled:
@@ -123,7 +122,7 @@ class ActorLearnerIterations:
         def lower(setup: Setup) -> stages.Lowered:
             return make_learn_program(setup, self._learners).lower(*arguments)
 
-        return compile_to_fit(self._setups[number], self._learners, lower, say)
+        return compile_to_fit(self._run.boards[number], self._learners, lower, say)
 
 
 def make_play_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:

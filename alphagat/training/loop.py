@@ -62,6 +62,7 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
     with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
         run = make_run(config, make_configured_mesh(config))
+        sharding.wait_for_all("starting")
         check_memory(run)
         folder = check_run_folder(workdir, config)
         with FolderClaim(folder) as claim:
@@ -267,6 +268,7 @@ def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | N
     before, start = cache_hits(), time.perf_counter()
     report.stage(f"compiling {counted(len(run.boards), 'program')}{compile_times.describe_expected(run.config)}")
     iterations = preemption.run(lambda: make_iterations(run, state, report.say, recorded))
+    sharding.wait_for_all("compiling")
     hits = cache_hits() - before
     cached = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
     seconds = time.perf_counter() - start

@@ -110,6 +110,17 @@ def test_a_compilation_is_announced_with_the_duration_of_the_last_one(tmp_path, 
     assert stages[-1] == "compiling 1 program, about 21 s"
 
 
+def test_processes_wait_for_each_other_before_they_compute_together(tmp_path, monkeypatch):
+    done: list[str] = []
+    for module, name in ((loop, "make_run"), (loop, "check_memory"), (loop, "make_iterations")):
+        call = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, name=name, call=call: done.append(name) or call(*a))
+    monkeypatch.setattr(loop._Steps, "iterate", lambda *_: done.append("iterate"))
+    monkeypatch.setattr(sharding, "wait_for_all", done.append)
+    train(tiny_config(), tmp_path)
+    assert done == ["make_run", "starting", "check_memory", "make_iterations", "compiling", "iterate"]
+
+
 def test_a_trace_outside_the_run_is_refused(tmp_path):
     with pytest.raises(UserError, match=f"--profile 2:{NUM_ITERATIONS + 1}: "):
         train(tiny_config(), tmp_path / "run", profile=f"2:{NUM_ITERATIONS + 1}")

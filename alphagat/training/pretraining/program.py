@@ -35,8 +35,7 @@ class PretrainIterations:
         Raises:
           UserError: a program does not fit into memory, or grain is not installed.
         """
-        self._setups, self._mesh, self._recorded = run.boards, run.mesh, recorded
-        self._run = run
+        self._run, self._recorded = run, recorded
         self._where = NamedSharding(run.mesh, BLOCK)
         start, rollbacks = int(state.iteration), int(state.rollbacks)
         self._loaders = [self._load(number, start, rollbacks) for number in range(len(run.boards))]
@@ -50,16 +49,16 @@ class PretrainIterations:
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, None]:
         """Starts iteration number `iteration`, counted from 1 and consecutive. The results may still be running."""
         number = self._run.order[iteration - 1]
-        block = self._place(self._setups[number], next(self._loaders[number]))
+        block = self._place(self._run.boards[number], next(self._loaders[number]))
         train, done, metrics = self._programs[number](state.train, block, state.key, state.iteration)
-        plan, config = self._setups[number].plan, self._setups[number].config
+        plan, config = self._run.boards[number].plan, self._run.boards[number].config
         used = plan.updates_per_iteration * config.learner.batch_size
         epochs = self._run.num_iterations_of(number, iteration) * used / self._recorded.boards[number].train.size
         metrics |= {EPOCHS: np.float32(epochs), POSITIONS: np.float32(used)}
         return state.replace(train=train, iteration=done), metrics, None
 
     def _load(self, number: int, start: int, rollbacks: int) -> Any:
-        setup = self._setups[number]
+        setup = self._run.boards[number]
         plan = setup.plan
         groups = self._groups_here((plan.updates_per_iteration, plan.num_groups))
         # A rollback changes the order of the positions.
@@ -92,17 +91,17 @@ class PretrainIterations:
         return jax.tree.map(put, block)
 
     def _compile(self, number: int, state: RunState, say: Callable[[str], None]) -> stages.Compiled:
-        plan, train = self._setups[number].plan, self._recorded.boards[number].train
+        plan, train = self._run.boards[number].plan, self._recorded.boards[number].train
         before = (plan.updates_per_iteration, plan.num_groups, plan.group_batch_size)
         block = jax.tree.map(
             lambda x: jax.ShapeDtypeStruct((*before, *x.shape[1:]), x.dtype, sharding=self._where), train
         )
 
         def lower(setup: Setup) -> stages.Lowered:
-            program = make_pretrain_program(setup, self._mesh, number)
+            program = make_pretrain_program(setup, self._run.mesh, number)
             return program.lower(state.train, block, state.key, state.iteration)
 
-        return compile_to_fit(self._setups[number], self._mesh, lower, say)
+        return compile_to_fit(self._run.boards[number], self._run.mesh, lower, say)
 
 
 def make_pretrain_program(setup: Setup, mesh: Mesh, number: int = 0) -> stages.Wrapped:
