@@ -60,7 +60,7 @@ class SavedCheckpoints:
         return self._read(step, RUN, target, verify=True)
 
     def restore_params(self, shapes: Any, step: int) -> Any:
-        """Reads only the parameters of `step`, onto the first device.
+        """Reads only the parameters of `step`, onto the first device of this process.
 
         Args:
           shapes: the expected pytree of `ShapeDtypeStruct`.
@@ -68,7 +68,7 @@ class SavedCheckpoints:
         Raises:
           UserError: the files are damaged, or belong to another network.
         """
-        sharding = SingleDeviceSharding(jax.devices()[0])
+        sharding = SingleDeviceSharding(jax.local_devices()[0])
         target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shapes)
         return self._read(step, PARAMS, target, verify=True)
 

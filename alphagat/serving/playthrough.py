@@ -54,12 +54,12 @@ class Playthroughs:
 
     def __init__(self, game: Game):
         self._game = game
-        self._init = jax.jit(lambda seed: _with_mask(game.init(jax.random.key(seed))))
-        self._step = jax.jit(
-            lambda state, action, seed, ply: _with_mask(
-                game.step(state, action, jax.random.fold_in(jax.random.key(seed), ply))
-            )
-        )
+
+        def key_of(seed: jax.Array, ply: jax.Array | int) -> jax.Array:
+            return jax.random.fold_in(jax.random.key(seed), ply)
+
+        self._init = jax.jit(lambda seed: _with_mask(game.init(key_of(seed, 0))))
+        self._step = jax.jit(lambda state, action, seed, ply: _with_mask(game.step(state, action, key_of(seed, ply))))
         self._kept: collections.OrderedDict[bytes, Playthrough] = collections.OrderedDict()  # by digest of seed, moves
         self._lock = threading.Lock()  # one replay at a time
         self._host = sharding.host_device()  # faster than an accelerator for a single game

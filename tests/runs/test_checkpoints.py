@@ -98,6 +98,13 @@ def test_params_item_equals_the_params_of_the_run(setup, content, saved):
     assert_equal(params, content.train.params)
 
 
+def test_params_are_read_onto_a_device_of_this_process(setup, content, saved, monkeypatch):
+    mine = jax.devices()[1]  # as in the second of several processes
+    monkeypatch.setattr(jax, "local_devices", lambda: [mine])
+    params = SavedCheckpoints(saved[8]).restore_params(param_shapes(setup.game, setup.network), STEP)
+    assert all(leaf.devices() == {mine} for leaf in jax.tree.leaves(params))
+
+
 def test_a_saved_state_may_be_donated_at_once(setup, content, tmp_path):
     state = on_devices(content, 8)
     overwrite = jax.jit(lambda x: jax.tree.map(jnp.zeros_like, x), donate_argnums=0, keep_unused=True)

@@ -1,5 +1,7 @@
 """Tests the replay of games from their moves."""
 
+from typing import Any
+
 import chex
 import jax
 import numpy as np
@@ -58,11 +60,28 @@ def test_chance_depends_on_the_seed_only():
 def test_every_ply_has_its_own_key():
     game, seed = make_game("2048:3"), 5
     key, step, moves = jax.random.key(seed), jax.jit(game.step), []
-    state = game.init(key)
+    state = game.init(jax.random.fold_in(key, 0))
     for ply in range(1, 7):
         moves.append(int(np.flatnonzero(state.legal_action_mask)[0]))
         state = step(state, np.int32(moves[-1]), jax.random.fold_in(key, ply))
     np.testing.assert_array_equal(Playthroughs(game).replay(seed, moves).state.board, state.board)
+
+
+def test_no_two_tiles_are_drawn_with_one_key(monkeypatch):
+    game, keys = make_game("2048:3"), []
+    draw = game.draw
+
+    def draw_and_record(afterstate: Any, key: jax.Array) -> jax.Array:
+        jax.debug.callback(lambda data: keys.append(tuple(data.tolist())), jax.random.key_data(key))
+        return draw(afterstate, key)
+
+    monkeypatch.setattr(game, "draw", draw_and_record)
+    games, moves = Playthroughs(game), []
+    for _ in range(5):
+        moves.append(games.replay(5, moves).legal[0])
+    games.replay(5, moves)
+    jax.effects_barrier()
+    assert len(set(keys)) == len(keys) == 2 + len(moves)
 
 
 def test_known_positions_are_cached(monkeypatch):
