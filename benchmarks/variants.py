@@ -42,6 +42,7 @@ from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.statistics import mean_interval
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.metrics import read_metrics
+from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.runtime import sharding
 from alphagat.training.plan import Plan
 from alphagat.training.setup import make_setups
@@ -75,7 +76,9 @@ class Variant:
     pilots: Path | None = None  # shared by variants whose iterations cost the same; None: `folder`
 
     def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
-        """Trains or resumes one run in a separate process on these cores; none: on all."""
+        """Trains or resumes one run in a separate process on these cores; none: on all. Leaves a finished run alone."""
+        if max(list_steps(workdir), default=0) >= iterations:
+            return
         command = [sys.executable, "-m", "alphagat", "train", "--config", self.config, "--workdir", str(workdir)]
         run_training([*command, *self.flags_for(iterations), f"--config.seed={seed}"], cores)
 
