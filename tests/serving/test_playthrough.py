@@ -68,8 +68,8 @@ def test_every_ply_has_its_own_key():
 
 
 def test_no_two_tiles_are_drawn_with_one_key(monkeypatch):
-    game, keys = make_game("2048:3"), []
-    draw = game.draw
+    game: Any = make_game("2048:3")
+    draw, keys = game.draw, []
 
     def draw_and_record(afterstate: Any, key: jax.Array) -> jax.Array:
         jax.debug.callback(lambda data: keys.append(tuple(data.tolist())), jax.random.key_data(key))
