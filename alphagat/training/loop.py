@@ -226,7 +226,7 @@ class _Steps:
                 report.wait()
                 state, evaluation = self._evaluate(state, iteration)
                 report.add_evaluation(evaluation)
-            is_preempted = _is_preempted(iteration)
+            is_preempted = _is_preempted(iteration, is_first=iteration == start + 1)
             periods = config.checkpoint.every, config.checkpoint.keep_every
             if is_preempted or iteration == 1 or any(is_due(iteration, every, last) for every in periods):
                 report.flush()
@@ -278,11 +278,16 @@ def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | N
     return iterations
 
 
-def _is_preempted(iteration: int) -> bool:
-    """Returns whether any process received SIGTERM; all processes agree at the same iteration."""
-    if jax.process_count() > 1:
-        return multihost_utils.reached_preemption_sync_point(iteration)
-    return preemption.is_requested()
+def _is_preempted(iteration: int, is_first: bool) -> bool:
+    """Returns whether any process received SIGTERM; all processes agree at the same iteration.
+
+    They agree on the iteration after the last one that any of them has asked about. Before the first iteration of a
+    resumed run, that is iteration 1, so `is_first` also asks about all earlier ones.
+    """
+    if jax.process_count() == 1:
+        return preemption.is_requested()
+    asked = range(1 if is_first else iteration, iteration + 1)
+    return any(multihost_utils.reached_preemption_sync_point(each) for each in asked)
 
 
 def _is_evaluation_owed(config: Config, start: Start) -> bool:

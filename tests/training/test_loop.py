@@ -121,6 +121,25 @@ def test_processes_wait_for_each_other_before_they_compute_together(tmp_path, mo
     assert done == ["make_run", "starting", "check_memory", "make_iterations", "compiling", "iterate"]
 
 
+@pytest.mark.parametrize("agreed", [1, NUM_ITERATIONS + 1])
+def test_a_resumed_run_of_several_processes_ends_at_the_agreed_iteration(finished, tmp_path, monkeypatch, agreed: int):
+    """JAX agrees on the number after the last call of any process: on 1 if SIGTERM arrives before the first call."""
+    folder, config = shutil.copytree(finished, tmp_path / "run"), tiny_config()
+    config.num_iterations = NUM_ITERATIONS + 2
+    monkeypatch.setattr(multihost_utils, "reached_preemption_sync_point", lambda step: step == agreed)
+    is_preempted = loop._is_preempted
+
+    def ask_as_one_of_two(*arguments: Any, **flags: Any) -> bool:
+        with monkeypatch.context() as patched:
+            patched.setattr(jax, "process_count", lambda: 2)
+            return is_preempted(*arguments, **flags)
+
+    monkeypatch.setattr(loop, "_is_preempted", ask_as_one_of_two)
+    with pytest.raises(Preempted):
+        train(config, folder)
+    assert list_steps(folder)[-1] == NUM_ITERATIONS + 1
+
+
 def test_a_trace_outside_the_run_is_refused(tmp_path):
     with pytest.raises(UserError, match=f"--profile 2:{NUM_ITERATIONS + 1}: "):
         train(tiny_config(), tmp_path / "run", profile=f"2:{NUM_ITERATIONS + 1}")
