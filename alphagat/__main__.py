@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import alphagat
 from alphagat.bounds import shown
 from alphagat.cli import COMMANDS, commands
-from alphagat.errors import USER_ERROR
+from alphagat.errors import INTERRUPTED, USER_ERROR
 
 
 def run(argv: Sequence[str]) -> int:
@@ -24,7 +24,11 @@ def run(argv: Sequence[str]) -> int:
         hint = f"the nearest is {near[0]}" if near else "alphagat --help lists them"
         commands.say(f"error: {shown(name)}: there is no such command; {hint}")
         return USER_ERROR
-    return importlib.import_module(f"alphagat.cli.{name}").run(words)
+    try:
+        return importlib.import_module(f"alphagat.cli.{name}").run(words)
+    except KeyboardInterrupt:  # while the module was imported
+        commands.say("interrupted")
+        return INTERRUPTED
 
 
 def overview() -> str:

@@ -14,6 +14,13 @@ class UserError(ValueError):
     """Reports a mistake in the user's input. The message names field or file, value and fix; commands exit with 2."""
 
 
+class JointError(UserError):
+    """Ends all processes of a run because of a mistake that at least one of them has found.
+
+    The first of those has its message; the others have none, so that it is printed once.
+    """
+
+
 class ServiceError(Exception):
     """Reports that a part of a server has failed, which only a new start repairs. Commands exit with 1."""
 
@@ -47,7 +54,7 @@ def disk_failure(error: BaseException) -> str | None:
     None if there is another cause. Libraries raise it from background threads and from C++, so it may be wrapped
     several times, or appear only in the text of an error.
     """
-    for each in _causes(error):
+    for each in causes(error):
         for number, fix in _FIXES.items():
             words = os.strerror(number)
             if words in str(each) or (isinstance(each, OSError) and each.errno == number):
@@ -55,7 +62,7 @@ def disk_failure(error: BaseException) -> str | None:
     return None
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
     """Yields an error, its causes and their causes, each once."""
     pending, seen = [error], set[int]()
     while pending:

@@ -2,7 +2,7 @@
 
     python benchmarks/survive.py damage --times 1000    # any file or folder of a run
     python benchmarks/survive.py starts --times 20      # two processes in one run folder
-    python benchmarks/survive.py sigterm --times 20     # of one process, and of two
+    python benchmarks/survive.py sigterm --times 20     # of one process and of two, in new and in resumed runs
     python benchmarks/survive.py deaths --times 6       # SIGKILL of one of two processes under alphagat launch
 
 `damage` changes, cuts, deletes or replaces one file or folder of a run, and resumes the run to the end. The command
@@ -231,16 +231,23 @@ def output_of(workdir: Path, rank: int) -> Path:
 
 
 def sigterm(times: int, moments: random.Random, folder: Path) -> bool:
-    columns = "processes", "times", "while it trained", "saved or nothing to save", "seconds: median", "longest"
+    columns = "run", "processes", "times", "while it trained", "saved or nothing to save", "seconds: median", "longest"
     table = Table(*columns, title="SIGTERM")
     good, cache = True, folder / "compiled"
     for number in (1, 2):
-        fill_cache(number, folder / f"first_{number}", cache, moments)
-        ends = [terminate(number, folder / f"sigterm_{number}_{each}", cache, moments) for each in range(times)]
-        trained, saved, seconds = zip(*ends)
-        cells = number, times, sum(trained), sum(saved), f"{np.median(seconds):.1f}", f"{max(seconds):.1f}"
-        table.add_row(*map(str, cells))
-        good &= all(saved) and max(seconds) <= 30
+        first = folder / f"first_{number}"
+        fill_cache(number, first, cache, moments)
+        for kind in ("new", "resumed"):
+            ends = []
+            for each in range(times):
+                workdir = folder / f"{kind}_{number}_{each}"
+                if kind == "resumed":
+                    shutil.copytree(first, workdir)
+                ends.append(terminate(number, workdir, cache, moments))
+            trained, saved, seconds = zip(*ends)
+            cells = kind, number, times, sum(trained), sum(saved), f"{np.median(seconds):.1f}", f"{max(seconds):.1f}"
+            table.add_row(*map(str, cells))
+            good &= all(saved) and max(seconds) <= 30
     CONSOLE.print(table)
     return good
 
@@ -267,7 +274,8 @@ class End(NamedTuple):
 
 
 def terminate(number: int, workdir: Path, cache: Path, moments: random.Random) -> End:
-    """Sends SIGTERM to one of `number` processes of a new run at a random moment."""
+    """Sends SIGTERM to one of `number` processes of a run at a random moment after its start."""
+    before = len(read_metrics(workdir))
     processes = start_processes(number, workdir, cache, moments)
     time.sleep(moments.uniform(3, 30))
     start = time.perf_counter()
@@ -288,7 +296,7 @@ def terminate(number: int, workdir: Path, cache: Path, moments: random.Random) -
         for rank in range(number):
             last_lines = output_of(workdir, rank).read_text(errors="replace").splitlines()[-20:]
             CONSOLE.print(f"process {rank} printed last:", *last_lines, sep="\n", markup=False)
-    return End(bool(lines), is_saved, seconds)
+    return End(len(lines) > before, is_saved, seconds)
 
 
 def deaths(times: int, moments: random.Random, folder: Path) -> bool:

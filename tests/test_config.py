@@ -154,7 +154,10 @@ def test_mixing_groups_divide_the_width_of_networks_that_mix():
     with pytest.raises(UserError, match=r"mixing_groups=5: it must divide .*width=64; the nearest divisor is 4"):
         config_validation.validate(config)
     config.network.num_heads, config.network.mixing_groups, config.mesh.model = 2, 1, 2
-    with pytest.raises(UserError, match=r"mesh\.model=2: it must divide config\.network\.mixing_groups=1"):
+    with pytest.raises(
+        UserError,
+        match=r"model=2: config\.network\.mixing_groups=1 must be a multiple of it; set network\.mixing_groups=2, or",
+    ):
         config_validation.validate(config)
 
 
@@ -165,7 +168,12 @@ def test_heads_divide_the_width_of_networks_that_attend():
     config.network.num_heads, config.mesh.model = 1, 2
     config_validation.validate(config)
     config.network.blocks = ("mixing", "mixing+attention")
-    with pytest.raises(UserError, match=r"mesh\.model=2: it must divide config\.network\.num_heads=1"):
+    with pytest.raises(
+        UserError, match=r"model=2: config\.network\.num_heads=1 must be a multiple of it; set network\.num_heads=2, or"
+    ):
+        config_validation.validate(config)
+    config.mesh.model = 2 * config.network.width
+    with pytest.raises(UserError, match=r"num_heads=1 must be a multiple of it; set mesh\.model=1$"):
         config_validation.validate(config)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from alphagat.wording import counted
+from alphagat.wording import counted, sized
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted(file for folder in ("alphagat", "benchmarks") for file in (ROOT / folder).rglob("*.py"))
@@ -26,6 +26,14 @@ FILES = sorted(file for folder in ("alphagat", "benchmarks") for file in (ROOT /
 )
 def test_a_noun_agrees_with_its_number(number, noun, text):
     assert counted(number, noun) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 bytes"), (999, "999 bytes"), (30_200, "30.2 kB"), (1.26e6, "1.3 MB"), (1.7e10, "17.0 GB")],
+)
+def test_a_size_has_the_unit_that_keeps_its_first_digit(size, text):
+    assert sized(size) == text
 
 
 def texts(file: Path) -> Iterator[str]:

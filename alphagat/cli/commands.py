@@ -23,12 +23,14 @@ from alphagat.errors import (
     USER_ERROR,
     AuditError,
     DiskError,
+    JointError,
     ServiceError,
     UserError,
+    causes,
     disk_failure,
 )
 from alphagat.runtime import distributed, terminal, xla
-from alphagat.runtime.preemption import Preempted
+from alphagat.runtime.preemption import Interrupted, Preempted
 
 # Errors that the user's choice of a path causes.
 UNUSABLE = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR}
@@ -88,9 +90,12 @@ def run(
     except BrokenPipeError:  # the reader of standard output has ended, as in `... | head`
         return BROKEN
     except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, JointError):
+            distributed.disconnect()
         if known := _explain(error, interrupted):
             status, line = known
-            say(line)
+            if line:
+                say(line)
             return status
         if distributed.num_processes() == 1:
             raise
@@ -107,18 +112,25 @@ def _status_of(command: Callable[[Sequence[str]], int | None], argv: Sequence[st
 
 
 def _explain(error: BaseException, interrupted: str) -> tuple[int, str] | None:
-    """Returns the exit status and the line that explain an error or a request to stop; None for an unknown error."""
+    """Returns the exit status and the line that explain an error or a request to stop; None for an unknown error.
+
+    The line is empty if another process explains it.
+    """
+    if isinstance(error, JointError) and not str(error):
+        return USER_ERROR, ""
     if isinstance(error, UserError):
         return USER_ERROR, f"error: {' '.join(str(error).split())}"
     if isinstance(error, AuditError):
         return BROKEN, f"error: a self-play game breaks the rules, so the run stopped at its last checkpoint: {error}"
     if isinstance(error, DiskError | ServiceError):
         return BROKEN, f"error: {' '.join(str(error).split())}"
-    if isinstance(error, KeyboardInterrupt) or (isinstance(error, Preempted) and error.by_keyboard):
-        return INTERRUPTED, interrupted
-    if isinstance(error, Preempted):
+    if isinstance(error, Preempted | Interrupted):
+        by_keyboard = isinstance(error, Interrupted) or error.by_keyboard
+        status, ended = (INTERRUPTED, "interrupted") if by_keyboard else (REQUEUE, "ended by a signal")
         when, then = ("after saving", "resume") if error.is_saved else ("before the first checkpoint", "start again")
-        return REQUEUE, f"ended by a signal {when}; run the same command to {then}"
+        return status, f"{ended} {when}; run the same command to {then}" if distributed.is_first() else ""
+    if any(isinstance(each, KeyboardInterrupt) for each in causes(error)):  # Ctrl-C may end an import by ImportError
+        return INTERRUPTED, interrupted
     if isinstance(error, OSError) and error.errno in UNUSABLE:
         return USER_ERROR, f"error: {shown(error.filename)}: {error.strerror}; use another path"
     if failure := disk_failure(error):

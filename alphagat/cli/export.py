@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from alphagat.bounds import MAX_BATCH, MAX_ITERATIONS, Limits
 from alphagat.cli import commands
 from alphagat.errors import UserError
+from alphagat.wording import sized
 
 if TYPE_CHECKING:
     from alphagat.agents.agent import Agent
@@ -73,7 +74,7 @@ def export(argv: Sequence[str]) -> None:
         weight_files.write(file, agent.params, agent.config, agent.iteration)
     if options.card:
         _write_card(Path(options.card), agent, file.name, player, options.average or ())
-    sys.stdout.write(f"{file}: iteration {agent.iteration} of {player}, {file.stat().st_size / 1e6:.1f} MB\n")
+    sys.stdout.write(f"{file}: iteration {agent.iteration} of {player}, {sized(file.stat().st_size)}\n")
 
 
 def _write_card(card: Path, agent: "Agent", exported: str, player: str, averaged: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from alphagat.bounds import Limits
 from alphagat.cli import commands
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import check_writable
+from alphagat.wording import sized
 
 REPORT_FILE = "report.html"
 MARK, MARKED_BYTES = b'<meta name="generator" content="AlphaGAT">', 1000  # in the head of every report
@@ -72,7 +73,7 @@ def _write(folders: Sequence[Path], file: Path, follow: float | None) -> None:
 
     writer = ComparisonWriter(folders, file) if len(folders) > 1 else PageWriter(folders[0], file)
     ended = writer.write(follow)
-    sys.stdout.write(f"{file}: {file.stat().st_size / 1e6:.1f} MB\n")
+    sys.stdout.write(f"{file}: {sized(file.stat().st_size)}\n")
     while follow and not ended:
         time.sleep(follow)
         ended = writer.write(follow)

@@ -118,6 +118,7 @@ def checked(known: argparse.Namespace, overrides: list[str]) -> TrainingArgument
         overrides = [*overrides, f"{FIELD}init_from={known.init_from}"]
     config = config_files.load_config(path, overrides)
     config_validation.validate(config)
+    xla.check_flags(known.xla)
     workdir = Path(known.workdir or known.folder.format(config=Path(path).name.removesuffix(".py")))
     return TrainingArguments(workdir, config, known.profile, known.xla, known.nodes, known.node_rank, known.coordinator)
 

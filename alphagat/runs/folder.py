@@ -73,6 +73,8 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
         raise UserError(f"--workdir {folder}: {above} is a file; name another folder")
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--workdir {folder} is a file; name a folder")
+    if not folder.exists() and not os.access(above, os.W_OK | os.X_OK):
+        raise UserError(f"--workdir {folder}: {above} cannot be written; name another folder")
     if is_run(folder):
         before = read_config(folder)
         if has_progress(folder):
@@ -134,7 +136,7 @@ def read_config(workdir: str | os.PathLike) -> Config:
     except NotADirectoryError:
         raise UserError(f"{workdir} is not a folder; name the folder of a run") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{file} cannot be read: {error}; restore it, or name another --workdir") from error
+        raise UserError(f"{file} cannot be read: {error}; restore it, or name another folder") from error
     try:
         return config_validation.from_dict(values)
     except UserError as error:

@@ -19,6 +19,7 @@ PATIENCE_SECONDS = 60  # added to JAX's own timeout: when that expires, JAX abor
 HEARTBEAT_SECONDS = 30  # a process without a heartbeat for this long is dead, and the others end
 
 _num_processes = 1
+_rank = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +74,8 @@ def connect(nodes: int | None, node_rank: int | None, coordinator: str | None, s
         ) from error
     from jax._src import distributed as jax_distributed  # jax.process_count would start the devices
 
-    global _num_processes
-    _num_processes = jax_distributed.global_state.num_processes
+    global _num_processes, _rank
+    _num_processes, _rank = jax_distributed.global_state.num_processes, jax_distributed.global_state.process_id
 
 
 @contextlib.contextmanager
@@ -104,9 +105,22 @@ def _only_gpu(environment: Mapping[str, str]) -> list[int] | None:
     return [0] if visible and "," not in visible else None
 
 
+def disconnect() -> None:
+    """Leaves the other processes, which must do the same: JAX would abort them after the end of the first process."""
+    if _num_processes > 1:
+        import jax
+
+        jax.distributed.shutdown()
+
+
 def num_processes() -> int:
     """Returns the number of connected processes, without touching a device."""
     return _num_processes
+
+
+def is_first() -> bool:
+    """Returns whether this process is the only one, or that of rank 0, without touching a device."""
+    return _rank == 0
 
 
 def detect(environment: Mapping[str, str]) -> str | None:

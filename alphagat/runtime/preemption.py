@@ -35,6 +35,14 @@ class Preempted(Exception):
         self.is_saved, self.by_keyboard = is_saved, _by_keyboard.is_set()
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ends a run after Ctrl-C. Attributes as of `Preempted`."""
+
+    def __init__(self, is_saved: bool):
+        super().__init__()
+        self.is_saved = is_saved
+
+
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
     """Records SIGTERM, SIGHUP and the first Ctrl-C instead of ending; the second Ctrl-C raises KeyboardInterrupt.

@@ -8,16 +8,18 @@ partitioner, which follows the sharding of the parameters, and over `stage` by b
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from alphagat.errors import UserError
+from alphagat.errors import JointError, UserError
 from alphagat.runtime import distributed
 from alphagat.wording import counted
+
+T = TypeVar("T")
 
 DATA, STAGE, MODEL = "data", "stage", "model"
 DEFAULT_CPU_DEVICES = 8  # searches are faster on eight CPU devices than on one, even on one core
@@ -146,6 +148,29 @@ def fetch(array: jax.Array) -> np.ndarray:
     if array.is_fully_addressable:
         return np.asarray(array)
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+
+
+def agree(work: Callable[[], T]) -> T:
+    """Returns the result of `work`, which every process calls. If it fails in one, it fails in all.
+
+    The work must have no collectives, which would wait for a process that failed.
+
+    Raises:
+      UserError: that of `work`, in the only process.
+      JointError: `work` raised UserError in at least one of several processes.
+    """
+    if jax.process_count() == 1:
+        return work()
+    results: list[T] = []
+    problem = ""
+    try:
+        results.append(work())
+    except UserError as error:
+        problem = str(error)
+    has_failed = multihost_utils.process_allgather(np.array(not results))
+    if has_failed.any():
+        raise JointError(problem if jax.process_index() == has_failed.argmax() else "")
+    return results[0]
 
 
 def wait_for_all(where: str) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from alphagat.errors import REQUEUE, USER_ERROR, UserError
+from alphagat.errors import INTERRUPTED, REQUEUE, USER_ERROR, UserError
 from alphagat.runtime import preemption
 from alphagat.wording import counted
 
@@ -55,28 +55,49 @@ def supervise(
 
     Raises:
       UserError: the processes died or hung too often.
+      KeyboardInterrupt: Ctrl-C, unless the processes saved and said so; then the status is that of an interrupt.
     """
-    restarts, furthest = 0, _num_lines(progress)
-    with _terminations() as is_terminated, _lifeline() as lifeline:
-        while True:
+    with _terminations() as received, _lifeline() as lifeline:
+
+        def run_all() -> int:
             processes = _start(command, num_processes, num_gpus, lifeline)
-            status = _watch(processes, progress, patience, is_terminated, say)
-            if status in FINAL or is_terminated():
+            return _watch(processes, progress, patience, received, say)
+
+        status = _repeat(run_all, progress, patience, received, say)
+    if signal.SIGINT not in received or status in (0, USER_ERROR):
+        return status
+    if status == REQUEUE:
+        return INTERRUPTED
+    raise KeyboardInterrupt
+
+
+def _repeat(
+    run_all: Callable[[], int],
+    progress: Path,
+    patience: Patience,
+    received: Sequence[int],
+    say: Callable[[str], None],
+) -> int:
+    """Calls `run_all` until its status is final or a signal arrives. Raises UserError if it fails too often."""
+    restarts, furthest = 0, _num_lines(progress)
+    while True:
+        status = run_all()
+        if status in FINAL or received:
+            return status
+        reached = _num_lines(progress)
+        restarts, furthest = 0 if reached > furthest else restarts + 1, max(furthest, reached)
+        if restarts > patience.restarts:
+            raise UserError(
+                f"the processes ended {counted(restarts, 'time')} without progress, last with status {status}; fix "
+                "the error above, or raise --restarts"
+            )
+        pause = min(2.0**restarts, LONGEST_PAUSE)
+        say(f"restarting all processes from the last checkpoint in {pause:.0f} s")
+        until = time.monotonic() + pause
+        while time.monotonic() < until:
+            if received:
                 return status
-            reached = _num_lines(progress)
-            restarts, furthest = 0 if reached > furthest else restarts + 1, max(furthest, reached)
-            if restarts > patience.restarts:
-                raise UserError(
-                    f"the processes ended {counted(restarts, 'time')} without progress, last with status {status}; fix "
-                    "the error above, or raise --restarts"
-                )
-            pause = min(2.0**restarts, LONGEST_PAUSE)
-            say(f"restarting all processes from the last checkpoint in {pause:.0f} s")
-            until = time.monotonic() + pause
-            while time.monotonic() < until:
-                if is_terminated():
-                    return status
-                time.sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS)
 
 
 def count_gpus() -> int:
@@ -88,8 +109,8 @@ def count_gpus() -> int:
 
 
 @contextlib.contextmanager
-def _terminations():
-    """Yields a function that returns whether SIGTERM, SIGHUP or SIGINT has arrived, unless it is ignored.
+def _terminations() -> Iterator[list[int]]:
+    """Yields the numbers of SIGTERM, SIGHUP and SIGINT that arrive, except for those that are ignored.
 
     Ignores SIGUSR1, by which each process, but not this one, writes a memory profile.
     """
@@ -97,7 +118,7 @@ def _terminations():
     before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
         with preemption.handling(lambda number, _: received.append(number)):
-            yield lambda: bool(received)
+            yield received
     finally:
         signal.signal(signal.SIGUSR1, before)
 
@@ -148,16 +169,17 @@ def _watch(
     processes: Sequence[subprocess.Popen],
     progress: Path,
     patience: Patience,
-    is_terminated: Callable[[], bool],
+    received: Sequence[int],
     say: Callable[[str], None],
 ) -> int:
-    """Waits for all processes. Ends them all when one dies, all hang, or this process is terminated."""
+    """Waits for all processes. Ends them all when one dies, all hang, or this process has received a signal."""
     seen, since = _stamp(progress), time.monotonic()
-    while not is_terminated():
+    while not received:
         statuses = [process.poll() for process in processes]
         failed = [status for status in statuses if status not in (None, 0, REQUEUE)]
         if failed:
-            say(f"process {statuses.index(failed[0])} ended with status {failed[0]}")
+            if failed[0] != USER_ERROR:  # which the process has explained
+                say(f"process {statuses.index(failed[0])} ended with status {failed[0]}")
             _kill(processes)  # the others are blocked on it and have nothing to save
             return failed[0]
         if None not in statuses:

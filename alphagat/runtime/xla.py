@@ -38,14 +38,19 @@ PLATFORMS_VARIABLE = "JAX_PLATFORMS"
 
 
 def use_flags(name: str) -> None:
-    """Adds the set of flags `name` to XLA_FLAGS. Raises UserError if the name is unknown, or XLA_FLAGS names a file."""
+    """Adds the set of flags `name` to XLA_FLAGS. Raises UserError as `check_flags` does."""
+    check_flags(name)
+    _add_flags(*FLAGS[name].flags)
+
+
+def check_flags(name: str) -> None:
+    """Raises UserError if there is no set of flags `name`, or XLA_FLAGS names a file."""
     if name not in FLAGS:
         raise UserError(f"--xla {name}: choose one of {', '.join(FLAGS)}")
     if FLAGS[name].flags and _flags_are_in_a_file():
         raise UserError(
             f"--xla {name}: XLA_FLAGS={os.environ['XLA_FLAGS']} names a file; write its flags there instead"
         )
-    _add_flags(*FLAGS[name].flags)
 
 
 def keep_loops_on_gpu() -> None:

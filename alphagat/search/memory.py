@@ -10,7 +10,7 @@ from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.runtime.memory import device_memory
 from alphagat.search.compact import is_compact, num_columns
-from alphagat.wording import counted
+from alphagat.wording import counted, sized
 
 EDGE_BYTES, NODE_BYTES = 24, 20  # of mctx's tree, per action and per node, without the state
 COLUMN_BYTES = 4  # of `CompactState`, per action
@@ -26,7 +26,7 @@ def check_trees(num_trees: int, num_simulations: int, bytes_per_tree: float) -> 
     if limit and num_trees * bytes_per_tree > limit:
         raise UserError(
             f"{num_simulations:,} simulations for {counted(num_trees, 'game')} at once: the search trees need about "
-            f"{num_trees * bytes_per_tree / 1e9:,.1f} GB, of {limit / 1e9:,.1f} GB; lower one of the two numbers"
+            f"{sized(num_trees * bytes_per_tree)}, of {sized(limit)}; lower one of the two numbers"
         )
 
 

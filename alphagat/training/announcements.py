@@ -16,7 +16,7 @@ from alphagat.runs.folder import CHECKPOINT_FOLDER
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.resume import Start
 from alphagat.training.setup import Run
-from alphagat.wording import counted
+from alphagat.wording import counted, sized
 
 
 def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str]:
@@ -32,8 +32,8 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
         lines.append(f"{num_actors} for self-play, {mesh.size - num_actors} for learning")
     for setup, board in zip(run.boards, start.state.boards):
         lines.append(
-            f"{setup.game.name}: memory over all devices: {_megabytes(board.replay)} of replay, "
-            f"{_megabytes(board.games.waiting)} of positions without targets ({setup.plan.num_waiting} plies per game)"
+            f"{setup.game.name}: memory over all devices: {_size(board.replay)} of replay, "
+            f"{_size(board.games.waiting)} of positions without targets ({setup.plan.num_waiting} plies per game)"
         )
         if jax.default_backend() == "gpu" and (obstacle := fusing_obstacle(config, setup.game)):
             lines.append(f"{setup.game.name}: blocks as XLA's operations, not as one kernel: {obstacle}")
@@ -62,8 +62,8 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
     return lines
 
 
-def _megabytes(tree: Any) -> str:
-    return f"{sum(leaf.nbytes for leaf in jax.tree.leaves(tree)) / 1e6:,.1f} MB"
+def _size(tree: Any) -> str:
+    return sized(sum(leaf.nbytes for leaf in jax.tree.leaves(tree)))
 
 
 def closing_lines(game: Game, folder: Path, step: int) -> list[str]:

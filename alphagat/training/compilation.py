@@ -14,6 +14,7 @@ from alphagat.runtime.memory import memory_limit, memory_needed
 from alphagat.training.iteration import make_iteration, program_arguments
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState
+from alphagat.wording import sized
 
 
 def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[stages.Compiled]:
@@ -59,12 +60,12 @@ def compile_to_fit(
             if count > counts[0]:
                 say(f"{setup.game.name}: each device splits its part of a batch into {count} micro-batches")
             return compiled
-        say(f"{setup.game.name}: needs {needed / 1e9:,.2f} GB per device, of {limit / 1e9:,.2f} GB")
+        say(f"{setup.game.name}: needs {sized(needed)} per device, of {sized(limit)}")
     fixes = ["config.learner.num_micro_batches=0"] if asked else []
     fixes += ["config.network.remat=True", "a lower config.selfplay.num_games"]
     raise UserError(
         f"config.learner.batch_size={setup.config.learner.batch_size}: the program of {setup.game.name} does not fit "
-        f"into the {limit / 1e9:,.2f} GB of a device; set {' or '.join(fixes)}"
+        f"into the {sized(limit)} of a device; set {' or '.join(fixes)}"
     )
 
 

@@ -25,6 +25,7 @@ from alphagat.training.memory import check_memory
 from alphagat.training.pretraining.dataset import read_recorded
 from alphagat.training.setup import make_configured_mesh, make_run
 from alphagat.training.state import init_state
+from alphagat.wording import sized
 
 REPEATS = 10
 LOW_DISK = 5e9  # bytes
@@ -35,7 +36,7 @@ def devices() -> Iterator[tuple[str, str]]:
     for device in jax.local_devices():
         statistics = device.memory_stats() or {}
         limit, used = statistics.get("bytes_limit"), statistics.get("bytes_in_use", 0)
-        memory = f"{used / 1e9:,.1f} of {limit / 1e9:,.1f} GB in use" if limit else "memory of the machine"
+        memory = f"{sized(used)} of {sized(limit)} in use" if limit else "memory of the machine"
         yield f"{device.platform}:{device.id}", f"{device.device_kind}, {memory}"
 
 
@@ -89,7 +90,7 @@ def warnings() -> Iterator[str]:
         yield f"the compile cache {cache} cannot be written, so every start compiles again; set {CACHE_VARIABLE}"
     free = shutil.disk_usage(".").free
     if free < LOW_DISK:
-        yield f"{free / 1e9:,.1f} GB are free on the disk of this folder; checkpoints may not fit"
+        yield f"{sized(free)} are free on the disk of this folder; checkpoints may not fit"
 
 
 def examine(config: Config) -> Iterator[str]:
@@ -104,7 +105,7 @@ def examine(config: Config) -> Iterator[str]:
     seconds = time.perf_counter() - start
     for name, by_board in iterations.programs.items():
         for setup, program in zip(run.boards, by_board, strict=True):
-            yield f"{setup.game.name}: {name} needs {memory_needed(program) / 1e9:,.2f} GB on each of its devices"
+            yield f"{setup.game.name}: {name} needs {sized(memory_needed(program))} on each of its devices"
     yield f"compiling took {seconds:.0f} s"
 
 

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import jax
-import numpy as np
-from jax.experimental import multihost_utils
 
 from alphagat.errors import UserError
 from alphagat.runs.folder import is_run
 from alphagat.runs.lock import FolderLock
+from alphagat.runtime import sharding
 
 
 class FolderClaim:
@@ -27,23 +26,12 @@ class FolderClaim:
         """
         if self.is_taken:
             return
-        refusal = None
-        if jax.process_index() == 0:
-            try:
-                self._take_lock(is_new)
-            except UserError as error:
-                refusal = error
-        if jax.process_count() > 1:
-            is_refused = bool(multihost_utils.broadcast_one_to_all(np.array(refusal is not None)))
-            if is_refused and refusal is None:
-                refusal = UserError(
-                    f"--workdir {self._folder}: the first process did not get its lock; see its message"
-                )
-        if refusal is not None:
-            raise refusal
+        sharding.agree(lambda: self._take_lock(is_new))
         self.is_taken = True
 
     def _take_lock(self, is_new: bool) -> None:
+        if jax.process_index() > 0:
+            return
         self._lock.take()
         if is_new and is_run(self._folder):
             self._lock.release()

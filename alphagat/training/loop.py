@@ -18,7 +18,7 @@ from alphagat.runs.checkpoint_writer import CheckpointWriter, restore_replaced, 
 from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
 from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.runtime import preemption, sharding
-from alphagat.runtime.preemption import Preempted
+from alphagat.runtime.preemption import Interrupted, Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training.announcements import closing_lines, opening_lines, say_finished
 from alphagat.training.compilation import with_less_memory
@@ -48,24 +48,20 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
 
     Raises:
       UserError: the config, the folder, or every checkpoint in it is unusable, and nothing was changed; or a tracker
-        cannot be opened.
+        cannot be opened. JointError if several processes stop together for this reason.
       Preempted: SIGTERM or SIGHUP arrived; progress is saved if `is_saved`.
-      KeyboardInterrupt: Ctrl-C. Progress up to a checkpoint is saved; a second Ctrl-C ends the run at once.
+      Interrupted: the first Ctrl-C; a KeyboardInterrupt. Progress is saved if `is_saved`.
+      KeyboardInterrupt: the second Ctrl-C, which ends the run at once.
       DiskError: a file of the run cannot be written, for example because the disk is full.
     """
     config = _read_config(config)
     config_validation.validate(config)
     if not isinstance(workdir, str | os.PathLike):
         raise UserError(f"workdir={shown(workdir)}: it must be a path; name a folder, such as runs/hex")
-    trackers.check_installed(config.trackers)
-    profiler = Profiler(Path(workdir), parse_span(profile, config.num_iterations) if profile else None)
-    with preemption.listening(), profiler.listening():
+    with preemption.listening():
         sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
-        run = make_run(config, make_configured_mesh(config))
-        sharding.wait_for_all("starting")
-        check_memory(run)
-        folder = check_run_folder(workdir, config)
-        with FolderClaim(folder) as claim:
+        run, folder, profiler = sharding.agree(lambda: _prepare(config, workdir, profile))
+        with profiler.listening(), FolderClaim(folder) as claim:
             if is_run(folder):
                 claim.take(is_new=False)
                 if jax.process_index() == 0:
@@ -74,15 +70,24 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
                 recorded = preemption.run(lambda: read_recorded(run, folder)) if run.learns_from_games else None
                 _retry(run, folder, claim, profiler, recorded)
             except Preempted as error:
-                if error.by_keyboard:
-                    raise KeyboardInterrupt from error
-                raise Preempted(is_saved=bool(list_steps(folder))) from error
+                ending = Interrupted if error.by_keyboard else Preempted
+                raise ending(is_saved=bool(list_steps(folder))) from error
             except Exception as error:
                 if failure := disk_failure(error):
                     step = max(list_steps(folder), default=0)
                     then = f"to continue from iteration {step}" if step else "to start again"
                     raise DiskError(f"{folder}: {failure} and run the command again {then}") from error
                 raise
+
+
+def _prepare(config: Config, workdir: str | os.PathLike, profile: str | None) -> tuple[Run, Path, Profiler]:
+    """Builds the run and checks what it needs; changes nothing. Raises UserError."""
+    trackers.check_installed(config.trackers)
+    span = parse_span(profile, config.num_iterations) if profile else None
+    run = make_run(config, make_configured_mesh(config))
+    check_memory(run)
+    folder = check_run_folder(workdir, config)
+    return run, folder, Profiler(folder, span)
 
 
 def _read_config(config: Config | str | os.PathLike) -> Config:
@@ -161,11 +166,14 @@ def _train(
     evaluator = preemption.run(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
     claim.take(is_new=True)
     # Must precede opening the checkpoints, which all processes do together.
-    moved = _open_folder(folder, config, start, recorded) if is_first else []
+    moved = sharding.agree(lambda: _open_folder(folder, config, start, recorded) if is_first else [])
     with (
         CheckpointWriter(folder, keep=config.checkpoint.keep, keep_every=config.checkpoint.keep_every) as checkpoints,
-        open_sinks(run, folder, start.iteration) if is_first else contextlib.nullcontext() as sinks,
+        contextlib.ExitStack() as stack,
     ):
+        sinks = sharding.agree(
+            lambda: stack.enter_context(open_sinks(run, folder, start.iteration)) if is_first else None
+        )
         report = Reporter(run, sinks, hours_so_far(folder))
         if rollback:
             report.say(f"{rollbacks.reason}: retry {rollback} from the last checkpoint, with another random key")

@@ -18,6 +18,7 @@ from alphagat.runtime.memory import device_memory
 from alphagat.search.memory import num_bytes, state_bytes, tree_bytes
 from alphagat.selfplay.auxiliary_targets import blank_records
 from alphagat.training.setup import Run, Setup, auxiliary_targets
+from alphagat.wording import sized
 
 FLOAT = 4  # bytes
 
@@ -73,8 +74,8 @@ def check_memory(run: Run) -> None:
         section, _, name = part.field.partition(".")
         value = getattr(getattr(run.config, section), name)
         raise UserError(
-            f"config.{part.field}={value!r}: the run needs about {estimate.needed / 1e9:,.1f} GB per device, of "
-            f"{limit / 1e9:,.1f} GB; most of it is {part.name}, {part.size / 1e9:,.1f} GB{twice}: lower this field"
+            f"config.{part.field}={value!r}: the run needs about {sized(estimate.needed)} per device, of "
+            f"{sized(limit)}; most of it is {part.name}, {sized(part.size)}{twice}: lower this field"
         )
 
 

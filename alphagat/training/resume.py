@@ -13,12 +13,12 @@ from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.runs.metrics import METRICS_FILE, read_metrics
 from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
+from alphagat.runtime import sharding
 from alphagat.training.iteration import RETRIES
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState, init_state, placed_shapes, with_params
 
-# What the first process tells the others in place of a step.
-NO_CHECKPOINT, ALL_DAMAGED = -1, -2
+NO_CHECKPOINT = -1  # what the first process tells the others in place of a step
 
 
 class Start(NamedTuple):
@@ -43,23 +43,12 @@ def find_start(run: Run, folder: Path) -> Start:
     Raises:
       UserError: there are checkpoints, but none is intact; or there are none, although the run saved some.
     """
-    checkpoints = SavedCheckpoints(folder)
     step, damaged = _agree_on_step(folder)
     if step is not None:
-        return Start(checkpoints.restore(placed_shapes(run), step, verify=False), step, damaged)
-    if damaged:
-        newest = max(damaged)
-        raise UserError(
-            f"none of the checkpoints {sorted(damaged)} in {checkpoints.directory} is intact ({newest}: "
-            f"{damaged[newest]}); nothing was changed: restore one from a copy, or start again in another --workdir"
-        )
-    if len(read_metrics(folder)) > 1:
-        raise UserError(
-            f"{folder / METRICS_FILE} has iterations, but {checkpoints.directory} has no checkpoint; nothing was "
-            "changed: restore a checkpoint from a copy, or start again in another --workdir"
-        )
+        return Start(SavedCheckpoints(folder).restore(placed_shapes(run), step, verify=False), step, damaged)
     source = run.config.init_from
-    weights = load_weights(source, run.boards[0]) if source else None  # first, because it may fail
+    # First, because it may fail.
+    weights = sharding.agree(lambda: load_weights(source, run.boards[0])) if source else None
     state = init_state(run)
     return Start(state if weights is None else with_params(state, weights), 0, {})
 
@@ -107,20 +96,37 @@ def _check_weights_fit(name: str, source: Source, setup: Setup) -> None:
 
 
 def _agree_on_step(folder: Path) -> tuple[int | None, dict[int, str]]:
-    """Returns what `_newest_whole` finds in the first process, which decides for all; the others get only the step.
+    """Returns what the first process finds by `_step_to_restore`, which may raise; the others get only the step."""
+    is_first = jax.process_index() == 0
+    found, damaged = sharding.agree(lambda: _step_to_restore(folder) if is_first else (None, {}))
+    if jax.process_count() > 1:
+        code = int(multihost_utils.broadcast_one_to_all(np.array(NO_CHECKPOINT if found is None else found)))
+        found = None if code == NO_CHECKPOINT else code
+    return found, damaged
+
+
+def _step_to_restore(folder: Path) -> tuple[int | None, dict[int, str]]:
+    """Returns what `_newest_whole` returns.
 
     Raises:
-      UserError: in the others, if there are checkpoints, but none is intact.
+      UserError: there are checkpoints, but none is intact; or there are none, although the run saved some.
     """
-    is_first = jax.process_index() == 0
-    found, damaged = _newest_whole(folder) if is_first else (None, {})
-    if jax.process_count() > 1:
-        code = found if found is not None else ALL_DAMAGED if damaged else NO_CHECKPOINT
-        code = int(multihost_utils.broadcast_one_to_all(np.array(code)))
-        if code == ALL_DAMAGED and not is_first:
-            raise UserError(f"--workdir {folder}: the first process found no intact checkpoint; see its message")
-        found = code if code >= 0 else None
-    return found, damaged
+    found, damaged = _newest_whole(folder)
+    if found is not None:
+        return found, damaged
+    directory = SavedCheckpoints(folder).directory
+    if damaged:
+        newest = max(damaged)
+        raise UserError(
+            f"none of the checkpoints {sorted(damaged)} in {directory} is intact ({newest}: {damaged[newest]}); "
+            "nothing was changed: restore one from a copy, or start again in another --workdir"
+        )
+    if len(read_metrics(folder)) > 1:
+        raise UserError(
+            f"{folder / METRICS_FILE} has iterations, but {directory} has no checkpoint; nothing was changed: restore "
+            "a checkpoint from a copy, or start again in another --workdir"
+        )
+    return None, {}
 
 
 def _newest_whole(folder: Path) -> tuple[int | None, dict[int, str]]:

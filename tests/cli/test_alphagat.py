@@ -15,6 +15,9 @@ import alphagat
 from alphagat import __main__
 from alphagat.cli import COMMANDS, commands, completion
 from alphagat.config import Config
+from alphagat.errors import JointError
+from alphagat.runtime import distributed
+from alphagat.runtime.preemption import Interrupted, Preempted
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,6 +48,52 @@ def test_an_unknown_command(word, hint, capsys):
     printed = capsys.readouterr()
     assert (printed.out, printed.err.count("\n")) == ("", 1)
     assert hint in printed.err
+
+
+def test_ctrl_c_during_imports_is_one_line(monkeypatch, capsys):
+    def interrupt(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib, "import_module", interrupt)
+    assert __main__.run(["train"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def wrapped_interrupt() -> ImportError:
+    error = ImportError("a module failed")
+    error.__cause__ = KeyboardInterrupt()
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "is_first", "status", "line"),
+    [
+        (Preempted(is_saved=True), True, 75, "ended by a signal after saving; run the same command to resume\n"),
+        (
+            Preempted(is_saved=False),
+            True,
+            75,
+            "ended by a signal before the first checkpoint; run the same command to ",
+        ),
+        (Interrupted(is_saved=True), True, 130, "interrupted after saving; run the same command to resume\n"),
+        (Interrupted(is_saved=False), True, 130, "interrupted before the first checkpoint; run the same command to "),
+        (Preempted(is_saved=True), False, 75, ""),
+        (KeyboardInterrupt(), True, 130, "interrupted here\n"),
+        (wrapped_interrupt(), True, 130, "interrupted here\n"),
+        (JointError("no such board"), False, 2, "error: no such board\n"),
+        (JointError(""), True, 2, ""),
+    ],
+    ids=repr,
+)
+def test_endings(error, is_first, status, line, monkeypatch, capsys):
+    def fail(argv):
+        raise error
+
+    monkeypatch.setattr(distributed, "is_first", lambda: is_first)
+    assert commands.run(fail, [], interrupted="interrupted here") == status
+    said = capsys.readouterr().err
+    assert said.startswith(line)
+    assert said.count("\n") == (1 if line else 0)
 
 
 def test_a_command_gets_the_other_words(capsys):

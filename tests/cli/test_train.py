@@ -86,6 +86,13 @@ MISTAKES = {
     "another section": ([*BASE, "--config.selfplay.learning_rate=3"], "nearest is --config.learner.learning_rate"),
     "a section": ([*BASE, "--config.search=3"], "config.search is a section"),
     "unknown flag": ([*BASE, "--wrkdir=w"], "--wrkdir is not a flag"),
+    "unknown flag before a name": (["--wrkdir", "w", "smoke"], "--wrkdir is not a flag"),
+    "name of a field": (
+        ["--seed", "3", "smoke"],
+        "--seed is not a flag of this command; see --help, or set a field by --config.seed",
+    ),
+    "name of an inner field": ([*BASE, "--learning_rate=3"], "or set a field by --config.learner.learning_rate=VALUE"),
+    "unknown compiler flags": ([*BASE, "--xla", "fast"], "--xla fast: choose one of default, "),
     "abbreviated flag": (["--conf=configs/good.py", "--workdir", "w"], "CONFIG is missing"),
     "stray word": ([*BASE, "now"], "now is not a flag"),
     "float for int": ([*BASE, "--config.search.num_simulations=3.5"], "num_simulations=3.5: it must be an integer"),
@@ -165,6 +172,13 @@ def test_overrides(flags: list[str], path: str, value: object, calls):
         assert train.run(argv) == 0
         config, _ = calls.pop()
         assert {field.path: field.value for field in config_fields.fields(config)}[path] == value
+
+
+def test_the_last_of_several_flags_for_a_field_counts(calls):
+    flags = ("--config.boards=hex:3,hex:4", "--config.seed=1", "--config.boards=hex:5,hex:6", "--config.seed=2")
+    assert train.run([*BASE, *flags]) == 0
+    config, _ = calls.pop()
+    assert (config.boards, config.seed) == (("hex:5", "hex:6"), 2)
 
 
 def test_damaged_config_files_and_flags_raise_only_user_errors(tmp_path: Path, rounds: int):

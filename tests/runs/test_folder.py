@@ -253,6 +253,14 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, config: Conf
             write()
 
 
+def test_a_folder_that_cannot_be_created_is_refused(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)  # root may write everywhere
+    with pytest.raises(UserError, match=rf"^--workdir {tmp_path}/a/b: {tmp_path} cannot be written; name another"):
+        check_run_folder(tmp_path / "a" / "b", Config())
+    (tmp_path / "a").mkdir()
+    assert check_run_folder(tmp_path / "a" / "b", Config()) == tmp_path / "a" / "b"
+
+
 def test_an_empty_name_is_refused(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # empty, so that a run could begin there
     with pytest.raises(UserError, match=r"^--workdir '': it is empty; name a folder$"):

@@ -106,7 +106,7 @@ def test_a_hang_restarts_all(program, tmp_path):
 
 @pytest.mark.parametrize("status", [2, 75])
 def test_final_statuses_do_not_restart(program, tmp_path, status):
-    assert run(program(f"sys.exit({status})"), tmp_path)()[0] == status
+    assert run(program(f"sys.exit({status})"), tmp_path)() == (status, [])
     assert starts(tmp_path) == 1
 
 
@@ -136,6 +136,20 @@ def test_a_signal_lets_all_processes_save(program, tmp_path, number):
     """)
     assert stop_when_ready(command, tmp_path, number, grace_seconds=60) == (75, "")
     assert len(list(tmp_path.glob("saved_*"))) == 2
+
+
+@pytest.mark.parametrize(("ending", "status"), [(75, 130), (0, 0), (-15, "KeyboardInterrupt")])
+def test_ctrl_c_ends_with_the_status_of_an_interrupt(program, tmp_path, ending, status):
+    """Processes that end with 75 have said what is saved; those that SIGTERM ends have not."""
+    command = program(f"""
+        import signal
+        if {ending} >= 0:
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit({ending}))
+        (folder / f"ready_{{rank}}").touch()
+        time.sleep(60)
+    """)
+    ended, said = stop_when_ready(command, tmp_path, signal.SIGINT, grace_seconds=60)
+    assert (ended, said) == ((1, "KeyboardInterrupt\n") if status == "KeyboardInterrupt" else (status, ""))
 
 
 def test_processes_save_and_end_after_the_death_of_their_supervisor(program, tmp_path):
@@ -184,8 +198,9 @@ def stop_when_ready(command: list[str], folder: Path, number: int, *, grace_seco
     """Sends a signal to a supervisor of two processes once both are ready; returns its status and what it said."""
     patience = f"Patience(restarts=0, hang_seconds=60, grace_seconds={grace_seconds})"
     code = (
-        "import pathlib; from alphagat.runtime.supervisor import *; "
-        f"sys.exit(supervise({command!r}, 2, 0, pathlib.Path('none'), {patience}, print))"
+        "import pathlib; from alphagat.runtime.supervisor import *\n"
+        f"try: sys.exit(supervise({command!r}, 2, 0, pathlib.Path('none'), {patience}, print))\n"
+        "except KeyboardInterrupt: sys.exit(print('KeyboardInterrupt') or 1)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
     words = [sys.executable, "-c", code]

@@ -13,6 +13,7 @@ from alphagat.search import make_search, parallel
 from alphagat.search.evaluator import Evaluation
 from alphagat.search.memory import num_bytes, tree_bytes
 from alphagat.search.parallel import make_growing_search
+from alphagat.wording import sized
 
 GAMES, SIMULATIONS = 64, 200
 GAME = make_game("hex:9")
@@ -75,7 +76,7 @@ def test_the_estimate_of_rollouts_is_their_tree():
 def test_trees_that_do_not_fit_are_refused(run, monkeypatch: pytest.MonkeyPatch):
     needed = jax.local_device_count() * GAMES * mcts.tree_bytes(GAME, SIMULATIONS)  # mctx needs more
     monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 0.9 * needed)
-    with pytest.raises(UserError, match=r"games? at once: the search trees need about 0\.0 GB, of 0\.0 GB"):
+    with pytest.raises(UserError, match=rf"games? at once: the search trees need about .*, of {sized(0.9 * needed)};"):
         jax.eval_shape(run, batch(GAME))
     monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 3 * needed)
     jax.eval_shape(run, batch(GAME))

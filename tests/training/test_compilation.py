@@ -113,7 +113,7 @@ def test_fewest_micro_batches_that_fit(memory_gb: float, count: int):
     program, said = compile_with(0, memory_gb)
     assert program.num_micro_batches == count
     if count > 1:
-        assert said[0] == f"hex:2: needs 17.00 GB per device, of {memory_gb:.2f} GB"
+        assert said[0] == f"hex:2: needs 17.0 GB per device, of {memory_gb:.1f} GB"
         assert said[-1] == f"hex:2: each device splits its part of a batch into {count} micro-batches"
 
 

@@ -78,6 +78,23 @@ def test_two_killed_processes_match_one_process(launch, tmp_path):
     assert SavedCheckpoints(folder).find_damage(NUM_ITERATIONS) is None
 
 
+@pytest.mark.parametrize(
+    ("field", "error"),
+    [
+        ("boards=hex:99", "error: board hex:99: "),  # found by all processes
+        ("init_from=nowhere", "error: nowhere holds no run"),
+        ("trackers=wandb", "error: config.trackers=wandb: "),  # by the first process, if it is installed
+    ],
+)
+def test_a_mistake_is_reported_once(launch, field, error):
+    with launch(f"--config.{field}") as launcher:
+        _, said = launcher.communicate(timeout=400)
+    assert launcher.returncode == 2
+    lines = [line for line in said.splitlines() if not line.startswith("waiting at")]
+    assert len(lines) == 1, said
+    assert lines[0].startswith(error)
+
+
 def test_a_platform_that_is_missing_is_named_by_each_process(launch):
     with launch(JAX_PLATFORMS="rocm") as launcher:
         _, said = launcher.communicate(timeout=400)

@@ -14,6 +14,7 @@ from alphagat.training.pretraining.game_sources import read_sources
 from alphagat.training.pretraining.loader import import_grain
 from alphagat.training.pretraining.positions import Split, digest, join, split
 from alphagat.training.setup import Run, auxiliary_targets
+from alphagat.wording import sized
 
 GAMES_FILE = "games.json"
 
@@ -63,11 +64,11 @@ def read_recorded(run: Run, folder: Path | None) -> Recorded:
         train, held_out = found = split(positions, setup.game.symmetries, config.pretrain.holdout, config.seed)
         boards.append(found)
         digests[name] = digest(positions)
-        size = sum(leaf.nbytes for leaf in jax.tree.leaves(positions)) / 1e6
+        size = sum(leaf.nbytes for leaf in jax.tree.leaves(positions))
         used = setup.plan.updates_per_iteration * config.learner.batch_size
         lines.append(
             f"{name}: {train.size:,} training positions, {held_out.size if held_out else 0:,} held out "
-            f"({size:,.1f} MB on the host); an iteration uses {used:,}, which is {used / train.size:.2g} epochs"
+            f"({sized(size)} on the host); an iteration uses {used:,}, which is {used / train.size:.2g} epochs"
         )
     if folder is not None:
         _check_same(folder, digests)

@@ -25,6 +25,7 @@ from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget, blank_records, 
 from alphagat.training.pretraining.positions import Positions
 from alphagat.training.setup import Run, make_setups
 from alphagat.training.state import state_shapes
+from alphagat.wording import sized
 
 ENDINGS = (".sgf", ".pgn")
 COPIES = 3
@@ -162,8 +163,8 @@ def check_memory(game: Game, file: Path, num_positions: int, auxiliary: Sequence
     needed, free = COPIES * num_positions * position, available_memory()
     if free and needed > free:
         raise UserError(
-            f"--games {file}: {num_positions:,} positions of {game.name} need about {needed / 1e9:,.1f} GB, of "
-            f"{free / 1e9:,.1f} GB; use a part of the file"
+            f"--games {file}: {num_positions:,} positions of {game.name} need about {sized(needed)}, of "
+            f"{sized(free)}; use a part of the file"
         )
 
 
