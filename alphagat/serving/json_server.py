@@ -5,7 +5,7 @@ Each line is a query:
     {"id": "q1", "board": "hex:5", "moves": ["c3", "b2"], "analyzeTurns": [1, 2], "maxVisits": 100}
 
 - `id`: a string, repeated in the answers.
-- `board`: any board of the player's family; default: the board it was started with.
+- `board`: any board that the player plays; default: the board it was started with.
 - `moves`: names, or pairs of colour and name as in GTP (`["B", "c3"]`), from the initial position. White moves first in
   chess, Black in all other games.
 - `analyzeTurns`: the positions to analyze, as numbers of moves; default: after all moves.
