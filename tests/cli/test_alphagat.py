@@ -89,11 +89,14 @@ def test_endings(error, is_first, status, line, monkeypatch, capsys):
     def fail(argv):
         raise error
 
+    calls: list[bool] = []
     monkeypatch.setattr(distributed, "is_first", lambda: is_first)
+    monkeypatch.setattr(distributed, "disconnect", lambda: calls.append(True))
     assert commands.run(fail, [], interrupted="interrupted here") == status
     said = capsys.readouterr().err
     assert said.startswith(line)
     assert said.count("\n") == (1 if line else 0)
+    assert bool(calls) == isinstance(error, JointError)
 
 
 def test_a_command_gets_the_other_words(capsys):
