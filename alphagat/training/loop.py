@@ -4,7 +4,9 @@ import contextlib
 import gc
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import jax
 from jax.experimental import multihost_utils
@@ -33,6 +35,8 @@ from alphagat.training.resume import Start, find_start, with_another_key
 from alphagat.training.setup import Run, make_configured_mesh, make_run, num_cpu_devices
 from alphagat.training.state import RunState
 from alphagat.wording import counted
+
+T = TypeVar("T")
 
 MAX_ROLLBACKS = 3  # from the same checkpoint
 
@@ -67,7 +71,7 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
                 if jax.process_index() == 0:
                     restore_replaced(folder)
             try:
-                recorded = preemption.run(lambda: read_recorded(run, folder)) if run.learns_from_games else None
+                recorded = _agree(lambda: read_recorded(run, folder)) if run.learns_from_games else None
                 _retry(run, folder, claim, profiler, recorded)
             except Preempted as error:
                 ending = Interrupted if error.by_keyboard else Preempted
@@ -88,6 +92,11 @@ def _prepare(config: Config, workdir: str | os.PathLike, profile: str | None) ->
     check_memory(run)
     folder = check_run_folder(workdir, config)
     return run, folder, Profiler(folder, span)
+
+
+def _agree(work: Callable[[], T]) -> T:
+    """Returns the result of `work`, which takes long and may be abandoned; UserError ends all processes."""
+    return sharding.agree(lambda: preemption.run(work))
 
 
 def _read_config(config: Config | str | os.PathLike) -> Config:
@@ -163,7 +172,7 @@ def _train(
         return
     if rollback := rollbacks.count(run, start.iteration):
         start = start._replace(state=with_another_key(start.state, rollback))
-    evaluator = preemption.run(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
+    evaluator = _agree(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
     claim.take(is_new=True)
     # Must precede opening the checkpoints, which all processes do together.
     moved = sharding.agree(lambda: _open_folder(folder, config, start, recorded) if is_first else [])
