@@ -115,8 +115,8 @@ def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:
         count = getattr(network, name)
         if count % mesh.model:
             possible = [n for n in range(mesh.model, network.width + 1, mesh.model) if network.width % n == 0]
-            other = f"network.{name}={possible[0]}, or " if possible else ""
-            fix = f"config.network.{name}={count} must be a multiple of it; set {other}mesh.model="
+            other = f"config.network.{name}={possible[0]}, or " if possible else ""
+            fix = f"config.network.{name}={count} must be a multiple of it; set {other}config.mesh.model="
             raise refusal("mesh.model", mesh.model, f"{fix}{_nearest_divisor(count, mesh.model)}")
     if mesh.stage > network.num_blocks:
         fix = f"it must be at most config.network.num_blocks={network.num_blocks}, since each stage needs a block"

@@ -156,7 +156,7 @@ def test_mixing_groups_divide_the_width_of_networks_that_mix():
     config.network.num_heads, config.network.mixing_groups, config.mesh.model = 2, 1, 2
     with pytest.raises(
         UserError,
-        match=r"model=2: config\.network\.mixing_groups=1 must be a multiple of it; set network\.mixing_groups=2, or",
+        match=r"config\.network\.mixing_groups=1 must be a multiple of it; set config\.network\.mixing_groups=2,",
     ):
         config_validation.validate(config)
 
@@ -169,11 +169,12 @@ def test_heads_divide_the_width_of_networks_that_attend():
     config_validation.validate(config)
     config.network.blocks = ("mixing", "mixing+attention")
     with pytest.raises(
-        UserError, match=r"model=2: config\.network\.num_heads=1 must be a multiple of it; set network\.num_heads=2, or"
+        UserError,
+        match=r"config\.network\.num_heads=1 must be a multiple of it; set config\.network\.num_heads=2,",
     ):
         config_validation.validate(config)
     config.mesh.model = 2 * config.network.width
-    with pytest.raises(UserError, match=r"num_heads=1 must be a multiple of it; set mesh\.model=1$"):
+    with pytest.raises(UserError, match=r"num_heads=1 must be a multiple of it; set config\.mesh\.model=1$"):
         config_validation.validate(config)
 
 
