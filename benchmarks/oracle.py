@@ -1,7 +1,8 @@
 """Compares the players of a run with perfect play: `python benchmarks/oracle.py --workdir DIR --iterations 100 200`.
 
 Prints, for each checkpoint, the share of random positions in which the network alone, and with a search, chooses a best
-move according to an exact solver, and the share in which the sign of its value is correct (drawn positions excluded).
+move according to an exact solver (in Connect Four, the fastest win or the slowest loss) or at least keeps the result,
+and the share in which the sign of its value is correct (drawn positions excluded).
 Shares are given in total and by stage (thirds of the range of plies, 12 to 34 in Connect Four). On boards small enough
 for a table (tic_tac_toe, hex up to 3x3) it also counts losing moves in all reachable positions that are not lost.
 """
@@ -17,7 +18,13 @@ from alphagat.errors import UserError
 from alphagat.evaluation.oracles import STAGES, OracleTest, count_losing_moves, make_oracle
 from alphagat.runtime import sharding
 
-MEASURES = {"network": "best_move", "search": "best_move_search", "value": "value_sign"}
+MEASURES = {
+    "network": "best_move",
+    "search": "best_move_search",
+    "network keeps the result": "keeps_result",
+    "search keeps the result": "keeps_result_search",
+    "value": "value_sign",
+}
 
 
 def main() -> None:

@@ -115,17 +115,17 @@ class OracleTest:
     def measure(self, params: Any, key: jax.Array) -> dict[str, float]:
         """Returns shares in [0, 1] over all positions and, with the suffixes `_early`, `_middle`, `_late`, by stage.
 
-        `best_move`: the network's most probable move is a best move. `best_move_search`: the search's move is one.
+        `best_move`: the network's most probable move is a best move. `keeps_result`: it keeps the exact value,
+        though a win may take longer. `best_move_search`, `keeps_result_search`: the same for the search's move.
         `value_sign`: among decided positions, the sign of the network's value names the winner.
         """
         oracle, rows = self._oracle, np.arange(len(self._oracle.scores))
         raw, searched, values = (np.concatenate(parts) for parts in zip(*self._answers(params, key)))
-        best = oracle.scores.max(axis=1)
-        shares = {
-            "best_move": oracle.shares(oracle.scores[rows, raw] == best),
-            "best_move_search": oracle.shares(oracle.scores[rows, searched] == best),
-            "value_sign": oracle.shares(np.sign(values) == oracle.values, oracle.values != 0),
-        }
+        shares = {"value_sign": oracle.shares(np.sign(values) == oracle.values, oracle.values != 0)}
+        for player, moves in (("", raw), ("_search", searched)):
+            scores = oracle.scores[rows, moves]
+            shares[f"best_move{player}"] = oracle.shares(scores == oracle.scores.max(axis=1))
+            shares[f"keeps_result{player}"] = oracle.shares(np.sign(scores) == oracle.values)
         return {name + stage: share for name, stages in shares.items() for stage, share in stages.items()}
 
     def _answers(self, params: Any, key: jax.Array) -> Iterator[list[np.ndarray]]:

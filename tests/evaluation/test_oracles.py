@@ -7,7 +7,7 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.evaluation import oracles
-from alphagat.evaluation.oracles import ILLEGAL_SCORE, STAGES, OracleTest, count_losing_moves, make_oracle
+from alphagat.evaluation.oracles import ILLEGAL_SCORE, STAGES, Oracle, OracleTest, count_losing_moves, make_oracle
 from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.solvers import ILLEGAL, make_solved_table, position_code, reachable_positions
 from alphagat.games import make_game
@@ -63,7 +63,7 @@ def test_shares_are_counted_by_stage():
     found = OracleTest(oracle, *table_players(game, jnp.asarray(flip))).measure(jnp.float32(0.3), KEY)
     middle = 1 - has_worse[oracle.stages == 1].mean()
     assert 0 < middle < 1
-    for name in ("best_move", "best_move_search"):
+    for name in ("best_move", "best_move_search", "keeps_result", "keeps_result_search"):  # equal, as Hex has no speed
         assert found[f"{name}_early"] == found[f"{name}_late"] == 1
         assert found[f"{name}_middle"] == pytest.approx(middle)
         assert found[name] == pytest.approx(1 - flip.mean())
@@ -102,6 +102,25 @@ def test_value_sign_ignores_drawn_positions():
         found = OracleTest(oracle, *players).measure(jnp.float32(value), KEY)
         decided = oracle.values[oracle.values != 0]
         assert found["value_sign"] == pytest.approx((decided == np.sign(value)).mean())
+
+
+def test_a_slower_win_keeps_the_result():
+    game = make_game("connect_four")
+    scores = np.full((4, 7), ILLEGAL_SCORE)
+    scores[:, :3] = [(9, 4, -2), (0, -1, -3), (-4, -8, -8), (3, 0, -1)]  # the player takes the second column
+    states = jax.tree.map(np.asarray, jax.vmap(game.init)(jax.random.split(KEY, 4)))
+    oracle = Oracle(states, scores, np.zeros(4, np.int32))
+
+    def evaluate(params, states):
+        logits = jnp.tile(jax.nn.one_hot(1, 7), (4, 1))
+        return Evaluation(prior_logits=logits, value=jnp.zeros(4))
+
+    def search(params, key, states, plies):
+        return SearchOutput(jnp.zeros(4, jnp.int32), jnp.zeros((4, 7)), jnp.zeros(4))  # the first column
+
+    found = OracleTest(oracle, evaluate, search).measure(None, KEY)
+    assert (found["best_move"], found["keeps_result"]) == (0, 0.5)
+    assert (found["best_move_search"], found["keeps_result_search"]) == (1, 1)
 
 
 def test_board_without_solver_is_rejected():
