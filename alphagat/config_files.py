@@ -31,8 +31,8 @@ def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
     Raises:
       UserError: the file is missing or broken, or an override names an unknown field or has a value of the wrong type.
     """
-    arguments = ["", *_normalized(overrides)]  # first: the value of a mistyped flag may look like the config
     config = _get_config(_find(path))
+    arguments = ["", *_normalized(overrides)]
     flag_values = flags.FlagValues()
     try:
         holder = config_flags.DEFINE_config_dataclass("config", config, flag_values=flag_values, sys_argv=arguments)
@@ -114,7 +114,7 @@ def _normalized(overrides: Sequence[str]) -> list[str]:
         name, equals, value = override.partition("=")
         path = name.removeprefix("--config.")
         if path == name:
-            raise UserError(f"{name} is not a flag of this command; see --help, or set a field by {_example(name)}")
+            raise UserError(f"{shown(name)}: it must be --config.FIELD=VALUE")
         if path not in types:
             raise UserError(_unknown_field(path, list(types)))
         if not equals:
@@ -131,13 +131,6 @@ def _normalized(overrides: Sequence[str]) -> list[str]:
             _check_type(path, types[path], each)
         normalized[path] = [f"--config.{path}={each}" for each in values]  # one flag for each item of a list
     return [flag for flags_of_field in normalized.values() for flag in flags_of_field]
-
-
-def _example(flag: str) -> str:
-    """Returns the flag of the field whose name `flag` has, or a pattern."""
-    paths = [field.path for field in config_fields.fields(Config())]
-    same = [path for path in paths if flag.removeprefix("--") in (path, path.rpartition(".")[2])]
-    return f"--config.{same[0] if same else 'FIELD'}=VALUE"
 
 
 def _check_type(path: str, kind: Any, value: str) -> None:

@@ -2,6 +2,7 @@
 
 import _thread
 import argparse
+import difflib
 import errno
 import io
 import os
@@ -54,6 +55,20 @@ class ArgumentParser(argparse.ArgumentParser):
         formatter = argparse.RawDescriptionHelpFormatter
         super().__init__(f"alphagat {name}", None, description, epilog, allow_abbrev=False, formatter_class=formatter)
         self.register("type", None, _not_empty)
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+        """Parses all arguments. Raises UserError."""
+        known, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            raise self.refusal_of(unknown[0])
+        return known
+
+    def refusal_of(self, word: str) -> UserError:
+        """Returns the error of an argument that the command does not have."""
+        name = word.partition("=")[0]
+        near = difflib.get_close_matches(name, self._option_string_actions, n=1)
+        hint = f"the nearest is {near[0]}" if near else "see --help"
+        return UserError(f"{shown(name)} is not a flag of this command; {hint}")
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see --help")

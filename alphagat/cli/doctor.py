@@ -28,9 +28,7 @@ def examine(argv: Sequence[str]) -> None:
     options, overrides = training_arguments.parse(make_parser(), argv)
     path = training_arguments.named_config(options)
     if overrides and not path:
-        is_field = overrides[0].startswith(training_arguments.FIELD)
-        reason = "needs a config, such as quickstart" if is_field else "is not a flag of this command; see --help"
-        raise UserError(f"{overrides[0]} {reason}")
+        raise UserError(f"{overrides[0]} needs a config, such as quickstart")
     config = config_files.load_config(path, overrides) if path else None
     if config:
         config_validation.validate(config)

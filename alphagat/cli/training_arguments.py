@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from alphagat import config_files, config_validation
+from alphagat import config_fields, config_files, config_validation
 from alphagat.bounds import MAX_PROCESSES, Limits
 from alphagat.cli import commands
 from alphagat.config import Config
@@ -88,7 +88,11 @@ def named_config(options: argparse.Namespace) -> str | None:
 
 
 def parse(parser: commands.ArgumentParser, argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Returns the parsed flags, and the words that set single fields (`--config.FIELD=VALUE`) or are unknown."""
+    """Returns the parsed flags, and the words that set single fields, `--config.FIELD=VALUE`.
+
+    Raises:
+      UserError: another word is unknown.
+    """
     fields: list[str] = []
     others: list[str] = []
     words = list(argv)
@@ -100,7 +104,17 @@ def parse(parser: commands.ArgumentParser, argv: Sequence[str]) -> tuple[argpars
         has_next = "=" not in word and words and not words[0].startswith("--")  # --config.FIELD VALUE
         fields.append(f"{word}={words.pop(0)}" if has_next else word)
     known, unknown = parser.parse_known_args(others)
-    return known, [*unknown, *fields]
+    if unknown:
+        raise _refusal_of(unknown[0], parser)
+    return known, fields
+
+
+def _refusal_of(word: str, parser: commands.ArgumentParser) -> UserError:
+    name = word.partition("=")[0].removeprefix("--")
+    for field in config_fields.fields(Config()):
+        if name in (field.path, field.path.rpartition(".")[2]):
+            return UserError(f"--{name} is not a flag of this command; set the field by {FIELD}{field.path}=VALUE")
+    return parser.refusal_of(word)
 
 
 def read(parser: commands.ArgumentParser, argv: Sequence[str]) -> TrainingArguments:

@@ -80,7 +80,7 @@ MISTAKES = {
     "no playouts": (["--opponent", "mcts:0"], "opponent mcts:0: each number of mcts:SIMULATIONS must be at least 1"),
     "previous": (["--opponent", "previous"], "player 'previous': there is no such player"),
     "negative seed": (["--seed", "-1"], "--seed -1: it must"),
-    "unknown flag": (["--game=3"], "unrecognized arguments: --game=3"),
+    "unknown flag": (["--game=3"], "--game is not a flag of this command; the nearest is --games"),
 }
 
 

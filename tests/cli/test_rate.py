@@ -217,7 +217,7 @@ MISTAKES = {
     "another family": (["--board", "connect_four"], "plays only boards of that family"),
     "one player": (["--board", "2048"], "board 2048: ratings need a game for two players"),
     "negative seed": (["--seed", "-1"], "--seed -1: it must"),
-    "unknown flag": (["--opponent=random"], "unrecognized arguments: --opponent=random"),
+    "unknown flag": (["--opponent=random"], "--opponent is not a flag of this command; "),
 }
 
 
