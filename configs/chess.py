@@ -7,8 +7,8 @@ docs/results.md#chess-from-self-play-alone has a run without games of engines, w
 
 The card of the network (alphagat/weights/chess.md) names the games and a second, shorter stage with more games of
 Gardner chess. After 65 minutes on one core (seed 0) it scored 88 % (95 % interval 83 to 91) of 200 games with 64
-simulations, and 98 % (87 to 100) of 40 with 256, against Stockfish 15.1 with `UCI_Elo=1350` and 0.05 s per move; with
-256 also 84 % (78 to 88) of 200 against `UCI_Elo=1700`, and 12 % (5 to 26) of 40 against 2000.
+simulations, and 91 % (87 to 94) of 200 with 256, against Stockfish 15.1 with `UCI_Elo=1350` and 0.05 s per move; with
+256 also 84 % (78 to 88) of 200 against `UCI_Elo=1700`, and 5 % (3 to 9) of 200 against 2000.
 """
 
 from alphagat.config import Config
