@@ -17,8 +17,13 @@ class UserError(ValueError):
 class JointError(UserError):
     """Ends all processes of a run because of a mistake that at least one of them has found.
 
-    The first of those has its message; the others have none, so that it is printed once.
+    Attributes:
+      is_reported_here: whether this process is the one that reports it to the user.
     """
+
+    def __init__(self, message: str, is_reported_here: bool):
+        super().__init__(message)
+        self.is_reported_here = is_reported_here
 
 
 class ServiceError(Exception):

@@ -10,8 +10,8 @@ Results of seed 0 after 1,100 iterations: 1.13 M frames in 44 minutes of trainin
 or slowest loss) in 95.8 % without search and in 97.7 % with 64 simulations; the sign of the network's value is correct
 in 95.6 % (drawn positions excluded). With 256 simulations, from the 49 two-ply openings, each with both colours, it won
 21 of 98 games against perfect play, drew 19 and lost 58.
-With a learning rate of 0.01 instead of 0.02, seeds 0 and 1 find 96.1 and 95.9 %, with search 97.8 and 97.9 % of the best
-moves, and score 33 and 29 instead of 31 % against perfect play (docs/experiments.md#tuning-of-gat-and-resnet).
+With a learning rate of 0.01 instead of 0.02, seeds 0 and 1 find 96.1 and 95.9 % of the best moves, 97.8 and 97.9 % with
+search, and score 33 and 29 instead of 31 % against perfect play (docs/experiments.md#tuning-of-gat-and-resnet).
 Before nodes showed threats and heights (docs/experiments.md#what-nodes-show), a run reached 95.5, 97.6 and 94.0 %, and
 another one, on one core, 94.9, 97.3 and 93.8 %; they scored 32 and 22 % of the 98 games.
 

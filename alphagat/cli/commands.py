@@ -131,7 +131,7 @@ def _explain(error: BaseException, interrupted: str) -> tuple[int, str] | None:
 
     The line is empty if another process explains it.
     """
-    if isinstance(error, JointError) and not str(error):
+    if isinstance(error, JointError) and not error.is_reported_here:
         return USER_ERROR, ""
     if isinstance(error, UserError):
         return USER_ERROR, f"error: {' '.join(str(error).split())}"

@@ -22,6 +22,7 @@ from alphagat.wording import counted
 T = TypeVar("T")
 
 DATA, STAGE, MODEL = "data", "stage", "model"
+MAX_MESSAGE_BYTES = 2_000  # of an error that processes send to each other
 DEFAULT_CPU_DEVICES = 8  # searches are faster on eight CPU devices than on one, even on one core
 
 REPLICATED = PartitionSpec()
@@ -162,14 +163,18 @@ def agree(work: Callable[[], T]) -> T:
     if jax.process_count() == 1:
         return work()
     results: list[T] = []
-    problem = ""
+    message = np.zeros(MAX_MESSAGE_BYTES, np.uint8)
     try:
         results.append(work())
     except UserError as error:
-        problem = str(error)
-    has_failed = multihost_utils.process_allgather(np.array(not results))
+        text = str(error).encode()[:MAX_MESSAGE_BYTES]
+        message[: len(text)] = np.frombuffer(text, np.uint8)
+    messages = multihost_utils.process_allgather(message)
+    has_failed = messages.any(axis=1)
     if has_failed.any():
-        raise JointError(problem if jax.process_index() == has_failed.argmax() else "")
+        first = int(has_failed.argmax())
+        text = messages[first].tobytes().rstrip(b"\0").decode(errors="replace")
+        raise JointError(text, is_reported_here=jax.process_index() == first)
     return results[0]
 
 

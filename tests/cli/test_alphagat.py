@@ -80,8 +80,8 @@ def wrapped_interrupt() -> ImportError:
         (Preempted(is_saved=True), False, 75, ""),
         (KeyboardInterrupt(), True, 130, "interrupted here\n"),
         (wrapped_interrupt(), True, 130, "interrupted here\n"),
-        (JointError("no such board"), False, 2, "error: no such board\n"),
-        (JointError(""), True, 2, ""),
+        (JointError("no such board", is_reported_here=True), False, 2, "error: no such board\n"),
+        (JointError("no such board", is_reported_here=False), True, 2, ""),
     ],
     ids=repr,
 )

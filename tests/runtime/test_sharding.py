@@ -1,9 +1,14 @@
 """Tests the mesh: its number of devices, and the error when there are too few."""
 
-import jax
-import pytest
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
-from alphagat.errors import UserError
+import jax
+import numpy as np
+import pytest
+from jax.experimental import multihost_utils
+
+from alphagat.errors import JointError, UserError
 from alphagat.runtime import sharding
 
 
@@ -44,6 +49,48 @@ def test_shardings():
     numbers = jax.numpy.arange(8)
     assert [len(x.data) for x in jax.device_put(numbers, sharding.sharded(mesh)).addressable_shards] == [2] * 4
     assert [len(x.data) for x in jax.device_put(numbers, sharding.replicated(mesh)).addressable_shards] == [8] * 4
+
+
+def refuse(message: str):
+    raise UserError(message)
+
+
+@pytest.mark.parametrize(
+    ("works", "expected"),
+    [
+        ([lambda: 5, lambda: 6], [5, 6]),
+        ([lambda: refuse("früh"), lambda: refuse("late")], [("früh", True), ("früh", False)]),
+        ([lambda: 5, lambda: refuse("x" * 5000)], [("x" * 2000, False), ("x" * 2000, True)]),
+    ],
+)
+def test_processes_agree_on_a_mistake(monkeypatch, works, expected):
+    """The two threads are two processes, and `Barrier` is what connects them."""
+    sent: dict[int, np.ndarray] = {}
+    barrier, rank = threading.Barrier(2), threading.local()
+
+    def gather(value: np.ndarray) -> np.ndarray:
+        sent[rank.value] = value
+        barrier.wait(10)
+        return np.stack([sent[0], sent[1]])
+
+    def take_part(index: int):
+        rank.value = index
+        try:
+            return sharding.agree(works[index])
+        except JointError as error:
+            return str(error), error.is_reported_here
+
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    monkeypatch.setattr(jax, "process_index", lambda: rank.value)
+    monkeypatch.setattr(multihost_utils, "process_allgather", gather)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(take_part, range(2))) == expected
+
+
+def test_a_single_process_raises_its_own_error():
+    with pytest.raises(UserError, match=r"^x$") as caught:
+        sharding.agree(lambda: refuse("x"))
+    assert not isinstance(caught.value, JointError)
 
 
 def test_the_host_device_is_a_cpu_if_there_is_one(monkeypatch):
