@@ -11,5 +11,5 @@ def counted(number: int, noun: str) -> str:
 
 
 def sized(num_bytes: float) -> str:
-    """Returns a size in decimal units with one digit after the point, such as `1.2 MB`; without it below 1 kB."""
+    """Returns a size in decimal units with one digit after the point, such as `1.2 MB`; whole bytes below 1 kB."""
     return filesize.decimal(int(num_bytes))

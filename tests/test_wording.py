@@ -32,7 +32,7 @@ def test_a_noun_agrees_with_its_number(number, noun, text):
     ("size", "text"),
     [(0, "0 bytes"), (999, "999 bytes"), (30_200, "30.2 kB"), (1.26e6, "1.3 MB"), (1.7e10, "17.0 GB")],
 )
-def test_a_size_has_the_unit_that_keeps_its_first_digit(size, text):
+def test_a_size_has_a_fitting_unit(size, text):
     assert sized(size) == text
 
 

@@ -105,12 +105,12 @@ def run(
     except BrokenPipeError:  # the reader of standard output has ended, as in `... | head`
         return BROKEN
     except (Exception, KeyboardInterrupt) as error:
-        if isinstance(error, JointError):
-            distributed.disconnect()
         if known := _explain(error, interrupted):
             status, line = known
             if line:
                 say(line)
+            if isinstance(error, JointError):  # after the line, since the end of any process ends the others
+                distributed.disconnect()
             return status
         if distributed.num_processes() == 1:
             raise
@@ -140,8 +140,7 @@ def _explain(error: BaseException, interrupted: str) -> tuple[int, str] | None:
     if isinstance(error, DiskError | ServiceError):
         return BROKEN, f"error: {' '.join(str(error).split())}"
     if isinstance(error, Preempted | Interrupted):
-        by_keyboard = isinstance(error, Interrupted) or error.by_keyboard
-        status, ended = (INTERRUPTED, "interrupted") if by_keyboard else (REQUEUE, "ended by a signal")
+        status, ended = (INTERRUPTED, "interrupted") if error.by_keyboard else (REQUEUE, "ended by a signal")
         when, then = ("after saving", "resume") if error.is_saved else ("before the first checkpoint", "start again")
         return status, f"{ended} {when}; run the same command to {then}" if distributed.is_first() else ""
     if any(isinstance(each, KeyboardInterrupt) for each in causes(error)):  # Ctrl-C may end an import by ImportError

@@ -19,6 +19,11 @@ examples:
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("launch", DETAILS, EXAMPLES)
     parser.usage = "%(prog)s [--processes N] CONFIG [--workdir FOLDER] [--config.FIELD=VALUE ...]"
+    _add_flags(parser)
+    return parser
+
+
+def _add_flags(parser: commands.ArgumentParser) -> None:
     processes, restarts = Limits(at_least=1, at_most=MAX_PROCESSES), Limits(at_least=0, at_most=1_000_000)
     minutes, seconds = Limits(above=0, at_most=525_600), Limits(above=0, at_most=86_400)
     commands.add_number(parser, "--processes", int, processes, metavar="N", help="default: one per GPU")
@@ -28,7 +33,6 @@ def make_parser() -> commands.ArgumentParser:
     commands.add_number(parser, "--hang_minutes", float, minutes, default=30.0, metavar="M", help=help)
     help = "seconds after SIGTERM in which the run saves, before it is killed"
     commands.add_number(parser, "--grace_seconds", float, seconds, default=60.0, metavar="S", help=help)
-    return parser
 
 
 def launch(argv: Sequence[str]) -> int:
@@ -37,7 +41,9 @@ def launch(argv: Sequence[str]) -> int:
     from alphagat.runtime import supervisor
 
     options, rest = make_parser().parse_known_args(list(argv))
-    arguments = training_arguments.read(training_arguments.make_parser("launch"), rest)
+    others = training_arguments.make_parser("launch")
+    _add_flags(others)  # which have been read; for the error of a mistyped one
+    arguments = training_arguments.read(others, rest)
     gpus = supervisor.count_gpus()
     processes = options.processes or gpus
     if not processes:

@@ -110,10 +110,11 @@ def parse(parser: commands.ArgumentParser, argv: Sequence[str]) -> tuple[argpars
 
 
 def _refusal_of(word: str, parser: commands.ArgumentParser) -> UserError:
-    name = word.partition("=")[0].removeprefix("--")
-    for field in config_fields.fields(Config()):
-        if name in (field.path, field.path.rpartition(".")[2]):
-            return UserError(f"--{name} is not a flag of this command; set the field by {FIELD}{field.path}=VALUE")
+    flag = word.partition("=")[0]
+    paths = [field.path for field in config_fields.fields(Config())]
+    meant = [f"{FIELD}{path}=VALUE" for path in paths if flag in (f"--{path}", f"--{path.rpartition('.')[2]}")]
+    if meant:
+        return UserError(f"{flag} is not a flag of this command; set the field by {' or '.join(meant)}")
     return parser.refusal_of(word)
 
 

@@ -115,9 +115,9 @@ class OracleTest:
     def measure(self, params: Any, key: jax.Array) -> dict[str, float]:
         """Returns shares in [0, 1] over all positions and, with the suffixes `_early`, `_middle`, `_late`, by stage.
 
-        `best_move`: the network's most probable move is a best move. `keeps_result`: it keeps the exact value,
-        though a win may take longer. `best_move_search`, `keeps_result_search`: the same for the search's move.
-        `value_sign`: among decided positions, the sign of the network's value names the winner.
+        `best_move`: the network's most probable move is a best move. `keeps_result`: it keeps the exact value, though a
+        win may take longer; in a lost position every move does. `best_move_search`, `keeps_result_search`: the same for
+        the search's move. `value_sign`: among decided positions, the sign of the network's value names the winner.
         """
         oracle, rows = self._oracle, np.arange(len(self._oracle.scores))
         raw, searched, values = (np.concatenate(parts) for parts in zip(*self._answers(params, key)))

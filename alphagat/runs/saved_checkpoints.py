@@ -52,12 +52,12 @@ class SavedCheckpoints:
         Raises:
           UserError: the files have changed since the save, or belong to another run.
         """
-        return self._read(step, RUN, shapes, verify)
+        return self._read(step, RUN, shapes, verify, ocp.options.MultiprocessingOptions())
 
     def read(self, shapes: Any, step: int) -> Any:
-        """Reads the whole run state of `step` onto the host of every process. Raises UserError as `restore` does."""
+        """Reads the whole run state of `step` onto the host of this process. Raises UserError as `restore` does."""
         target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), shapes)
-        return self._read(step, RUN, target, verify=True)
+        return self._read(step, RUN, target, True, _here())
 
     def restore_params(self, shapes: Any, step: int) -> Any:
         """Reads only the parameters of `step`, onto the first device of this process.
@@ -70,9 +70,9 @@ class SavedCheckpoints:
         """
         sharding = SingleDeviceSharding(jax.local_devices()[0])
         target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shapes)
-        return self._read(step, PARAMS, target, verify=True)
+        return self._read(step, PARAMS, target, True, _here())
 
-    def _read(self, step: int, item: str, target: Any, verify: bool) -> Any:
+    def _read(self, step: int, item: str, target: Any, verify: bool, where: ocp.options.MultiprocessingOptions) -> Any:
         folder = self.directory / str(step)
         if verify and (damage := find_damage(folder, [item], step, identity_in(self._workdir))):
             raise UserError(f"checkpoint {folder} is damaged: {damage}; choose another iteration")
@@ -80,7 +80,7 @@ class SavedCheckpoints:
         args = ocp.args.Composite(**{item: ocp.args.StandardRestore(target)})
         # Orbax raises many exception types for unreadable files, including bare Exception.
         try:
-            with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as reader:
+            with ocp.Checkpointer(ocp.CompositeCheckpointHandler(), multiprocessing_options=where) as reader:
                 return reader.restore(folder, args=args)[item]
         except Exception as error:
             if misfit := _MISFIT.search(str(error)):
@@ -92,6 +92,12 @@ class SavedCheckpoints:
                 f"checkpoint {folder} cannot be read ({type(error).__name__}: {first_line(error)}); move that folder "
                 "away to resume from the previous checkpoint, or name another --workdir"
             ) from error
+
+
+def _here() -> ocp.options.MultiprocessingOptions:
+    """Returns the options with which this process reads alone: it does not wait for the others."""
+    here = jax.process_index()
+    return ocp.options.MultiprocessingOptions(primary_host=here, active_processes={here})
 
 
 def checkpoint_folder(workdir: pathlib.Path) -> pathlib.Path:

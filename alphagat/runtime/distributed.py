@@ -110,7 +110,8 @@ def disconnect() -> None:
     if _num_processes > 1:
         import jax
 
-        jax.distributed.shutdown()
+        with contextlib.suppress(RuntimeError):  # another process has died
+            jax.distributed.shutdown()
 
 
 def num_processes() -> int:

@@ -38,6 +38,8 @@ class Preempted(Exception):
 class Interrupted(KeyboardInterrupt):
     """Ends a run after Ctrl-C. Attributes as of `Preempted`."""
 
+    by_keyboard = True
+
     def __init__(self, is_saved: bool):
         super().__init__()
         self.is_saved = is_saved

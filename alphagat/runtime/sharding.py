@@ -152,9 +152,9 @@ def fetch(array: jax.Array) -> np.ndarray:
 
 
 def agree(work: Callable[[], T]) -> T:
-    """Returns the result of `work`, which every process calls. If it fails in one, it fails in all.
+    """Returns the result of `work`, which every process calls. If it raises UserError in one, it does in all.
 
-    The work must have no collectives, which would wait for a process that failed.
+    Any other error ends only its process. The work must have no collectives, which would wait for a failed process.
 
     Raises:
       UserError: that of `work`, in the only process.
@@ -163,17 +163,17 @@ def agree(work: Callable[[], T]) -> T:
     if jax.process_count() == 1:
         return work()
     results: list[T] = []
-    message = np.zeros(MAX_MESSAGE_BYTES, np.uint8)
+    text = b""
     try:
         results.append(work())
     except UserError as error:
-        text = str(error).encode()[:MAX_MESSAGE_BYTES]
-        message[: len(text)] = np.frombuffer(text, np.uint8)
-    messages = multihost_utils.process_allgather(message)
-    has_failed = messages.any(axis=1)
+        text = str(error).encode(errors="backslashreplace")[:MAX_MESSAGE_BYTES]
+    message = np.frombuffer(text.ljust(MAX_MESSAGE_BYTES, b"\0"), np.uint8)
+    messages = multihost_utils.process_allgather(np.append(message, np.uint8(not results)))
+    has_failed = messages[:, -1] > 0
     if has_failed.any():
         first = int(has_failed.argmax())
-        text = messages[first].tobytes().rstrip(b"\0").decode(errors="replace")
+        text = messages[first, :-1].tobytes().rstrip(b"\0").decode(errors="replace")
         raise JointError(text, is_reported_here=jax.process_index() == first)
     return results[0]
 
@@ -181,8 +181,8 @@ def agree(work: Callable[[], T]) -> T:
 def wait_for_all(where: str) -> None:
     """Waits until every process has called it with this name.
 
-    Call it after work that takes the processes unequally long, such as compiling: on CPUs, the first collective of some
-    devices fails if a process joins it 30 s after another. Only the first call itself is such a collective.
+    On CPUs, the first collective of some devices fails if a process joins it 30 s after another. So the processes wait
+    at the start, and here or in `agree` after work that takes them unequally long, such as compiling.
     """
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(where)

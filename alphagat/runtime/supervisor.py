@@ -55,7 +55,8 @@ def supervise(
 
     Raises:
       UserError: the processes died or hung too often.
-      KeyboardInterrupt: Ctrl-C, unless the processes saved and said so; then the status is that of an interrupt.
+      KeyboardInterrupt: Ctrl-C came first, and the processes neither finished nor reported a mistake nor saved. If they
+        saved, they have said so, and the status of an interrupt is returned.
     """
     with _terminations() as received, _lifeline() as lifeline:
 
@@ -64,7 +65,7 @@ def supervise(
             return _watch(processes, progress, patience, received, say)
 
         status = _repeat(run_all, progress, patience, received, say)
-    if signal.SIGINT not in received or status in (0, USER_ERROR):
+    if received[:1] != [signal.SIGINT] or status in (0, USER_ERROR):
         return status
     if status == REQUEUE:
         return INTERRUPTED

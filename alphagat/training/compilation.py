@@ -46,12 +46,6 @@ def compile_to_fit(
     `compile_iterations` does.
     """
     asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config.mesh.memory_gb)
-    share = setup.positions_per_device(mesh)
-    if asked and share % asked:
-        raise UserError(
-            f"config.learner.num_micro_batches={asked} does not divide the {share} positions per device and batch: "
-            "set it to a divisor, or to 0 to choose it automatically"
-        )
     counts = setup.micro_batch_counts(mesh)
     for count in counts:
         compiled = lower(dataclasses.replace(setup, least_micro_batches=count)).compile()

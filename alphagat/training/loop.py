@@ -14,7 +14,7 @@ from jax.experimental import multihost_utils
 from alphagat import config_files, config_validation
 from alphagat.bounds import shown
 from alphagat.config import Config
-from alphagat.errors import DiskError, UserError, disk_failure
+from alphagat.errors import DiskError, JointError, UserError, disk_failure
 from alphagat.runs import compile_times, trackers
 from alphagat.runs.checkpoint_writer import CheckpointWriter, restore_replaced, set_aside
 from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
@@ -62,20 +62,26 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
     config_validation.validate(config)
     if not isinstance(workdir, str | os.PathLike):
         raise UserError(f"workdir={shown(workdir)}: it must be a path; name a folder, such as runs/hex")
-    with preemption.listening():
+    profiler = Profiler(Path(workdir))
+    with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
-        run, folder, profiler = sharding.agree(lambda: _prepare(config, workdir, profile))
-        with profiler.listening(), FolderClaim(folder) as claim:
+        sharding.wait_for_all("starting")
+        run, folder, profiler.span = sharding.agree(lambda: _prepare(config, workdir, profile))
+        with FolderClaim(folder) as claim:
             if is_run(folder):
                 claim.take(is_new=False)
                 if jax.process_index() == 0:
                     restore_replaced(folder)
             try:
-                recorded = _agree(lambda: read_recorded(run, folder)) if run.learns_from_games else None
+                recorded = (
+                    _agree_unless_preempted(lambda: read_recorded(run, folder)) if run.learns_from_games else None
+                )
                 _retry(run, folder, claim, profiler, recorded)
             except Preempted as error:
                 ending = Interrupted if error.by_keyboard else Preempted
                 raise ending(is_saved=bool(list_steps(folder))) from error
+            except JointError:
+                raise
             except Exception as error:
                 if failure := disk_failure(error):
                     step = max(list_steps(folder), default=0)
@@ -84,17 +90,19 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
                 raise
 
 
-def _prepare(config: Config, workdir: str | os.PathLike, profile: str | None) -> tuple[Run, Path, Profiler]:
+def _prepare(
+    config: Config, workdir: str | os.PathLike, profile: str | None
+) -> tuple[Run, Path, tuple[int, int] | None]:
     """Builds the run and checks what it needs; changes nothing. Raises UserError."""
     trackers.check_installed(config.trackers)
     span = parse_span(profile, config.num_iterations) if profile else None
     run = make_run(config, make_configured_mesh(config))
     check_memory(run)
     folder = check_run_folder(workdir, config)
-    return run, folder, Profiler(folder, span)
+    return run, folder, span
 
 
-def _agree(work: Callable[[], T]) -> T:
+def _agree_unless_preempted(work: Callable[[], T]) -> T:
     """Returns the result of `work`, which takes long and may be abandoned; UserError ends all processes."""
     return sharding.agree(lambda: preemption.run(work))
 
@@ -172,7 +180,7 @@ def _train(
         return
     if rollback := rollbacks.count(run, start.iteration):
         start = start._replace(state=with_another_key(start.state, rollback))
-    evaluator = _agree(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
+    evaluator = _agree_unless_preempted(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
     claim.take(is_new=True)
     # Must precede opening the checkpoints, which all processes do together.
     moved = sharding.agree(lambda: _open_folder(folder, config, start, recorded) if is_first else [])
@@ -284,8 +292,7 @@ def _compile(run: Run, state: RunState, report: Reporter, recorded: Recorded | N
     """Compiles the programs of all boards and reports the time. Raises Preempted."""
     before, start = cache_hits(), time.perf_counter()
     report.stage(f"compiling {counted(len(run.boards), 'program')}{compile_times.describe_expected(run.config)}")
-    iterations = preemption.run(lambda: make_iterations(run, state, report.say, recorded))
-    sharding.wait_for_all("compiling")
+    iterations = _agree_unless_preempted(lambda: make_iterations(run, state, report.say, recorded))
     hits = cache_hits() - before
     cached = f", {hits} from the cache in {os.environ.get(CACHE_VARIABLE)}" if hits else ""
     seconds = time.perf_counter() - start

@@ -29,22 +29,26 @@ def parse_span(text: str, num_iterations: int) -> tuple[int, int]:
 
 
 class Profiler:
-    """Traces the iterations `span`, and writes a memory profile after SIGUSR1, into `profiles/` of the run."""
+    """Traces the iterations `span`, and writes a memory profile after SIGUSR1, into `profiles/` of the run.
 
-    def __init__(self, folder: Path, span: tuple[int, int] | None):
-        self._folder, self._span = folder / PROFILES_FOLDER, span
+    Attributes:
+      span: the first and last iteration of the trace; None: no trace.
+    """
+
+    def __init__(self, folder: Path, span: tuple[int, int] | None = None):
+        self._folder, self.span = folder / PROFILES_FOLDER, span
         self._is_tracing = False
         self._asked = threading.Event()
 
     def opening_lines(self, done: int) -> list[str]:
         """Returns what to say at the start of a run that resumes after iteration `done`."""
-        if not self._span or self._span[1] > done:
+        if not self.span or self.span[1] > done:
             return []
-        return [f"--profile {self._span[0]}:{self._span[1]} traces nothing: these iterations are done"]
+        return [f"--profile {self.span[0]}:{self.span[1]} traces nothing: these iterations are done"]
 
     def before(self, iteration: int) -> None:
         """Starts the trace if it is due. Call it before each iteration starts."""
-        if self._span and not self._is_tracing and self._span[0] <= iteration <= self._span[1]:
+        if self.span and not self._is_tracing and self.span[0] <= iteration <= self.span[1]:
             jax.profiler.start_trace(str(self._folder))
             self._is_tracing = True
 
@@ -53,9 +57,9 @@ class Profiler:
         results.
         """
         lines = []
-        if self._is_tracing and self._span and iteration >= self._span[1]:
+        if self._is_tracing and self.span and iteration >= self.span[1]:
             jax.block_until_ready(results)
-            lines.append(f"trace of iterations {self._span[0]} to {self._span[1]}: {self._folder} (xprof, Perfetto)")
+            lines.append(f"trace of iterations {self.span[0]} to {self.span[1]}: {self._folder} (xprof, Perfetto)")
             self.close()
         if self._asked.is_set():
             self._asked.clear()
@@ -67,7 +71,7 @@ class Profiler:
 
     def close(self) -> None:
         if self._is_tracing:
-            self._is_tracing, self._span = False, None
+            self._is_tracing, self.span = False, None
             jax.profiler.stop_trace()
 
     @contextlib.contextmanager

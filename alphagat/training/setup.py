@@ -96,9 +96,19 @@ class Run:
 
 
 def make_run(config: Config, mesh: Mesh) -> Run:
-    """Builds a run on the devices of `mesh`. Raises UserError as `make_setups` and `check_groups` do."""
+    """Builds a run on the devices of `mesh`.
+
+    Raises:
+      UserError: as `make_setups` and `check_groups`, or `learner.num_micro_batches` does not divide a device's share.
+    """
     run = Run(config, mesh, make_setups(config))
     check_groups(config, mesh)
+    asked, share = config.learner.num_micro_batches, run.boards[0].positions_per_device(run.learner_mesh)
+    if asked and share % asked:
+        raise UserError(
+            f"config.learner.num_micro_batches={asked} does not divide the {share} positions per device and batch: "
+            "set it to a divisor, or to 0 to choose it automatically"
+        )
     return run
 
 

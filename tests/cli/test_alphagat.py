@@ -50,6 +50,11 @@ def test_an_unknown_command(word, hint, capsys):
     assert hint in printed.err
 
 
+def test_launch_names_the_nearest_of_its_own_flags(capsys):
+    assert __main__.run(["launch", "--procesess", "2", "smoke"]) == 2
+    assert capsys.readouterr().err.endswith("the nearest is --processes\n")
+
+
 def test_ctrl_c_during_imports_is_one_line(monkeypatch, capsys):
     def interrupt(name: str) -> None:
         raise KeyboardInterrupt
@@ -89,14 +94,14 @@ def test_endings(error, is_first, status, line, monkeypatch, capsys):
     def fail(argv):
         raise error
 
-    calls: list[bool] = []
+    said: list[str] = []
     monkeypatch.setattr(distributed, "is_first", lambda: is_first)
-    monkeypatch.setattr(distributed, "disconnect", lambda: calls.append(True))
+    monkeypatch.setattr(distributed, "disconnect", lambda: said.append(capsys.readouterr().err))
     assert commands.run(fail, [], interrupted="interrupted here") == status
-    said = capsys.readouterr().err
-    assert said.startswith(line)
-    assert said.count("\n") == (1 if line else 0)
-    assert bool(calls) == isinstance(error, JointError)
+    assert bool(said) == isinstance(error, JointError)  # and the line precedes it
+    text = said[0] if said else capsys.readouterr().err
+    assert text.startswith(line)
+    assert text.count("\n") == (1 if line else 0)
 
 
 def test_a_command_gets_the_other_words(capsys):

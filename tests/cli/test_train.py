@@ -91,6 +91,11 @@ MISTAKES = {
         ["--seed", "3", "smoke"],
         "--seed is not a flag of this command; set the field by --config.seed=VALUE",
     ),
+    "name of two fields": (
+        ["quickstart", "--every=5"],
+        "set the field by --config.evaluation.every=VALUE or --config.checkpoint.every=VALUE",
+    ),
+    "word like a field": ([*BASE[:2], "--config.seed=1", "--workdir", "w", "seed"], "seed is not a flag, and --config"),
     "name of an inner field": ([*BASE, "--learning_rate=3"], "set the field by --config.learner.learning_rate=VALUE"),
     "unknown compiler flags": ([*BASE, "--xla", "fast"], "--xla fast: choose one of default, "),
     "abbreviated flag": (

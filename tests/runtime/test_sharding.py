@@ -60,6 +60,8 @@ def refuse(message: str):
     [
         ([lambda: 5, lambda: 6], [5, 6]),
         ([lambda: refuse("früh"), lambda: refuse("late")], [("früh", True), ("früh", False)]),
+        ([lambda: 5, lambda: refuse("a\udcff")], [("a\\udcff", False), ("a\\udcff", True)]),
+        ([lambda: refuse(""), lambda: 5], [("", True), ("", False)]),
         ([lambda: 5, lambda: refuse("x" * 5000)], [("x" * 2000, False), ("x" * 2000, True)]),
     ],
 )

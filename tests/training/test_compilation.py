@@ -124,11 +124,6 @@ def test_a_program_that_never_fits_is_refused(count: int):
         compile_with(count, 1.01)
 
 
-def test_micro_batches_must_divide_the_device_batch():
-    with pytest.raises(UserError, match=r"config\.learner\.num_micro_batches=3 does not divide the 256 positions"):
-        compile_with(3)
-
-
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8.00GiB."
 
 

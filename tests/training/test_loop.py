@@ -118,8 +118,8 @@ def test_processes_wait_for_each_other_before_they_compute_together(tmp_path, mo
     monkeypatch.setattr(loop._Steps, "iterate", lambda *_: done.append("iterate"))
     monkeypatch.setattr(sharding, "wait_for_all", done.append)
     train(tiny_config(), tmp_path)
-    assert done[:2] == ["agree", "make_run"]
-    assert done[-3:] == ["make_iterations", "compiling", "iterate"]
+    assert done[:3] == ["starting", "agree", "make_run"]
+    assert done[-3:] == ["agree", "make_iterations", "iterate"]
 
 
 @pytest.mark.parametrize("agreed", [1, NUM_ITERATIONS + 1])

@@ -5,8 +5,10 @@ import os
 import pytest
 
 from alphagat.config import MeshConfig
+from alphagat.errors import UserError
 from alphagat.runtime import distributed
-from alphagat.training.setup import num_cpu_devices
+from alphagat.training.setup import make_configured_mesh, make_run, num_cpu_devices
+from tests.training.tiny import tiny_config
 
 
 @pytest.mark.parametrize(("cores", "expected"), [(1, 1), (2, 2), (3, 2), (6, 4), (64, 8)])
@@ -21,3 +23,16 @@ def test_the_mesh_decides_first(monkeypatch):
         assert num_cpu_devices(mesh) == 0
     monkeypatch.setattr(distributed, "num_processes", lambda: 2)
     assert num_cpu_devices(MeshConfig()) == 0
+
+
+@pytest.mark.parametrize(("actors", "share"), [(0, 32), (4, 64)])
+def test_micro_batches_must_divide_the_share_of_a_device(actors: int, share: int):
+    config = tiny_config()
+    config.learner.batch_size = config.replay.min_size = 256
+    config.mesh.actors = actors
+    mesh = make_configured_mesh(config)
+    for config.learner.num_micro_batches in (0, 1, share):
+        make_run(config, mesh)
+    config.learner.num_micro_batches = 2 * share
+    with pytest.raises(UserError, match=rf"num_micro_batches={2 * share} does not divide the {share} positions per"):
+        make_run(config, mesh)
