@@ -26,7 +26,7 @@ from alphagat.monitoring.metric_text import (
     score_scale,
     sparkline,
 )
-from alphagat.runs.metrics import LOSSES, RESULTS, WIN_RATE, Line, Result
+from alphagat.runs.metrics import BOARD, LOSSES, RESULTS, TRAIN, TRAINED_BOARD, WIN_RATE, Line, Result
 from alphagat.runtime import terminal
 
 PLAIN_SECONDS = 10.0  # minimum interval between lines without a terminal
@@ -80,7 +80,8 @@ class Display(abc.ABC):
     """Shows the metrics of each iteration. A context manager; `finish` may be called inside or after it.
 
     `update` takes lines of `metrics.jsonl` and shows the scalars and results of the catalogue. Any of them may be
-    missing; the display keeps the last value.
+    missing; the display keeps the last value. In a run on several boards, the scalars are those of the board of the
+    last line.
     """
 
     def __init__(
@@ -94,6 +95,8 @@ class Display(abc.ABC):
         self.boards = boards
         self.console = console
         self.metrics: dict[str, float] = {}
+        self._by_board: dict[str, dict[str, float]] = {}
+        self._played = self._trained = ""  # boards of the last line
         self.results: dict[tuple[str, str, str | None], Result] = {}
         self._clock = clock
         self._start = clock()
@@ -105,12 +108,29 @@ class Display(abc.ABC):
         scalars = {name: value for name, value in line.items() if isinstance(value, int | float)}
         scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
         results = [each for each in line.get(RESULTS, ()) if math.isfinite(each.value)]
+        self._played = line.get(BOARD, self._played)
+        self._trained = line.get(TRAINED_BOARD, self._played)
+        for name, value in scalars.items():
+            self._by_board.setdefault(self._board_of(name), {})[name] = value
         # Creates new objects, because the live display's thread may be reading the old ones.
-        self.metrics = {**self.metrics, **scalars}
+        self.metrics = {
+            name: value
+            for board in dict.fromkeys((self._played, self._trained))
+            for name, value in self._by_board.get(board, {}).items()
+            if board == self._board_of(name)
+        }
         self.results = {**self.results, **{(each.name, each.board, each.opponent): each for each in results}}
         self._updates.append((self._clock(), self.iteration))
         self._stage = None
         self._show(scalars, describe_results(results, self.boards))
+
+    def _board_of(self, name: str) -> str:
+        """Returns the board of a scalar of the last line."""
+        return self._trained if name.startswith(TRAIN) else self._played
+
+    def _on(self, board: str) -> str:
+        """Names a board of a run on several."""
+        return f" on {board}" if board and len(self.boards) > 1 else ""
 
     def stage(self, text: str) -> None:
         """Names what the run does from now until the next update, such as compiling."""
@@ -176,7 +196,7 @@ class PlainDisplay(Display):
             self.message("  evaluation: " + ", ".join(f"{each.label} {each.value_and_interval}" for each in results))
 
     def _line(self) -> str:
-        parts = [f"iteration {self.iteration}/{self.total_iterations}"]
+        parts = [f"iteration {self.iteration}/{self.total_iterations}{self._on(self._played)}"]
         parts += [f"{value} {label}".strip() for label, value in scalar_rows(self.metrics, DATA)]
         parts += [f"{label} {value}" for label, value in scalar_rows(self.metrics, LEARNING)]
         left = self.seconds_left
@@ -197,7 +217,7 @@ class LiveDisplay(Display):
         clock: Callable[[], float] = time.monotonic,
     ):
         super().__init__(total_iterations, boards, console, clock)
-        self._history: dict[str, list[float]] = {metric.label: [] for metric in LEARNING if metric.name in LOSSES}
+        self._history: collections.defaultdict[tuple[str, str], list[float]] = collections.defaultdict(list)
         self._live = Live(console=console, get_renderable=self.render, refresh_per_second=2)
 
     def __enter__(self) -> "LiveDisplay":
@@ -210,7 +230,7 @@ class LiveDisplay(Display):
     def _show(self, scalars: Mapping[str, float], results: Sequence[ResultText]) -> None:
         for metric in LEARNING:
             if metric.name in LOSSES and metric.name in scalars:
-                self._history[metric.label].append(scalars[metric.name])
+                self._history[self._trained, metric.label].append(scalars[metric.name])
 
     def render(self) -> Padding:
         """Draws the current state for the console's current width."""
@@ -262,11 +282,16 @@ class LiveDisplay(Display):
         if not self.metrics:
             return []
         title = "recorded games" if "pretrain/epochs" in self.metrics else "self-play"
+        title += self._on(self._played)
         selfplay = _section(title, [(label, value, "") for label, value in scalar_rows(self.metrics, DATA)])
         learning = _section(
-            "learning",
+            f"learning{self._on(self._trained)}",
             [
-                (label, value, sparkline(list(self._history.get(label, [])), 16 if width >= MEDIUM else 8))
+                (
+                    label,
+                    value,
+                    sparkline(list(self._history.get((self._trained, label), [])), 16 if width >= MEDIUM else 8),
+                )
                 for label, value in scalar_rows(self.metrics, LEARNING)
             ]
             or [("waiting for the replay to fill", "", "")],

@@ -57,7 +57,8 @@ def rated_players(ratings: Mapping[str, Rating], lines: Sequence[Line]) -> list[
       ratings: by name of the player.
       lines: lines of `metrics.jsonl`, for frames and hours.
     """
-    known = {line["iteration"]: line for line in lines} | {0: {"frames": 0.0, "hours": 0.0}}
+    first = {"hours": 0.0} | ({"frames": 0.0} if any("frames" in line for line in lines) else {})
+    known = {line["iteration"]: line for line in lines} | {0: first}
     found = []
     for name, rating in ratings.items():
         number = name.removeprefix(PREFIX)

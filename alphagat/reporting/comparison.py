@@ -72,7 +72,7 @@ def make_comparison(runs: Sequence[ComparedRun], refresh: float | None = None) -
         progress=curves.to_legend(legend, "legend"),
         tiles="",
         charts=charts,
-        sections=section("Results", "After the last iteration, or the last evaluation.", _results(runs))
+        sections=section("Results", "After the last iteration, or the last evaluation.", _results(runs, boards))
         + section("Config", "Fields in which the runs differ.", differences),
         colours=colours_of(make_game(boards[0])),
         refresh=refresh,
@@ -111,24 +111,23 @@ def differing_fields(runs: Sequence[ComparedRun]) -> list[list[str]]:
     return [row for row in rows if len(set(row[1:])) > 1]
 
 
-def _results(runs: Sequence[ComparedRun]) -> str:
+def _results(runs: Sequence[ComparedRun], boards: Sequence[str]) -> str:
+    """Returns the table of results; with several `boards` in all runs together, its columns name them."""
     tiles = [
-        {tile.label: f"{tile.value} {tile.interval}".strip() for tile in tiles_of(run.config, run.lines)}
-        for run in runs
+        {tile.label: f"{tile.value} {tile.interval}".strip() for tile in tiles_of(boards, run.lines)} for run in runs
     ]
     labels = list(dict.fromkeys(label for each in tiles for label in each))
     rows = []
     for run, found in zip(runs, tiles):
         iteration = f"{run.lines[-1]['iteration'] if run.lines else 0:,} of {run.config.num_iterations:,}"
-        texts = _reasons(run) | found
+        texts = _reasons(run, boards) | found
         rows.append([run.name, iteration, *(texts.get(label, "") for label in labels)])
     return table(("run", "iteration", *labels), rows)
 
 
-def _reasons(run: ComparedRun) -> dict[str, str]:
-    """Returns the text to show where a rating is missing, by the label of the rating."""
-    boards = run.config.boards
-    unrated = describe_results([Result(ELO, board, 0.0) for board in boards], boards)
+def _reasons(run: ComparedRun, boards: Sequence[str]) -> dict[str, str]:
+    """Returns the text to show where a rating is missing, by the label of the rating in a table of `boards`."""
+    unrated = describe_results([Result(ELO, board, 0.0) for board in run.config.boards], boards)
     return {each.label: _why_unrated(run, each.result.board) for each in unrated}
 
 

@@ -58,7 +58,7 @@ def make_page(contents: Contents) -> str:
         over=html.escape(", ".join(config.boards)),
         name=html.escape(contents.name),
         progress=_progress(config, lines),
-        tiles="".join(_tile(each) for each in tiles_of(config, lines)),
+        tiles="".join(_tile(each) for each in tiles_of(config.boards, lines)),
         charts=charts,
         sections="".join(sections),
         colours=contents.colours,
@@ -67,9 +67,11 @@ def make_page(contents: Contents) -> str:
 
 
 def has_ended(config: Config, lines: Sequence[Line], steps: Sequence[int]) -> bool:
-    """Returns whether the last iteration of a run is logged and checkpointed."""
+    """Returns whether the last iteration of a run is logged, evaluated and checkpointed."""
+    if not lines or (config.evaluation.every and RESULTS not in lines[-1]):
+        return False
     end = config.num_iterations
-    return bool(lines) and lines[-1]["iteration"] >= end and max(steps, default=0) >= end
+    return lines[-1]["iteration"] >= end and max(steps, default=0) >= end
 
 
 def colours_of(game: Game) -> tuple[str, str]:
@@ -116,13 +118,17 @@ class Tile(NamedTuple):
     interval: str = ""
 
 
-def tiles_of(config: Config, lines: Sequence[Line]) -> list[Tile]:
-    """Returns the frames, the time of training, and the results of the last evaluation."""
+def tiles_of(boards: Sequence[str], lines: Sequence[Line]) -> list[Tile]:
+    """Returns the frames, the time of training, and the results of the last evaluation.
+
+    Args:
+      boards: with several, the labels of results name the board.
+    """
     last, evaluation = (lines[-1] if lines else {}), last_evaluation(lines)
     tiles = [Tile("frames", compact(last["frames"]))] if "frames" in last else []
     tiles += [Tile("training", duration(3600 * last["hours"]))] if "hours" in last else []
     results = evaluation[RESULTS] if evaluation else []
-    return tiles + [Tile(each.label, each.value, each.interval) for each in describe_results(results, config.boards)]
+    return tiles + [Tile(each.label, each.value, each.interval) for each in describe_results(results, boards)]
 
 
 def _tile(tile: Tile) -> str:

@@ -23,7 +23,8 @@ class Moment(NamedTuple):
       ply: number of moves before it.
       move: name of the last move; in the first position, of all moves of the opening.
       state: the position, with numpy leaves.
-      value: the network's value for player 0; in the final position, player 0's return.
+      value: the network's value for player 0; in the final position, and where a game of one player is truncated,
+        player 0's return.
     """
 
     ply: int
@@ -71,7 +72,8 @@ def play_samples(agent: Agent, num_games: int, seed: int = 0) -> list[SampleGame
             if moments[row] and moments[row][-1].state.terminated:
                 continue
             state = take(states, row)
-            value = returns[row, 0] if state.terminated else values[row] * (-1 if state.current_player else 1)
+            is_last = state.terminated or (game.num_players == 1 and ply == MAX_PLIES)
+            value = returns[row, 0] if is_last else values[row] * (-1 if state.current_player else 1)
             moments[row].append(Moment(ply, names[row], state, float(value)))
             if not state.terminated:
                 names[row] = game.action_name(state, int(actions[row]))
@@ -83,9 +85,10 @@ def play_samples(agent: Agent, num_games: int, seed: int = 0) -> list[SampleGame
 
 
 def _result(game: Game, last: Moment) -> str:
-    if not last.state.terminated:
-        return f"truncated after {last.ply} plies"
+    end = f"after {last.ply} plies" if last.state.terminated else f"truncated after {last.ply} plies"
     if game.num_players == 1:
-        return f"{points(last.value)} points after {last.ply} plies"
+        return f"{points(last.value)} points{' ' if last.state.terminated else ', '}{end}"
+    if not last.state.terminated:
+        return end
     winner = "a draw" if last.value == 0 else f"{game.player_colours[int(last.value < 0)][0]} wins"
-    return f"{winner} after {last.ply} plies"
+    return f"{winner} {end}"

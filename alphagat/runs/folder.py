@@ -1,5 +1,6 @@
 """The folder of a run: its config, its environment, and whether another config may resume it."""
 
+import fnmatch
 import hashlib
 import importlib.metadata
 import json
@@ -54,13 +55,18 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
     A run without progress may be replaced: it failed, or was stopped, before its first iteration.
 
     Raises:
-      UserError: `workdir` is empty, a file or no valid name, contains other files, or contains a run that differs in a
-        field that may not change.
+      UserError: `workdir` is empty, a file or no valid name, Orbax takes its path for a pattern, or it contains other
+        files, or a run that differs in a field that may not change.
     """
     if not os.fspath(workdir):  # a Path would mean the current folder
         raise UserError("--workdir '': it is empty; name a folder")
     folder = Path(workdir)
     absolute = _absolute(folder)
+    if any("\\" in part or not fnmatch.fnmatchcase(part, part) for part in absolute.parts):
+        raise UserError(
+            f"--workdir {shown(str(absolute))!r}: brackets and backslashes in its path would make its checkpoints "
+            "unreadable; name another folder"
+        )
     try:
         folder.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -188,11 +194,14 @@ def _check_same_run(folder: Path, before: Config, now: Config) -> None:
             f"config.mesh.actors={now.mesh.actors}, but the run in {folder} has {before.mesh.actors}: it cannot "
             f"change from or to 0; set it to {before.mesh.actors}, or name another --workdir"
         )
-    if now.mesh.actors and now.final_board_weights and now.num_iterations != before.num_iterations:
+    is_fixed = now.final_board_weights and (now.mesh.actors or now.pretrain.games)
+    if is_fixed and now.num_iterations != before.num_iterations:
+        reason = "the learners are one iteration late" if now.mesh.actors else "it decides which batches come next"
+        field = "config.mesh.actors" if now.mesh.actors else "recorded games"
         raise UserError(
             f"config.num_iterations={now.num_iterations}, but the run in {folder} has {before.num_iterations}: with "
-            "config.mesh.actors and config.final_board_weights it cannot change, because it changes the order of the "
-            f"boards, and the learners are one iteration late; set it to {before.num_iterations}"
+            f"{field} and config.final_board_weights it cannot change, because it changes the order of the boards, and "
+            f"{reason}; set it to {before.num_iterations}"
         )
     fields_before = {field.path: field.value for field in config_fields.fields(before)}
     for field in config_fields.fields(now):

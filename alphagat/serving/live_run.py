@@ -70,7 +70,7 @@ class LiveRun:
             "end": config.num_iterations,
             "network": self._newest,
             "boards": [self._board] if self._board else list(config.boards),
-            "tiles": [tile._asdict() for tile in tiles_of(config, lines)],
+            "tiles": [tile._asdict() for tile in tiles_of(config.boards, lines)],
             "charts": [
                 {
                     "title": each.title,

@@ -1,5 +1,6 @@
 """The messages at the beginning and the end of a run."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +70,12 @@ def _size(tree: Any) -> str:
 def closing_lines(game: Game, folder: Path, step: int) -> list[str]:
     """Returns the lines to print after the last iteration: the run's location and the next commands."""
     takes_mcts = game.num_players == 2 and not isinstance(game, StochasticGame)
-    opponent = "mcts:100" if takes_mcts else "random"
+    opponent, run = "mcts:100" if takes_mcts else "random", shlex.quote(str(folder))
     return [
         f"checkpoint: {(folder / CHECKPOINT_FOLDER / str(step)).absolute()}",
-        f"play against it: alphagat play {folder}",
-        f"curves, games and attention: alphagat report {folder}",
-        f"a match: alphagat evaluate {folder} --opponent {opponent} --games 200",
+        f"play against it: alphagat play {run}",
+        f"curves, games and attention: alphagat report {run}",
+        f"a match: alphagat evaluate {run} --opponent {opponent} --games 200",
     ]
 
 

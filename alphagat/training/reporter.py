@@ -164,6 +164,7 @@ class Reporter:
             rated = self._rate({"iteration": iteration}, evaluation.results)
             self._sinks.writer.amend(iteration, rated)
             self._track(iteration, rated)
+            self._sinks.display.update({"iteration": iteration, **rated})
             self._draw(iteration, evaluation.games)
 
     def _draw(self, iteration: int, games: Sequence[PlayedGame]) -> None:

@@ -117,13 +117,14 @@ def test_follow_stops_at_the_end_of_the_run(run, monkeypatch, is_damaged):
     monkeypatch.setattr("time.sleep", lambda seconds: grow(seconds))
 
     def grow(seconds):
-        assert len(seen) < 2
+        assert len(seen) < 3
         seen.append((seconds, "http-equiv" in (run / "report.html").read_text()))
-        last = NUM_ITERATIONS if len(seen) == 2 else 5
-        write_lines(run, [{"iteration": last, "board": "hex:2", "train/policy_loss": 1.0}])
+        last = 5 if len(seen) == 1 else NUM_ITERATIONS
+        late = EVALUATION if len(seen) == 3 else {}  # as after SIGTERM during the last evaluation
+        write_lines(run, [{"iteration": last, "board": "hex:2", "train/policy_loss": 1.0, **late}])
 
     assert report.run(["--workdir", str(run), "--follow", "7"]) == 0
-    assert seen == [(7, True), (7, True)]
+    assert seen == [(7, True), (7, True), (7, True)]
     assert "http-equiv" not in (run / "report.html").read_text()
 
 
@@ -188,6 +189,24 @@ def test_a_run_without_elo_says_why():
     assert row(("hex:2",), EvaluationConfig(opponents=()), {}) == ["none: no opponents"]
     assert row(("hex:2", "hex:3"), EvaluationConfig(), {}) == ["not evaluated yet", "not evaluated yet"]
     assert row(("hex:2",), EvaluationConfig(), other) == ["none: no rated opponent", "100%"]
+
+
+def test_results_name_the_boards_if_the_runs_have_several():
+    def rated(name: str, elo: dict[str, float]) -> ComparedRun:
+        results = [Result("elo", board, value) for board, value in elo.items()]
+        line = {"iteration": 1, "board": "hex:2", "results": results, "num_games": 2}
+        return ComparedRun(name, Config(boards=tuple(elo)), [line])
+
+    def table(*runs: ComparedRun) -> list[list[str]]:
+        page = make_comparison(runs)
+        rows = re.findall("<tr>(.*?)</tr>", page[page.index("Results") :].partition("</table>")[0])
+        return [re.findall("<t[hd]>(.*?)</t[hd]>", row)[2:] for row in rows]
+
+    both = rated("both", {"hex:2": 20.0, "hex:3": 30.0})
+    assert table(rated("one", {"hex:2": 10.0}), both) == [["hex:2 Elo", "hex:3 Elo"], ["10", ""], ["20", "30"]]
+    others = rated("a", {"hex:2": 10.0}), rated("b", {"hex:3": 40.0})
+    assert table(*others) == [["hex:2 Elo", "hex:3 Elo"], ["10", ""], ["", "40"]]
+    assert table(rated("a", {"hex:2": 10.0}), rated("b", {"hex:2": 40.0})) == [["Elo"], ["10"], ["40"]]
 
 
 def test_many_runs_share_one_legend():

@@ -4,6 +4,7 @@ import io
 import math
 import os
 import pty
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -295,6 +296,38 @@ def test_results_name_their_board_with_several_boards():
     text = shown(["hex:5", "hex:7"], *scores, Result("elo", "hex:7", 31.0))
     assert "hex:5, hex:7: iteration 1/10" in text
     assert "hex:7 Elo 31, hex:5 against mcts:100 50%, hex:7 against mcts:100 25%" in text
+
+
+def test_scalars_of_several_boards_are_not_mixed():
+    lines = [
+        metrics(number) | {"board": board, "train/policy_loss": loss, "selfplay/game_length": plies}
+        for number, board, loss, plies in [(1, "hex:5", 1.0, 15), (2, "hex:9", 3.0, 50), (3, "hex:5", 0.9, 14)]
+    ]
+    picture = LiveDisplay(10, ["hex:5", "hex:9"], console(width=100, color_system=None))
+    display, clock, stream = plain(10, "hex:5", "hex:9")
+    for line in lines:
+        clock.now += PLAIN_SECONDS
+        display.update(line)
+        picture.update(line)
+    text = drawn(picture)
+    assert re.search("self-play on hex:5 .*learning on hex:5", text)
+    assert re.search("policy loss +0.900 +█▁ ", text)
+    assert re.search("plies per game +14 ", text)
+    printed = stream.getvalue().replace("\n", " ").split("hex:5, hex:9: iteration ")[1:]
+    for row, number, words in zip(
+        printed,
+        (1, 2, 3),
+        (("hex:5", "15 plies", "loss 1.000"), ("hex:9", "50 plies", "loss 3.000"), ("hex:5", "14 plies", "loss 0.900")),
+        strict=True,
+    ):
+        board, *values = words
+        assert row.startswith(f"{number}/10 on {board},")
+        assert [value for value in values if value not in row] == []
+    actors = metrics(4) | {"board": "hex:9", "trained_board": "hex:5", "train/policy_loss": 0.8}
+    picture.update(actors)
+    assert re.search("self-play on hex:9 .*learning on hex:5", text := drawn(picture))
+    assert re.search("policy loss +0.800 +█", text)
+    assert re.search("plies per game +50 ", text)
 
 
 def test_a_single_player_game_shows_its_score():

@@ -38,6 +38,13 @@ def test_players_have_positions_and_order():
     assert rated_players({"iteration ²": Rating(0, 0, 0)}, LINES)[0].iteration is None
 
 
+def test_pretraining_has_no_frames(tmp_path):
+    lines = [{"iteration": number, "hours": 0.1 * number} for number in (4, 12)]
+    players = rated_players(RATINGS, lines)
+    assert [each.frames for each in players] == [None] * 5
+    assert ">frames<" not in draw_text(tmp_path, {"hex:5": players})
+
+
 def test_table_has_a_row_per_player():
     console = Console(width=100)
     with console.capture() as capture:

@@ -44,6 +44,18 @@ def test_a_single_player_game_ends_with_its_points(tmp_path, monkeypatch):
         assert np.isfinite([each.value for each in sample.moments]).all()
 
 
+def test_a_truncated_game_of_one_player_ends_with_its_points(tmp_path, monkeypatch):
+    monkeypatch.setattr(samples, "NUM_SIMULATIONS", 2)
+    monkeypatch.setattr(samples, "MAX_PLIES", 10)
+    (sample,) = samples.play_samples(load(save_untrained(tmp_path, "2048:3")), 1)
+    last, before = sample.moments[-1], sample.moments[-2]
+    assert last.ply == 10
+    assert not last.state.terminated
+    assert last.value == int(last.value) > 0  # merged tiles
+    assert before.value != last.value
+    assert sample.result == f"{last.value:,.0f} points, truncated after 10 plies"
+
+
 def test_openings_have_the_names_of_both_players_moves(tmp_path, monkeypatch):
     monkeypatch.setattr(samples, "NUM_SIMULATIONS", 2)
     monkeypatch.setattr(samples, "MAX_PLIES", 2)

@@ -79,9 +79,24 @@ def test_the_scale_of_fast_searches_does_not_change(tmp_path: Path, config: Conf
         open_run_folder(folder, config)
 
 
-def test_actors_need_the_same_order_of_boards(tmp_path: Path, config: Config):
-    """The length of a run changes the order of the boards, and the learners are one iteration late."""
-    config.mesh.actors, config.boards, config.board_weights = 1, ("hex:3", "hex:2"), (2.0, 1.0)
+@pytest.mark.parametrize("name", ["c4[lr=0.01]", "[old]/run", "a[b-c]d/e", "a\\b"])
+def test_a_path_that_orbax_takes_for_a_pattern_is_refused(tmp_path: Path, config: Config, name: str):
+    """It would write checkpoints there that nobody can read."""
+    with pytest.raises(UserError, match="brackets and backslashes in its path"):
+        open_run_folder(tmp_path / name, config)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a b", "a*b", "a?b", "a{b}", "a#b", "a[b", "a]b", "%41", "é"])
+def test_a_path_with_other_characters_is_accepted(tmp_path: Path, config: Config, name: str):
+    assert read_config(open_run_folder(tmp_path / name, config)) == config
+
+
+@pytest.mark.parametrize("by_actors", [True, False])
+def test_actors_and_recorded_games_need_the_same_order_of_boards(tmp_path: Path, config: Config, by_actors: bool):
+    """The length of a run changes the order of the boards."""
+    config.boards, config.board_weights = ("hex:3", "hex:2"), (2.0, 1.0)
+    config.mesh.actors, config.pretrain.games = (1, ()) if by_actors else (0, ("games.sgf",))
     open_run_folder(tmp_path, config)
     (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n')
     config.num_iterations += 1

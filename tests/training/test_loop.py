@@ -510,6 +510,7 @@ def test_the_last_lines_name_an_opponent_of_the_board(monkeypatch, board: str, n
     game = make_game(board)
     monkeypatch.setattr(type(game), "num_players", num_players)
     assert f"alphagat evaluate runs/1 --opponent {opponent} " in closing_lines(game, Path("runs/1"), 8)[-1]
+    assert sum(line.endswith("alphagat play 'my runs/1'") for line in closing_lines(game, Path("my runs/1"), 8)) == 1
 
 
 def test_a_config_is_named_by_its_file(finished, tmp_path, capsys):

@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from alphagat.runs.metrics import read_metrics
+from alphagat.runs.metrics import Result, read_metrics
 from alphagat.runtime import sharding
 from alphagat.training import reporter as report_module
+from alphagat.training.evaluation import EvaluationResult
 from alphagat.training.reporter import Diverged, Reporter, open_sinks
 from alphagat.training.setup import make_run
 from tests.training.tiny import tiny_config, tiny_run
@@ -65,6 +66,19 @@ def test_time_excludes_the_start_of_the_next_iteration(tmp_path, monkeypatch, me
     assert {line["selfplay/target_entropy"] for line in lines} == {0.5}
     speeds = [line["selfplay/simulations_per_s"] for line in lines]
     assert speeds == pytest.approx([512 / seconds for seconds in durations])
+
+
+def test_a_late_evaluation_is_shown(tmp_path, metrics):
+    result = Result("win_rate", "hex:2", 0.5, opponent="random")
+    with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
+        report = Reporter(run, sinks, hours=0.0)
+        report.add(1, 0, metrics, None)
+        report.flush()
+        report.stage("match 1 of 1")
+        report.add_late_evaluation(1, EvaluationResult([result], []))
+        assert result in sinks.display.results.values()
+        assert sinks.display._stage is None
+    assert read_metrics(tmp_path)[0]["results"][0] == result
 
 
 def test_every_board_is_audited_as_often_as_configured(metrics):
