@@ -10,7 +10,7 @@ from alphagat.monitoring import rating_curve
 from alphagat.monitoring.rating_curve import Rated, player_name, rated_players
 from alphagat.opponents import PREVIOUS
 from alphagat.runs.atomic_files import move_if_wrong_type
-from alphagat.runs.metrics import ELO, NUM_GAMES, RESULTS, WIN_RATE, Line, Result, read_metrics
+from alphagat.runs.metrics import ELO, NUM_GAMES, PREVIOUS_ITERATION, RESULTS, WIN_RATE, Line, Result, read_metrics
 
 CURVE_FILE = "elo.svg"
 NUM_RESAMPLES = 400
@@ -76,6 +76,7 @@ def rate_evaluations(lines: Sequence[Line], board: str) -> list[Rated]:
 def _pair_results(lines: Sequence[Line], board: str) -> Iterable[PairResult]:
     before = 0
     for line in lines:
+        before = line.get(PREVIOUS_ITERATION, before)  # differs if the line before was damaged
         for result in line[RESULTS]:
             if result.name == WIN_RATE and result.board == board and result.opponent and math.isfinite(result.value):
                 opponent = player_name(before) if result.opponent == PREVIOUS else result.opponent

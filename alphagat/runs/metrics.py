@@ -22,8 +22,9 @@ TENSORBOARD_FOLDER = "tensorboard"
 CHECKSUM = "crc32"  # the last field of a line
 SEALED = re.compile(rb'(\{.*), "%s": "([0-9a-f]{8})"\}' % CHECKSUM.encode())
 LOSSES = ("train/policy_loss", "train/value_loss")  # of every run; displays show them first
-RESULTS, NUM_GAMES = "results", "num_games"  # fields of a line with an evaluation
-FINITE = {"frames", "hours", NUM_GAMES}
+# Fields of a line with an evaluation; the last is the iteration of the opponent `previous`.
+RESULTS, NUM_GAMES, PREVIOUS_ITERATION = "results", "num_games", "previous_iteration"
+FINITE = {"frames", "hours", NUM_GAMES, PREVIOUS_ITERATION}
 BOARD, TRAINED_BOARD = "board", "trained_board"
 TRAIN = "train/"  # prefix of the learner's metrics
 TEXTS = (BOARD, TRAINED_BOARD)
@@ -147,7 +148,7 @@ def tagged(line: Line, several_boards: bool) -> dict[str, float]:
 
     tags = {}
     for name, value in line.items():
-        if name in ("iteration", *TEXTS, RESULTS) or value is None:
+        if name in ("iteration", *TEXTS, RESULTS, PREVIOUS_ITERATION) or value is None:
             continue
         section, _, rest = name.partition("/")
         if name == NUM_GAMES:

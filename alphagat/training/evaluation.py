@@ -36,10 +36,17 @@ class PlayedGame(NamedTuple):
 
 
 class EvaluationResult(NamedTuple):
-    """What an evaluation found, and one game on each board for two players without chance moves."""
+    """What an evaluation found.
+
+    Attributes:
+      results: of all boards.
+      games: one game on each board for two players without chance moves.
+      previous: the iteration of the opponent `previous`; 0: the initial network.
+    """
 
     results: list[Result]
     games: list[PlayedGame]
+    previous: int = 0
 
 
 class Matches:
@@ -54,11 +61,11 @@ class Matches:
         Args:
           stage: receives the name of each match before it starts.
         """
-        found = EvaluationResult([], [])
+        found = EvaluationResult([], [], int(state.evaluated))
         for board in self._boards:
-            results, games = board.play(state.train.acting, state.previous_params, iteration, stage)
-            found.results.extend(results)
-            found.games.extend(games)
+            here = board.play(state.train.acting, state.previous_params, iteration, stage)
+            found.results.extend(here.results)
+            found.games.extend(here.games)
         # Copied, because the next iteration donates the parameters.
         previous = jax.tree.map(jnp.copy, state.train.acting)
         return state.replace(previous_params=previous, evaluated=jnp.copy(state.iteration)), found

@@ -19,11 +19,11 @@ from alphagat.runs.folder import fingerprint_of
 from alphagat.runs.metrics import (
     BOARD,
     NUM_GAMES,
+    PREVIOUS_ITERATION,
     RESULTS,
     TRAIN,
     TRAINED_BOARD,
     MetricsWriter,
-    Result,
     read_metrics,
     tagged,
 )
@@ -154,14 +154,14 @@ class Reporter:
     def add_evaluation(self, evaluation: EvaluationResult) -> None:
         """Rates and adds the evaluation of the last iteration; call `wait` first."""
         assert self._last is not None
-        self._last.line |= self._rate(self._last.line, evaluation.results)
+        self._last.line |= self._rate(self._last.line, evaluation)
         self._draw(self._last.iteration, evaluation.games)
         self.start_clock()
 
     def add_late_evaluation(self, iteration: int, evaluation: EvaluationResult) -> None:
         """Adds the evaluation of an iteration whose metrics were written before the run was interrupted."""
         if self._sinks is not None:
-            rated = self._rate({"iteration": iteration}, evaluation.results)
+            rated = self._rate({"iteration": iteration}, evaluation)
             self._sinks.writer.amend(iteration, rated)
             self._track(iteration, rated)
             self._sinks.display.update({"iteration": iteration, **rated})
@@ -177,12 +177,13 @@ class Reporter:
         assert self._sinks is not None
         self.say(*self._sinks.trackers.add(tagged(line, len(self._boards) > 1), iteration))
 
-    def _rate(self, line: dict[str, Any], results: list[Result]) -> dict[str, Any]:
+    def _rate(self, line: dict[str, Any], evaluation: EvaluationResult) -> dict[str, Any]:
         """Returns the fields that an evaluation adds to the line of its iteration."""
-        evaluation = {NUM_GAMES: self._num_games, RESULTS: results}
+        results = evaluation.results
+        fields = {NUM_GAMES: self._num_games, PREVIOUS_ITERATION: evaluation.previous, RESULTS: results}
         if self._sinks is not None:
-            evaluation[RESULTS] = results + self._sinks.ratings.add(line | evaluation)
-        return evaluation
+            fields[RESULTS] = results + self._sinks.ratings.add(line | fields)
+        return fields
 
     def flush(self) -> None:
         """Writes and shows the last iteration. Raises as `add` does."""

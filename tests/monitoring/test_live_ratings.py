@@ -10,7 +10,7 @@ from alphagat.evaluation.ratings import PairResult, rate
 from alphagat.evaluation.statistics import elo_difference
 from alphagat.monitoring import rating_curve
 from alphagat.monitoring.live_ratings import NUM_RESAMPLES, LiveRatings, rate_evaluations
-from alphagat.runs.metrics import ELO, NUM_GAMES, WIN_RATE, MetricsWriter, Result
+from alphagat.runs.metrics import ELO, NUM_GAMES, PREVIOUS_ITERATION, WIN_RATE, MetricsWriter, Result
 
 BOARD = Config().boards[0]
 
@@ -39,6 +39,15 @@ def drawn(monkeypatch) -> list[dict]:
     found = []
     monkeypatch.setattr(rating_curve, "draw", lambda folder, curves, title: found.append(curves))
     return found
+
+
+def test_a_lost_line_changes_no_opponent():
+    """Without its line, the network of iteration 8 is known only from the matches of later ones."""
+    lines = [each | {PREVIOUS_ITERATION: 4 * number} for number, each in enumerate(LINES)]
+    found = rate_evaluations([lines[0], lines[2]], BOARD)
+    assert [each.iteration for each in found] == [None, None, 0, 4, 8, 12]
+    assert [each.frames for each in found] == [None, None, 0, 256, None, 768]
+    assert rate_evaluations(lines, BOARD) == rate_evaluations(LINES, BOARD)
 
 
 def test_each_line_gives_the_matches_of_its_network():

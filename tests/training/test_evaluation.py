@@ -2,6 +2,7 @@
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -33,6 +34,16 @@ def calls(monkeypatch) -> list[dict]:
 
     monkeypatch.setattr(evaluation, "play_match", play)
     return found
+
+
+def test_an_evaluation_names_the_iteration_of_the_previous_network(calls):
+    setup, mesh = tiny_setup(), sharding.make_mesh(1)
+    run = run_of(setup, mesh)
+    state = init_state(run)
+    state = state.replace(iteration=jnp.full_like(state.iteration, 4))
+    state, first = Matches(run).play(state, 4, lambda _: None)
+    _, second = Matches(run).play(state, 8, lambda _: None)
+    assert (first.previous, second.previous) == (0, 4)
 
 
 def test_every_opponent_is_played_including_the_previous_network(calls):
@@ -112,7 +123,7 @@ def test_openings_are_drawn_for_opponents_only(opponents: tuple[str, ...]):
     setup.config.evaluation.opponents, setup.config.evaluation.num_games = opponents, 600
     if not opponents:
         _, found = Matches(run_of(setup, mesh)).play(init_state(run_of(setup, mesh)), 4, lambda _: None)
-        assert found == ([], [])
+        assert found == ([], [], 0)
         return
     with pytest.raises(UserError, match=r"^config\.evaluation\.num_games=600: board hex:2: .*play at most"):
         Matches(run_of(setup, mesh))
