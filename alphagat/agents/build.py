@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
 from alphagat.games.base import Game
-from alphagat.network_traits import MAY_FUSE, NETWORK_TRAITS, networks_with
+from alphagat.network_traits import MAY_FUSE, NETWORK_TRAITS, kinds_of_blocks, networks_with
 from alphagat.networks import Network, make_network
 from alphagat.networks.fused.network import FusedNetwork, find_obstacle
 from alphagat.networks.gat import GraphAttentionNetwork
@@ -18,6 +18,9 @@ from alphagat.search import Evaluator, Search, make_search
 
 # Fields of `config.network` that change neither the shape nor the meaning of a parameter.
 NOT_OF_THE_WEIGHTS = "backend", "precision", "remat"
+# Fields without effect in blocks without this kind of message, and those without effect in networks without messages.
+OF_A_MESSAGE = {"attention": ("num_heads", "key_size"), "mixing": ("mixing_groups",)}
+OF_MESSAGES = *OF_A_MESSAGE["attention"], *OF_A_MESSAGE["mixing"], "mlp_ratio", "value_pools"
 
 
 def check_one_family(config: Config, games: Sequence[Game]) -> None:
@@ -48,8 +51,22 @@ def fits_sizes(config: Config, games: Sequence[Game]) -> bool:
 
 def differing_fields(ours: NetworkConfig, theirs: NetworkConfig) -> list[str]:
     """Returns the names of the fields that give the parameters of two networks different shapes or meanings."""
-    names = [field.name for field in dataclasses.fields(ours) if field.name not in NOT_OF_THE_WEIGHTS]
-    return [name for name in names if getattr(ours, name) != getattr(theirs, name)]
+    one, other = _fields_of_the_weights(ours), _fields_of_the_weights(theirs)
+    differing = [name for name in one | other if getattr(ours, name) != getattr(theirs, name)]
+    same_blocks = one.get("blocks") == other.get("blocks")
+    return [name for name in differing if name != "blocks" or not same_blocks]
+
+
+def _fields_of_the_weights(network: NetworkConfig) -> dict[str, Any]:
+    """Returns the fields of `config.network` that matter for its parameters; `blocks` is the kind of each block."""
+    found = {name: value for name, value in dataclasses.asdict(network).items() if name not in NOT_OF_THE_WEIGHTS}
+    blocks = kinds_of_blocks(found.pop("blocks"), network.num_blocks)
+    if not NETWORK_TRAITS[network.name].passes_messages:
+        return {name: value for name, value in found.items() if name not in OF_MESSAGES}
+    found["blocks"] = blocks
+    messages = [message for message in OF_A_MESSAGE if not any(message in kind for kind in blocks)]
+    unused = [name for message in messages for name in OF_A_MESSAGE[message]]
+    return {name: value for name, value in found.items() if name not in unused}
 
 
 def make_configured_network(config: Config, game: Game) -> Network:

@@ -154,8 +154,11 @@ def _open(player: Player | Engine, stack: contextlib.ExitStack) -> Player | Engi
 
 
 def _full_name(word: str, player: Player | Engine) -> str:
-    """Returns the player's name, preceded by the word on the command line if they differ."""
-    return player.name if player.name == word else f"{word} ({player.name})"
+    """Returns the player's name, preceded by the word on the command line if they differ. Bytes that are not UTF-8 are
+    replaced, since files of games have none.
+    """
+    name = player.name if player.name == word else f"{word} ({player.name})"
+    return name.encode(errors="replace").decode()
 
 
 def _draw_openings(game: Game, settings: Settings) -> Openings:
@@ -167,5 +170,6 @@ def _draw_openings(game: Game, settings: Settings) -> Openings:
 
 def _write_games(contest: Contest, settings: Settings, openings: Openings, part: MatchResult) -> None:
     if settings.out is not None:
+        texts = [to_text(record) for record in records_of(contest.game, contest.names, openings, part)]
         with settings.out.open("a", encoding="utf-8") as file:
-            file.writelines(to_text(record) for record in records_of(contest.game, contest.names, openings, part))
+            file.writelines(texts)

@@ -16,6 +16,8 @@ from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState
 from alphagat.wording import sized
 
+OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # in the first line of JAX's error
+
 
 def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[stages.Compiled]:
     """Compiles the program of each board for states like `state`, concurrently in a single-process run.
@@ -23,7 +25,7 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
     A program that does not fit into memory is recompiled with the next of `Setup.micro_batch_counts`.
 
     Raises:
-      UserError: a program does not fit, or the micro-batches do not divide a device's share of a batch.
+      UserError: a program does not fit.
     """
 
     def compile_board(number: int) -> stages.Compiled:
@@ -71,7 +73,7 @@ def with_less_memory(run: Run, error: Exception) -> Run:
       JaxRuntimeError: `error` is not an out-of-memory error.
     """
     reason = first_line(error)
-    if "RESOURCE_EXHAUSTED" not in reason:
+    if OUT_OF_MEMORY not in reason:
         raise error
     learner, setup, mesh = run.config.learner, run.boards[0], run.learner_mesh
     least = 2 * setup.micro_batch_counts(mesh)[0]

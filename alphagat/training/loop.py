@@ -14,7 +14,7 @@ from jax.experimental import multihost_utils
 from alphagat import config_files, config_validation
 from alphagat.bounds import shown
 from alphagat.config import Config
-from alphagat.errors import DiskError, JointError, UserError, disk_failure
+from alphagat.errors import DiskError, JointError, UserError, disk_failure, first_line
 from alphagat.runs import compile_times, trackers
 from alphagat.runs.checkpoint_writer import CheckpointWriter, restore_replaced, set_aside
 from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
@@ -23,7 +23,7 @@ from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Interrupted, Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training.announcements import closing_lines, opening_lines, say_finished
-from alphagat.training.compilation import with_less_memory
+from alphagat.training.compilation import OUT_OF_MEMORY, with_less_memory
 from alphagat.training.evaluation import EvaluationResult, RunEvaluator, make_evaluator
 from alphagat.training.folder_claim import FolderClaim
 from alphagat.training.iterations import Iterations, make_iterations
@@ -204,7 +204,8 @@ def _train(
         report.start_clock()
         steps.iterate(state, start.iteration)
         if sinks:
-            sinks.display.finish(closing_lines(run.boards[0].game, folder, config.num_iterations))
+            done = max(start.iteration, config.num_iterations)
+            sinks.display.finish(closing_lines(run.boards[0].game, folder, done))
 
 
 def _open_folder(folder: Path, config: Config, start: Start, recorded: Recorded | None) -> list[str]:
@@ -271,17 +272,25 @@ class _Steps:
         return state
 
     def _evaluate(self, state: RunState, iteration: int, is_saved: bool = False) -> tuple[RunState, EvaluationResult]:
-        """Plays the matches. On SIGTERM, saves the state from before them unless it is already saved."""
+        """Plays the matches. On SIGTERM, or a lack of memory, saves the state from before them unless it is saved."""
         assert self._evaluator is not None
         evaluator = self._evaluator
         try:
             return preemption.run(lambda: evaluator.evaluate(state, iteration, self._report.stage))
-        except Preempted:
+        except (Preempted, jax.errors.JaxRuntimeError) as error:
+            if not isinstance(error, Preempted) and OUT_OF_MEMORY not in first_line(error):
+                raise
             self._report.flush()
             if not is_saved:
                 self._checkpoints.save(state, iteration)
-            self._end_preempted()
-            raise
+            if isinstance(error, Preempted):
+                self._end_preempted()
+            self._checkpoints.wait()
+            num_games = self._run.config.evaluation.num_games
+            raise UserError(
+                f"config.evaluation.num_games={num_games}: a device ran out of memory in the evaluation of iteration "
+                f"{iteration} ({first_line(error)}); lower it or config.evaluation.num_simulations"
+            ) from error
 
     def _end_preempted(self) -> None:
         self._checkpoints.wait()

@@ -9,8 +9,9 @@ import pytest
 
 from alphagat.agents import weight_files
 from alphagat.agents.agent import load
-from alphagat.agents.build import make_configured_network, make_params
+from alphagat.agents.build import differing_fields, make_configured_network, make_params
 from alphagat.cli import export
+from alphagat.config import NetworkConfig
 from alphagat.games import make_game
 from tests.training.tiny import save_tiny_run, tiny_config
 
@@ -18,6 +19,33 @@ from tests.training.tiny import save_tiny_run, tiny_config
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     return save_tiny_run(tmp_path_factory.mktemp("average") / "run", 7)
+
+
+GAT, RESNET = {"name": "gat", "num_blocks": 4}, {"name": "resnet"}
+MIXING, ATTENTION = {"blocks": ("mixing",)}, {"blocks": ("attention",)}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "differing"),
+    [
+        (GAT, GAT | {"backend": "dense", "remat": True, "precision": "bfloat16"}, []),
+        (GAT, GAT | {"num_blocks": 6}, ["num_blocks"]),
+        (GAT | {"blocks": ("mixing", "attention")}, GAT | {"blocks": ("mixing", "attention") * 2}, []),
+        (GAT | {"blocks": ("mixing", "attention")}, GAT | {"blocks": ("attention", "mixing")}, ["blocks"]),
+        (GAT | MIXING, GAT | MIXING | {"num_heads": 4, "key_size": 8}, []),
+        (GAT | MIXING, GAT | MIXING | {"mixing_groups": 4}, ["mixing_groups"]),
+        (GAT | ATTENTION, GAT | ATTENTION | {"mixing_groups": 4}, []),
+        (GAT | ATTENTION, GAT | ATTENTION | {"num_heads": 4, "key_size": 8}, ["num_heads", "key_size"]),
+        (GAT, GAT | {"mlp_ratio": 3, "value_pools": 2}, ["mlp_ratio", "value_pools"]),
+        (GAT | MIXING, GAT | ATTENTION, ["blocks"]),
+        (RESNET, RESNET | MIXING | {"num_heads": 4, "mlp_ratio": 3, "value_pools": 2}, []),
+        (RESNET, RESNET | {"width": 32}, ["width"]),
+        (RESNET, GAT, ["name"]),
+    ],
+)
+def test_fields_without_effect_do_not_differ(ours, theirs, differing):
+    for one, other in ((ours, theirs), (theirs, ours)):
+        assert differing_fields(NetworkConfig(**one), NetworkConfig(**other)) == differing
 
 
 def write_scaled(run: Path, file: Path, factor: float, **network: object) -> str:

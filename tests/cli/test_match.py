@@ -1,5 +1,6 @@
 """The match command: its table, its file of games, and one line per error."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import jax
 import numpy as np
 import pytest
 
+from alphagat.agents import weight_files
+from alphagat.agents.agent import load
 from alphagat.cli import match
 from alphagat.contests import contenders
 from alphagat.contests.match_report import elo_text, notes, solo_line, solo_table
@@ -75,6 +78,16 @@ def test_two_checkpoints_of_a_run(run, tmp_path, capsys):
     wins = [record.names[0 if record.outcome > 0 else 1] for record in records]
     assert wins.count(player) == won
     assert len({record.moves[:2] for record in records}) == 4
+
+
+def test_a_name_that_is_not_utf8_loses_no_game(run, tmp_path, capsys):
+    agent, file = load(run), Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.safetensors"))
+    weight_files.write(file, agent.params, agent.config, 5)
+    out = tmp_path / "games.sgf"
+    flags = ["--games", "2", "--simulations", "1", "--out", str(out)]
+    assert match.run([str(file), "random", *flags]) == 0
+    assert "/caf?.safetensors (iteration 5, 1 simulation" in capsys.readouterr().out.replace("\n", "")
+    assert len(read_games(out.read_text())) == 2
 
 
 def test_each_player_has_its_number_of_symmetries(run, capsys):

@@ -334,6 +334,27 @@ def test_a_second_interrupt_ends_at_once(tmp_path, monkeypatch, capfd):
     assert list_steps(tmp_path / "run") == [1]
 
 
+def test_an_evaluation_without_enough_memory_is_named_and_repeated(finished, tmp_path, monkeypatch):
+    play, moments = Matches.play, [4]
+
+    def exhaust(self, state, iteration, stage):
+        if moments and iteration == moments[0]:
+            moments.pop()
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8.00GiB.")
+        return play(self, state, iteration, stage)
+
+    monkeypatch.setattr(Matches, "play", exhaust)
+    folder = tmp_path / "run"
+    with pytest.raises(
+        UserError, match=r"^config\.evaluation\.num_games=.* out of memory in the evaluation of iteration 4"
+    ):
+        train(tiny_config(), folder)
+    state = last_state(folder)
+    assert (int(state.iteration), int(state.evaluated)) == (4, 0)
+    train(tiny_config(), folder)
+    assert_same_run(folder, finished)
+
+
 def test_sigterm_in_a_match_saves_at_once_and_replays_the_match(finished, tmp_path, monkeypatch):
     """In the matches of iterations 4 and 12, the last one; uninterrupted, they would take an hour."""
     play, moments = Matches.play, [4, 12]

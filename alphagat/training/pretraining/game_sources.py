@@ -56,9 +56,12 @@ def read_sources(
     seen, auxiliary = set[Path](), tuple(auxiliary)
     for name in names:
         run = find_run(Path(name))
-        for path in [Path(name)] if run else game_files(Path(name)):
+        for path in [run.folder] if run else game_files(Path(name)):
             if path.resolve() in seen:  # one copy of a game could be held out, and another be trained on
-                raise UserError(f"--games {path}: it is named twice; name it once")
+                what = (
+                    "this run is named twice; name one of its checkpoints" if run else "it is named twice; name it once"
+                )
+                raise UserError(f"--games {name if run else path}: {what}")
             seen.add(path.resolve())
             yield from _read_run(*run, games, auxiliary) if run else _read_file(path, games, discount, auxiliary)
 

@@ -208,6 +208,18 @@ def test_a_file_named_twice_is_refused(tmp_path):
             read(*names)
 
 
+def test_two_checkpoints_of_a_run_are_refused(tmp_path, monkeypatch):
+    """Their replays overlap, so copies of held-out games would be trained on."""
+    monkeypatch.setattr(game_sources, "_read_run", lambda *_: iter(()))
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "config.json").write_text("{}")
+    first = str(run / "checkpoints" / "4")
+    for names in ([first, str(run / "checkpoints" / "8")], [first, str(run)], [str(run), f"{run}/../run"]):
+        with pytest.raises(UserError, match=r"^--games .*: this run is named twice; name one of its checkpoints"):
+            read(*names)
+
+
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(UserError, match="holds no run, and no file"):
         read(str(tmp_path))
