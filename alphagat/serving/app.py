@@ -6,7 +6,7 @@ a status from 400 to 499 and one line, `{"error": ...}`. A full queue and a fail
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,9 +140,37 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
 
     @app.post("/api/games")
     def games(request: FileRequest) -> dict[str, Any]:
-        """Reads the games of an SGF or PGN file, at most `MAX_GAMES`."""
+        """Reads the games of an SGF or PGN file, at most `MAX_GAMES`.
+
+        The first, which the page opens, is checked, and ends where our rules end it.
+        """
         records = read_games(request.text, request.board)[:MAX_GAMES]
-        return {"games": [{"board": each.board, "moves": each.moves, "names": each.names} for each in records]}
+        moves = [_moves_of(records[0], roster), *(each.moves for each in records[1:])] if records else []
+        return {
+            "games": [
+                {"board": each.board, "moves": part, "names": each.names}
+                for each, part in zip(records, moves, strict=True)
+            ]
+        }
+
+
+def _moves_of(record: GameRecord, roster: Roster) -> Sequence[str]:
+    """Returns the moves of a game up to its end by the rules; all, unchecked, on a board that is not offered.
+
+    Raises:
+      UserError: a move is not legal, or of the other player, as after a handicap.
+    """
+    if record.board not in roster.boards:
+        return record.moves
+    session = roster.session(record.board)
+    steps = session.games.replay(0, record.moves, stops_at_end=True).steps
+    for ply, (step, player) in enumerate(zip(steps, record.players)):
+        if step.player != player:
+            ours, theirs = (session.game.player_colours[each][0] for each in (step.player, player))
+            raise UserError(
+                f"move {ply + 1}, {step.name}, is by {theirs}, but it is the turn of {ours}; correct the file"
+            )
+    return record.moves[: len(steps)]
 
 
 def _add_preparation(app: FastAPI, roster: Roster, service: BatchService, strengths: list[int]) -> None:

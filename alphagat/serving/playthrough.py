@@ -64,8 +64,11 @@ class Playthroughs:
         self._lock = threading.Lock()  # one replay at a time
         self._host = sharding.host_device()  # faster than an accelerator for a single game
 
-    def replay(self, seed: int, moves: Sequence[int | str]) -> Playthrough:
+    def replay(self, seed: int, moves: Sequence[int | str], *, stops_at_end: bool = False) -> Playthrough:
         """Plays `moves`, action numbers or names, from the initial position.
+
+        Args:
+          stops_at_end: whether moves after the end of the game are left out.
 
         Raises:
           UserError: a move is not legal.
@@ -82,6 +85,8 @@ class Playthroughs:
                 game = self._kept[digests[known]]
                 self._kept.move_to_end(digests[known])
             for ply in range(known, len(moves)):
+                if stops_at_end and not game.legal:
+                    break
                 game = self._after(seed, game, moves[ply])
                 self._keep(digests[ply + 1], game)
             return game

@@ -51,7 +51,7 @@ export function showControls({ update, annotate }) {
 /** Fills the choices of block and head for the network that analyses the position. */
 export function showAttentionControls(annotate) {
   const attention = shownAttention(), { blocks, heads } = attention ?? { blocks: [], heads: 0 };
-  view.block = Math.min(view.block ?? Infinity, blocks.length - 1);
+  view.block = attention ? Math.min(view.block ?? Infinity, blocks.length - 1) : null;
   if (view.head >= heads) view.head = -1;
   const blockChoices = blocks.map((block, index) => [index, String(block + 1)]);
   const headChoices = Array.from({ length: heads }, (_, head) => [head, String(head + 1)]);

@@ -14,6 +14,7 @@ export function save() {
   const moves = game.steps.slice(0, game.moves.length).map((step) => step.name);
   const content = { format: FORMAT, version: 1, board: game.board, seed: game.seed, moves };
   if (game.resigned !== null) content.resigned = game.resigned;
+  if (game.isSwapped) content.isSwapped = true;
   download(name(".json"), JSON.stringify(content), "application/json");
 }
 

@@ -21,7 +21,7 @@ const shown = {
 };
 const pace = { milliseconds: 700, isPaused: false, wake: () => {} };
 let game = { board: null, seed: 0, moves: [], steps: [], values: [], number: 0, isSkipped: false };
-let run = null, simulations = 0, axis = "iterations", drawnCharts = "";
+let run = null, simulations = 0, maxMoves = Infinity, axis = "iterations", drawnCharts = "";
 
 const board = new Board($("board"), $("choices"), { onPlay: () => {}, onLook: () => {} });
 
@@ -63,6 +63,10 @@ async function playGame() {
     document.body.dataset.ply = ply;
     if (position.over) {
       $("status-text").textContent = result(position);
+      return wait(END_MS);
+    }
+    if (ply >= maxMoves) {
+      $("status-text").textContent = `Stopped after ${ply.toLocaleString("en")} moves, the most that the server replays`;
       return wait(END_MS);
     }
     await wait(pace.milliseconds);
@@ -202,7 +206,7 @@ async function start() {
   repeat(follow, POLL_MS);
   repeat(async () => {
     if (!run) return;
-    ({ simulations } = await api.info());
+    ({ simulations, max_moves: maxMoves } = await api.info());
     await playGame();
   }, 100);
 }

@@ -277,6 +277,21 @@ def test_files_with_half_a_character_are_refused(client, text):
     assert answer.json()["error"].startswith("text: Input should be a valid string")
 
 
+def test_a_file_of_another_order_of_colours_is_refused(client):
+    """The page alternates the colours, so it would show another game."""
+    answer = client.post("/api/games", json={"text": "(;GN[hex:3];B[a1];B[b1];W[c1])"})
+    assert answer.status_code == 422
+    assert re.match("move 2, b1, is by (orange|blue), but it is the turn of", answer.json()["error"])
+
+
+def test_a_file_ends_where_the_game_ends(client):
+    moves = ["a1", "a2", "b1", "b2", "c1", "c2"]  # with which White has connected its sides
+    text = "".join(f";{'BW'[ply % 2]}[{move}]" for ply, move in enumerate([*moves, "a3", "b3"]))
+    answer = client.post("/api/games", json={"text": f"(;GN[hex:3]{text})"})
+    assert answer.json()["games"][0]["moves"] == moves
+    assert client.post("/api/position", json={"board": "hex:3", "moves": moves}).json()["over"]
+
+
 def test_long_files_are_cut(client):
     answer = client.post("/api/games", json={"text": "(;GN[hex:3];B[a1])" * 200})
     assert len(answer.json()["games"]) == 100

@@ -455,6 +455,16 @@ def test_with_attention_on_a_second_tap_plays(serve, browser):
     context.close()
 
 
+def test_attention_returns_after_a_network_without_it(start, page, tmp_path):
+    networks = [save_untrained(tmp_path, "hex:3", name="resnet"), save_untrained(tmp_path, "hex:3")]
+    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['person', 'person'], attention: true })")
+    open_page(page, start(networks, "hex:3"))
+    assert not page.query_selector(".attention path")
+    page.select_option("#network-0", index=1)
+    page.wait_for_selector(".attention path")
+    assert page.is_checked("#blocks label >> nth=-1 >> input")
+
+
 def test_a_saved_game_loads(serve, page, tmp_path):
     open_page(page, serve("hex:3"))
     for ply, cell in enumerate(("b2", "a1", "c1")):
@@ -572,6 +582,20 @@ def open_with_swap(page, address, value):
     give_value(page, value)
     open_page(page, address, "person,network", swap=True)
     page.click('.hit[data-name="b2"]')
+
+
+def test_a_saved_game_keeps_the_swap(serve, page, tmp_path):
+    open_page(page, serve("hex:3"), swap=True)
+    page.click('.hit[data-name="b2"]')
+    page.click("#swap-sides")
+    game = saved(page)
+    assert game["isSwapped"]
+    page.click("#new")
+    wait_for_ply(page, 0)
+    (tmp_path / "game.json").write_text(json.dumps(game))
+    page.set_input_files("#file", tmp_path / "game.json")
+    wait_for_ply(page, 1)
+    assert not page.is_visible("#swap-sides")
 
 
 @pytest.mark.parametrize(("value", "swaps"), [(-0.2, True), (0.2, False)])
