@@ -76,7 +76,10 @@ def test_the_estimate_of_rollouts_is_their_tree():
 def test_trees_that_do_not_fit_are_refused(run, monkeypatch: pytest.MonkeyPatch):
     needed = jax.local_device_count() * GAMES * mcts.tree_bytes(GAME, SIMULATIONS)  # mctx needs more
     monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 0.9 * needed)
-    with pytest.raises(UserError, match=rf"games? at once: the search trees need about .*, of {sized(0.9 * needed)};"):
+    with pytest.raises(
+        UserError,
+        match=rf"games? at once: the search trees need about .*, of {sized(0.9 * needed / jax.local_device_count())};",
+    ):
         jax.eval_shape(run, batch(GAME))
     monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 3 * needed)
     jax.eval_shape(run, batch(GAME))

@@ -160,7 +160,7 @@ def test_the_metrics_equal_the_reference(finished, reference):
         if expected["games"]:
             per_game = line["selfplay/simulations_per_s"] / line["selfplay/games_per_s"]
             np.testing.assert_allclose(per_game, expected["simulations"] / expected["games"], rtol=1e-4)
-        known = expected.keys() | speeds | {"iteration", "board", "hours", "num_games", "results"}
+        known = expected.keys() | speeds | {"iteration", "board", "hours", "num_games", "previous_iteration", "results"}
         assert {name for name in line if line[name] is not None} <= known
 
 
@@ -197,7 +197,9 @@ def test_matches_are_played_by_the_average_as_configured(finished, reference):
         evaluations = jax.random.fold_in(jax.random.key(config.seed), EVALUATIONS)
         *_, matches_key = jax.random.split(jax.random.fold_in(evaluations, iteration), 3)
         np.testing.assert_array_equal(key, jax.random.key_data(jax.random.fold_in(matches_key, number)))
-    assert [line.get("num_games") for line in read_metrics(finished.folder)] == [None, None, 6, None, None, 6, 6]
+    lines = read_metrics(finished.folder)
+    assert [line.get("num_games") for line in lines] == [None, None, 6, None, None, 6, 6]
+    assert [line.get("previous_iteration") for line in lines] == [None, None, 0, None, None, 3, 6]
     positions = jax.tree.map(lambda x: x[0, 0], finished.states[-1].boards[0].games.waiting.state)
     arguments = player.params, jax.random.key(0), positions, np.zeros(len(positions.terminated), np.int32)
     search = run.make_search(options.num_simulations, options.value_scale, explore=False)
