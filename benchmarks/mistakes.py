@@ -105,7 +105,7 @@ def main() -> None:
     console = Console(soft_wrap=True)
     console.print(table)
     console.print(f"{(drops > 0).sum()} mistakes in {len(bad_games)} games give away {drops.sum() / 2:g} points")
-    if options.network:
+    if options.network and len(bad_games):
         agent = load(options.network, board=records[0].board)
         guesses = np.asarray(jax.jit(agent.evaluator)(agent.params, states).value)
         delays = plies_until_noticed(moves, values, drops, guesses)
