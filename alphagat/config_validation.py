@@ -5,7 +5,7 @@ from typing import Any
 from alphagat.config import MAX_DEVICES, Config, MeshConfig, NetworkConfig
 from alphagat.config_fields import assign, check, fields, refusal
 from alphagat.errors import UserError
-from alphagat.network_traits import BLOCK_KINDS, FUSED, NETWORK_TRAITS, networks_with
+from alphagat.network_traits import BLOCK_KINDS, FUSED, NETWORK_TRAITS, messages_of, networks_with
 from alphagat.opponents import PREVIOUS, USAGES, find_opponent
 
 
@@ -75,7 +75,7 @@ def _check_network(network: NetworkConfig) -> None:
 def _divided_into(network: NetworkConfig) -> tuple[str, ...]:
     """Returns the fields into which the width of a network's messages is divided."""
     by_message = {"attention": "num_heads", "mixing": "mixing_groups"}
-    return tuple(field for message, field in by_message.items() if any(message in kind for kind in network.blocks))
+    return tuple(field for message, field in by_message.items() if message in messages_of(network.blocks))
 
 
 def _check_divides(path: str, value: int, whole_path: str, whole: int) -> None:

@@ -1,6 +1,7 @@
 """What each network can do, in a module without JAX, so that a config is validated before JAX loads."""
 
 import dataclasses
+from collections.abc import Iterable
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,11 @@ DENSE, FUSED, AUTO = "dense", "fused", "auto"
 BACKENDS = DENSE, "jraph", FUSED, AUTO  # of `network.backend`
 MAY_FUSE = FUSED, AUTO
 BLOCK_KINDS = "attention", "mixing", "mixing+attention"  # of `network.blocks`
+
+
+def messages_of(kinds: Iterable[str]) -> set[str]:
+    """Returns the kinds of messages, attention and mixing, that blocks of these kinds pass."""
+    return {message for kind in kinds for message in kind.split("+")}
 
 
 def kinds_of_blocks(blocks: tuple[str, ...], num_blocks: int) -> list[str]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
 from alphagat.games.base import Game
-from alphagat.network_traits import MAY_FUSE, NETWORK_TRAITS, kinds_of_blocks, networks_with
+from alphagat.network_traits import MAY_FUSE, NETWORK_TRAITS, kinds_of_blocks, messages_of, networks_with
 from alphagat.networks import Network, make_network
 from alphagat.networks.fused.network import FusedNetwork, find_obstacle
 from alphagat.networks.gat import GraphAttentionNetwork
@@ -64,8 +64,7 @@ def _fields_of_the_weights(network: NetworkConfig) -> dict[str, Any]:
     if not NETWORK_TRAITS[network.name].passes_messages:
         return {name: value for name, value in found.items() if name not in OF_MESSAGES}
     found["blocks"] = blocks
-    messages = [message for message in OF_A_MESSAGE if not any(message in kind for kind in blocks)]
-    unused = [name for message in messages for name in OF_A_MESSAGE[message]]
+    unused = [name for message in OF_A_MESSAGE.keys() - messages_of(blocks) for name in OF_A_MESSAGE[message]]
     return {name: value for name, value in found.items() if name not in unused}
 
 

@@ -26,9 +26,10 @@ from alphagat.monitoring.metric_text import (
     score_scale,
     sparkline,
 )
-from alphagat.runs.metrics import BOARD, LOSSES, RESULTS, TRAIN, TRAINED_BOARD, WIN_RATE, Line, Result
+from alphagat.runs.metrics import BOARD, LOSSES, RESULTS, TEXTS, TRAIN, WIN_RATE, Line, Result, board_of
 from alphagat.runtime import terminal
 
+SELFPLAY = "selfplay/"  # prefix of metrics of the board that was played
 PLAIN_SECONDS = 10.0  # minimum interval between lines without a terminal
 PACE_ITERATIONS = 50  # recent iterations from which the time left is estimated
 NARROW = 76  # terminal width below which sections stack
@@ -96,7 +97,7 @@ class Display(abc.ABC):
         self.console = console
         self.metrics: dict[str, float] = {}
         self._by_board: dict[str, dict[str, float]] = {}
-        self._played = self._trained = ""  # boards of the last line
+        self._place: Line = {}  # the fields of the last line that name its boards
         self.results: dict[tuple[str, str, str | None], Result] = {}
         self._clock = clock
         self._start = clock()
@@ -108,28 +109,25 @@ class Display(abc.ABC):
         scalars = {name: value for name, value in line.items() if isinstance(value, int | float)}
         scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
         results = [each for each in line.get(RESULTS, ()) if math.isfinite(each.value)]
-        self._played = line.get(BOARD, self._played)
-        self._trained = line.get(TRAINED_BOARD, self._played)
+        if BOARD in line:
+            self._place = {name: line[name] for name in TEXTS if name in line}
         for name, value in scalars.items():
-            self._by_board.setdefault(self._board_of(name), {})[name] = value
+            self._by_board.setdefault(board_of(self._place, name), {})[name] = value
         # Creates new objects, because the live display's thread may be reading the old ones.
         self.metrics = {
             name: value
-            for board in dict.fromkeys((self._played, self._trained))
-            for name, value in self._by_board.get(board, {}).items()
-            if board == self._board_of(name)
+            for board, values in self._by_board.items()
+            for name, value in values.items()
+            if board == board_of(self._place, name)
         }
         self.results = {**self.results, **{(each.name, each.board, each.opponent): each for each in results}}
         self._updates.append((self._clock(), self.iteration))
         self._stage = None
         self._show(scalars, describe_results(results, self.boards))
 
-    def _board_of(self, name: str) -> str:
-        """Returns the board of a scalar of the last line."""
-        return self._trained if name.startswith(TRAIN) else self._played
-
-    def _on(self, board: str) -> str:
-        """Names a board of a run on several."""
+    def _on_board(self, name: str) -> str:
+        """Names the board of a scalar, or of those with a prefix, in a run on several boards."""
+        board = board_of(self._place, name)
         return f" on {board}" if board and len(self.boards) > 1 else ""
 
     def stage(self, text: str) -> None:
@@ -196,7 +194,7 @@ class PlainDisplay(Display):
             self.message("  evaluation: " + ", ".join(f"{each.label} {each.value_and_interval}" for each in results))
 
     def _line(self) -> str:
-        parts = [f"iteration {self.iteration}/{self.total_iterations}{self._on(self._played)}"]
+        parts = [f"iteration {self.iteration}/{self.total_iterations}{self._on_board(SELFPLAY)}"]
         parts += [f"{value} {label}".strip() for label, value in scalar_rows(self.metrics, DATA)]
         parts += [f"{label} {value}" for label, value in scalar_rows(self.metrics, LEARNING)]
         left = self.seconds_left
@@ -230,7 +228,7 @@ class LiveDisplay(Display):
     def _show(self, scalars: Mapping[str, float], results: Sequence[ResultText]) -> None:
         for metric in LEARNING:
             if metric.name in LOSSES and metric.name in scalars:
-                self._history[self._trained, metric.label].append(scalars[metric.name])
+                self._history[board_of(self._place, TRAIN), metric.label].append(scalars[metric.name])
 
     def render(self) -> Padding:
         """Draws the current state for the console's current width."""
@@ -282,15 +280,16 @@ class LiveDisplay(Display):
         if not self.metrics:
             return []
         title = "recorded games" if "pretrain/epochs" in self.metrics else "self-play"
-        title += self._on(self._played)
+        title += self._on_board(SELFPLAY)
+        trained = board_of(self._place, TRAIN)
         selfplay = _section(title, [(label, value, "") for label, value in scalar_rows(self.metrics, DATA)])
         learning = _section(
-            f"learning{self._on(self._trained)}",
+            f"learning{self._on_board(TRAIN)}",
             [
                 (
                     label,
                     value,
-                    sparkline(list(self._history.get((self._trained, label), [])), 16 if width >= MEDIUM else 8),
+                    sparkline(list(self._history.get((trained, label), [])), 16 if width >= MEDIUM else 8),
                 )
                 for label, value in scalar_rows(self.metrics, LEARNING)
             ]
