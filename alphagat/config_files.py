@@ -31,7 +31,18 @@ def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
     Raises:
       UserError: the file is missing or broken, or an override names an unknown field or has a value of the wrong type.
     """
-    config = _get_config(_find(path))
+    return override(_get_config(_find(path)), overrides, f"--config {path}")
+
+
+def override(config: Config, overrides: Sequence[str], source: str = "config") -> Config:
+    """Applies overrides such as `--config.search.num_simulations=64` to a config, in place, and returns it.
+
+    Args:
+      source: names the config in errors.
+
+    Raises:
+      UserError: an override names an unknown field or has a value of the wrong type.
+    """
     arguments = ["", *_normalized(overrides)]
     flag_values = flags.FlagValues()
     try:
@@ -41,7 +52,7 @@ def load_config(path: str, overrides: Sequence[str] = ()) -> Config:
     except flags.Error as error:
         raise UserError(f"{error}; see --help for the type of each field") from error
     except ValueError:  # Python refuses to convert integers of thousands of digits to text
-        raise UserError(f"--config {path}: a number is too long; see --help for the type of each field") from None
+        raise UserError(f"{source}: a number is too long; see --help for the type of each field") from None
 
 
 def _find(path: str) -> Path:

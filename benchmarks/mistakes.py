@@ -5,7 +5,9 @@
 
 A mistake is a move that lowers the exact value for its player: a win becomes a draw or a loss, or a draw a loss.
 Prints, by ply, the moves of the player in positions that are not lost, its mistakes, and its first mistakes of games.
-With `--network`, also how late the value of a network shows the effect of the last mistake of a game.
+With `--network`, also how late the value of a network shows the effect of the last mistake of a game. A value is right
+if it is nearer to that of the exact result than to those of the other results: on Connect Four those after as many
+plies, on other boards without a discount.
 """
 
 import argparse
@@ -17,8 +19,9 @@ import jax
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from simulations import connect_four_plies
 
-from alphagat.agents.agent import load
+from alphagat.agents.agent import Agent, load
 from alphagat.evaluation import game_files
 from alphagat.evaluation.game_formats.record import GameRecord
 from alphagat.evaluation.live_game import LiveGame
@@ -53,23 +56,38 @@ def states_of(moves: list[Move]) -> Any:
     return stack(move.state for move in moves)
 
 
-def drops_of(moves: list[Move], states: Any, board: str) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the exact value before each move `[N]`, in -1, 0 and 1, and by how much the move lowers it `[N]`.
+class Exact(NamedTuple):
+    """What the solver knows about the position before each move, all `[N]`.
+
+    Attributes:
+      results: -1, 0 or 1, for the player to move.
+      drops: by how much the move lowers the result.
+      plies: until the end with the best moves; 1 on boards other than Connect Four.
+    """
+
+    results: np.ndarray
+    drops: np.ndarray
+    plies: np.ndarray | int
+
+
+def solve_moves(moves: list[Move], states: Any, board: str) -> Exact:
+    """Solves the positions `[N]` of `states_of`."""
+    scores = score_positions(make_game(board), states)
+    best = scores.max(axis=1)
+    plies = connect_four_plies(np.asarray(states.board), best) if board == "connect_four" else 1
+    results = np.sign(best)
+    return Exact(results, results - np.sign(scores[np.arange(len(moves)), [move.action for move in moves]]), plies)
+
+
+def plies_until_noticed(moves: list[Move], drops: np.ndarray, wrong: np.ndarray) -> list[float]:
+    """Returns, for each game with a mistake, the plies from its last mistake until the value of a network is right
+    and stays right; infinity if it never is.
 
     Args:
-      states: `[N]`, of `states_of`.
-    """
-    scores = score_positions(make_game(board), states)
-    values = np.sign(scores.max(axis=1))
-    return values, values - np.sign(scores[np.arange(len(moves)), [move.action for move in moves]])
-
-
-def plies_until_noticed(moves: list[Move], values: np.ndarray, drops: np.ndarray, guesses: np.ndarray) -> list[float]:
-    """Returns, for each game with a mistake, the plies from its last mistake until `guesses`, the values before each
-    move `[N]` by a network, stay within 0.5 of the exact ones; infinity if they do not.
+      drops: `[N]`, as in `Exact`.
+      wrong: `[N]`, whether the value of the network before the move is wrong.
     """
     games, plies = np.array([(move.game, move.ply) for move in moves]).T
-    wrong = abs(guesses - values) > 0.5
     delays = []
     for game in np.unique(games[drops > 0]):
         mistake = plies[(games == game) & (drops > 0)].max()
@@ -77,6 +95,13 @@ def plies_until_noticed(moves: list[Move], values: np.ndarray, drops: np.ndarray
         unsure = plies[after & wrong].max(initial=mistake)
         delays.append(min(plies[after & (plies > unsure)], default=np.inf) - mistake)
     return delays
+
+
+def wrong_values(agent: Agent, states: Any, exact: Exact) -> np.ndarray:
+    """Returns whether the network's value before each move is wrong, `[N]`."""
+    values = np.asarray(jax.jit(agent.evaluator)(agent.params, states).value)
+    win = agent.config.search.discount ** (exact.plies - 1.0)  # the value of a win in as many plies
+    return abs(values - exact.results * win) > 0.5 * win
 
 
 def main() -> None:
@@ -93,22 +118,22 @@ def main() -> None:
     if not moves:
         parser.error(f"--player {options.player}: no player of {options.file} has a name that begins with it")
     states = states_of(moves)
-    values, drops = drops_of(moves, states, records[0].board)
+    exact = solve_moves(moves, states, records[0].board)
+    drops = exact.drops
     games, plies = np.array([(move.game, move.ply) for move in moves]).T
     bad_games, first = np.unique(games[drops > 0], return_index=True)
     first_plies = plies[drops > 0][first]
     table = Table("plies", "moves in positions not lost", "mistakes", "first mistakes", title=f"{len(records)} games")
     for start in range(options.opening_plies, plies.max() + 1, options.plies):
         last = start + options.plies - 1
-        of = [plies[values >= 0], plies[drops > 0], first_plies]
+        of = [plies[exact.results >= 0], plies[drops > 0], first_plies]
         table.add_row(f"{start} to {last}", *(str(((start <= each) & (each <= last)).sum()) for each in of))
     console = Console(soft_wrap=True)
     console.print(table)
     console.print(f"{(drops > 0).sum()} mistakes in {len(bad_games)} games give away {drops.sum() / 2:g} points")
     if options.network and len(bad_games):
         agent = load(options.network, board=records[0].board)
-        guesses = np.asarray(jax.jit(agent.evaluator)(agent.params, states).value)
-        delays = plies_until_noticed(moves, values, drops, guesses)
+        delays = plies_until_noticed(moves, drops, wrong_values(agent, states, exact))
         quartiles = ", ".join(f"{each:g}" for each in np.quantile(delays, (0.25, 0.5, 0.75), method="lower"))
         console.print(f"plies until its value shows the last mistake of a game, quartiles: {quartiles}")
 

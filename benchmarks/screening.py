@@ -16,16 +16,16 @@ by side.
 Rules, written before any run:
 
 1. Each network trains with seed 0 at a learning rate of 0.01, at half of it, and at twice it. Its rate is the one with
-   the lowest loss on held-out games. While that is the lowest or highest rate, half or twice that rate is tried, too.
+   the lowest loss on held-out positions. While that is the lowest or highest rate, half or twice it is tried, too.
 2. It then trains with seeds 1 to --seeds, which the table uses; seed 0 is not part of it.
 3. A change of the network is accepted if its mean held-out loss is lower than that of the base by more than two
    standard errors of the difference on most boards, and on none higher by as much. Accepted changes are confirmed in
    self-play (`gat_against_resnet.py`, `variants.py`).
 
-The table shows, for games that no student saw, means over seeds with standard errors: the Kullback-Leibler divergence
-from the teacher's policy, the share of positions whose most probable move is the teacher's, and the error (RMS) of the
-value. On boards with an exact solver, it adds the shares of best moves and of correct value signs in 1,500 solved
-positions.
+The table shows, for positions that no student saw, means over seeds with standard errors: the Kullback-Leibler
+divergence from the teacher's policy, the share of positions whose most probable move is the teacher's, and the error
+(RMS) of the value. On boards with an exact solver, it adds the shares of best moves and of correct value signs in 1,500
+solved positions.
 """
 
 import argparse
@@ -58,7 +58,7 @@ from alphagat.evaluation.mcts import make_mcts
 from alphagat.evaluation.openings import random_positions
 from alphagat.evaluation.oracles import Oracle, make_oracle
 from alphagat.games import make_game
-from alphagat.games.base import Game
+from alphagat.games.base import Game, Symmetries
 from alphagat.games.batches import chunks
 from alphagat.games.states import select
 from alphagat.learner.loss import Batch, alphazero_loss
@@ -165,12 +165,22 @@ def make_teacher(game: Game) -> tuple[Callable[[Any, jax.Array, Any], tuple[jax.
     return roll_out, None
 
 
-def read_labels(file: Path) -> tuple[Labels, Labels]:
-    """Returns the labels of the first nine tenths of the games, and of the others."""
+def read_labels(file: Path, symmetries: Symmetries) -> tuple[Labels, Labels]:
+    """Returns the labels of the first nine tenths of the games, and those of the other games' positions that do not
+    occur there, not even in another orientation, since students train on all orientations.
+    """
     with np.load(file) as arrays:
         labels = Labels(**arrays)
     is_held_out = labels.game >= 0.9 * (labels.game.max() + 1)
-    return Labels(*(x[~is_held_out] for x in labels)), Labels(*(x[is_held_out] for x in labels))
+    train, held_out = (Labels(*(column[rows] for column in labels)) for rows in (~is_held_out, is_held_out))
+    seen = {nodes.tobytes() for nodes in train.nodes}
+    orientations = symmetries.node_permutations
+    is_new = [all(nodes[order].tobytes() not in seen for order in orientations) for nodes in held_out.nodes]
+    return train, Labels(*(column[is_new] for column in held_out))
+
+
+def digest_of(*arrays: np.ndarray) -> str:
+    return hashlib.blake2b(b"".join(array.tobytes() for array in arrays), digest_size=8).hexdigest()
 
 
 class Solved(NamedTuple):
@@ -321,9 +331,8 @@ def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[fl
 
 def compare(options: argparse.Namespace) -> None:
     game = make_game(options.board)
-    labels = file_of(options, ".npz")
-    train, held_out = read_labels(labels)
-    digest = hashlib.blake2b(labels.read_bytes(), digest_size=8).hexdigest()
+    train, held_out = read_labels(file_of(options, ".npz"), game.symmetries)
+    digest = digest_of(*train, *held_out)
     solved = solved_positions(game)
     students = [Student(name, game) for name in options.networks]
     results = Results(file_of(options, ".jsonl"))

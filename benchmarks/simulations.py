@@ -8,7 +8,7 @@ share of decided positions whose winner the value names; the error (RMS) and the
 to move; the shares of best moves and of moves that keep the result. The positions:
 
 - Connect Four, by an exact solver: the 49 openings of two plies, and in other rows 300 positions after 2 to 11 random
-  plies. The best move is the fastest win or slowest loss. The exact value is discounted like those of the search.
+  plies. The best move is the fastest win or slowest loss. Exact values are discounted like those of each search.
 - Hex 7x7: the 49 openings of one ply, by Hayward et al. 2005, and in other rows 300 positions after 12 to 20 random
   plies, by an exact solver. Moves are not judged.
 - Othello 6x6: 300 after 22 random plies, with 10 empty cells, by negamax. The best move wins by the most discs.
@@ -36,7 +36,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from alphagat import config_validation, load
+from alphagat import config_files, config_validation, load
 from alphagat.agents.agent import Agent
 from alphagat.agents.analysis import no_search
 from alphagat.evaluation.arena import play_match
@@ -60,23 +60,39 @@ class Solved(NamedTuple):
 
     Attributes:
       states: `[N]`.
-      values: `[N]`, exact, for the player to move.
+      results: `[N]`, exact, for the player to move: -1, 0 or 1.
+      plies: `[N]`, the plies until the end with the best moves; 1 where they are unknown, so values are not discounted.
       scores: `[N, A]`, the exact score of each move, `ILLEGAL_SCORE` if illegal; None if unknown.
     """
 
     states: Any
-    values: np.ndarray
+    results: np.ndarray
+    plies: np.ndarray | int = 1
     scores: np.ndarray | None = None
 
+    def values(self, discount: float) -> np.ndarray:
+        """Returns the exact values `[N]` for the player to move, discounted like those of the search."""
+        return self.results * discount ** (self.plies - 1.0)
 
-def solved_connect_four(game: Game, discount: float) -> dict[str, Solved]:
+
+def connect_four_plies(boards: np.ndarray, best: np.ndarray) -> np.ndarray:
+    """Returns the plies until the end with the best moves, `[N]`.
+
+    Args:
+      boards: `[N, 42]`, 0 for empty cells.
+      best: `[N]`, the score of the best move.
+    """
+    played = (boards != 0).sum(axis=-1)
+    winner = (played + (best < 0)) % 2  # 0: moves first
+    length = 2 * (CELLS // 2 + 1 - abs(best)) - (winner == 0)  # a score counts the winner's stones left, plus 1
+    return np.where(best == 0, CELLS, length) - played
+
+
+def solved_connect_four(game: Game) -> dict[str, Solved]:
     def solved(states: Any) -> Solved:
         scores = score_positions(game, states)
         best = scores.max(axis=1)
-        played = (np.asarray(states.board) != 0).sum(axis=-1)
-        winner = (played + (best < 0)) % 2  # 0: moves first
-        length = 2 * (CELLS // 2 + 1 - abs(best)) - (winner == 0)  # a score counts the winner's stones left, plus 1
-        return Solved(states, np.sign(best) * discount ** (length - played - 1.0), scores)
+        return Solved(states, np.sign(best), connect_four_plies(np.asarray(states.board), best), scores)
 
     return {
         "openings": solved(jax.device_get(openings_after(game, 2, seed=0).states)),
@@ -84,8 +100,7 @@ def solved_connect_four(game: Game, discount: float) -> dict[str, Solved]:
     }
 
 
-def solved_hex(game: Game, discount: float) -> dict[str, Solved]:
-    del discount
+def solved_hex(game: Game) -> dict[str, Solved]:
     openings = openings_after(game, 1, seed=0)
     states = jax.device_get(random_positions(game, NUM_POSITIONS, 12, 20, seed=0))
     solver, bits = HexSolver(7), 1 << np.arange(game.num_actions, dtype=np.int64)
@@ -99,8 +114,7 @@ def solved_hex(game: Game, discount: float) -> dict[str, Solved]:
     }
 
 
-def solved_othello(game: Game, discount: float) -> dict[str, Solved]:
-    del discount
+def solved_othello(game: Game) -> dict[str, Solved]:
     states = jax.device_get(random_positions(game, NUM_POSITIONS, 22, 22, seed=0))
     rows = []
     for number in track(range(NUM_POSITIONS), "solving", console=CONSOLE):
@@ -116,7 +130,7 @@ def solved_othello(game: Game, discount: float) -> dict[str, Solved]:
             scores[-1] = -solve_othello(other, own)
         rows.append(scores)
     scores = np.array(rows)
-    return {"10 empty cells": Solved(states, np.sign(scores.max(axis=1)), scores)}
+    return {"10 empty cells": Solved(states, np.sign(scores.max(axis=1)), scores=scores)}
 
 
 @functools.cache
@@ -173,7 +187,7 @@ def solve_othello(own: int, other: int, low: int = -36, high: int = 36) -> int:
     return low
 
 
-SOLVERS: dict[str, Callable[[Game, float], dict[str, Solved]]] = {
+SOLVERS: dict[str, Callable[[Game], dict[str, Solved]]] = {
     "connect_four": solved_connect_four,
     "hex:7": solved_hex,
     "othello:6": solved_othello,
@@ -182,39 +196,34 @@ SOLVERS: dict[str, Callable[[Game, float], dict[str, Solved]]] = {
 
 def with_settings(agent: Agent, settings: list[str]) -> Agent:
     """Returns the agent with other settings, such as `search.min_value_range=1`."""
-    config = copy.deepcopy(agent.config)
-    for setting in settings:
-        path, value = setting.split("=")
-        section, name = path.split(".")
-        fields = getattr(config, section)
-        setattr(fields, name, type(getattr(fields, name))(value))
+    config = config_files.override(copy.deepcopy(agent.config), [f"--config.{setting}" for setting in settings])
     config_validation.validate(config)
     return dataclasses.replace(agent, config=config)
 
 
 def measure_values(agents: dict[str, Agent], simulations: list[int]) -> None:
+    """Prints a table per group of positions. The row without search has the discount of the first agent."""
     first = next(iter(agents.values()))
-    solved = SOLVERS[first.game.name](first.game, first.config.search.discount)
     columns = "winner", "error", "mean error", "best moves", "keeps result"
-    for title, positions in solved.items():
+    for title, positions in SOLVERS[first.game.name](first.game).items():
         table = Table("search", "simulations", *columns, title=f"{first.game.name}, {title}")
-        table.add_row("none", "0", *describe(no_search(first.evaluator), first.params, positions))
+        table.add_row("none", "0", *describe(first, no_search(first.evaluator), positions))
         for number in simulations:
             for name, agent in agents.items():
-                table.add_row(name, str(number), *describe(agent.search(number), agent.params, positions))
+                table.add_row(name, str(number), *describe(agent, agent.search(number), positions))
         CONSOLE.print(table)
 
 
-def describe(search: Search, params: Any, solved: Solved) -> list[str]:
+def describe(agent: Agent, search: Search, solved: Solved) -> list[str]:
     """Returns the columns of `measure_values`."""
     num_positions = count(solved.states)
     plies = jnp.full(num_positions, 10**6)
-    found = jax.jit(search)(params, jax.random.key(0), jax.device_put(solved.states), plies)
+    found = jax.jit(search)(agent.params, jax.random.key(0), jax.device_put(solved.states), plies)
     actions, values = jax.device_get((found.action, found.value))
-    decided = solved.values != 0
-    error = values - solved.values
+    decided = solved.results != 0
+    error = values - solved.values(agent.config.search.discount)
     cells = [
-        f"{100 * (np.sign(values) == np.sign(solved.values))[decided].mean():.1f} %",
+        f"{100 * (np.sign(values) == solved.results)[decided].mean():.1f} %",
         f"{math.sqrt((error**2).mean()):.3f}",
         f"{error.mean():+.3f}",
     ]

@@ -1,10 +1,13 @@
 """Memory: the limit of a device, the compiler's plan, and the free memory of the machine."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 from jax import stages
+from jax.sharding import Mesh
 
 ROOT = Path("/")
 UNLIMITED = 2**60  # bytes; version 1 of control groups writes a number above this for "no limit"
@@ -32,6 +35,13 @@ def memory_needed(program: stages.Compiled) -> float:
         return 0.0
     held = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes
     return float(held + plan.temp_size_in_bytes + plan.generated_code_size_in_bytes)
+
+
+def memory_held(mesh: Mesh, arrays: Any) -> int:
+    """Returns the bytes that a tree of arrays occupies on each device of a mesh."""
+    here = set(mesh.devices.flat)
+    on_mesh = (leaf for leaf in jax.tree.leaves(arrays) if leaf.sharding.device_set & here)
+    return sum(math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf in on_mesh)
 
 
 def available_memory(root: Path = ROOT) -> float:

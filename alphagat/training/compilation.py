@@ -10,7 +10,7 @@ from jax import stages
 from jax.sharding import Mesh
 
 from alphagat.errors import UserError, first_line
-from alphagat.runtime.memory import memory_limit, memory_needed
+from alphagat.runtime.memory import memory_held, memory_limit, memory_needed
 from alphagat.training.iteration import make_iteration, program_arguments
 from alphagat.training.setup import Run, Setup
 from alphagat.training.state import RunState
@@ -32,7 +32,11 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
         arguments = program_arguments(state, number)
         mesh = run.mesh
         return compile_to_fit(
-            run.boards[number], mesh, lambda setup: make_iteration(setup, mesh).lower(*arguments), say
+            run.boards[number],
+            mesh,
+            lambda setup: make_iteration(setup, mesh).lower(*arguments),
+            say,
+            others_memory(state, number, mesh),
         )
 
     # Processes exchange results while they compile, so all must compile in the same order.
@@ -42,17 +46,25 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
 
 
 def compile_to_fit(
-    setup: Setup, mesh: Mesh, lower: Callable[[Setup], stages.Lowered], say: Callable[[str], None]
+    setup: Setup,
+    mesh: Mesh,
+    lower: Callable[[Setup], stages.Lowered],
+    say: Callable[[str], None],
+    others: float = 0.0,
 ) -> stages.Compiled:
     """Compiles `lower(setup)` with the first of `setup.micro_batch_counts` that fits into memory. Raises as
     `compile_iterations` does.
+
+    Args:
+      others: the bytes of each device that arrays outside the program occupy.
     """
     asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config.mesh.memory_gb)
     counts = setup.micro_batch_counts(mesh)
     for count in counts:
         compiled = lower(dataclasses.replace(setup, least_micro_batches=count)).compile()
-        needed = memory_needed(compiled)
-        if not limit or not needed or needed <= limit:
+        program = memory_needed(compiled)
+        needed = program + others
+        if not limit or not program or needed <= limit:
             if count > counts[0]:
                 say(f"{setup.game.name}: each device splits its part of a batch into {count} micro-batches")
             return compiled
@@ -63,6 +75,11 @@ def compile_to_fit(
         f"config.learner.batch_size={setup.config.learner.batch_size}: the program of {setup.game.name} does not fit "
         f"into the {sized(limit)} of a device; set {' or '.join(fixes)}"
     )
+
+
+def others_memory(state: RunState, number: int, mesh: Mesh) -> int:
+    """Returns the bytes per device of `mesh` of all boards except the one with this number."""
+    return memory_held(mesh, [board for index, board in enumerate(state.boards) if index != number])
 
 
 def with_less_memory(run: Run, error: Exception) -> Run:

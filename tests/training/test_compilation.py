@@ -10,9 +10,9 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import cpu_cache, sharding
-from alphagat.runtime.memory import memory_needed
+from alphagat.runtime.memory import memory_held, memory_needed
 from alphagat.training import compilation, iterations, loop
-from alphagat.training.compilation import compile_iterations, with_less_memory
+from alphagat.training.compilation import compile_iterations, others_memory, with_less_memory
 from alphagat.training.iteration import make_find_gradients
 from alphagat.training.memory import estimate_memory
 from alphagat.training.setup import make_run
@@ -122,6 +122,29 @@ def test_fewest_micro_batches_that_fit(memory_gb: float, count: int):
 def test_a_program_that_never_fits_is_refused(count: int):
     with pytest.raises(UserError, match=r"config\.learner\.batch_size=256: the program of hex:2 does not fit"):
         compile_with(count, 1.01)
+
+
+@pytest.mark.usefixtures("planned", "large_cache")
+def test_a_program_must_fit_beside_the_arrays_of_the_other_boards():
+    config = config_with(0, 17)
+    config.boards, config.num_iterations = ("hex:2", "hex:3"), 40
+    run, said = make_run(config, sharding.make_mesh(1)), []
+    state = init_state(run)
+    compile_iterations(run, state, said.append)
+    assert said.count("hex:2: each device splits its part of a batch into 2 micro-batches") == 1  # alone, it fits into 17 GB
+    replays = [sum(leaf.nbytes for leaf in jax.tree.leaves(board)) for board in state.boards]
+    assert [others_memory(state, number, run.mesh) for number in (0, 1)] == replays[::-1]
+
+
+@pytest.mark.parametrize("num_devices", [1, 2, 4])
+def test_each_device_holds_its_share_of_a_board(num_devices: int):
+    config, mesh = config_with(0), sharding.make_mesh(num_devices)
+    config.mesh.data = num_devices
+    board = init_state(make_run(config, mesh)).boards[0]
+    replay = sum(leaf.nbytes for leaf in jax.tree.leaves(board.replay))
+    assert memory_held(mesh, board.replay) == replay / num_devices
+    assert memory_held(mesh, jax.device_put(jnp.zeros(3), sharding.replicated(mesh))) == 12
+    assert memory_held(mesh, jax.device_put(jnp.zeros(3), jax.devices()[-1])) == 0
 
 
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8.00GiB."
