@@ -57,6 +57,8 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=2, help="half of them are actors (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=10)
     options = parser.parse_args()
+    if options.devices < 2:
+        parser.error(f"--devices {options.devices}: use at least 2, an actor and a learner")
     sharding.configure_cpu_devices(options.devices)
 
     def configured(actors: int):

@@ -37,7 +37,7 @@ BASES: dict[str, list[str]] = {
     "completion": ["bash"],
     "configs": ["smoke"],
     "doctor": ["--config", "configs/smoke"],
-    "evaluate": ["--workdir", "FOLDER/none"],
+    "evaluate": ["--workdir", "hex"],
     "export": ["--workdir", "FOLDER/none", "--out", "FOLDER/x.safetensors"],
     "gtp": ["--board", "hex:5"],
     "launch": ["--processes", "2", *TRAINING],
@@ -164,9 +164,9 @@ def bad_lines(seed: int) -> Iterator[Line]:
                     yield Line("workdir", command, [*base, f"--workdir={folder}"])
             if command in WITH_CONFIG:
                 yield from _bad_config(chance, command, fields)
-            kept = [word for index, word in enumerate(base) if index // 2 != chance.randrange(max(len(base) // 2, 1))]
             if command not in MAY_BE_SHORT:
-                yield Line("missing flag", command, kept[:-2])
+                first = 2 * chance.randrange(max(len(base) // 2, 1))
+                yield Line("missing flag", command, base[:first] + base[first + 2 :])
 
 
 def _bad_config(chance: random.Random, command: str, fields: list[config_fields.Field]) -> Iterator[Line]:

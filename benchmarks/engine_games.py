@@ -75,7 +75,8 @@ def main() -> None:
     options = parser.parse_args()
     total: collections.Counter = collections.Counter()
     with contextlib.ExitStack() as stack:
-        boards = [(name, options.gtp_games // len(options.boards)) for name in options.boards]
+        each, rest = divmod(options.gtp_games, len(options.boards))
+        boards = [(name, each + (number < rest)) for number, name in enumerate(options.boards)]
         for name, number in [*boards, ("chess", options.uci_games)]:
             if number == 0:
                 continue

@@ -28,10 +28,10 @@ from alphagat.games.base import Game
 
 
 def make_players(game: Game, names: list[str], nodes: list[int]) -> dict[str, Engine]:
-    """Returns the players by name; one per number of nodes if `nodes` is not empty."""
+    """Returns the players by name; of a UCI engine, one per number of nodes if `nodes` is not empty."""
     players = {}
     for name in names:
-        for number in nodes or [None]:
+        for number in (nodes if name.startswith("uci:") else []) or [None]:
             player = make_contender(game, name, None, EngineLimits(nodes=number), seed=0)
             if not isinstance(player, Engine):
                 raise SystemExit(f"--player {name}: it is no engine; use gtp:COMMAND or uci:COMMAND")

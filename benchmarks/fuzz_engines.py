@@ -99,6 +99,9 @@ def analyze(random_: random.Random, number: int) -> Fuzz:
         answers = [json.loads(line) for line in said.splitlines()]
         if len(answers) != number + 1 or not all(("error" in each) != ("rootInfo" in each) for each in answers):
             return f"{len(answers)} answers to {number + 1} queries"
+        answered = [each["id"] for each in answers if "rootInfo" in each]
+        if len(set(answered)) < len(answered):
+            return "two answers to one query"
         return "" if "rootInfo" in next(each for each in answers if each.get("id") == "end") else "the last is wrong"
 
     words = ["alphagat", "analyze", "--board", "hex:5", "--max_simulations", "4"]

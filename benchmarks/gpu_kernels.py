@@ -99,7 +99,12 @@ def size_of(shape: str) -> float:
 def find_kernels(program: str) -> dict[str, list[Kernel]]:
     """Returns the kernels of each computation that runs by itself, by its name."""
     shapes = {match[1]: match[2] for match in map(INSTRUCTION.match, program.splitlines()) if match}
-    inside = set(re.findall(r"(?:calls|to_apply)=%?([\w.\-]+)", program))  # the parts of a kernel
+    inside = {  # the parts of kernels
+        name
+        for line in program.splitlines()
+        if (match := INSTRUCTION.match(line)) and match[3] not in NOT_KERNELS
+        for name in re.findall(r"(?:calls|to_apply)=%?([\w.\-]+)", line)
+    }
     kernels = defaultdict(list)
     for computation in re.split(r"\n(?=(?:ENTRY )?%\S+ \()", program):
         head = re.match(r"(?:ENTRY )?%(\S+) \(", computation)

@@ -26,6 +26,7 @@ from survive import ROOT, command, environment, newest_step, plain, state_of
 from alphagat.runs.metrics import read_metrics
 from alphagat.runtime import sharding
 
+PATIENCE = 50  # kills
 FLAGS = ("--config.checkpoint.every=1", "--config.evaluation.every=6", "--config.num_iterations=24")
 
 
@@ -80,6 +81,10 @@ def main() -> None:
             while run_until(options.config, flags, workdir, cache, moments.uniform(0, options.within or seconds)):
                 kills += 1
                 resumed.append(newest_step(workdir))
+                if resumed[-PATIENCE:] == [resumed[-1]] * PATIENCE:
+                    raise SystemExit(
+                        f"{PATIENCE} kills without a new checkpoint: use more than --within {options.within}"
+                    )
             found = differences(workdir, reference)
             identical += not found
             result = "identical" if not found else f"{len(found)} differences: {', '.join(found[:3])}"

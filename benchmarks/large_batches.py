@@ -28,7 +28,7 @@ USUAL_BATCH = 1024
 
 def train(options: argparse.Namespace, optimizer: str, batch_size: int, rate: float) -> dict[str, float]:
     """Trains or resumes one run, and returns its last metrics."""
-    folder = options.workdir / f"{optimizer}_{batch_size}_{rate:.2g}"
+    folder = options.workdir / f"{optimizer}_{batch_size}_{rate:.2g}_{options.width}_{options.examples}_{options.seed}"
     largest = max(options.batch_sizes)
     fields = {
         "network.width": options.width,
@@ -68,6 +68,11 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=16, help="width of the network (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     options = parser.parse_args()
+    largest = max(options.batch_sizes)
+    if odd := [size for size in options.batch_sizes if largest % size]:
+        parser.error(f"--batch_sizes {odd[0]}: each must divide the largest, {largest}")
+    if options.examples < largest or options.examples % largest:
+        parser.error(f"--examples {options.examples}: it must be a multiple of the largest batch, {largest}")
     end_trainings_as_well()
     console = Console()
     measures = ("policy_accuracy", "policy_loss", "value_error")

@@ -44,6 +44,8 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[128, 64, 32, 16, 8], help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=11, help="default: %(default)s")
     options, overrides = parser.parse_known_args()
+    if odd := [size for size in options.sizes if options.batch_size % size]:
+        parser.error(f"--sizes {odd[0]}: it must divide --batch_size {options.batch_size}")
     sizes = [options.batch_size, *options.sizes]
     table = Table("board", "width", *(f"{size} at once" for size in sizes), title="milliseconds per example")
     for name in options.configs:

@@ -253,6 +253,20 @@ def mutants_of(file: str, fields: dict[str, str]) -> list[Mutant]:
     return [each for each in made if each.text != source]
 
 
+def all_mutants() -> list[Mutant]:
+    files = [str(file.relative_to(ROOT)) for package in TESTS for file in sorted((ROOT / package).rglob("*.py"))]
+    fields = sibling_fields()
+    return [mutant for file in dict.fromkeys(files) for mutant in mutants_of(file, fields)]
+
+
+def named(names: list[str]) -> list[Mutant]:
+    """Returns the mutants with these names. Exits if the code has no mutant of a name, such as after a change."""
+    found = {mutant.name: mutant for mutant in all_mutants()}
+    if unknown := [name for name in names if name not in found]:
+        sys.exit(f"no such mutants: {', '.join(unknown)}")
+    return [found[name] for name in names]
+
+
 def draw(packages: list[str], count: int, seed: int) -> list[Mutant]:
     """Draws `count` mutants: the same number from each package as far as it has them, then from the largest."""
     fields, generator, drawn = sibling_fields(), random.Random(seed), []
@@ -438,10 +452,10 @@ def main() -> None:
     parser.add_argument("--again", type=Path, metavar="FILE", help="run only the mutants whose names stand in FILE")
     parser.add_argument("--out", type=Path, default=Path("survivors.txt"), help="where to write the survivors' names")
     options = parser.parse_args()
-    mutants = draw(options.only, options.count, options.seed)
     if options.again:
-        names = set(options.again.read_text().splitlines())
-        mutants = [mutant for mutant in mutants if mutant.name in names]
+        mutants = named(options.again.read_text().splitlines())
+    else:
+        mutants = draw(options.only, options.count, options.seed)
     survivors = []
     with tempfile.TemporaryDirectory() as compiled:
         unchanged = run_unchanged({package_of(mutant.file) for mutant in mutants}, options.processes, compiled)

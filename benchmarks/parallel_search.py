@@ -74,7 +74,7 @@ class OwnEngine(Engine):
 
 def measure(engines: list, states) -> list[float]:
     """Returns the median seconds of a move of each engine, all taking turns."""
-    positions = [take(states, row) for row in range(TIMED_POSITIONS)]
+    positions = [take(states, row) for row in range(min(TIMED_POSITIONS, len(states.terminated)))]
     calls = {
         (number, row): functools.partial(engine.act, position)
         for number, engine in enumerate(engines)

@@ -50,8 +50,9 @@ class Side:
         self._start = jax.jit(jax.vmap(init))(jax.random.split(jax.random.key(0), batch))
 
         def move(states, key):
-            actions = random_actions(states.legal_action_mask, key)
-            after = jax.vmap(step)(states, actions, jax.random.split(key, batch))
+            action_key, step_key = jax.random.split(key)
+            actions = random_actions(states.legal_action_mask, action_key)
+            after = jax.vmap(step)(states, actions, jax.random.split(step_key, batch))
             seen = (jax.vmap(observe)(after), after.legal_action_mask)
             return select(after.terminated, self._start, after), seen, after.terminated.sum()
 

@@ -36,6 +36,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="(default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=3.0, help="per round (default: %(default)s)")
     options = parser.parse_args()
+    if options.seconds <= START_S:
+        parser.error(f"--seconds {options.seconds:g}: the first {START_S:g} s do not count; use more")
     sharding.configure_cpu_devices(1)
     roster = Roster([options.workdir] if options.workdir else [], options.board)
     program = roster.program(options.board, "", options.simulations)
@@ -96,7 +98,11 @@ def measure(analyze: Callable, program: Program, positions: list, expected: list
     part = options.seconds / 2
     batches = [stack(positions[:size]) for size in batch_sizes(options.max_batch)]
     best = max(batches, key=lambda batch: positions_per_second(analyze, batch, part))
-    sizes = {"max_batch": options.max_batch, "max_wait_ms": options.max_wait_ms, "max_queue": 4 * options.max_batch}
+    sizes = {
+        "max_batch": options.max_batch,
+        "max_wait_ms": options.max_wait_ms,
+        "max_queue": max(4 * options.max_batch, clients),
+    }
     rates, ratios, p50s, p99s, wrong = [], [], [], [], 0
     with BatchService(lambda _: analyze, **sizes) as service:
         for _ in range(options.rounds):

@@ -12,6 +12,7 @@ import asyncio
 import http.client
 import json
 import multiprocessing
+import re
 import resource
 import subprocess
 import sys
@@ -72,7 +73,8 @@ def server(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None
-            yield "127.0.0.1", int(running.stdout.readline().split()[3].rpartition(":")[2])
+            (port,) = re.findall(r"http://127.0.0.1:(\d+)", running.stdout.readline())
+            yield "127.0.0.1", int(port)
         finally:
             running.terminate()
 

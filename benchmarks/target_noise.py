@@ -72,6 +72,8 @@ def main() -> None:
     random = np.random.default_rng(options.seed)
     for low, high in zip(options.plies, options.plies[1:]):
         found = np.argwhere((low <= plies) & (plies < high))
+        if not len(found):
+            continue
         rows = tuple(random.permutation(found)[: options.positions].T)
         scores = score_positions(agent.game, jax.device_get(take(history.state, rows)))
         values = np.sign(scores.max(axis=1))

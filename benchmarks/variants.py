@@ -35,12 +35,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from alphagat import config_files, load
+from alphagat import config_fields, config_files, load
+from alphagat.config import Config
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.statistics import mean_interval
 from alphagat.runs.atomic_files import write_atomically
+from alphagat.runs.folder import read_config
 from alphagat.runs.metrics import read_metrics
 from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.runtime import sharding
@@ -77,10 +79,12 @@ class Variant:
 
     def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
         """Trains or resumes one run in a separate process on these cores; none: on all. Leaves a finished run alone."""
+        flags = [*self.flags_for(iterations), f"--config.seed={seed}"]
         if max(list_steps(workdir), default=0) >= iterations:
+            check_config(workdir, config_files.load_config(self.config, flags))
             return
         command = [sys.executable, "-m", "alphagat", "train", "--config", self.config, "--workdir", str(workdir)]
-        run_training([*command, *self.flags_for(iterations), f"--config.seed={seed}"], cores)
+        run_training([*command, *flags], cores)
 
     def flags_for(self, iterations: int) -> list[str]:
         flags = [*self.flags, f"num_iterations={iterations}", "evaluation.every=0", f"checkpoint.every={iterations}"]
@@ -100,13 +104,16 @@ class Variant:
         """Equal parts of a run, which differ in their simulations."""
         return len(self.plan.simulations)
 
-    def make_pilot(self, at_once: int, turn: int) -> Callable[[set[int]], None]:
-        """Returns the pilot run, which measures the time of an iteration with updates, in each part of the run."""
-        iterations = self.num_parts * (self.num_before + 1 + PILOT_ITERATIONS)
-        run = self.pilot(at_once, turn)
-        if len(read_metrics(run)) >= iterations:
-            return lambda cores: None
-        return functools.partial(self.train, run, 0, iterations)
+    @property
+    def pilot_iterations(self) -> int:
+        return self.num_parts * (self.num_before + 1 + PILOT_ITERATIONS)
+
+    def has_pilot(self, at_once: int, turn: int) -> bool:
+        return len(read_metrics(self.pilot(at_once, turn))) >= self.pilot_iterations
+
+    def train_pilot(self, at_once: int, turn: int, cores: set[int]) -> None:
+        """Trains a run that measures the time of an iteration with updates, in each part of a run."""
+        self.train(self.pilot(at_once, turn), 0, self.pilot_iterations, cores)
 
     def count_iterations(self, effort: "Effort") -> int:
         """Returns how many iterations fit into the time, by the first pilot; iterations without updates are short."""
@@ -197,13 +204,21 @@ def compare(variants: Sequence[Variant], seeds: Sequence[int], effort: Effort, t
 
 def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
     """Trains missing pilots, with the same concurrency as the runs."""
+    at_once = effort.at_once
     first: dict[Path, Variant] = {}
     for variant in variants:
-        first.setdefault(variant.pilot(effort.at_once, 0), variant)
-    pilots = list(first.values())
-    missing = -len(pilots) % effort.at_once
-    turns = [(variant, 0) for variant in pilots] + [(pilots[0], i + 1) for i in range(missing)]
-    effort.share_out([variant.make_pilot(effort.at_once, turn) for variant, turn in turns])
+        first.setdefault(variant.pilot(at_once, 0), variant)
+    turns = [(variant, 0) for variant in first.values() if not variant.has_pilot(at_once, 0)]
+    unused = (turn for turn in itertools.count(1) if not variants[0].has_pilot(at_once, turn))
+    turns += [(variants[0], next(unused)) for _ in range(-len(turns) % at_once)]  # so that all cores are busy
+    effort.share_out([functools.partial(variant.train_pilot, at_once, turn) for variant, turn in turns])
+
+
+def check_config(workdir: Path, config: Config) -> None:
+    """Exits if the run in a folder has another config."""
+    pairs = zip(config_fields.fields(read_config(workdir)), config_fields.fields(config))
+    if differing := [trained.path for trained, wanted in pairs if trained.value != wanted.value]:
+        sys.exit(f"{workdir} was trained with other values of {', '.join(differing)}; use another --workdir")
 
 
 def measured(run: Path, rival: Path, test: Test) -> dict[str, float]:
@@ -300,6 +315,8 @@ def main() -> None:
         Variant(name, options.all + fields, options.config, options.workdir / name, pilots)
         for name, fields in flags.items()
     ]
+    if options.at_once > (cores := len(os.sched_getaffinity(0))):
+        parser.error(f"--at_once {options.at_once}: there are {cores} cores")
     sharding.configure_cpu_devices(0)
     end_trainings_as_well()
     test = Test(options.games, options.simulations)
