@@ -27,7 +27,8 @@ class MeshConfig:
     )
     model: int = setting(
         1,
-        "devices that split each network's heads and MLPs; divides num_heads and the number of devices; gat only",
+        "devices that split each network's heads and MLPs; divides num_heads, mixing_groups and the number of devices; "
+        "gat only",
         at_least=1,
         at_most=MAX_DEVICES,
     )
@@ -68,8 +69,9 @@ class NetworkConfig:
     name: str = setting("gat", "network architecture", choices=tuple(NETWORK_TRAITS))
     backend: str = setting(
         AUTO,
-        "messages as masked matrix products (dense), as segment operations (jraph), or in self-play all blocks as one "
-        "GPU kernel (fused); auto: fused on an H100 or H200 if a check at the start passes, else dense; gat only",
+        "messages as masked matrix products (dense), as segment operations (jraph), or, except for gradients, all "
+        "blocks as one GPU kernel (fused); auto: fused on an H100 or H200 if a check at the start passes, else dense; "
+        "gat only",
         choices=BACKENDS,
     )
     width: int = setting(64, "features per node (gat) or channels (resnet)", at_least=1, at_most=MAX_WIDTH)

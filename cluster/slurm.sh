@@ -18,8 +18,9 @@ config=${1:?name a config file} workdir=${2:?name a run folder on a disk that al
 shift 2
 
 # 0: with 1, the first process that exits with 75 has the others killed, and the status becomes 137 (128 + SIGKILL). If a
-# process dies, the others notice within half a minute, and end.
-srun --kill-on-bad-exit=0 alphagat train --config "$config" --workdir "$workdir" "$@"
+# process dies, the others notice within half a minute, and end. Since Slurm 22.05, srun no longer takes --cpus-per-task
+# from the job.
+srun --kill-on-bad-exit=0 --cpus-per-task="${SLURM_CPUS_PER_TASK:-8}" alphagat train --config "$config" --workdir "$workdir" "$@"
 status=$?
 if [ "$status" -eq 75 ]; then
     scontrol requeue "$SLURM_JOB_ID"

@@ -5,7 +5,7 @@
 The longest game has 85 plies, and the target buffer would have to hold all of them. Games are truncated after 56 plies,
 as draws. None of 2,000 random games was longer, and games between trained players average 17 to 28 plies.
 
-With seed 10, a run of four minutes on one core (86 iterations) wins all of 100 games with 16 simulations against MCTS
+With seed 10, a run of four minutes on one core (86 iterations) wins all 100 games with 16 simulations against MCTS
 with 1,000 rollouts. docs/results.md compares it with a ResNet.
 """
 

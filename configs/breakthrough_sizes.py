@@ -6,7 +6,7 @@ Early iterations mostly train on 6x6, where games are short and cheap, late ones
 the target buffer, so games are truncated after 100 plies, as draws.
 
 Seed 0 trained for 44 minutes on one core (1.02 M frames), alongside other work. With 64 simulations it scored 95 %
-(95 % interval 84 to 99) in 40 games of 8x8 against Fairy-Stockfish with 1,000 nodes per move, and won all of 40
+(95 % interval 84 to 99) in 40 games of 8x8 against Fairy-Stockfish with 1,000 nodes per move, and won all 40
 games (91 to 100) against MCTS with 10,000 rollouts.
 
     alphagat match shipped uci:fairy-stockfish --board breakthrough:8 --games 40 --simulations 64 --move_nodes 1000

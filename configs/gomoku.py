@@ -3,8 +3,8 @@
     alphagat train gomoku
 
 Seed 0 trained for 26 minutes on one core (461 k frames), alongside other work. Its first 36 iterations had the
-learning rates of a run of 800. With 64 simulations it won all of 100 games (95 % interval 96 to 100) against MCTS with
-1,000 rollouts, and all of 40 (91 to 100) with 10,000.
+learning rates of a run of 800. With 64 simulations it won all 100 games (95 % interval 96 to 100) against MCTS with
+1,000 rollouts, and all 40 (91 to 100) with 10,000.
 
     alphagat match shipped mcts:10000 --board gomoku:9 --games 40 --simulations 64
 """

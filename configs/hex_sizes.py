@@ -5,7 +5,7 @@
 
 Early iterations mostly train on 5x5, where games are short and cheap, late ones on 7x7.
 
-After 123 k frames (3.8 minutes on one core, seed 0) it won all of 100 games of Hex 9x9, an unseen size, with 64
+After 123 k frames (3.8 minutes on one core, seed 0) it won all 100 games of Hex 9x9, an unseen size, with 64
 simulations against MCTS with 1,000 rollouts. The untrained network lost all 100:
 
     python benchmarks/transfer.py --workdir runs/hex_sizes --board hex:9 --opponents mcts:1000 --games 100

@@ -44,7 +44,7 @@ def execute(
 
 def clean(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
     """Drops run metadata, keeps outputs, and makes their paths relative or begin with `~`."""
-    text = nbformat.writes(notebook).replace(f"{folder}/", "").replace(str(Path.home()), "~")
+    text = nbformat.writes(notebook).replace(f"{folder}/", "").replace(f"{Path.home()}/", "~/")
     notebook = nbformat.reads(text, as_version=4)
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:

@@ -131,7 +131,9 @@ def test_a_program_must_fit_beside_the_arrays_of_the_other_boards():
     run, said = make_run(config, sharding.make_mesh(1)), []
     state = init_state(run)
     compile_iterations(run, state, said.append)
-    assert said.count("hex:2: each device splits its part of a batch into 2 micro-batches") == 1  # alone, it fits into 17 GB
+    assert (
+        said.count("hex:2: each device splits its part of a batch into 2 micro-batches") == 1
+    )  # alone, it fits into 17 GB
     replays = [sum(leaf.nbytes for leaf in jax.tree.leaves(board)) for board in state.boards]
     assert [others_memory(state, number, run.mesh) for number in (0, 1)] == replays[::-1]
 
