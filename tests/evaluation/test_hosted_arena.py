@@ -74,6 +74,15 @@ def test_two_players_draw_independently():
     assert (result.actions[0] != result.actions[1]).any()
 
 
+def test_players_draw_anew_in_every_round():
+    game = PileGame(40)
+    game.action_names = ("one", "two", "three")
+    openings = Openings(piles([40]), np.zeros((1, 0), np.int32))
+    result = play_hosted_match(game, DRAWS, FirstLegal(), openings, KEY)
+    drawn = result.actions[0, 0, :16:2].tolist()
+    assert set(drawn[:4]) == set(drawn[4:]) == {0, 2}
+
+
 def test_solver_wins_every_won_position():
     game = make_game("tic_tac_toe")
     openings = distinct_openings(game, 20, seed=0)

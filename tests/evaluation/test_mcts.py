@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from alphagat.evaluation import mcts
 from alphagat.evaluation.mcts import ILLEGAL, UNVISITED, make_mcts, most_visited, select_uct
 from alphagat.evaluation.solvers import solve
 from alphagat.games import make_game
@@ -65,6 +66,13 @@ def test_tree_is_consistent():
     over = np.asarray(tree.states.terminated)[child, game_index]
     assert over.any()
     assert (below == np.where(over, 0, visits[node, game_index, action] - 1)).all()
+
+
+def test_every_simulation_has_another_key(monkeypatch):
+    monkeypatch.setattr(mcts, "rollout", lambda game, key, states: jax.random.uniform(key, states.terminated.shape))
+    tree = make_mcts(PileGame(40), 3)(KEY, piles([40]))
+    assert tree.visits[0, 0].tolist() == [1, 1, 1]
+    assert len(set(abs(tree.sums[0, 0]).tolist())) == 3
 
 
 def test_unvisited_actions_come_first_in_uniform_order():

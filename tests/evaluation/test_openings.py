@@ -243,6 +243,15 @@ def test_random_positions_are_uniform_over_plies():
     assert (np.asarray(states.current_player) == stones % 2).all()
 
 
+def test_moves_of_random_positions_are_independent():
+    boards = np.asarray(random_positions(make_game("connect_four"), 500, 12, 12, seed=0).board).reshape(-1, 6, 7)
+    stones = (boards != 0).sum(axis=1)
+    assert (stones.sum(axis=1) == 12).all()
+    assert (stones == 6).any(axis=1).mean() < 0.1  # almost all, if a column were drawn once per game
+    # Uniform columns, not yet full: variance 12 * 1/7 * 6/7.
+    assert 1.2 < stones.var() < 1.7
+
+
 def test_random_positions_depend_only_on_seed():
     game = make_game("tic_tac_toe")
     first, again, other = (random_positions(game, 50, 3, 4, seed).board for seed in (0, 0, 1))

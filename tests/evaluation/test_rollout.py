@@ -60,6 +60,24 @@ def test_random_tic_tac_toe_has_known_outcome_frequencies():
         assert abs((results == result).mean() - share) < 4 * np.sqrt(share * (1 - share) / num)
 
 
+def win_chance(pile: int) -> float:
+    """Returns how often the player to move wins in uniformly random play."""
+    chances = []
+    for taken in range(1, min(pile, 3) + 1):
+        after = 1.0 if taken == pile else win_chance(pile - taken)
+        chances.append(after if taken in (2, pile) else 1 - after)
+    return sum(chances) / len(chances)
+
+
+def test_random_games_in_which_actions_recur_have_their_exact_outcome_frequencies():
+    sizes, num = range(6, 12), 4000
+    game = PileGame(11)
+    for size in sizes:
+        results = np.asarray(jax.jit(lambda states: rollout(game, KEY, states))(piles([size] * num)))
+        chance = win_chance(size)
+        assert abs((results == 1).mean() - chance) < 4 * np.sqrt(chance * (1 - chance) / num)
+
+
 def test_results_are_for_the_player_to_move():
     game = PileGame(1)
     states = piles([1, 1])

@@ -14,7 +14,7 @@ from alphagat.config_fields import fields
 from alphagat.errors import UserError
 from alphagat.evaluation.solvers import reachable_positions
 from alphagat.games import make_game
-from alphagat.search import Evaluation, make_search
+from alphagat.search import Evaluation, make_search, policies
 from alphagat.search.policies import add_root_noise
 from alphagat.search.tree import mask_illegal
 from tests.search.evaluators import (
@@ -247,6 +247,14 @@ def test_puct_target_is_visit_share(explored):
     np.testing.assert_allclose(output.policy_target, tree.children_visits[:, 0] / 24, rtol=1e-6)
 
 
+def test_puct_s_value_is_the_mean_over_the_root_s_evaluation_and_the_simulations(explored):
+    _, outputs = explored
+    output, tree = outputs["puct"]
+    after = tree.children_rewards[:, 0] + tree.children_discounts[:, 0] * tree.children_values[:, 0]
+    total = tree.raw_values[:, 0] + (tree.children_visits[:, 0] * after).sum(axis=1)
+    np.testing.assert_allclose(output.value, total / 25, atol=1e-5)
+
+
 def test_gumbel_without_exploration_ignores_key(searches, solved):
     states, plies = batch(solved)
     search = searches["gumbel", FEW]
@@ -255,24 +263,35 @@ def test_gumbel_without_exploration_ignores_key(searches, solved):
     assert (first.policy_target == other.policy_target).all()
 
 
-@every_algorithm
-@pytest.mark.parametrize("explore", [True, False])
-def test_noise_requires_exploration(algorithm, explore, monkeypatch):
-    name = {"gumbel": "gumbel_muzero_policy", "puct": "muzero_policy"}[algorithm]
-    asked = {}
+@pytest.fixture
+def ask(monkeypatch):
+    """Returns a function that starts a search and returns what it asks mctx for."""
 
     class HasAskedError(Exception):
         pass
 
-    def listen(params, key, root, *arguments, **keywords):
-        asked.update(keywords, root=root)
-        raise HasAskedError
+    def start(evaluate, states, plies, *, algorithm, **options):
+        asked = {}
 
-    monkeypatch.setattr(mctx, name, listen)
+        def listen(params, key, root, *arguments, **keywords):
+            asked.update(keywords, root=root, key=key)
+            raise HasAskedError
+
+        name = {"gumbel": "gumbel_muzero_policy", "puct": "muzero_policy"}[algorithm]
+        monkeypatch.setattr(mctx, name, listen)
+        search = make_search(GAME, evaluate, algorithm=algorithm, num_simulations=2, **options)
+        with pytest.raises(HasAskedError):
+            search(None, KEY, states, plies)
+        return asked
+
+    return start
+
+
+@every_algorithm
+@pytest.mark.parametrize("explore", [True, False])
+def test_noise_requires_exploration(algorithm, explore, ask):
     states, plies = some_positions(GAME, 10)
-    search = make_search(GAME, uniform_evaluator, algorithm=algorithm, num_simulations=2, explore=explore)
-    with pytest.raises(HasAskedError):
-        search(None, KEY, states, plies)
+    asked = ask(uniform_evaluator, states, plies, algorithm=algorithm, explore=explore)
     if algorithm == "gumbel":
         assert (asked["gumbel_scale"] == float(explore)).all()
     else:
@@ -282,6 +301,42 @@ def test_noise_requires_exploration(algorithm, explore, monkeypatch):
         assert (prior[~legal] == 0).all()
         uniform = legal / legal.sum(axis=1, keepdims=True)
         assert (np.abs(prior - uniform).max() > 0.05) == explore
+
+
+def test_puct_mixes_its_share_of_noise_of_its_concentration_at_every_ply(ask):
+    """With a large concentration, the noise is almost uniform."""
+    evaluate, (states, plies) = make_table_evaluator(GAME), some_positions(GAME, 10)
+    noise = {"dirichlet_alpha": 1000.0, "dirichlet_fraction": 0.4, "exploration_plies": 0}
+    quiet, noisy = (
+        np.asarray(
+            jax.nn.softmax(
+                ask(evaluate, states, plies, algorithm="puct", explore=explore, **noise)["root"].prior_logits
+            )
+        )
+        for explore in (False, True)
+    )
+    legal = np.asarray(states.legal_action_mask)
+    expected = 0.6 * quiet + 0.4 * legal / legal.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(noisy, expected, atol=0.03)
+    assert abs(quiet - expected).max() > 0.1
+
+
+def test_puct_draws_its_noise_its_search_and_its_moves_by_different_keys(monkeypatch):
+    keys = []
+
+    def note(function, position=0):
+        def noted(*arguments, **keywords):
+            keys.append(tuple(jax.random.key_data(arguments[position]).tolist()))
+            return function(*arguments, **keywords)
+
+        return noted
+
+    monkeypatch.setattr(policies, "add_root_noise", note(policies.add_root_noise))
+    monkeypatch.setattr(policies, "draw_move", note(policies.draw_move))
+    monkeypatch.setattr(mctx, "muzero_policy", note(mctx.muzero_policy, 1))
+    states, plies = some_positions(GAME, 10)
+    make_search(GAME, uniform_evaluator, algorithm="puct", num_simulations=2, explore=True)(None, KEY, states, plies)
+    assert len(set(keys)) == len(keys) == 3
 
 
 def test_root_noise_is_dirichlet_over_legal_actions():
