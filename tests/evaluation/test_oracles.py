@@ -9,7 +9,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation import oracles
 from alphagat.evaluation.oracles import ILLEGAL_SCORE, STAGES, Oracle, OracleTest, count_losing_moves, make_oracle
 from alphagat.evaluation.players import Player, make_opponent
-from alphagat.evaluation.solvers import ILLEGAL, make_solved_table, position_code, reachable_positions
+from alphagat.evaluation.solvers import ILLEGAL, make_solved_table, position_code, reachable_positions, stone_owners
 from alphagat.games import make_game
 from alphagat.games.batches import compile_step
 from alphagat.search import Evaluation, SearchOutput
@@ -26,6 +26,9 @@ def test_positions_have_their_exact_scores(name):
     legal = np.asarray(oracle.states.legal_action_mask)
     assert ((oracle.scores > ILLEGAL_SCORE) == legal).all()
     assert set(oracle.stages.tolist()) == {0, 1, 2}
+    plies = (stone_owners(game, oracle.states) != 0).sum(axis=1)
+    low, high = (12, 34) if name == "connect_four" else (2 * game.max_plies // 7, 6 * game.max_plies // 7)
+    assert low <= plies.min() < plies.max() <= high
     # A move that ends the game has the value that the rules pay.
     rows, actions = np.nonzero(legal)
     before = jax.tree.map(lambda x: jnp.asarray(x)[rows], oracle.states)

@@ -135,6 +135,13 @@ def test_perfect_scores_have_finite_rating_and_interval(won):
     assert sign * far == pytest.approx(MAX_ELO, abs=1e-6)
 
 
+def test_a_mixture_of_pairs_and_single_games_has_one_prior():
+    pairs, games = PairResult("a", "b", np.full(20, 2.0)), PairResult.of_score("a", "b", 1.0, 40)
+    low, mixed, high = (rate(results, "b")["a"].low for results in ([pairs] * 2, [pairs, games], [games] * 2))
+    assert low - 40 < mixed < high + 40  # with a prior each, about 100 lower
+    assert mixed > 500
+
+
 def test_more_games_narrow_interval():
     few, many = (rate([PairResult.of_score("a", "b", 0.6, games)], "b")["a"] for games in (100, 1600))
     assert (few.high - few.low) / (many.high - many.low) == pytest.approx(4, rel=0.15)

@@ -80,9 +80,22 @@ def slow_lars(name, num_steps):
     return x
 
 
+def slow_adamw(name, num_steps):
+    """Follows Loshchilov and Hutter 2019, algorithm 2, in float64, with decay for matrices only."""
+    x = PARAMS[name].copy()
+    first, second = np.zeros_like(x), np.zeros_like(x)
+    for step in range(num_steps):
+        gradient = gradients(step)[name]
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.999 * second + 0.001 * gradient**2
+        change = first / (1 - 0.9 ** (step + 1)) / (np.sqrt(second / (1 - 0.999 ** (step + 1))) + 1e-8)
+        x -= RATE * (change + (DECAY * x if name == "kernel" else 0))
+    return x
+
+
 @pytest.mark.parametrize("name", PARAMS)
-@pytest.mark.parametrize(("optimizer", "slow"), [("lamb", slow_lamb), ("lars", slow_lars)])
-def test_layerwise_rates_equal_their_definitions(optimizer, slow, name):
+@pytest.mark.parametrize(("optimizer", "slow"), [("lamb", slow_lamb), ("lars", slow_lars), ("adamw", slow_adamw)])
+def test_optimizers_equal_their_definitions(optimizer, slow, name):
     np.testing.assert_allclose(run(optimizer, 4)[name], slow(name, 4), rtol=1e-5)
 
 

@@ -133,6 +133,18 @@ def test_counts_and_masks(game, num_leaves):
                 state = game.step(state, jnp.int32(move), KEY)
 
 
+def test_a_legal_action_stays_legal_if_its_prior_underflows():
+    def evaluate(params, states):
+        return Evaluation(
+            jnp.full(states.legal_action_mask.shape, -1e30).at[:, 4].set(0.0), jnp.zeros(len(states.terminated))
+        )
+
+    tree, _ = grow(TIC_TAC_TOE, evaluate, first_state(TIC_TAC_TOE), 1, NUM_SIMULATIONS)
+    num_nodes = int(tree.num_nodes)
+    legal = np.asarray(jax.vmap(lambda state: state.legal_action_mask)(tree.states))
+    assert ((tree.prior > 0) == legal)[:num_nodes].all()
+
+
 @every_num_leaves
 def test_growing_in_parts_equals_growing_at_once(num_leaves):
     """A tree that rested is the one that never did; it never holds more than it can."""

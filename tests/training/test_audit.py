@@ -15,11 +15,13 @@ from alphagat.training.state import init_state
 from tests.training.tiny import run_of, tiny_config
 
 # All runs of tests/training audit Hex, and tests/test_configs.py the other families.
-CUT = "mnk:4x4x4"  # has truncations with a result, and bootstrapped targets
+CUT = "mnk:4x4x4"  # has truncations, and bootstrapped targets
+PAID = "othello:4"  # has truncations with a result
 OWNED = "go:5"  # also trains ownership
 RUNS = {
     OWNED: {"plies_per_iteration": 8},
     CUT: {"max_plies": 6, "plies_per_iteration": 4, "value_lambda": 0.7},
+    PAID: {"max_plies": 6, "plies_per_iteration": 4},
 }
 ITERATIONS = 8
 
@@ -53,7 +55,9 @@ def test_accepts_a_correct_game(board: str):
     for audit in audits:
         auditor.check(audit)
     assert any(np.asarray(audit.history.ended).any() for audit in audits)
-    assert any(np.asarray(audit.history.truncated).any() for audit in audits) == (board == CUT)
+    cut = np.stack([audit.history.truncated for audit in audits])
+    assert cut.any() == (board != OWNED)
+    assert (cut & (np.stack([audit.history.reward for audit in audits]) != 0)).any() == (board == PAID)
 
 
 @pytest.mark.parametrize("board", RUNS)
@@ -106,12 +110,22 @@ WRONGS = {
     ),
     "no reward": (lambda h, at: h.replace(reward=wrong_at((at,), lambda x: np.nan)(h.reward)), "the reward is nan"),
     "end": (lambda h, at: h.replace(ended=wrong_at((at,), lambda x: ~x)(h.ended)), "ended by the rules"),
+    "cut early": (
+        lambda h, at: h.replace(
+            **{name: wrong_at((at,), lambda x: True)(getattr(h, name)) for name in ("ended", "truncated")}
+        ),
+        "truncated after . plies, with a limit of 6",
+    ),
+    "cut late": (
+        lambda h, at: h.replace(length=wrong_at((at,), lambda x: 6)(h.length)),
+        "not truncated after 6 plies, with a limit of 6",
+    ),
     "reward": (lambda h, at: h.replace(reward=wrong_at((at,), lambda x: x - 0.5)(h.reward)), "the reward is"),
     "position": (
         lambda h, at: h.replace(
             state=h.state.replace(board=wrong_at((at + 1, 0), lambda x: (x + 1) % 3)(h.state.board))
         ),
-        "",
+        "the next position is not what the move leads to",
     ),
 }
 

@@ -5,16 +5,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import t
 
+from alphagat.agents.build import make_params
 from alphagat.errors import UserError
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.oracles import make_oracle
+from alphagat.evaluation.single_player import Scores
 from alphagat.runtime import sharding
 from alphagat.search.tree import mask_illegal
 from alphagat.training import evaluation
 from alphagat.training.evaluation import Matches, match_result
+from alphagat.training.setup import make_run
 from alphagat.training.state import init_state
-from tests.training.tiny import run_of, tiny_setup
+from tests.training.tiny import run_of, tiny_config, tiny_setup
 
 
 def result_of(wins: int, losses: int) -> MatchResult:
@@ -104,6 +108,8 @@ def test_the_network_is_compared_with_perfect_play():
     setup, mesh = tiny_setup(), sharding.make_mesh(1)
     setup.config.evaluation.opponents, setup.config.evaluation.oracle_positions = (), 40
     state = init_state(run_of(setup, mesh))
+    trained = make_params(setup.game, setup.network, jax.random.key(9))
+    state = state.replace(train=state.train.replace(params=trained))
     _, found = Matches(run_of(setup, mesh)).play(state, 4, lambda _: None)
     shares = {each.name: each.value for each in found.results}
     assert not found.games
@@ -111,9 +117,44 @@ def test_the_network_is_compared_with_perfect_play():
     assert {f"oracle/{name}" for name in measures} <= set(shares)
     assert all(0 <= value <= 1 for value in shares.values())
     oracle = make_oracle(setup.game, 40, setup.config.seed)
-    evaluation = jax.jit(setup.evaluate)(state.train.params, oracle.states)
-    best = oracle.scores[np.arange(40), np.asarray(mask_illegal(evaluation.prior_logits, oracle.states)).argmax(axis=1)]
-    assert shares["oracle/best_move"] == pytest.approx((best == oracle.scores.max(axis=1)).mean())
+
+    def share_of(params):
+        evaluation = jax.jit(setup.evaluate)(params, oracle.states)
+        moves = np.asarray(mask_illegal(evaluation.prior_logits, oracle.states)).argmax(axis=1)
+        return (oracle.scores[np.arange(40), moves] == oracle.scores.max(axis=1)).mean()
+
+    assert shares["oracle/best_move"] == pytest.approx(share_of(trained))
+    assert share_of(trained) != share_of(state.previous_params)
+
+
+def test_a_single_player_s_score_is_compared_with_that_of_each_opponent(monkeypatch):
+    config, mesh, calls = tiny_config(), sharding.make_mesh(1), []
+    config.boards, config.evaluation.opponents, config.evaluation.num_games = ("2048:2",), ("random", "previous"), 6
+    mean = {"now": 10.0, "random": 4.0, "previous": 5.0}
+
+    def play(game, player, num_games, key, mesh):
+        calls.append({"name": player.name, "params": player.params, "key": jax.random.key_data(key)})
+        spread = np.linspace(-1, 1, num_games, dtype=np.float32)
+        return Scores(mean[player.name] + spread, np.ones(num_games, np.int32))
+
+    monkeypatch.setattr(evaluation, "play_alone", play)
+    run = make_run(config, mesh)
+    state = init_state(run)
+    trained = jax.tree.map(lambda x: x + 1, state.train.params)
+    state, matches = state.replace(train=state.train.replace(params=trained)), Matches(run)
+    _, found = matches.play(state, 4, lambda _: None)
+    score, *ratios = found.results
+    assert (score.name, score.value, score.opponent) == ("score", 10, None)
+    assert score.low == pytest.approx(10 - t.ppf(0.975, 5) * np.linspace(-1, 1, 6).std(ddof=1) / np.sqrt(6), abs=1e-4)
+    assert score.low + score.high == pytest.approx(20)
+    assert [(each.name, each.opponent) for each in ratios] == [("score_ratio", "random"), ("score_ratio", "previous")]
+    assert [each.value for each in ratios] == pytest.approx([10 / 4, 10 / 5])
+    assert not found.games
+    assert [call["name"] for call in calls] == ["now", "random", "previous"]
+    chex.assert_trees_all_equal(calls[0]["params"], trained)
+    chex.assert_trees_all_equal(calls[2]["params"], state.previous_params)
+    matches.play(state, 8, lambda _: None)
+    assert len({np.asarray(call["key"]).tobytes() for call in calls}) == 6
 
 
 @pytest.mark.parametrize("opponents", [(), ("random",)])

@@ -68,7 +68,7 @@ def without_times(folder) -> list[dict]:
     return [{name: value for name, value in line.items() if name not in TIMES} for line in read_metrics(folder)]
 
 
-def test_it_fits_the_recorded_moves(finished):
+def test_it_fits_the_recorded_moves(config, finished):
     lines = read_metrics(finished)
     assert [line["iteration"] for line in lines] == [*range(1, 7)]
     results = [{each.name: each.value for each in line.get("results", ())} for line in lines]
@@ -80,7 +80,9 @@ def test_it_fits_the_recorded_moves(finished):
     assert last["holdout/policy_accuracy"] > first["holdout/policy_accuracy"]
     assert last["holdout/policy_loss"] < first["holdout/policy_loss"]
     assert lines[-1]["train/policy_loss"] < lines[0]["train/policy_loss"]
-    assert lines[-1]["pretrain/epochs"] == pytest.approx(2 * lines[2]["pretrain/epochs"])
+    (recorded,) = read_recorded(make_run(config, sharding.make_mesh(1)), None).boards
+    epochs = [number * 8 * 64 / len(recorded.train.game) for number in range(1, 7)]  # 8 updates of 64 positions each
+    assert [line["pretrain/epochs"] for line in lines] == pytest.approx(epochs)
     assert all(line["train/skipped"] == 0 for line in lines)
 
 
@@ -132,8 +134,9 @@ def loaded(monkeypatch) -> list[dict]:
     return options
 
 
-def start_on_two_boards(iteration: int, rollbacks: int) -> None:
+def start_on_two_boards(iteration: int, rollbacks: int, seed: int = 0) -> None:
     config = tiny_config()
+    config.seed = seed
     config.boards = ("hex:2", "hex:3")
     recorded = SimpleNamespace(boards=[SimpleNamespace(train=None)] * 2)
     state = SimpleNamespace(iteration=iteration, rollbacks=rollbacks)
@@ -145,10 +148,11 @@ def test_a_resumed_run_reads_on_where_each_board_was(loaded):
     assert [(each["first"], each["last"]) for each in loaded] == [(3, 6), (2, 6)]
 
 
-def test_each_board_has_another_order_after_a_rollback(loaded):
-    for rollbacks in (0, 1):
-        start_on_two_boards(5, rollbacks)
-    assert len({each["seed"] for each in loaded}) == 4
+def test_each_board_has_another_order_with_another_seed_and_after_a_rollback(loaded):
+    for seed in (0, 1):
+        for rollbacks in (0, 1):
+            start_on_two_boards(5, rollbacks, seed)
+    assert len({each["seed"] for each in loaded}) == 8
 
 
 def test_its_network_plays_and_initialises_other_runs(config, finished):
@@ -237,6 +241,23 @@ def test_gradients_equal_those_of_self_play(has_head):
     found = jax.jit(find)(state.train.params, scale, positions, both[:, 1])
     chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-7)
     assert float(found[1]["value_loss"]) > 0
+    is_known, is_held = generator.random((2, *shape)) < 0.5
+    masked = positions.replace(value_mask=is_known.astype(np.float32))
+    if has_head:
+        masked = masked.replace(auxiliary_mask=is_held.astype(np.float32))
+    known = jax.jit(find)(state.train.params, scale, masked, both[:, 1])
+    for turned in (True, False):
+        # Turned targets matter at known places only.
+        auxiliary = {
+            name: np.where((is_held != turned).reshape(*shape, *[1] * (x.ndim - 2)), -x, x)
+            for name, x in masked.auxiliary.items()
+        }
+        values = np.where(is_known != turned, -masked.value_target, masked.value_target)
+        changed = masked.replace(value_target=values, auxiliary=auxiliary)
+        _, parts = jax.jit(find)(state.train.params, scale, changed, both[:, 1])
+        assert (float(parts["value_loss"]) == float(known[1]["value_loss"])) == turned
+        if has_head:
+            assert (float(parts["ownership_loss"]) == float(known[1]["ownership_loss"])) == turned
     if has_head:
         unknown = positions.replace(auxiliary_mask=np.zeros(shape, np.float32))
         _, parts = jax.jit(find)(state.train.params, scale, unknown, both[:, 1])
