@@ -121,7 +121,8 @@ class Display(abc.ABC):
             if board == board_of(self._place, name)
         }
         self.results = {**self.results, **{(each.name, each.board, each.opponent): each for each in results}}
-        self._updates.append((self._clock(), self.iteration))
+        if BOARD in line or RESULTS not in line:  # a late evaluation belongs to an iteration before the start
+            self._updates.append((self._clock(), self.iteration))
         self._stage = None
         self._show(scalars, describe_results(results, self.boards))
 

@@ -16,7 +16,7 @@ from alphagat.games.base import Game
 from alphagat.monitoring.catalogue import compact
 from alphagat.monitoring.metric_text import describe_results, duration
 from alphagat.reporting import curves
-from alphagat.runs.metrics import RESULTS, Line, last_evaluation
+from alphagat.runs.metrics import RESULTS, Line, last_evaluation, last_value
 
 FOLDER = Path(__file__).parent
 
@@ -124,9 +124,9 @@ def tiles_of(boards: Sequence[str], lines: Sequence[Line]) -> list[Tile]:
     Args:
       boards: with several, the labels of results name the board.
     """
-    last, evaluation = (lines[-1] if lines else {}), last_evaluation(lines)
-    tiles = [Tile("frames", compact(last["frames"]))] if "frames" in last else []
-    tiles += [Tile("training", duration(3600 * last["hours"]))] if "hours" in last else []
+    frames, hours, evaluation = last_value(lines, "frames"), last_value(lines, "hours"), last_evaluation(lines)
+    tiles = [] if frames is None else [Tile("frames", compact(frames))]
+    tiles += [] if hours is None else [Tile("training", duration(3600 * hours))]
     results = evaluation[RESULTS] if evaluation else []
     return tiles + [Tile(each.label, each.value, each.interval) for each in describe_results(results, boards)]
 

@@ -138,6 +138,11 @@ class MetricsWriter:
         self.close()
 
 
+def last_value(lines: Sequence[Line], name: str) -> Any:
+    """Returns the last value of a metric; None if no line has one. Late evaluations may have a line of their own."""
+    return next((line[name] for line in reversed(lines) if line.get(name) is not None), None)
+
+
 def tagged(line: Line, several_boards: bool) -> dict[str, float]:
     """Returns the values of a line by TensorBoard tag: `eval/vs_random/win_rate`, or `eval/hex:7/vs_random/win_rate`
     with several boards. Nothing reads these names back.

@@ -139,7 +139,9 @@ class GtpServer:
             raise CommandError(f"komi {komi} is invalid: use one that ends in .5, from 0.5 to 39.5") from error
         if _float(komi) == game.komi:
             return
+        clocks = self._clocks
         self._set_board(name)
+        self._clocks = clocks  # the game goes on
         for player, move in zip(before.position.players, before.position.moves):
             self._turns.play_for(player, move)
 

@@ -10,7 +10,7 @@ from typing import Any
 from alphagat.errors import UserError
 from alphagat.reporting import curves
 from alphagat.reporting.page import tiles_of
-from alphagat.runs.folder import CHECKPOINT_FOLDER, read_config
+from alphagat.runs.folder import CHECKPOINT_FOLDER, CONFIG_FILE, read_config
 from alphagat.runs.metrics import METRICS_FILE, read_metrics
 from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.serving.roster import Roster
@@ -41,8 +41,8 @@ class LiveRun:
         """
         with self._lock:
             self._load_newest()
-            state = _state_of(self._folder / METRICS_FILE)
-            seen = (state and (state.st_size, state.st_mtime_ns)), self._newest
+            state, config = (_state_of(self._folder / name) for name in (METRICS_FILE, CONFIG_FILE))
+            seen = *(each and (each.st_size, each.st_mtime_ns) for each in (state, config)), self._newest
             if seen != self._seen:
                 self._described, self._seen = self._read(), seen
             return self._described | {"silent_s": max(0.0, time.time() - state.st_mtime) if state else None}

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -101,10 +102,19 @@ def estimate_memory(run: Run) -> Estimate:
             Part("the parameters and the optimizer", _parameters(run, networks[0].params), "network.width"),
             Part("the replay", replay / num_learners, "replay.capacity"),
             Part("the positions that wait for their targets", waiting / num_actors, "selfplay.num_games"),
+            *_on_their_way(run, players, num_learners),
         ),
         tuple(working),
         copies=2 if is_copied else 1,
     )
+
+
+def _on_their_way(run: Run, players: Sequence[Setup], num_learners: int) -> list[Part]:
+    """Returns the samples of one iteration of the actors, which the learners receive; none without actors."""
+    if not run.config.mesh.actors:
+        return []
+    size = sum(each.plan.num_games * each.plan.full_plies * _position(each, num_scalars=2) for each in players)
+    return [Part("the positions on their way to the learners", size / num_learners, "selfplay.num_games")]
 
 
 def _replay(setup: Setup) -> float:
@@ -129,7 +139,8 @@ def _parameters(run: Run, params: float) -> float:
     config, mesh = run.config, run.mesh
     matrix = {"kernel": jax.ShapeDtypeStruct((64, 64), jnp.float32)}
     optimizer = num_bytes(jax.eval_shape(run.boards[0].optimizer.init, matrix)) / num_bytes(matrix)
-    copies = 2 + optimizer + bool(config.learner.ema_decay)  # 2: the parameters now, and at the last evaluation
+    # The parameters now, at the last evaluation, their average, and those of the actors.
+    copies = 2 + optimizer + bool(config.learner.ema_decay) + bool(config.mesh.actors)
     shares = mesh.shape[sharding.MODEL] * mesh.shape[sharding.STAGE]
     return copies * params / (shares * (mesh.shape[sharding.DATA] if config.mesh.fsdp else 1))
 

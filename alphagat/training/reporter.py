@@ -24,6 +24,7 @@ from alphagat.runs.metrics import (
     TRAIN,
     TRAINED_BOARD,
     MetricsWriter,
+    last_value,
     read_metrics,
     tagged,
 )
@@ -241,5 +242,4 @@ def _fetch(metrics: Metrics) -> tuple[dict[str, float], float]:
 
 def hours_so_far(folder: Path) -> float:
     """Returns the training time of the run in `folder`, in hours."""
-    lines = read_metrics(folder)
-    return float(lines[-1].get("hours") or 0.0) if lines else 0.0
+    return float(last_value(read_metrics(folder), "hours") or 0.0)

@@ -218,6 +218,19 @@ def test_time_left_excludes_the_first_iteration():
     assert display.seconds_left == 19.0
 
 
+def test_time_left_excludes_a_late_evaluation():
+    display, clock, _ = plain(total=100)
+    display.update({"iteration": 90, **EVALUATION})  # of the iteration before the start
+    clock.now = 50.0  # compiling
+    display.update({"board": "hex:5", **metrics(91)})
+    assert display.seconds_left is None
+    clock.now = 52.0
+    display.update({"board": "hex:5", **metrics(92)})
+    assert display.seconds_left == 16.0
+    clock.now = 500.0
+    assert display.seconds_left == 0.0
+
+
 def test_time_left_after_a_resume_uses_new_iterations():
     display, clock, _ = plain(total=100)
     for iteration in (91, 92):

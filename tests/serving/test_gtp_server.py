@@ -324,6 +324,22 @@ def test_the_moves_that_are_left_share_main_time():
     assert limits == [(None, share(100 / ((49 - 6) // 4)))]
 
 
+def test_a_new_komi_keeps_the_game_and_its_clocks():
+    server = make_server("go:5", None)
+    talk(server, "time_settings 100 0 0", "play b c3", "time_left b 20 0", "komi 5.5")
+    black, white = server._clocks
+    assert (black.main, white.main) == (20, 100)
+    assert talk(server, "play b c3")[0][0] == "?"
+    talk(server, "clear_board")
+    assert [clock.main for clock in server._clocks] == [100, 100]
+
+
+def test_analyses_are_reported_every_centiseconds_asked_for():
+    server = make_server("hex:3")
+    server.answer(["lz-analyze", "50"])
+    assert server._analysis[1] == 0.5
+
+
 def test_a_given_number_of_simulations_limits_a_search_with_a_clock():
     server = make_server("hex:3", 16)
     limits = listen(server)

@@ -11,7 +11,7 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runtime import sharding
 from alphagat.search.memory import tree_bytes
-from alphagat.training.memory import check_memory, estimate_memory
+from alphagat.training.memory import Estimate, Part, check_memory, estimate_memory, network_sizes
 from alphagat.training.setup import make_run
 from alphagat.training.state import placed_shapes
 from tests.training.tiny import tiny_config
@@ -43,9 +43,56 @@ def resnet() -> Config:
 def test_the_kept_parts_are_the_run_state(make):
     config = make()
     run = make_run(config, sharding.make_mesh(config.mesh.data))
-    leaves = jax.tree.leaves(placed_shapes(run))
-    held = sum(math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves)
-    assert sum(part.size for part in estimate_memory(run).kept) == pytest.approx(held, rel=0.03)
+    assert sum(part.size for part in estimate_memory(run).kept) == pytest.approx(size_of(placed_shapes(run)), rel=0.03)
+
+
+def size_of(tree) -> int:
+    """Returns the bytes per device of arrays that are placed on devices."""
+    leaves = jax.tree.leaves(tree)
+    return sum(math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves)
+
+
+def test_actors_and_learners_keep_different_parts():
+    config = tiny_config()
+    config.mesh.data, config.mesh.actors, config.num_iterations = 4, 1, 60
+    config.learner.batch_size, config.selfplay.num_games, config.selfplay.num_groups = 24, 36, 12
+    run = make_run(config, sharding.make_mesh(4))
+    state, (parameters, replay, waiting, coming) = placed_shapes(run), estimate_memory(run).kept
+    (board,) = state.boards
+    for part, kept in (
+        (parameters, (state.train, state.previous_params, state.actors)),
+        (replay, board.replay),
+        (coming, board.block),
+    ):
+        assert part.size == pytest.approx(size_of(kept), rel=0.03)
+    assert size_of(board.games) <= waiting.size < 1.3 * size_of(board.games)
+
+
+def test_the_need_is_what_is_kept_and_the_largest_temporary_part():
+    kept, working = (Part("a", 3, "x"), Part("b", 2, "x")), (Part("c", 5, "x"), Part("d", 7, "x"))
+    assert Estimate(kept, working, copies=1).needed == 3 + 2 + 7
+    assert Estimate(kept, working, copies=2).needed == 2 * (3 + 2) + 7
+
+
+@pytest.mark.parametrize(("backend", "copies"), [("cpu", 2), ("gpu", 1)])
+def test_a_checkpoint_is_copied_within_the_memory_of_a_cpu(backend: str, copies: int, monkeypatch: pytest.MonkeyPatch):
+    run = make_run(tiny_config(), sharding.make_mesh(1))
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    assert estimate_memory(run).copies == copies
+
+
+def test_devices_share_matches_and_updates():
+    config = tiny_config()
+    config.learner.num_micro_batches = 1
+    one, two = (
+        {part.name: part.size for part in estimate_memory(make_run(config, sharding.make_mesh(number))).working}
+        for number in (1, 2)
+    )
+    assert two["the matches"] == one["the matches"] / 2
+    run = make_run(config, sharding.make_mesh(1))
+    sizes = network_sizes(run.boards[0].game, config.network)
+    update = "the activations of an update"
+    assert one[update] - two[update] == config.learner.batch_size / 2 * sizes.activations
 
 
 def config_with(**changes) -> Config:

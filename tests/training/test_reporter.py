@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from alphagat.reporting.page import tiles_of
 from alphagat.runs.metrics import Result, read_metrics
 from alphagat.runtime import sharding
 from alphagat.training import reporter as report_module
 from alphagat.training.evaluation import EvaluationResult
-from alphagat.training.reporter import Diverged, Reporter, open_sinks
+from alphagat.training.reporter import Diverged, Reporter, hours_so_far, open_sinks
 from alphagat.training.setup import make_run
 from tests.training.tiny import tiny_config, tiny_run
 
@@ -66,6 +67,37 @@ def test_time_excludes_the_start_of_the_next_iteration(tmp_path, monkeypatch, me
     assert {line["selfplay/target_entropy"] for line in lines} == {0.5}
     speeds = [line["selfplay/simulations_per_s"] for line in lines]
     assert speeds == pytest.approx([512 / seconds for seconds in durations])
+
+
+def test_time_excludes_matches(tmp_path, monkeypatch, metrics):
+    clock = Clock()
+    monkeypatch.setattr(report_module, "time", clock)
+    with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
+        report = Reporter(run, sinks, hours=1.0)
+        clock.seconds = 2.0
+        report.add(1, 0, metrics, None)
+        report.wait()
+        clock.seconds = 1000.0
+        report.add_evaluation(EvaluationResult([], []))
+        clock.was_read.clear()
+        clock.seconds = 1003.0
+        report.add(2, 0, metrics, None)
+        assert clock.was_read.wait(60)
+        report.flush()
+    assert [line["hours"] for line in read_metrics(tmp_path)] == pytest.approx([1 + 2 / 3600, 1 + 5 / 3600])
+
+
+def test_hours_go_on_after_the_line_of_a_late_evaluation(tmp_path, metrics):
+    with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
+        report = Reporter(run, sinks, hours=3.0)
+        report.add(1, 0, metrics, None)
+        report.flush()
+        hours = read_metrics(tmp_path)[0]["hours"]
+        report.add_late_evaluation(2, EvaluationResult([Result("win_rate", "hex:2", 0.5, opponent="random")], []))
+    assert [line.get("hours") for line in read_metrics(tmp_path)] == [hours, None]
+    assert hours_so_far(tmp_path) == hours >= 3
+    assert hours_so_far(tmp_path / "none") == 0
+    assert [tile.label for tile in tiles_of(("hex:2",), read_metrics(tmp_path))][:2] == ["frames", "training"]
 
 
 def test_a_late_evaluation_is_shown(tmp_path, metrics):
