@@ -13,9 +13,11 @@ from alphagat.config import Config, EvaluationConfig
 from alphagat.monitoring.charts import COLOURS
 from alphagat.reporting.comparison import ComparedRun, make_comparison, names_of
 from alphagat.reporting.writer import PageWriter
+from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.manifest import MANIFEST_FILE
 from alphagat.runs.metrics import METRICS_FILE, Result
-from tests.training.tiny import NUM_ITERATIONS, save_tiny_run
+from alphagat.training.state import init_state
+from tests.training.tiny import NUM_ITERATIONS, save_tiny_run, tiny_run
 
 LINES = [
     {
@@ -83,6 +85,31 @@ def test_the_page_shows_the_run(run, capsys):
     assert "<td>network.width</td><td>8</td><td>64</td>" in page
     assert "Start 1: " in page
     assert "http-equiv" not in page
+    assert "evaluated after iteration 4" in page
+    assert "<dt>training</dt><dd>2 min 24 s" in page  # 0.04 hours
+    assert "its value for orange: 1 wins, -1 loses" in page
+
+
+def test_the_page_names_the_last_evaluated_iteration(run):
+    write_lines(run, [*LINES[:2], LINES[2] | EVALUATION, LINES[3]])
+    PageWriter(run, run / "report.html").write()
+    page = (run / "report.html").read_text()
+    assert f"iteration 4 of {NUM_ITERATIONS}" in page
+    assert "evaluated after iteration 3" in page
+
+
+def test_a_page_that_is_written_again_shows_the_newest_checkpoint_and_config(run):
+    writer = PageWriter(run, run / "report.html")
+    config = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps(config | {"num_iterations": 4}))
+    assert writer.write()
+    with CheckpointWriter(run) as checkpoints:
+        checkpoints.save(init_state(tiny_run()), 6)
+    (run / "config.json").write_text(json.dumps(config | {"num_iterations": 40}))
+    assert not writer.write()
+    page = (run / "report.html").read_text()
+    assert "iteration 4 of 40" in page
+    assert "The network of iteration 6 with" in page
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_previous_one(run):

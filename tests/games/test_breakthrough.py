@@ -146,6 +146,13 @@ o . . . .
 """
 
 
+@pytest.mark.parametrize("size", [5, 6, 8])
+def test_the_longest_game_moves_every_piece_to_the_last_row_but_one(size):
+    """Each move is a step of one row; then one more step wins."""
+    steps = size * (size - 2) + size * (size - 3)  # of the first and of the second row of a player
+    assert make_game(f"breakthrough:{size}").max_plies == 2 * steps + 1
+
+
 def test_pieces_capture_diagonally_and_never_straight():
     assert names_of_legal(position(FIGHT)) == {"b2a3", "b2c3", "e1d2", "e1e2"}
     theirs = "e5d4 e5e4 a4a3 b3a2 b3c2 c3b2 c3c2 c3d2"

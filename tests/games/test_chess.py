@@ -300,9 +300,12 @@ def test_threefold_repetition_is_a_draw():
         ("kn6/3p4/8/4P3/8/8/8/1N2K3 b - - 0 1", "d7d5 b1c3 b8c6 c3b1 c6b8", False),  # White may take on d6 at first
         ("kn2r3/3p4/8/4P3/8/8/8/1N2K3 b - - 0 1", "d7d5 b1c3 b8c6 c3b1 c6b8", True),  # the pawn is pinned
         ("kb6/3p4/8/8/8/8/2B5/4K3 b - - 0 1", "d7d5 c2b1 b8a7 b1c2 a7b8", True),  # bishops reach d6, pawns don't
+        (chess.STARTING_FEN, "g1f3 g8f6 f3g1 h8g8 g1f3 g8h8", False),  # Black loses the right to castle
+        (chess.STARTING_FEN, "g1f3 g8f6 h1g1 h8g8 g1h1 g8h8", False),  # so do both
+        ("r3k3/8/8/8/8/8/8/R3K3 w - - 0 1", "e1d1 e8f8 d1d2 f8e8 d2e1", False),  # with the colours exchanged only
     ],
 )
-def test_double_step_affects_repetition_only_if_en_passant_is_legal(fen, moves, repeats):
+def test_double_steps_and_castling_rights_affect_repetitions(fen, moves, repeats):
     game, board = make_game("chess"), chess.Board(fen)
     state, step = state_of(fen), jax.jit(game.step)
     for name in moves.split():
@@ -346,6 +349,17 @@ def test_mate_stalemate_and_a_hundred_plies_end_the_game():
     assert [bool(state.terminated) for state in states] == [False, False, True]
     assert game.render(states[-1]).endswith("50 moves without capture or pawn move")
     assert play_names(game, "a2h2", quiet.replace(reversible=jnp.int8(99)))[-1].terminated
+    late = [play_names(game, "g1f3", first_state(game).replace(num_moves=jnp.int16(plies)))[-1] for plies in (510, 511)]
+    assert [bool(state.terminated) for state in late] == [False, True]
+    assert late[1].rewards.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("player", "rooks"), [("w", ["h8", "a1"]), ("b", ["a8", "h1"])])
+def test_features_show_the_rooks_that_may_castle(player, rooks):
+    """In the view of the player to move, Black's board is upside down."""
+    state = state_of(f"r3k2r/8/8/8/8/8/8/R3K2R {player} Qk - 0 1")
+    shown = np.flatnonzero(np.asarray(OBSERVE(state))[:, 13])
+    assert [make_game("chess").square_names[square] for square in shown] == rooks
 
 
 def test_actions_are_from_view_of_player_to_move():

@@ -244,6 +244,8 @@ def test_features_are_from_view_of_player_to_move():
     assert not nodes[25, 10:13].any()
     assert (nodes[:, 13:16] == np.float32([-0.65, 0, 4 / 50])).all()
     assert [np.flatnonzero(column).tolist() for column in nodes.T[16:]] == [[1], []]
+    two_stones = np.asarray(game.observe(play(name, "a3 c3")))  # with three and four liberties
+    assert [np.flatnonzero(column).tolist() for column in two_stones.T[16:]] == [[], [10]]
     passed = np.asarray(game.observe(play(name, "a5 c3 pass")))
     assert (passed[:, 13:16] == np.float32([0.65, 1, 3 / 50])).all()
     assert (passed[[0, 12], :2] == [[0, 1], [1, 0]]).all()

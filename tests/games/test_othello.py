@@ -111,6 +111,12 @@ def test_winning_actions_flip_all_discs(size, num_games, num_wins, record):
     assert found >= num_wins
 
 
+@pytest.mark.parametrize("size", [4, 6, 8])
+def test_the_longest_game_has_a_pass_between_any_two_discs(size):
+    discs = size * size - 4
+    assert make_game(f"othello:{size}").max_plies == discs + (discs - 1)
+
+
 def test_perft_matches_known_counts():
     game = make_game("othello:8")
     assert perft(game, compile_init(game)(jax.random.key(0)[None]), 6) == [4, 12, 56, 244, 1396, 8200]

@@ -1,6 +1,7 @@
 """Games of Pgx behind our contract: the same games, with player 0 first, fewer bytes and actions at their cells."""
 
 import functools
+import importlib
 import xml.etree.ElementTree as ET
 
 import jax
@@ -39,6 +40,14 @@ def test_matches_pgx(game, record):
     assert (cells == theirs.observations.reshape(cells.shape)).all()
     assert not nodes[:, :, cells.shape[2] :].any()
     assert num_bytes(jax.tree.map(lambda x: x[-1], games.states)) < num_bytes(theirs.state)
+
+
+def test_longest_games_are_those_of_pgx():
+    """Games with a limit of moves are as long as it, and on these boards each move fills a cell."""
+    for name in ("animal_shogi", "shogi"):
+        limit = importlib.import_module(f"pgx.{name}").MAX_TERMINATION_STEPS
+        assert pgx_adapter.GAMES[name][1] == limit
+    assert [pgx_adapter.GAMES[name][1] for name in ("tic_tac_toe", "connect_four", "hex")] == [9, 6 * 7, 11 * 11 + 1]
 
 
 def test_state_keeps_only_fields_the_rules_need(record):

@@ -109,6 +109,26 @@ def test_every_parameter_and_node_gets_a_gradient(name: str):
     assert (np.abs(by_nodes).max(-1) > 0).all()
 
 
+def exponentials(jaxpr: Any) -> list[str]:
+    """Returns the types of the inputs of all exponentials in a program."""
+    found = [str(each.invars[0].aval.dtype) for each in jaxpr.eqns if each.primitive.name in ("exp", "exp2")]
+    for each in jaxpr.eqns:
+        for value in each.params.values():
+            inner = getattr(value, "jaxpr", value)
+            found += exponentials(inner) if hasattr(inner, "eqns") else []
+    return found
+
+
+@pytest.mark.parametrize("backend", ["dense", "jraph"])
+def test_softmaxes_are_float32_in_half_precision(backend: str):
+    """Those of attention, and of the pooling of the value head."""
+    topology = TOPOLOGIES["irregular"]
+    network = gat(topology, backend, "bfloat16")
+    types = exponentials(jax.make_jaxpr(network.apply)(params_for(topology), draw_nodes(topology)).jaxpr)
+    assert len(types) >= 2
+    assert set(types) == {"float32"}
+
+
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_no_scatter_in_the_dense_backend(name: str):
     assert not SCATTER.search(differentiate(name, "dense").program)

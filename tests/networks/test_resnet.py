@@ -1,6 +1,7 @@
 """The residual baseline reads the same features as the GAT, including the borders of Hex."""
 
 import functools
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -117,6 +118,43 @@ def test_global_pooling_equals_its_definition():
     branch = branch + dense(summary, params["pool"])[:, None, None]
     expected = cells + convolve(activate(branch, params["norm_1"]), params["conv_1"])
     np.testing.assert_allclose(block.apply({"params": params}, cells), expected, rtol=1e-4, atol=1e-4)
+
+
+def configured(name: str, num_features: int, **options: Any) -> tuple[Any, Any, np.ndarray]:
+    """Returns a network with other options, random parameters, and features."""
+    topology = make_game(name).topology
+    network = make_network(
+        topology, name="resnet", backend="dense", width=8, num_blocks=2, num_heads=1, mlp_ratio=1, **options
+    )
+    nodes = np.random.default_rng(0).normal(size=(4, topology.num_nodes, num_features)).astype(np.float32)
+    return network, network.init(jax.random.key(0), nodes), nodes
+
+
+def test_rematerialization_keeps_the_activations_of_no_block():
+    def gradient(remat: bool) -> Any:
+        network, params, nodes = configured("connect_four", 9, remat=remat)
+        program = jax.jit(jax.grad(lambda params: network.apply(params, nodes)[1].sum()))
+        assert ("optimization_barrier" in program.lower(params).as_text()) == remat
+        return program(params)
+
+    for one, other in zip(*map(jax.tree.leaves, map(gradient, (False, True))), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_half_precision_rounds_the_blocks_and_not_the_outputs():
+    network, params, nodes = configured("connect_four", 9)
+    half, _, _ = configured("connect_four", 9, precision="bfloat16")
+    exact, rounded = network.apply(params, nodes), half.apply(params, nodes)
+    for one, other in zip(exact, rounded, strict=True):
+        assert other.dtype == jnp.float32
+        assert 1e-4 < jnp.abs(one - other).max() < 0.3
+
+
+def test_the_value_of_points_is_a_distribution_over_the_support():
+    game = make_game("2048:3")
+    assert game.value_support is not None
+    network, params, nodes = configured("2048:3", game.num_features, value_support=game.value_support)
+    assert network.apply(params, nodes)[1].shape == (4, len(game.value_support))
 
 
 def test_every_second_block_pools_a_third_of_the_channels():

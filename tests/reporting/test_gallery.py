@@ -9,6 +9,7 @@ import alphagat
 from alphagat.games import make_game
 from alphagat.games.states import first_state
 from alphagat.reporting.gallery import Picture, attention_picture, draw_analysis, draw_game, gallery
+from alphagat.reporting.overlays import policy_shapes
 from alphagat.serving.thinking import Thinker
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -52,6 +53,10 @@ def test_an_analysis_shows_network_search_and_line():
     assert captions[1] == f"with search: value {float(analysis.value):+.2f}"
     assert (captions[2] or "").startswith(f"best line: {agent.game.action_names[analysis.action]}")
     assert len(root.findall(f"{SVG}defs/{SVG}g")) == 1
+    alone, searched = ("".join(policy_shapes(agent.game, state, each)) for each in (analysis.prior, analysis.policy))
+    drawn = draw_analysis(agent.game, state, analysis)
+    assert alone != searched
+    assert 0 < drawn.index(alone) < drawn.index(searched)
 
 
 def test_attention_draws_the_strongest_edges():

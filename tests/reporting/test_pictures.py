@@ -44,6 +44,25 @@ def test_wedges_point_from_receiver_to_sender(monkeypatch):
             np.testing.assert_allclose((one + other) / 2, places[topology.receivers[edge], :2], atol=0.11)
 
 
+@pytest.mark.parametrize(
+    ("value", "shown", "share"), [(0.5, "+0.50", "75.0%"), (-1.0, "-1.00", "0.0%"), (-0.25, "-0.25", "37.5%")]
+)
+def test_the_bar_of_a_value_grows_with_it(value, shown, share):
+    game = make_game("hex:3")
+    drawn = pictures._value(game, moment_of(game)._replace(value=value))
+    assert drawn == f'<b>{shown}</b><span class=bar style="--share:{share}"></span>'
+
+
+def test_attention_to_itself_is_the_mean_over_the_nodes(monkeypatch):
+    agent = alphagat.load("hex", board="hex:3")
+    topology = agent.game.topology
+    own = topology.senders == topology.receivers
+    weights = np.where(own, np.linspace(0, 0.5, len(own)), 0.25)
+    monkeypatch.setattr(pictures, "make_attention", lambda _: lambda params, states: weights[None, None, None])
+    (figure, *_) = ET.fromstring(pictures._draw_attention(agent, moment_of(agent.game)))
+    assert next(figure.iter("b")).text == f"{weights[own].mean():.0%} on itself"
+
+
 def test_pictures_name_the_blocks_that_attend(tmp_path):
     agent = load(save_untrained(tmp_path, "hex:2"))  # one block mixes, the next one attends
     (figure,) = ET.fromstring(pictures._draw_attention(agent, moment_of(agent.game)))

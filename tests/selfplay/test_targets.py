@@ -1,4 +1,5 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -116,6 +117,23 @@ def test_ownership_targets_are_the_final_board_from_the_view_of_the_player_to_mo
     assert count > num_games
     assert is_odd
     assert 0 < history.truncated.sum() < count
+
+
+def test_ownership_of_a_truncated_game_of_go_fills_territory():
+    game, target, num_games = make_game("go:5"), AUXILIARY_TARGETS["ownership"], 20
+    games = start_games(
+        game, jax.random.key(0), num_games=num_games, num_waiting=0, opening_plies=0, auxiliary=(target,)
+    )
+    options = {"num_plies": 20, "max_plies": 19, "opening_plies": 0, "auxiliary": (target,)}
+    _, history = jax.jit(make_play(game, random_search, **options))(None, KEY, games)
+    targets = np.asarray(target.targets(history))
+    after = jax.vmap(jax.vmap(game.step, (0, 0, None)), (0, 0, None))(history.state, history.action, KEY)
+    filled = np.asarray(jax.vmap(jax.vmap(game.ownership, (0, None)), (0, None))(after, jnp.bool_(True)))
+    plies, columns = np.nonzero(np.asarray(history.truncated))
+    assert len(plies) > 10
+    own = np.asarray(history.state.current_player)[plies, columns]
+    expected = np.where(own == 0, 1, -1)[:, None] * filled[plies, columns]
+    np.testing.assert_array_equal(targets[plies, columns], expected)
 
 
 def cells_of(drawing):

@@ -1,21 +1,27 @@
 """Tests the HTTP API: answers and errors."""
 
 import asyncio
+import functools
 import json
 import re
 import time
 from concurrent.futures import Future
 
+import jax
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from alphagat.evaluation.game_files import read_games
+from alphagat.games import make_game
+from alphagat.games.batches import batch_of_one
+from alphagat.games.states import first_state
 from alphagat.games.twenty_forty_eight import TwentyFortyEightGame
 from alphagat.serving import limits
 from alphagat.serving.app import PAGE, make_app
 from alphagat.serving.hosts import LOCAL
 from alphagat.serving.limits import MAX_BODY
+from alphagat.serving.messages import describe_move
 from alphagat.serving.middleware import HEADERS, Middleware
 from alphagat.serving.roster import Roster
 from alphagat.serving.service import BatchService, Busy
@@ -85,6 +91,31 @@ def test_analysis_covers_the_legal_moves(client):
         assert analysis["variation"][0]["action"] == analysis["action"] != 4
         assert [move["player"] for move in analysis["variation"][:2]] == [1, 0][: len(analysis["variation"])]
         assert all(value is None for value, visits in zip(analysis["values"], analysis["visits"]) if not visits)
+
+
+def test_an_analysis_has_the_numbers_of_the_search(client, roster):
+    program = roster.program("hex:3", "", SIMULATIONS)
+    state = roster.session("hex:3").games.replay(0, ["b2"]).state
+    expected = jax.tree.map(lambda leaf: np.asarray(leaf)[0], roster.prepare(program)(batch_of_one(state)))
+    answer = client.post("/api/analysis", json=game("b2", simulations=SIMULATIONS)).json()
+    legal = np.flatnonzero(state.legal_action_mask)
+    near = functools.partial(pytest.approx, abs=1e-3, nan_ok=True)
+    assert (answer["value"], answer["network_value"]) == near((expected.value, expected.network_value))
+    assert answer["value"] != near(answer["network_value"])
+    for name, values in (("prior", expected.prior), ("policy", expected.policy), ("values", expected.action_values)):
+        assert [np.nan if each is None else each for each in answer[name]] == near(values[legal].tolist())
+    assert answer["prior"] != near(answer["policy"])
+    assert answer["visits"] == expected.visits[legal].tolist()
+
+
+def test_a_move_of_a_piece_has_two_places():
+    chess = make_game("chess")
+    state = jax.device_get(first_state(chess))
+    (action,) = (each for each in np.flatnonzero(state.legal_action_mask) if chess.action_name(state, each) == "e2e4")
+    move = describe_move(chess, state, int(action))
+    (x, y, *_), (to_x, to_y, *_) = move["from"], move["place"]
+    assert (move["name"], move["player"], to_x) == ("e2e4", 0, x)
+    assert to_y < y  # White plays upwards
 
 
 def test_attention_sums_to_one_at_every_node(client):
