@@ -22,6 +22,12 @@ def config_of(*boards: str, width: int = 8, seed: int = 0) -> Config:
     return config
 
 
+def test_programs_for_other_devices_take_another_time(cache, monkeypatch):
+    remember(config_of("hex:5"), 20, 0)
+    monkeypatch.setattr(compile_times.jax, "device_count", lambda: 64)
+    assert describe_expected(config_of("hex:5", width=16)) == ""
+
+
 def test_other_programs_of_the_same_boards_are_expected_to_take_as_long(cache):
     assert describe_expected(config_of("hex:5")) == ""
     remember(config_of("hex:5"), 20.04, 0)

@@ -1,5 +1,6 @@
 """One process at a time holds the lock of a folder, however the last holder ended."""
 
+import json
 import os
 import shutil
 import signal
@@ -51,7 +52,14 @@ def test_a_killed_process_loses_the_lock(tmp_path):
     assert (tmp_path / LOCK_FILE).exists()
     with FolderLock(tmp_path) as lock:
         lock.take()
-        assert str(os.getpid()) in (tmp_path / LOCK_FILE).read_text()
+        assert json.loads((tmp_path / LOCK_FILE).read_text())["pid"] == os.getpid()
+
+
+def test_the_name_of_a_longer_holder_is_replaced(tmp_path):
+    (tmp_path / LOCK_FILE).write_bytes(b"x" * 500)
+    with FolderLock(tmp_path) as lock:
+        lock.take()
+        assert json.loads((tmp_path / LOCK_FILE).read_text())["pid"] == os.getpid()
 
 
 def test_a_file_that_the_last_holder_removed_is_not_locked(tmp_path, monkeypatch):

@@ -12,9 +12,12 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.evaluation.engines.gtp import GtpEngine
+from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import make_game
 from alphagat.serving.clock import less_lag
+from alphagat.serving.gtp_score import score
 from alphagat.serving.gtp_server import GtpServer
+from alphagat.serving.move_reports import MoveReport, gtp_info
 from alphagat.serving.thinking import Thinker
 from tests.evaluation.host_games import begin, play, play_against_random
 from tests.fuzz import line_mutants
@@ -322,6 +325,33 @@ def test_the_moves_that_are_left_share_main_time():
     moves = ("play b a1", "play w b1", "play b a2", "play w b2", "play b a3", "play w b3")
     talk(server, *moves, "time_settings 100 0 0", "genmove b")
     assert limits == [(None, share(100 / ((49 - 6) // 4)))]
+
+
+def test_a_new_game_forgets_the_search(monkeypatch):
+    server, forgotten = make_server("hex:3"), []
+    monkeypatch.setattr(server._thinker, "forget", lambda: forgotten.append(True))
+    talk(server, "clear_board")
+    assert forgotten == [True]
+
+
+def test_the_prior_of_an_analysis_is_in_ten_thousandths():
+    move = MoveReport("c3", 5, 0.0, 0.25, 0, ("c3",))
+    assert " visits 5 winrate 5000 prior 2500 order 0 pv " in gtp_info(
+        "lz", make_agent("hex:3", uniform_evaluator).game, move
+    )
+
+
+def test_the_final_score_is_the_difference_of_discs():
+    generator, signs = np.random.default_rng(0), set()
+    for _ in range(6):
+        live = LiveGame(make_game("othello:4"))
+        while not live.is_over:
+            live.play_action(int(generator.choice(list(live.position.legal_actions().values()))))
+        cells = [cell for line in live.game.render(live.position.state).splitlines()[1:5] for cell in line.split()[1:]]
+        lead = cells.count("x") - cells.count("o")
+        assert score(live) == (f"B+{lead}" if lead > 0 else f"W+{-lead}" if lead < 0 else "0")
+        signs.add(np.sign(lead))
+    assert {1, -1} <= signs
 
 
 def test_a_new_komi_keeps_the_game_and_its_clocks():

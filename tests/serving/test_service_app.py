@@ -6,6 +6,7 @@ import json
 import re
 import time
 from concurrent.futures import Future
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -23,8 +24,10 @@ from alphagat.serving.hosts import LOCAL
 from alphagat.serving.limits import MAX_BODY
 from alphagat.serving.messages import describe_move
 from alphagat.serving.middleware import HEADERS, Middleware
+from alphagat.serving.preparation import Progress
 from alphagat.serving.roster import Roster
 from alphagat.serving.service import BatchService, Busy
+from alphagat.serving.service_metrics import ServiceMetrics
 from tests.serving.untrained import save_untrained
 
 SIMULATIONS, ADDRESS = 4, "http://localhost:8000"
@@ -182,6 +185,29 @@ def test_levels_are_prepared_ahead(client):
 def test_without_a_run_there_is_no_live_view(client):
     answer = client.get("/api/run")
     assert (answer.status_code, "alphagat watch RUN" in answer.json()["error"]) == (404, True)
+
+
+def test_latencies_are_in_milliseconds():
+    metrics = ServiceMetrics()
+    metrics.add_batch([0.1] * 99 + [2.0])
+    latency = metrics.summary()["latency_ms"]
+    assert latency["p50"] == 100.0
+    assert 100.0 < latency["p99"] < 2000.0
+
+
+def test_attention_is_prepared_ahead_and_its_time_is_in_seconds(roster):
+    asked = []
+    service = SimpleNamespace(
+        prepare_ahead=asked.extend,
+        progress=lambda program: Progress(False, False, 3.14),
+        estimate_s=lambda: 12.34,
+        close=lambda: None,
+    )
+    with TestClient(make_app(roster, service, SIMULATIONS), base_url=ADDRESS) as client:
+        answer = client.get("/api/preparation/hex:3").json()
+    assert [each.num_simulations for each in asked] == [0, 4, 16, 64, 256, None]
+    assert {each["elapsed"] for each in answer["strengths"]} == {3.1}
+    assert answer["estimate"] == 12.3
 
 
 def test_metrics_count_requests(client):

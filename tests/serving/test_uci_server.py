@@ -1,5 +1,7 @@
 """Tests the UCI engine: golden transcripts, limits, errors, and a complete game as a subprocess."""
 
+import copy
+import dataclasses
 import functools
 import io
 import re
@@ -17,7 +19,7 @@ from alphagat.agents.build import make_configured_network, make_params
 from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.games import make_game
 from alphagat.serving.clock import less_lag
-from alphagat.serving.thinking import Thinker
+from alphagat.serving.thinking import Progress, Thinker
 from alphagat.serving.uci_server import UciServer
 from tests.evaluation.host_games import play_against_random
 from tests.fuzz import line_mutants
@@ -64,6 +66,39 @@ def test_a_golden_transcript(server):
     for name in ("e2e4", *line):
         board.push(board.parse_uci(name))
     assert best.split()[1] == line[0]
+
+
+def test_a_search_reports_every_second_in_milliseconds(server, monkeypatch):
+    """Speed counts this search alone, nodes those kept from the last one, too."""
+    analysis = thinker().analyze(server._game.position.state)
+    times = (0.5, 1.2, 1.9, 2.5)
+
+    def think(state, simulations, seconds):
+        return (Progress(50 + number, 10 * number, spent, lambda: analysis) for number, spent in enumerate(times, 1))
+
+    monkeypatch.setattr(thinker(), "think", think)
+    *infos, _ = talk(server, "position startpos", "go nodes 20")
+    counts = [re.search("nodes (.*) nps (.*) time (.*) score", info) for info in infos]
+    assert [tuple(map(int, match.groups())) for match in counts if match] == [
+        (52, round(20 / 1.2), 1200),
+        (54, 16, 2500),
+        (54, 16, 2500),
+    ]
+
+
+def test_a_new_game_forgets_the_search(server, monkeypatch):
+    forgotten = []
+    monkeypatch.setattr(thinker(), "forget", lambda: forgotten.append(True))
+    talk(server, "ucinewgame")
+    assert forgotten == [True]
+
+
+def test_servers_search_as_the_evaluations_of_the_run():
+    agent = dataclasses.replace(thinker().agent, config=copy.deepcopy(thinker().agent.config))
+    agent.config.search.num_simulations, agent.config.evaluation.num_simulations = 5, 7
+    server = UciServer(Thinker(agent, max_simulations=8), None, "")
+    info, _ = talk(server, "position startpos", "go")
+    assert " nodes 7 " in info
 
 
 MATES = {"7k/8/5KQ1/8/8/8/8/8 w - - 0 1": "g6g7", "8/8/8/8/8/5kq1/8/7K b - - 0 1": "g3g2"}

@@ -121,8 +121,9 @@ def test_each_board_stores_its_own_blocks_once_they_are_final():
     iterations, state = start(config_of(boards=("hex:2", "hex:3")))
     finals = [], []
     for iteration in range(1, 7):
-        state, *_ = iterations.run(state, iteration)
+        state, _, audit = iterations.run(state, iteration)
         number = (iteration - 1) % 2
+        assert int(np.asarray(audit.iteration)[0]) == (iteration - 1) // 2  # of this board
         finals[number].append(bool(state.boards[number].block.is_final))
     assert finals == ([False, True, True], [False, False, True])
 

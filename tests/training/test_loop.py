@@ -94,6 +94,24 @@ def test_hours_exclude_compilation(tmp_path, monkeypatch):
     assert read_metrics(tmp_path)[0]["hours"] < 1
 
 
+def test_hours_go_on_from_the_checkpoint(finished, tmp_path):
+    """The hours of lost iterations do not count."""
+    folder = Path(shutil.copytree(finished, tmp_path / "run"))
+    for step in list_steps(folder):
+        if step > 11:
+            shutil.rmtree(folder / "checkpoints" / str(step))
+    lines = [{**line, "hours": float(line["iteration"])} for line in read_metrics(folder)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line | plain_results(line)) + "\n" for line in lines))
+    train(tiny_config(), folder)
+    *_, before, last = [line["hours"] for line in read_metrics(folder)]
+    assert before == 11
+    assert 11 < last < 11.5
+
+
+def plain_results(line: dict) -> dict:
+    return {"results": [each._asdict() for each in line["results"]]} if "results" in line else {}
+
+
 def test_a_compilation_is_announced_with_the_duration_of_the_last_one(tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     monkeypatch.setattr(loop, "make_iterations", lambda *_: None)
@@ -487,6 +505,8 @@ def test_each_return_has_another_key_and_count():
     state = init_state(tiny_run())
     retries = [with_another_key(state, number) for number in (1, 2)]
     assert [int(each.rollbacks) for each in retries] == [1, 2]
+    later = state.replace(rollbacks=jnp.full_like(state.rollbacks, 3))
+    assert [int(with_another_key(later, number).rollbacks) for number in (1, 2)] == [4, 5]
     assert len({each.key.tobytes() for each in jax.device_get((state, *retries))}) == 3
     folded = [jax.random.fold_in(jax.random.wrap_key_data(state.key), number) for number in (1, 2)]
     of_iterations = [jax.device_get(jax.random.key_data(key)).tobytes() for key in folded]

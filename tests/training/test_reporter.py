@@ -7,13 +7,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
+from alphagat.games import make_game
 from alphagat.reporting.page import tiles_of
 from alphagat.runs.metrics import Result, read_metrics
 from alphagat.runtime import sharding
 from alphagat.training import reporter as report_module
-from alphagat.training.evaluation import EvaluationResult
+from alphagat.training.evaluation import EvaluationResult, PlayedGame
 from alphagat.training.reporter import Diverged, Reporter, hours_so_far, open_sinks
 from alphagat.training.setup import make_run
 from tests.training.tiny import tiny_config, tiny_run
@@ -107,7 +109,13 @@ def test_a_late_evaluation_is_shown(tmp_path, metrics):
         report.add(1, 0, metrics, None)
         report.flush()
         report.stage("match 1 of 1")
-        report.add_late_evaluation(1, EvaluationResult([result], []))
+        drawn, tracked = [], []
+        sinks.writer.draw_game = lambda iteration, board, drawing: drawn.append((iteration, board, drawing[:4]))
+        report._track = lambda iteration, line: tracked.append((iteration, line["results"][0]))
+        game = PlayedGame(make_game("hex:2"), np.array([0, 1, 2]))
+        report.add_late_evaluation(1, EvaluationResult([result], [game]))
+        assert drawn == [(1, "hex:2", "<svg")]
+        assert tracked == [(1, result)]
         assert result in sinks.display.results.values()
         assert sinks.display._stage is None
     assert read_metrics(tmp_path)[0]["results"][0] == result
