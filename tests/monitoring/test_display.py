@@ -339,7 +339,7 @@ def test_scalars_of_several_boards_are_not_mixed():
     actors = metrics(4) | {"board": "hex:9", "trained_board": "hex:5", "train/policy_loss": 0.8}
     picture.update(actors)
     assert re.search("self-play on hex:9 .*learning on hex:5", text := drawn(picture))
-    assert re.search(f"policy loss +0.800 +{sparkline([1.0, 0.9, 0.8])} ", text)  # on hex:5
+    assert re.search(f"policy loss +0.800 +{sparkline([1.0, 0.9, 0.8], 16)} ", text)  # on hex:5
     assert re.search("plies per game +50 ", text)
 
 
