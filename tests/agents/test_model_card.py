@@ -29,6 +29,9 @@ LINES = [
 
 def test_the_card_describes_the_exported_checkpoint(tmp_path, capsys):
     run = save_tiny_run(tmp_path / "run", 7)
+    config = json.loads((run / "config.json").read_text())
+    config["evaluation"]["num_simulations"] = 3
+    (run / "config.json").write_text(json.dumps(config))
     (run / METRICS_FILE).write_text("".join(json.dumps(each) + "\n" for each in LINES))
     out, card = tmp_path / "tiny.safetensors", tmp_path / "README.md"
     assert export.run(["--workdir", str(run), "--out", str(out), "--card", str(card)]) == 0, capsys.readouterr().err
@@ -44,6 +47,7 @@ def test_the_card_describes_the_exported_checkpoint(tmp_path, capsys):
     assert "| Elo | 190 (90 to 300) |" in body
     assert "| best moves, with search | 91% |" in body
     assert "| `network.width` | `8` |" in body
+    assert "with 3 simulations per move" in body
     assert "`search.algorithm`" not in body  # the default
 
 

@@ -1,6 +1,7 @@
 """The doctor command: devices, the memory that a run needs, and warnings."""
 
 import importlib.util
+import itertools
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import jax
 import pytest
 
 from alphagat.cli import doctor
+from alphagat.runtime import sharding
 from alphagat.training import diagnosis
 from tests.training.tiny import tiny_config, write_config
 
@@ -22,6 +24,21 @@ def test_prints_versions_devices_and_all_reduce_speed(capsys):
     said = capsys.readouterr().out
     for words in ("jax ", "cpu:7", "mean of 0.1 MB over 8 devices", "GB/s per device"):
         assert words in said
+
+
+def test_the_speed_of_a_mean_counts_what_each_device_sends(monkeypatch):
+    times = itertools.count()
+    monkeypatch.setattr(diagnosis, "time", SimpleNamespace(perf_counter=lambda: float(next(times))))
+    seconds, speed = diagnosis.measure_all_reduce(sharding.make_mesh(8), 1.0)
+    assert seconds == 1
+    assert speed == 2 * 7 / 8 * 1e6
+
+
+def test_the_memory_of_a_device_is_what_is_in_use_of_all(monkeypatch):
+    statistics = {"bytes_limit": 80e9, "bytes_in_use": 1e9}
+    device = SimpleNamespace(platform="gpu", id=3, device_kind="H100", memory_stats=lambda: statistics)
+    monkeypatch.setattr(jax, "local_devices", lambda: [device])
+    assert list(diagnosis.devices()) == [("gpu:3", "H100, 1.0 GB of 80.0 GB in use")]
 
 
 def test_prints_the_memory_of_a_run(tmp_path, capsys):

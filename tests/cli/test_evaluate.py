@@ -40,7 +40,12 @@ def test_the_opponent_is_named_as_on_the_command_line(run, capsys):
     flags = ["--workdir", str(run), "--games", "2", "--simulations", "2"]
     assert evaluate.run([*flags, "--opponent", f"{run}/checkpoints/5"]) == 0
     said = capsys.readouterr().out
+    # The simulations are those of the player; its opponent has those of its own evaluations.
     assert said.startswith(f"hex:2, {run} (iteration 5, 2 simulations) against {run}/checkpoints/5 (iteration 5, ")
+    assert evaluate.run([*flags[:-1], "3", "--opponent", f"{run}/checkpoints/5"]) == 0
+    said = capsys.readouterr().out
+    assert " (iteration 5, 3 simulations) against " in said
+    assert f"{run}/checkpoints/5 (iteration 5, 2 simulations): " in said
 
 
 def test_it_plays_with_the_iteration_and_the_seed_of_the_command(run, monkeypatch):

@@ -12,6 +12,7 @@ from alphagat.agents import weight_files
 from alphagat.agents.agent import load
 from alphagat.cli import match
 from alphagat.contests import contenders
+from alphagat.contests.match_options import MatchOptions, read_settings
 from alphagat.contests.match_report import elo_text, notes, solo_line, solo_table
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import read_games
@@ -103,6 +104,11 @@ def test_the_table_says_that_it_counts_plies_after_the_opening(capsys):
     rows = cells(capsys.readouterr().out)
     assert "plies per game" not in rows
     assert int(rows["plies after the opening"]) <= 5
+
+
+def test_games_at_once_are_two_per_opening():
+    options = match.make_parser().parse_args(["random", "random", "--board", "hex:3", "--games_at_once", "48"])
+    assert read_settings(MatchOptions(**vars(options)), make_game("hex:3")).part_size == 24
 
 
 def test_all_openings_of_two_plies_in_parts(capsys):

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 
+from alphagat.agents.agent import Agent
 from alphagat.cli import rate
 from alphagat.contests import rate_run
 from alphagat.errors import UserError
@@ -188,6 +189,13 @@ def test_networks_share_one_program(run):
     assert len({player.act for player in players.values()}) == 1
     sums = {float(sum(abs(leaf).sum() for leaf in jax.tree.leaves(each.params))) for each in players.values()}
     assert len(sums) == 3
+
+
+def test_networks_play_with_the_simulations_of_the_settings(run, monkeypatch):
+    asked, player = [], Agent.player
+    monkeypatch.setattr(Agent, "player", lambda agent, number=None: asked.append(number) or player(agent, number))
+    rate_run._networks(run, [4, 8], rate_run.RatingSettings("hex:2", 8, 5, 1.0, 0, ""))
+    assert set(asked) == {5}
 
 
 def test_the_curve_is_an_svg_of_three_panels(run, capsys, played):

@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -66,6 +67,25 @@ def test_wandb_writes_offline(tmp_path, monkeypatch):
             break
         time.sleep(0.1)
     assert written
+
+
+def test_wandb_gets_the_iteration_with_each_value(tmp_path, monkeypatch):
+    logged = []
+    run = SimpleNamespace(id="1", log=logged.append, finish=lambda: None, define_metric=lambda *_, **__: None)
+    wandb = SimpleNamespace(init=lambda **_: run, Settings=lambda **_: None)
+    tracker = trackers._open_wandb(wandb, tmp_path, None, SETTINGS)
+    tracker.log({"train/policy_loss": 0.5}, 3)
+    assert logged == [{"train/policy_loss": 0.5, "iteration": 3}]
+
+
+def test_a_resumed_run_is_running_at_mlflow(mlflow, tmp_path):
+    statuses = []
+    for _ in range(2):
+        with Trackers(["mlflow"], tmp_path, SETTINGS, RUN):
+            identifier = json.loads((tmp_path / FILE).read_text())["mlflow"]
+            statuses.append(mlflow.MlflowClient().get_run(identifier).info.status)
+        statuses.append(mlflow.MlflowClient().get_run(identifier).info.status)
+    assert statuses == ["RUNNING", "FINISHED"] * 2
 
 
 def test_without_trackers_nothing_is_written(tmp_path):

@@ -218,6 +218,14 @@ def test_a_deep_query_gets_a_short_answer(line: str):
     assert answer == {"error": "invalid JSON: it is nested deeper than 100 levels, the limit of JSON"}
 
 
+def test_a_query_longer_than_a_mebibyte_is_refused():
+    query = '{"id": "1", "moves": [], "maxVisits": 0}'
+    (long, fitting) = ask(query.ljust(2**20 + 1), query.ljust(2**20))
+    assert "error" in long
+    assert "rootInfo" not in long
+    assert fitting["rootInfo"]["visits"] == 0
+
+
 def test_the_command_uses_the_shipped_network(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO('{"id": "1", "moves": ["c3"], "maxVisits": 0}\n'))
     assert analyze.run(["hex", "--board", "hex:5"]) == 0

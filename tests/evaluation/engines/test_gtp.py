@@ -102,13 +102,13 @@ def test_refused_move_forfeits_game():
 
 def test_engine_receives_only_missing_moves(tmp_path):
     log = tmp_path / "log"
-    known = [word for name in ("time_settings", "time_left") for word in ("--known", name)]
+    known = [word for name in ("time_settings", "time_left", "param_mohex") for word in ("--known", name)]
     with GtpEngine(make_game("go:5:0.5"), fake("gtp", "c3", "a1", "b2", "--log", log, *known), seconds=2.4) as engine:
         engine.choose(position_after("go:5:0.5"))
         engine.choose(position_after("go:5:0.5", "c3", "pass"))
         engine.choose(position_after("go:5:0.5", "c3", "c2", "a1"))
     assert read_log(log) == [
-        *("list_commands", "boardsize 5", "komi 0.5", "time_settings 0 2 1"),
+        *("list_commands", "boardsize 5", "komi 0.5", "time_settings 0 2 1", "param_mohex max_time 2.4"),
         *("clear_board", "time_left black 2 1", "genmove black"),
         *("play white pass", "time_left black 2 1", "genmove black"),
         *("clear_board", "play black c3", "play white c2", "play black a1", "time_left white 2 1", "genmove white"),

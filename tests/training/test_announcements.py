@@ -1,0 +1,36 @@
+"""The lines before the first iteration."""
+
+import jax
+import pytest
+
+from alphagat.runtime import sharding
+from alphagat.training.announcements import opening_lines
+from alphagat.training.resume import Start
+from alphagat.training.setup import make_run
+from alphagat.training.state import init_state
+from alphagat.wording import sized
+from tests.training.tiny import tiny_config
+
+
+def size_of(tree) -> str:
+    return sized(sum(leaf.nbytes for leaf in jax.tree.leaves(tree)))
+
+
+@pytest.mark.parametrize("actors", [0, 1])
+def test_the_lines_describe_devices_and_memory(actors: int):
+    config = tiny_config()
+    config.mesh.data, config.mesh.actors, config.num_iterations = 4, actors, 60
+    config.learner.batch_size, config.selfplay.num_games, config.selfplay.num_groups = 24, 36, 12
+    run = make_run(config, sharding.make_mesh(4))
+    state = init_state(run)
+    lines = opening_lines(run, Start(state, 3, {}), None)
+    assert lines[0].startswith("4 devices (")
+    assert lines[0].endswith(", 36 games at once")
+    assert ("1 for self-play, 3 for learning" in lines) == bool(actors)
+    (board,) = state.boards
+    replay, waiting = size_of(board.replay), size_of(board.games.waiting)
+    assert replay != waiting
+    plies = run.boards[0].plan.num_waiting
+    told = f"{replay} of replay, {waiting} of positions without targets ({plies} plies per game)"
+    assert f"hex:2: memory over all devices: {told}" in lines
+    assert lines[-1] == "resumed after iteration 3"
