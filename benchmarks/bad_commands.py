@@ -50,16 +50,8 @@ BASES: dict[str, list[str]] = {
     "uci": ["FOLDER/none"],
     "watch": ["FOLDER/none", "--port", "0"],
 }
-MAY_BE_SHORT = (
-    "configs",
-    "doctor",
-    "play",
-    "launch",
-    "match",
-    "pretrain",
-    "train",
-    "uci",
-)  # without all of their arguments
+# Commands that run without all of their arguments.
+MAY_BE_SHORT = ("configs", "doctor", "play", "launch", "match", "pretrain", "train", "uci")
 WITH_CONFIG = ("train", "pretrain", "launch", "doctor")
 CONTRADICTIONS: dict[str, list[list[str]]] = {
     "analyze": [["FOLDER/a", "--workdir", "FOLDER/b"]],

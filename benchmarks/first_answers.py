@@ -3,9 +3,9 @@
     python benchmarks/first_answers.py --seconds 60
 
 Starts `alphagat play` with an empty cache of compiled programs, and chooses boards and levels in Chromium until the
-time is up, each for the first time. Prints the slowest: the milliseconds until the position is shown, with its analysis
-or with a line that names the level and an estimate. Needs playwright, and Chromium at /usr/bin/chromium or
-`--chromium`.
+time is up, each for the first time. Prints the slowest: the milliseconds until the board is open, with an analysis or
+with a line that names the level and an estimate. The first board, which opens by itself, is not timed. Needs
+playwright, and Chromium at /usr/bin/chromium or `--chromium`.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def measure(page: Page, seconds: float) -> list[Found]:
     found, end = [], time.monotonic() + seconds
     for board in boards[1:]:
         set_level = page.inner_text("#strengths-0 label:has(:checked)").strip()
-        found.append(answer(page, board, set_level, lambda board=board: page.select_option("#boards", board)))
+        found.append(answer(page, board, set_level, functools.partial(page.select_option, "#boards", board)))
         for level in LEVELS:
             if time.monotonic() > end:
                 return found

@@ -76,14 +76,15 @@ def main() -> None:
         run_until(options.config, flags, reference, cache, 3600)
         seconds = time.perf_counter() - start
         console.print(f"an undisturbed run takes {seconds:.1f} s, {newest_step(reference)} iterations")
+        within = options.within or seconds
         while kills < options.kills:
             rounds, workdir, resumed = rounds + 1, folder / f"round_{rounds}", []
-            while run_until(options.config, flags, workdir, cache, moments.uniform(0, options.within or seconds)):
+            while run_until(options.config, flags, workdir, cache, moments.uniform(0, within)):
                 kills += 1
                 resumed.append(newest_step(workdir))
                 if resumed[-PATIENCE:] == [resumed[-1]] * PATIENCE:
                     raise SystemExit(
-                        f"{PATIENCE} kills without a new checkpoint: use more than --within {options.within}"
+                        f"{PATIENCE} kills within {within:g} s without a checkpoint: use a larger --within"
                     )
             found = differences(workdir, reference)
             identical += not found

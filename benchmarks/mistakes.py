@@ -101,7 +101,8 @@ def wrong_values(agent: Agent, states: Any, exact: Exact) -> np.ndarray:
     """Returns whether the network's value before each move is wrong, `[N]`."""
     values = np.asarray(jax.jit(agent.evaluator)(agent.params, states).value)
     win = agent.config.search.discount ** (exact.plies - 1.0)  # the value of a win in as many plies
-    return abs(values - exact.results * win) > 0.5 * win
+    nearest = np.clip(np.rint(values / win), -1, 1)  # the result whose value is nearest
+    return nearest != exact.results
 
 
 def main() -> None:

@@ -253,10 +253,16 @@ def mutants_of(file: str, fields: dict[str, str]) -> list[Mutant]:
     return [each for each in made if each.text != source]
 
 
+def files_of(package: str) -> list[str]:
+    """Returns the Python files of a package, relative to the repository."""
+    return [str(file.relative_to(ROOT)) for file in sorted((ROOT / package).rglob("*.py"))]
+
+
 def all_mutants() -> list[Mutant]:
-    files = [str(file.relative_to(ROOT)) for package in TESTS for file in sorted((ROOT / package).rglob("*.py"))]
+    """Returns every mutant of the code."""
     fields = sibling_fields()
-    return [mutant for file in dict.fromkeys(files) for mutant in mutants_of(file, fields)]
+    files = dict.fromkeys(file for package in TESTS for file in files_of(package))
+    return [mutant for file in files for mutant in mutants_of(file, fields)]
 
 
 def named(names: list[str]) -> list[Mutant]:
@@ -271,8 +277,7 @@ def draw(packages: list[str], count: int, seed: int) -> list[Mutant]:
     """Draws `count` mutants: the same number from each package as far as it has them, then from the largest."""
     fields, generator, drawn = sibling_fields(), random.Random(seed), []
     for number, package in enumerate(sorted(packages, key=lambda each: len(list((ROOT / each).rglob("*.py"))))):
-        files = [str(file.relative_to(ROOT)) for file in sorted((ROOT / package).rglob("*.py"))]
-        found = [mutant for file in files for mutant in mutants_of(file, fields)]
+        found = [mutant for file in files_of(package) for mutant in mutants_of(file, fields)]
         share = (count - len(drawn)) // (len(packages) - number)
         drawn += generator.sample(found, min(share, len(found)))
     return drawn

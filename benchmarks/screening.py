@@ -176,10 +176,13 @@ def read_labels(file: Path, symmetries: Symmetries) -> tuple[Labels, Labels]:
     seen = {nodes.tobytes() for nodes in train.nodes}
     orientations = symmetries.node_permutations
     is_new = [all(nodes[order].tobytes() not in seen for order in orientations) for nodes in held_out.nodes]
+    if not any(is_new):
+        raise SystemExit(f"{file}: every held-out position also occurs in training; label more --games")
     return train, Labels(*(column[is_new] for column in held_out))
 
 
-def digest_of(*arrays: np.ndarray) -> str:
+def fingerprint_of(*arrays: np.ndarray) -> str:
+    """Returns a hash of the contents of arrays."""
     return hashlib.blake2b(b"".join(array.tobytes() for array in arrays), digest_size=8).hexdigest()
 
 
@@ -332,7 +335,7 @@ def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[fl
 def compare(options: argparse.Namespace) -> None:
     game = make_game(options.board)
     train, held_out = read_labels(file_of(options, ".npz"), game.symmetries)
-    digest = digest_of(*train, *held_out)
+    digest = fingerprint_of(*train, *held_out)
     solved = solved_positions(game)
     students = [Student(name, game) for name in options.networks]
     results = Results(file_of(options, ".jsonl"))

@@ -36,7 +36,6 @@ from rich.console import Console
 from rich.table import Table
 
 from alphagat import config_fields, config_files, load
-from alphagat.config import Config
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
@@ -79,20 +78,26 @@ class Variant:
 
     def train(self, workdir: Path, seed: int, iterations: int, cores: set[int]) -> None:
         """Trains or resumes one run in a separate process on these cores; none: on all. Leaves a finished run alone."""
-        flags = [*self.flags_for(iterations), f"--config.seed={seed}"]
         if max(list_steps(workdir), default=0) >= iterations:
-            check_config(workdir, config_files.load_config(self.config, flags))
+            self.check(workdir, seed, iterations)
             return
         command = [sys.executable, "-m", "alphagat", "train", "--config", self.config, "--workdir", str(workdir)]
-        run_training([*command, *flags], cores)
+        run_training([*command, *self.flags_for(iterations, seed)], cores)
 
-    def flags_for(self, iterations: int) -> list[str]:
-        flags = [*self.flags, f"num_iterations={iterations}", "evaluation.every=0", f"checkpoint.every={iterations}"]
-        return [f"--config.{flag}" for flag in flags]
+    def check(self, workdir: Path, seed: int, iterations: int) -> None:
+        """Exits if the run in a folder has another config."""
+        wanted = config_files.load_config(self.config, self.flags_for(iterations, seed))
+        pairs = zip(config_fields.fields(read_config(workdir)), config_fields.fields(wanted))
+        if differing := [trained.path for trained, field in pairs if trained.value != field.value]:
+            sys.exit(f"{workdir} was trained with other values of {', '.join(differing)}; use another --workdir")
+
+    def flags_for(self, iterations: int, seed: int) -> list[str]:
+        lengths = [f"num_iterations={iterations}", "evaluation.every=0", f"checkpoint.every={iterations}"]
+        return [f"--config.{flag}" for flag in (*self.flags, *lengths, f"seed={seed}")]
 
     @functools.cached_property
     def plan(self) -> Plan:
-        return make_setups(config_files.load_config(self.config, self.flags_for(10**6)))[0].plan
+        return make_setups(config_files.load_config(self.config, self.flags_for(10**6, 0)))[0].plan
 
     @property
     def num_before(self) -> int:
@@ -156,6 +161,10 @@ class Effort:
     minutes: float
     at_once: int
 
+    def __post_init__(self) -> None:
+        if self.at_once > (cores := len(os.sched_getaffinity(0))):
+            sys.exit(f"--at_once {self.at_once}: there are {cores} cores")
+
     def share_out(self, jobs: Iterable[Callable[[set[int]], None]]) -> None:
         """Runs the jobs, each on its share of the cores."""
         if self.at_once == 1:
@@ -208,17 +217,13 @@ def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
     first: dict[Path, Variant] = {}
     for variant in variants:
         first.setdefault(variant.pilot(at_once, 0), variant)
+    for folder, variant in first.items():
+        if variant.has_pilot(at_once, 0):
+            variant.check(folder, 0, variant.pilot_iterations)
     turns = [(variant, 0) for variant in first.values() if not variant.has_pilot(at_once, 0)]
     unused = (turn for turn in itertools.count(1) if not variants[0].has_pilot(at_once, turn))
     turns += [(variants[0], next(unused)) for _ in range(-len(turns) % at_once)]  # so that all cores are busy
     effort.share_out([functools.partial(variant.train_pilot, at_once, turn) for variant, turn in turns])
-
-
-def check_config(workdir: Path, config: Config) -> None:
-    """Exits if the run in a folder has another config."""
-    pairs = zip(config_fields.fields(read_config(workdir)), config_fields.fields(config))
-    if differing := [trained.path for trained, wanted in pairs if trained.value != wanted.value]:
-        sys.exit(f"{workdir} was trained with other values of {', '.join(differing)}; use another --workdir")
 
 
 def measured(run: Path, rival: Path, test: Test) -> dict[str, float]:
@@ -315,8 +320,6 @@ def main() -> None:
         Variant(name, options.all + fields, options.config, options.workdir / name, pilots)
         for name, fields in flags.items()
     ]
-    if options.at_once > (cores := len(os.sched_getaffinity(0))):
-        parser.error(f"--at_once {options.at_once}: there are {cores} cores")
     sharding.configure_cpu_devices(0)
     end_trainings_as_well()
     test = Test(options.games, options.simulations)

@@ -109,7 +109,8 @@ class Display(abc.ABC):
         scalars = {name: value for name, value in line.items() if isinstance(value, int | float)}
         scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
         results = [each for each in line.get(RESULTS, ()) if math.isfinite(each.value)]
-        if BOARD in line:
+        is_iteration = BOARD in line  # else a late evaluation, of an iteration before the start
+        if is_iteration:
             self._place = {name: line[name] for name in TEXTS if name in line}
         for name, value in scalars.items():
             self._by_board.setdefault(board_of(self._place, name), {})[name] = value
@@ -121,7 +122,7 @@ class Display(abc.ABC):
             if board == board_of(self._place, name)
         }
         self.results = {**self.results, **{(each.name, each.board, each.opponent): each for each in results}}
-        if BOARD in line or RESULTS not in line:  # a late evaluation belongs to an iteration before the start
+        if is_iteration:
             self._updates.append((self._clock(), self.iteration))
         self._stage = None
         self._show(scalars, describe_results(results, self.boards))

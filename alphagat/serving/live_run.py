@@ -41,11 +41,11 @@ class LiveRun:
         """
         with self._lock:
             self._load_newest()
-            state, config = (_state_of(self._folder / name) for name in (METRICS_FILE, CONFIG_FILE))
-            seen = *(each and (each.st_size, each.st_mtime_ns) for each in (state, config)), self._newest
-            if seen != self._seen:
+            metrics, config = files = [_state_of(self._folder / name) for name in (METRICS_FILE, CONFIG_FILE)]
+            seen = [each and (each.st_size, each.st_mtime_ns) for each in files], self._newest
+            if config and seen != self._seen:  # a run that is started anew has no config for a moment
                 self._described, self._seen = self._read(), seen
-            return self._described | {"silent_s": max(0.0, time.time() - state.st_mtime) if state else None}
+            return self._described | {"silent_s": max(0.0, time.time() - metrics.st_mtime) if metrics else None}
 
     def _load_newest(self) -> None:
         newest = max(list_steps(self._folder), default=0)

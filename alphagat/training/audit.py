@@ -101,8 +101,8 @@ class Auditor:
         is_chance = isinstance(self._game, StochasticGame)  # the outcomes of chance are not recorded
         if not is_chance and bool(replayed.is_over) != bool(history.ended[ply] & ~history.truncated[ply]):
             return f"the game has {'' if replayed.is_over else 'not '}ended by the rules"
-        is_too_long = history.length[ply] >= self._plan.max_plies
-        if (history.truncated[ply] and not is_too_long) or (is_too_long and not history.ended[ply]):
+        is_at_limit = history.length[ply] >= self._plan.max_plies
+        if (history.truncated[ply] and not is_at_limit) or (is_at_limit and not history.ended[ply]):
             cut = "truncated" if history.truncated[ply] else "not truncated"
             return f"the game is {cut} after {history.length[ply]} plies, with a limit of {self._plan.max_plies}"
         expected = replayed.rewards[mover] + (replayed.truncation[mover] if history.truncated[ply] else 0)

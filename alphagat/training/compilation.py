@@ -36,7 +36,7 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
             mesh,
             lambda setup: make_iteration(setup, mesh).lower(*arguments),
             say,
-            others_memory(state, number, mesh),
+            memory_elsewhere(state, number, mesh),
         )
 
     # Processes exchange results while they compile, so all must compile in the same order.
@@ -50,20 +50,20 @@ def compile_to_fit(
     mesh: Mesh,
     lower: Callable[[Setup], stages.Lowered],
     say: Callable[[str], None],
-    others: float = 0.0,
+    elsewhere: int,
 ) -> stages.Compiled:
     """Compiles `lower(setup)` with the first of `setup.micro_batch_counts` that fits into memory. Raises as
     `compile_iterations` does.
 
     Args:
-      others: the bytes of each device that arrays outside the program occupy.
+      elsewhere: the bytes of each device that arrays outside the program occupy.
     """
     asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config.mesh.memory_gb)
     counts = setup.micro_batch_counts(mesh)
     for count in counts:
         compiled = lower(dataclasses.replace(setup, least_micro_batches=count)).compile()
         program = memory_needed(compiled)
-        needed = program + others
+        needed = program + elsewhere
         if not limit or not program or needed <= limit:
             if count > counts[0]:
                 say(f"{setup.game.name}: each device splits its part of a batch into {count} micro-batches")
@@ -77,9 +77,12 @@ def compile_to_fit(
     )
 
 
-def others_memory(state: RunState, number: int, mesh: Mesh) -> int:
-    """Returns the bytes per device of `mesh` of all boards except the one with this number."""
-    return memory_held(mesh, [board for index, board in enumerate(state.boards) if index != number])
+def memory_elsewhere(state: RunState, number: int, mesh: Mesh) -> int:
+    """Returns the bytes per device of `mesh` outside the program of board `number`: the other boards, and the
+    parameters at the last evaluation.
+    """
+    others = [board for index, board in enumerate(state.boards) if index != number]
+    return memory_held(mesh, (others, state.previous_params))
 
 
 def with_less_memory(run: Run, error: Exception) -> Run:

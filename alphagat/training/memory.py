@@ -102,15 +102,15 @@ def estimate_memory(run: Run) -> Estimate:
             Part("the parameters and the optimizer", _parameters(run, networks[0].params), "network.width"),
             Part("the replay", replay / num_learners, "replay.capacity"),
             Part("the positions that wait for their targets", waiting / num_actors, "selfplay.num_games"),
-            *_on_their_way(run, players, num_learners),
+            *_blocks(run, players, num_learners),
         ),
         tuple(working),
         copies=2 if is_copied else 1,
     )
 
 
-def _on_their_way(run: Run, players: Sequence[Setup], num_learners: int) -> list[Part]:
-    """Returns the samples of one iteration of the actors, which the learners receive; none without actors."""
+def _blocks(run: Run, players: Sequence[Setup], num_learners: int) -> list[Part]:
+    """Returns the part of the learners' `Block`s; none without actors."""
     if not run.config.mesh.actors:
         return []
     size = sum(each.plan.num_games * each.plan.full_plies * _position(each, num_scalars=2) for each in players)

@@ -34,7 +34,7 @@ def test_the_speed_of_a_mean_counts_what_each_device_sends(monkeypatch):
     assert speed == 2 * 7 / 8 * 1e6
 
 
-def test_the_memory_of_a_device_is_what_is_in_use_of_all(monkeypatch):
+def test_devices_are_listed_with_the_memory_in_use(monkeypatch):
     statistics = {"bytes_limit": 80e9, "bytes_in_use": 1e9}
     device = SimpleNamespace(platform="gpu", id=3, device_kind="H100", memory_stats=lambda: statistics)
     monkeypatch.setattr(jax, "local_devices", lambda: [device])

@@ -64,12 +64,11 @@ def test_the_scores_of_single_players_are_those_of_their_names(scores):
     assert re.search(
         r"A: mean score 400 \(95% interval 37\d to 42\d\); B: 200 \(17\d to 22\d\); ratio 2\.0, 3 games", line
     )
-    rows = rows_of(solo_table(MERGE, NAMES, scores))
-    assert rows["ratio of scores"] == "2.0"
     table = solo_table(MERGE, NAMES, scores)
-    assert list(map(str, table.columns[1].cells))[:6:3] == ["A", "B"]
-    assert [text.split()[0] for text in list(table.columns[1].cells)[1:6:3]] == ["400", "200"]
-    assert list(table.columns[1].cells)[2:6:3] == ["40", "20"]
+    assert rows_of(table)["ratio of scores"] == "2.0"
+    texts = list(map(str, table.columns[1].cells))
+    for (name, mean, plies), found in zip((("A", "400", "40"), ("B", "200", "20")), (texts[:3], texts[3:6])):
+        assert (found[0], found[1].split()[0], found[2]) == (name, mean, plies)
 
 
 def test_each_single_player_gets_its_own_scores(scores, monkeypatch):

@@ -68,7 +68,7 @@ def test_tree_is_consistent():
     assert (below == np.where(over, 0, visits[node, game_index, action] - 1)).all()
 
 
-def test_every_simulation_has_another_key(monkeypatch):
+def test_each_simulation_has_its_own_key(monkeypatch):
     monkeypatch.setattr(mcts, "rollout", lambda game, key, states: jax.random.uniform(key, states.terminated.shape))
     tree = make_mcts(PileGame(40), 3)(KEY, piles([40]))
     assert tree.visits[0, 0].tolist() == [1, 1, 1]

@@ -39,6 +39,7 @@ class Clock:
 def metrics(iteration: int) -> dict[str, Any]:
     return {
         "iteration": iteration,
+        "board": "hex:5",
         "frames": 2_048.0 * iteration,
         "selfplay/simulations_per_s": 12_345.0,
         "train/policy_loss": 2.0 / iteration,
@@ -222,10 +223,10 @@ def test_time_left_excludes_a_late_evaluation():
     display, clock, _ = plain(total=100)
     display.update({"iteration": 90, **EVALUATION})  # of the iteration before the start
     clock.now = 50.0  # compiling
-    display.update({"board": "hex:5", **metrics(91)})
+    display.update(metrics(91))
     assert display.seconds_left is None
     clock.now = 52.0
-    display.update({"board": "hex:5", **metrics(92)})
+    display.update(metrics(92))
     assert display.seconds_left == 16.0
     clock.now = 500.0
     assert display.seconds_left == 0.0

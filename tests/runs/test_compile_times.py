@@ -22,7 +22,7 @@ def config_of(*boards: str, width: int = 8, seed: int = 0) -> Config:
     return config
 
 
-def test_programs_for_other_devices_take_another_time(cache, monkeypatch):
+def test_times_on_other_devices_are_not_used(cache, monkeypatch):
     remember(config_of("hex:5"), 20, 0)
     monkeypatch.setattr(compile_times.jax, "device_count", lambda: 64)
     assert describe_expected(config_of("hex:5", width=16)) == ""

@@ -55,7 +55,7 @@ def test_a_killed_process_loses_the_lock(tmp_path):
         assert json.loads((tmp_path / LOCK_FILE).read_text())["pid"] == os.getpid()
 
 
-def test_the_name_of_a_longer_holder_is_replaced(tmp_path):
+def test_a_longer_old_entry_is_overwritten_completely(tmp_path):
     (tmp_path / LOCK_FILE).write_bytes(b"x" * 500)
     with FolderLock(tmp_path) as lock:
         lock.take()

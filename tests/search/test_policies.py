@@ -265,7 +265,7 @@ def test_gumbel_without_exploration_ignores_key(searches, solved):
 
 @pytest.fixture
 def ask(monkeypatch):
-    """Returns a function that starts a search and returns what it asks mctx for."""
+    """Returns a function that starts a search and returns the arguments with which it calls mctx."""
 
     class HasAskedError(Exception):
         pass
@@ -321,7 +321,7 @@ def test_puct_mixes_its_share_of_noise_of_its_concentration_at_every_ply(ask):
     assert abs(quiet - expected).max() > 0.1
 
 
-def test_puct_draws_its_noise_its_search_and_its_moves_by_different_keys(monkeypatch):
+def test_puct_uses_different_keys_for_noise_search_and_moves(monkeypatch):
     keys = []
 
     def note(function, position=0):

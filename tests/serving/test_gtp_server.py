@@ -212,6 +212,13 @@ def test_an_analysis_ends_with_the_next_line(dialect):
     assert refused[1].startswith("? syntax error: avoid is unknown")
 
 
+def test_the_interval_of_an_analysis_is_in_centiseconds():
+    server = make_server("hex:3")
+    server.answer(["lz-analyze", "50"])
+    assert server._analysis is not None
+    assert server._analysis[1] == 0.5
+
+
 OUTPUT = "ownership true ownershipStdev true movesOwnership true rootInfo true minmoves 2 maxmoves 3 pvVisits true"
 
 
@@ -362,12 +369,6 @@ def test_a_new_komi_keeps_the_game_and_its_clocks():
     assert talk(server, "play b c3")[0][0] == "?"
     talk(server, "clear_board")
     assert [clock.main for clock in server._clocks] == [100, 100]
-
-
-def test_analyses_are_reported_every_centiseconds_asked_for():
-    server = make_server("hex:3")
-    server.answer(["lz-analyze", "50"])
-    assert server._analysis[1] == 0.5
 
 
 def test_a_given_number_of_simulations_limits_a_search_with_a_clock():

@@ -1,5 +1,6 @@
 """Tests what the live view reads of a run."""
 
+import json
 import os
 import shutil
 import time
@@ -32,6 +33,13 @@ def test_a_run_before_its_first_iteration(live):
     assert (described["name"], described["iteration"], described["network"]) == ("mine", 0, 1)
     assert (described["end"], described["boards"]) == (tiny_config().num_iterations, ["hex:2"])
     assert (described["tiles"], described["charts"]) == ([], [])
+
+
+def test_a_longer_run_is_shown_before_its_next_iteration(live):
+    folder, run = live
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_iterations": 400}))
+    assert run.describe()["end"] == 400
 
 
 def test_a_named_board_replaces_those_of_the_run(live):

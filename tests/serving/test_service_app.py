@@ -195,7 +195,7 @@ def test_latencies_are_in_milliseconds():
     assert 100.0 < latency["p99"] < 2000.0
 
 
-def test_attention_is_prepared_ahead_and_its_time_is_in_seconds(roster):
+def test_all_programs_are_prepared_ahead_and_times_are_in_tenths_of_a_second(roster):
     asked = []
     service = SimpleNamespace(
         prepare_ahead=asked.extend,

@@ -69,7 +69,7 @@ def test_a_golden_transcript(server):
 
 
 def test_a_search_reports_every_second_in_milliseconds(server, monkeypatch):
-    """Speed counts this search alone, nodes those kept from the last one, too."""
+    """`nps` counts this search only, `nodes` also those kept from the last one."""
     analysis = thinker().analyze(server._game.position.state)
     times = (0.5, 1.2, 1.9, 2.5)
 

@@ -1,19 +1,15 @@
 """The lines before the first iteration."""
 
-import jax
 import pytest
 
 from alphagat.runtime import sharding
+from alphagat.search.memory import num_bytes
 from alphagat.training.announcements import opening_lines
 from alphagat.training.resume import Start
 from alphagat.training.setup import make_run
 from alphagat.training.state import init_state
 from alphagat.wording import sized
 from tests.training.tiny import tiny_config
-
-
-def size_of(tree) -> str:
-    return sized(sum(leaf.nbytes for leaf in jax.tree.leaves(tree)))
 
 
 @pytest.mark.parametrize("actors", [0, 1])
@@ -28,7 +24,7 @@ def test_the_lines_describe_devices_and_memory(actors: int):
     assert lines[0].endswith(", 36 games at once")
     assert ("1 for self-play, 3 for learning" in lines) == bool(actors)
     (board,) = state.boards
-    replay, waiting = size_of(board.replay), size_of(board.games.waiting)
+    replay, waiting = sized(num_bytes(board.replay)), sized(num_bytes(board.games.waiting))
     assert replay != waiting
     plies = run.boards[0].plan.num_waiting
     told = f"{replay} of replay, {waiting} of positions without targets ({plies} plies per game)"

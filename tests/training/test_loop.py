@@ -94,22 +94,22 @@ def test_hours_exclude_compilation(tmp_path, monkeypatch):
     assert read_metrics(tmp_path)[0]["hours"] < 1
 
 
-def test_hours_go_on_from_the_checkpoint(finished, tmp_path):
+def test_hours_continue_from_the_checkpoint(finished, tmp_path):
     """The hours of lost iterations do not count."""
     folder = Path(shutil.copytree(finished, tmp_path / "run"))
     for step in list_steps(folder):
         if step > 11:
             shutil.rmtree(folder / "checkpoints" / str(step))
-    lines = [{**line, "hours": float(line["iteration"])} for line in read_metrics(folder)]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line | plain_results(line)) + "\n" for line in lines))
+    file = folder / "metrics.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines:
+        del line["crc32"]
+        line["hours"] = float(line["iteration"])
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     train(tiny_config(), folder)
     *_, before, last = [line["hours"] for line in read_metrics(folder)]
     assert before == 11
     assert 11 < last < 11.5
-
-
-def plain_results(line: dict) -> dict:
-    return {"results": [each._asdict() for each in line["results"]]} if "results" in line else {}
 
 
 def test_a_compilation_is_announced_with_the_duration_of_the_last_one(tmp_path, monkeypatch):

@@ -1,6 +1,5 @@
 """The estimate of a run's memory agrees with its arrays, and refuses what cannot fit before anything is compiled."""
 
-import math
 from pathlib import Path
 
 import jax
@@ -10,6 +9,7 @@ import alphagat
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runtime import sharding
+from alphagat.runtime.memory import memory_held
 from alphagat.search.memory import tree_bytes
 from alphagat.training.memory import Estimate, Part, check_memory, estimate_memory, network_sizes
 from alphagat.training.setup import make_run
@@ -43,13 +43,9 @@ def resnet() -> Config:
 def test_the_kept_parts_are_the_run_state(make):
     config = make()
     run = make_run(config, sharding.make_mesh(config.mesh.data))
-    assert sum(part.size for part in estimate_memory(run).kept) == pytest.approx(size_of(placed_shapes(run)), rel=0.03)
-
-
-def size_of(tree) -> int:
-    """Returns the bytes per device of arrays that are placed on devices."""
-    leaves = jax.tree.leaves(tree)
-    return sum(math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves)
+    assert sum(part.size for part in estimate_memory(run).kept) == pytest.approx(
+        memory_held(run.mesh, placed_shapes(run)), rel=0.03
+    )
 
 
 def test_actors_and_learners_keep_different_parts():
@@ -64,8 +60,9 @@ def test_actors_and_learners_keep_different_parts():
         (replay, board.replay),
         (coming, board.block),
     ):
-        assert part.size == pytest.approx(size_of(kept), rel=0.03)
-    assert size_of(board.games) <= waiting.size < 1.3 * size_of(board.games)
+        assert part.size == pytest.approx(memory_held(run.mesh, kept), rel=0.03)
+    held = memory_held(run.mesh, board.games)
+    assert held <= waiting.size < 1.3 * held
 
 
 def test_the_need_is_what_is_kept_and_the_largest_temporary_part():

@@ -89,7 +89,7 @@ def test_time_excludes_matches(tmp_path, monkeypatch, metrics):
     assert [line["hours"] for line in read_metrics(tmp_path)] == pytest.approx([1 + 2 / 3600, 1 + 5 / 3600])
 
 
-def test_hours_go_on_after_the_line_of_a_late_evaluation(tmp_path, metrics):
+def test_hours_continue_after_the_line_of_a_late_evaluation(tmp_path, metrics):
     with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
         report = Reporter(run, sinks, hours=3.0)
         report.add(1, 0, metrics, None)
@@ -111,11 +111,13 @@ def test_a_late_evaluation_is_shown(tmp_path, metrics):
         report.stage("match 1 of 1")
         drawn, tracked = [], []
         sinks.writer.draw_game = lambda iteration, board, drawing: drawn.append((iteration, board, drawing[:4]))
-        report._track = lambda iteration, line: tracked.append((iteration, line["results"][0]))
+        sinks.trackers.add = lambda values, iteration: (
+            tracked.append((values["eval/vs_random/win_rate"], iteration)) or []
+        )
         game = PlayedGame(make_game("hex:2"), np.array([0, 1, 2]))
         report.add_late_evaluation(1, EvaluationResult([result], [game]))
         assert drawn == [(1, "hex:2", "<svg")]
-        assert tracked == [(1, result)]
+        assert tracked == [(0.5, 1)]
         assert result in sinks.display.results.values()
         assert sinks.display._stage is None
     assert read_metrics(tmp_path)[0]["results"][0] == result

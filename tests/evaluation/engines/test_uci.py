@@ -14,7 +14,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.engines import uci
 from alphagat.evaluation.engines.base import EngineError
 from alphagat.evaluation.engines.process import MAX_LINE_BYTES, EngineProcess, split_command
-from alphagat.evaluation.engines.uci import NODES_SECONDS, UciEngine
+from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.games import make_game
 from tests.evaluation.host_games import (
     begin,
@@ -57,7 +57,6 @@ def test_engine_receives_limits_options_and_positions(tmp_path):
 def test_nodes_replace_seconds(tmp_path):
     log = tmp_path / "log"
     with UciEngine(CHESS, fake("uci", "e2e4", "--log", log), nodes=70) as engine:
-        assert engine._patience == NODES_SECONDS  # not the seconds of a move, which do not limit it
         engine.choose(begin(CHESS))
     assert "go nodes 70" in read_log(log)
 

@@ -148,7 +148,7 @@ def test_a_resumed_run_reads_on_where_each_board_was(loaded):
     assert [(each["first"], each["last"]) for each in loaded] == [(3, 6), (2, 6)]
 
 
-def test_each_board_has_another_order_with_another_seed_and_after_a_rollback(loaded):
+def test_the_order_differs_between_boards_seeds_and_rollbacks(loaded):
     for seed in (0, 1):
         for rollbacks in (0, 1):
             start_on_two_boards(5, rollbacks, seed)
