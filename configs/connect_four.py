@@ -12,6 +12,8 @@ in 95.6 % (drawn positions excluded). With 256 simulations, from the 49 two-ply 
 21 of 98 games against perfect play, drew 19 and lost 58.
 With a learning rate of 0.01 instead of 0.02, seeds 0 and 1 find 96.1 and 95.9 % of the best moves, 97.8 and 97.9 % with
 search, and score 33 and 29 instead of 31 % against perfect play (docs/experiments.md#tuning-of-gat-and-resnet).
+With a discount of 0.95, too, and 1,500 iterations (35 minutes on two free cores), seeds 0, 1 and 2 find 96.4, 95.9 and
+96.5 % of the best moves, and 98.6, 98.3 and 98.4 % with search, but are no stronger (docs/experiments.md#slow-wins).
 Before nodes showed threats and heights (docs/experiments.md#what-nodes-show), a run reached 95.5, 97.6 and 94.0 %, and
 another one, on one core, 94.9, 97.3 and 93.8 %; they scored 32 and 22 % of the 98 games.
 
