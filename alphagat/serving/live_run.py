@@ -43,7 +43,8 @@ class LiveRun:
             self._load_newest()
             metrics, config = files = [_state_of(self._folder / name) for name in (METRICS_FILE, CONFIG_FILE)]
             seen = [each and (each.st_size, each.st_mtime_ns) for each in files], self._newest
-            if config and seen != self._seen:  # a run that is started anew has no config for a moment
+            is_replaced = config is None and self._described  # a run that is started anew has no config for a moment
+            if seen != self._seen and not is_replaced:
                 self._described, self._seen = self._read(), seen
             return self._described | {"silent_s": max(0.0, time.time() - metrics.st_mtime) if metrics else None}
 
