@@ -51,15 +51,20 @@ def run(name, num_steps, decay=DECAY, clip_norm=1e9):
     return follow(optimizer, on_device(PARAMS), [on_device(gradients(step)) for step in range(num_steps)])
 
 
-def slow_lamb(name, num_steps):
-    """Follows You et al. 2020, algorithm 2, in float64, with trust ratio and decay for matrices only."""
-    x = PARAMS[name].copy()
-    first, second = np.zeros_like(x), np.zeros_like(x)
+def adam_ratios(name, num_steps, epsilon):
+    """Yields Adam's direction at each step (Kingma and Ba 2015, algorithm 1), in float64."""
+    first = second = 0.0
     for step in range(num_steps):
         gradient = gradients(step)[name]
         first = 0.9 * first + 0.1 * gradient
         second = 0.999 * second + 0.001 * gradient**2
-        ratio = first / (1 - 0.9 ** (step + 1)) / (np.sqrt(second / (1 - 0.999 ** (step + 1))) + 1e-6)
+        yield first / (1 - 0.9 ** (step + 1)) / (np.sqrt(second / (1 - 0.999 ** (step + 1))) + epsilon)
+
+
+def slow_lamb(name, num_steps):
+    """Follows You et al. 2020, algorithm 2, in float64, with trust ratio and decay for matrices only."""
+    x = PARAMS[name].copy()
+    for ratio in adam_ratios(name, num_steps, 1e-6):
         if name == "kernel":
             direction = ratio + DECAY * x
             ratio = np.linalg.norm(x) / np.linalg.norm(direction) * direction
@@ -83,13 +88,8 @@ def slow_lars(name, num_steps):
 def slow_adamw(name, num_steps):
     """Follows Loshchilov and Hutter 2019, algorithm 2, in float64, with decay for matrices only."""
     x = PARAMS[name].copy()
-    first, second = np.zeros_like(x), np.zeros_like(x)
-    for step in range(num_steps):
-        gradient = gradients(step)[name]
-        first = 0.9 * first + 0.1 * gradient
-        second = 0.999 * second + 0.001 * gradient**2
-        change = first / (1 - 0.9 ** (step + 1)) / (np.sqrt(second / (1 - 0.999 ** (step + 1))) + 1e-8)
-        x -= RATE * (change + (DECAY * x if name == "kernel" else 0))
+    for ratio in adam_ratios(name, num_steps, 1e-8):
+        x -= RATE * (ratio + (DECAY * x if name == "kernel" else 0))
     return x
 
 
