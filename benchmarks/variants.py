@@ -217,10 +217,12 @@ def train_pilots(variants: Sequence[Variant], effort: Effort) -> None:
     first: dict[Path, Variant] = {}
     for variant in variants:
         first.setdefault(variant.pilot(at_once, 0), variant)
+    turns = []
     for folder, variant in first.items():
-        if variant.has_pilot(at_once, 0):
+        if not variant.has_pilot(at_once, 0):
+            turns.append((variant, 0))
+        elif variant.pilots is None:  # variants that share a pilot differ in fields that cost no time
             variant.check(folder, 0, variant.pilot_iterations)
-    turns = [(variant, 0) for variant in first.values() if not variant.has_pilot(at_once, 0)]
     unused = (turn for turn in itertools.count(1) if not variants[0].has_pilot(at_once, turn))
     turns += [(variants[0], next(unused)) for _ in range(-len(turns) % at_once)]  # so that all cores are busy
     effort.share_out([functools.partial(variant.train_pilot, at_once, turn) for variant, turn in turns])

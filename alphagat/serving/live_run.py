@@ -41,10 +41,10 @@ class LiveRun:
         """
         with self._lock:
             self._load_newest()
-            metrics, config = files = [_state_of(self._folder / name) for name in (METRICS_FILE, CONFIG_FILE)]
-            seen = [each and (each.st_size, each.st_mtime_ns) for each in files], self._newest
-            is_replaced = config is None and self._described  # a run that is started anew has no config for a moment
-            if seen != self._seen and not is_replaced:
+            metrics, config = (_state_of(self._folder / name) for name in (METRICS_FILE, CONFIG_FILE))
+            seen = *(each and (each.st_size, each.st_mtime_ns) for each in (metrics, config)), self._newest
+            # A run that is started anew has no config for a moment.
+            if seen != self._seen and (config or not self._described):
                 self._described, self._seen = self._read(), seen
             return self._described | {"silent_s": max(0.0, time.time() - metrics.st_mtime) if metrics else None}
 

@@ -20,7 +20,7 @@ from alphagat.runs.metrics import TRAIN
 from alphagat.runtime import sharding
 from alphagat.selfplay.games_in_flight import GamesInFlight
 from alphagat.training.audit import Audit
-from alphagat.training.compilation import compile_to_fit, memory_elsewhere
+from alphagat.training.compilation import compile_to_fit
 from alphagat.training.iteration import (
     Metrics,
     are_final,
@@ -122,8 +122,7 @@ class ActorLearnerIterations:
         def lower(setup: Setup) -> stages.Lowered:
             return make_learn_program(setup, self._learners).lower(*arguments)
 
-        elsewhere = memory_elsewhere(state, number, self._learners)
-        return compile_to_fit(self._run.boards[number], self._learners, lower, say, elsewhere)
+        return compile_to_fit(self._run, state, number, lower, say)
 
 
 def make_play_program(setup: Setup, mesh: Mesh) -> stages.Wrapped:

@@ -30,14 +30,7 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
 
     def compile_board(number: int) -> stages.Compiled:
         arguments = program_arguments(state, number)
-        mesh = run.mesh
-        return compile_to_fit(
-            run.boards[number],
-            mesh,
-            lambda setup: make_iteration(setup, mesh).lower(*arguments),
-            say,
-            memory_elsewhere(state, number, mesh),
-        )
+        return compile_to_fit(run, state, number, lambda setup: make_iteration(setup, run.mesh).lower(*arguments), say)
 
     # Processes exchange results while they compile, so all must compile in the same order.
     at_once = len(run.boards) if jax.process_count() == 1 else 1
@@ -46,18 +39,13 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
 
 
 def compile_to_fit(
-    setup: Setup,
-    mesh: Mesh,
-    lower: Callable[[Setup], stages.Lowered],
-    say: Callable[[str], None],
-    elsewhere: int,
+    run: Run, state: RunState, number: int, lower: Callable[[Setup], stages.Lowered], say: Callable[[str], None]
 ) -> stages.Compiled:
-    """Compiles `lower(setup)` with the first of `setup.micro_batch_counts` that fits into memory. Raises as
-    `compile_iterations` does.
-
-    Args:
-      elsewhere: the bytes of each device that arrays outside the program occupy.
+    """Compiles `lower(setup)`, the learners' program of board `number`, with the first of `setup.micro_batch_counts`
+    that fits into memory beside the other arrays of `state`. Raises as `compile_iterations` does.
     """
+    setup, mesh = run.boards[number], run.learner_mesh
+    elsewhere = memory_elsewhere(state, number, mesh)
     asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config.mesh.memory_gb)
     counts = setup.micro_batch_counts(mesh)
     for count in counts:

@@ -6,7 +6,7 @@ import yaml
 
 from alphagat.cli import export
 from alphagat.runs.metrics import METRICS_FILE, Result
-from tests.training.tiny import save_tiny_run
+from tests.training.tiny import change_config, save_tiny_run
 
 
 def line(iteration: int, *results: Result) -> dict:
@@ -29,9 +29,7 @@ LINES = [
 
 def test_the_card_describes_the_exported_checkpoint(tmp_path, capsys):
     run = save_tiny_run(tmp_path / "run", 7)
-    config = json.loads((run / "config.json").read_text())
-    config["evaluation"]["num_simulations"] = 3
-    (run / "config.json").write_text(json.dumps(config))
+    change_config(run, evaluation={"num_simulations": 3})
     (run / METRICS_FILE).write_text("".join(json.dumps(each) + "\n" for each in LINES))
     out, card = tmp_path / "tiny.safetensors", tmp_path / "README.md"
     assert export.run(["--workdir", str(run), "--out", str(out), "--card", str(card)]) == 0, capsys.readouterr().err

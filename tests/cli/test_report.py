@@ -17,7 +17,7 @@ from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.manifest import MANIFEST_FILE
 from alphagat.runs.metrics import METRICS_FILE, Result
 from alphagat.training.state import init_state
-from tests.training.tiny import NUM_ITERATIONS, save_tiny_run, tiny_run
+from tests.training.tiny import NUM_ITERATIONS, change_config, save_tiny_run, tiny_run
 
 LINES = [
     {
@@ -100,12 +100,11 @@ def test_the_page_names_the_last_evaluated_iteration(run):
 
 def test_a_page_that_is_written_again_shows_the_newest_checkpoint_and_config(run):
     writer = PageWriter(run, run / "report.html")
-    config = json.loads((run / "config.json").read_text())
-    (run / "config.json").write_text(json.dumps(config | {"num_iterations": 4}))
+    change_config(run, num_iterations=4)
     assert writer.write()
     with CheckpointWriter(run) as checkpoints:
         checkpoints.save(init_state(tiny_run()), 6)
-    (run / "config.json").write_text(json.dumps(config | {"num_iterations": 40}))
+    change_config(run, num_iterations=40)
     assert not writer.write()
     page = (run / "report.html").read_text()
     assert "iteration 4 of 40" in page
@@ -176,8 +175,7 @@ def test_a_page_in_the_run_folder_that_is_no_report_stays(run, capsys):
 
 def test_several_runs_are_compared(run, tmp_path, capsys):
     other = Path(shutil.copytree(run, tmp_path / "other"))
-    config = json.loads((other / "config.json").read_text())
-    (other / "config.json").write_text(json.dumps(config | {"seed": 7}))
+    change_config(other, seed=7)
     write_lines(other, [*LINES[:3], {"iteration": 4, "board": "hex:2", "train/grad_norm": 3.0, **EVALUATION}])
     page = tmp_path / "both.html"
     assert report.run([str(run), str(other), "--out", str(page)]) == 0, capsys.readouterr().err

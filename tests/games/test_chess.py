@@ -302,11 +302,8 @@ def test_threefold_repetition_is_a_draw():
         ("kb6/3p4/8/8/8/8/2B5/4K3 b - - 0 1", "d7d5 c2b1 b8a7 b1c2 a7b8", True),  # bishops reach d6, pawns don't
         (chess.STARTING_FEN, "g1f3 g8f6 f3g1 h8g8 g1f3 g8h8", False),  # Black loses the right to castle
         (chess.STARTING_FEN, "g1f3 g8f6 h1g1 h8g8 g1h1 g8h8", False),  # so do both
-        (
-            "r3k3/8/8/8/8/8/8/R3K3 w - - 0 1",
-            "e1d1 e8f8 d1d2 f8e8 d2e1",
-            False,
-        ),  # equal only after exchanging the colours
+        # Equal only after exchanging the colours.
+        ("r3k3/8/8/8/8/8/8/R3K3 w - - 0 1", "e1d1 e8f8 d1d2 f8e8 d2e1", False),
     ],
 )
 def test_double_steps_and_castling_rights_affect_repetitions(fen, moves, repeats):

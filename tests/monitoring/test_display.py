@@ -207,8 +207,11 @@ def test_plain_prints_each_evaluation_once_on_separate_lines():
     assert lines[2:] == ["  evaluation: Elo 312 (250 to 371), against random 99% (96% to 100%), against mcts:100 40%"]
 
 
-def test_time_left_excludes_the_first_iteration():
+@pytest.mark.parametrize("late", [[], [{"iteration": 0, **EVALUATION}]], ids=["new", "after a late evaluation"])
+def test_time_left_excludes_the_first_iteration(late):
     display, clock, _ = plain(total=12)
+    for line in late:
+        display.update(line)
     clock.now = 100.0  # compiling
     display.update(metrics(1))
     assert display.seconds_left is None
@@ -217,17 +220,6 @@ def test_time_left_excludes_the_first_iteration():
     assert display.seconds_left == 20.0
     clock.now = 103.0
     assert display.seconds_left == 19.0
-
-
-def test_time_left_excludes_a_late_evaluation():
-    display, clock, _ = plain(total=100)
-    display.update({"iteration": 90, **EVALUATION})  # of the iteration before the start
-    clock.now = 50.0  # compiling
-    display.update(metrics(91))
-    assert display.seconds_left is None
-    clock.now = 52.0
-    display.update(metrics(92))
-    assert display.seconds_left == 16.0
     clock.now = 500.0
     assert display.seconds_left == 0.0
 

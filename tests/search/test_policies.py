@@ -307,14 +307,8 @@ def test_puct_mixes_its_share_of_noise_of_its_concentration_at_every_ply(ask):
     """With a large concentration, the noise is almost uniform."""
     evaluate, (states, plies) = make_table_evaluator(GAME), some_positions(GAME, 10)
     noise = {"dirichlet_alpha": 1000.0, "dirichlet_fraction": 0.4, "exploration_plies": 0}
-    quiet, noisy = (
-        np.asarray(
-            jax.nn.softmax(
-                ask(evaluate, states, plies, algorithm="puct", explore=explore, **noise)["root"].prior_logits
-            )
-        )
-        for explore in (False, True)
-    )
+    asked = [ask(evaluate, states, plies, algorithm="puct", explore=explore, **noise) for explore in (False, True)]
+    quiet, noisy = (np.asarray(jax.nn.softmax(each["root"].prior_logits)) for each in asked)
     legal = np.asarray(states.legal_action_mask)
     expected = 0.6 * quiet + 0.4 * legal / legal.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(noisy, expected, atol=0.03)

@@ -1,6 +1,5 @@
 """Tests what the live view reads of a run."""
 
-import json
 import os
 import shutil
 import time
@@ -19,7 +18,7 @@ from alphagat.serving.live_run import LiveRun
 from alphagat.serving.roster import Roster
 from alphagat.training.setup import make_run
 from alphagat.training.state import init_state
-from tests.training.tiny import save_tiny_run, tiny_config, tiny_run
+from tests.training.tiny import change_config, save_tiny_run, tiny_config, tiny_run
 
 
 @pytest.fixture
@@ -37,8 +36,7 @@ def test_a_run_before_its_first_iteration(live):
 
 def test_a_longer_run_is_shown_before_its_next_iteration(live):
     folder, run = live
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"num_iterations": 400}))
+    change_config(folder, num_iterations=400)
     assert run.describe()["end"] == 400
 
 

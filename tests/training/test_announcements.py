@@ -9,15 +9,12 @@ from alphagat.training.resume import Start
 from alphagat.training.setup import make_run
 from alphagat.training.state import init_state
 from alphagat.wording import sized
-from tests.training.tiny import tiny_config
+from tests.training.tiny import tiny_config_with_actors
 
 
 @pytest.mark.parametrize("actors", [0, 1])
 def test_the_lines_describe_devices_and_memory(actors: int):
-    config = tiny_config()
-    config.mesh.data, config.mesh.actors, config.num_iterations = 4, actors, 60
-    config.learner.batch_size, config.selfplay.num_games, config.selfplay.num_groups = 24, 36, 12
-    run = make_run(config, sharding.make_mesh(4))
+    run = make_run(tiny_config_with_actors(actors), sharding.make_mesh(4))
     state = init_state(run)
     lines = opening_lines(run, Start(state, 3, {}), None)
     assert lines[0].startswith("4 devices (")

@@ -14,7 +14,7 @@ from alphagat.search.memory import tree_bytes
 from alphagat.training.memory import Estimate, Part, check_memory, estimate_memory, network_sizes
 from alphagat.training.setup import make_run
 from alphagat.training.state import placed_shapes
-from tests.training.tiny import tiny_config
+from tests.training.tiny import tiny_config, tiny_config_with_actors
 
 
 def othello() -> Config:
@@ -49,10 +49,7 @@ def test_the_kept_parts_are_the_run_state(make):
 
 
 def test_actors_and_learners_keep_different_parts():
-    config = tiny_config()
-    config.mesh.data, config.mesh.actors, config.num_iterations = 4, 1, 60
-    config.learner.batch_size, config.selfplay.num_games, config.selfplay.num_groups = 24, 36, 12
-    run = make_run(config, sharding.make_mesh(4))
+    run = make_run(tiny_config_with_actors(1), sharding.make_mesh(4))
     state, (parameters, replay, waiting, coming) = placed_shapes(run), estimate_memory(run).kept
     (board,) = state.boards
     for part, kept in (

@@ -1,6 +1,8 @@
 """The smallest run that has every part of a real one."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 from jax.sharding import Mesh
 
@@ -36,6 +38,23 @@ def tiny_config() -> Config:
     config.evaluation.opponents = ("random", "previous")
     config.checkpoint.every = 1
     return config
+
+
+def tiny_config_with_actors(num_actors: int) -> Config:
+    """Returns a config for four devices, some of which only play."""
+    config = tiny_config()
+    config.mesh.data, config.mesh.actors, config.num_iterations = 4, num_actors, 60
+    config.learner.batch_size, config.selfplay.num_games, config.selfplay.num_groups = 24, 36, 12
+    return config
+
+
+def change_config(folder: Path, **values: Any) -> None:
+    """Changes fields of the config of a run folder; those of a section are a dict."""
+    file = folder / "config.json"
+    config = json.loads(file.read_text())
+    for name, value in values.items():
+        config[name] = config[name] | value if isinstance(value, dict) else value
+    file.write_text(json.dumps(config))
 
 
 def write_config(config: Config, file: Path) -> Path:

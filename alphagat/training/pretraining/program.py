@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState
 from alphagat.runtime import sharding
-from alphagat.training.compilation import compile_to_fit, memory_elsewhere
+from alphagat.training.compilation import compile_to_fit
 from alphagat.training.iteration import Metrics, draw_keys, gradients_of, learner_metrics, make_batch, make_updates
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.pretraining.loader import make_loader
@@ -101,8 +101,7 @@ class PretrainIterations:
             program = make_pretrain_program(setup, self._run.mesh, number)
             return program.lower(state.train, block, state.key, state.iteration)
 
-        mesh = self._run.mesh
-        return compile_to_fit(self._run.boards[number], mesh, lower, say, memory_elsewhere(state, number, mesh))
+        return compile_to_fit(self._run, state, number, lower, say)
 
 
 def make_pretrain_program(setup: Setup, mesh: Mesh, number: int = 0) -> stages.Wrapped:
