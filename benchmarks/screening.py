@@ -77,7 +77,8 @@ SOLVED = 1500
 REPEATS = 8  # consecutive evaluations or gradients per timing
 CONSOLE = Console(width=200)
 
-# By name. Other fields are the defaults, with a width of 48; the ResNets have about as many parameters as the default.
+# By name. Other fields are the defaults, with a width of 48 unless stated; the ResNets have about as many parameters as
+# the default.
 BASE = {"width": 48}
 NETWORKS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -90,6 +91,8 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "turns": {"blocks": ("mixing", "attention")},
     "first": {"blocks": ("mixing+attention", "mixing", "mixing", "mixing")},
     "everywhere": {"blocks": ("mixing+attention",)},
+    "large": {"width": 64, "num_blocks": 6},
+    "large_mixing": {"width": 64, "num_blocks": 6, "blocks": ("mixing",)},
     "resnet": {"name": "resnet", "width": 32},
     "resnet_pool": {"name": "resnet_pool", "width": 32},
 }

@@ -70,6 +70,14 @@ class Preparation:
                 self._demanded.append(program)
                 self._changed.notify_all()
 
+    def withdraw(self, program: Hashable) -> None:
+        """Ends the demand for a program. A preparation that has begun goes on."""
+        with self._changed:
+            if program in self._demanded:
+                self._demanded.remove(program)
+                self._urgent.discard(program)
+                self._changed.notify_all()
+
     def prepare_ahead(self, programs: Iterable[Hashable]) -> None:
         """Prepares programs when nothing is in demand. Replaces those of earlier calls that have not begun."""
         with self._changed:

@@ -162,12 +162,13 @@ class BatchService:
         return sum(map(len, self._waiting.values()))
 
     def _forget(self, program: Hashable, request: _Request) -> None:
-        """Removes a cancelled request from the queue."""
+        """Removes a cancelled request from the queue, and with the last one the demand for its program."""
         self._metrics.count("cancelled")
         with self._changed:
             requests = self._waiting.get(program, {})
             if requests.pop(request, request) is None and not requests:
                 del self._waiting[program]
+                self._preparation.withdraw((program, 1))
 
     def _compile(self, program_and_size: Any) -> Evaluate:
         """Prepares a program for batches of one size, on a thread of `Preparation`."""

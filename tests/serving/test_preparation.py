@@ -98,6 +98,33 @@ def test_a_program_begun_ahead_that_comes_into_demand_holds_the_next_back(compil
     compiler.wait_for(lambda: compiler.begun == ["broken", "urgent", "next"])
 
 
+def test_a_program_no_longer_in_demand_is_not_prepared(compiler, preparation):
+    for program in ("one", "other", "abandoned", "wanted"):
+        preparation.demand(program)
+    compiler.wait_for(lambda: set(compiler.begun) == {"one", "other"})
+    preparation.withdraw("abandoned")
+    preparation.withdraw("never in demand")
+    compiler.release("one")
+    compiler.wait_for(lambda: len(compiler.begun) == 3)
+    assert compiler.begun[-1] == "wanted"
+    for program in ("other", "wanted"):
+        compiler.release(program)
+    preparation.demand("abandoned")
+    compiler.wait_for(lambda: compiler.begun[-1] == "abandoned")
+
+
+def test_a_program_no_longer_in_demand_holds_nothing_back(compiler, preparation):
+    preparation.demand("one")
+    preparation.demand("other")
+    compiler.wait_for(lambda: len(compiler.begun) == 2)
+    preparation.demand("abandoned")
+    preparation.prepare_ahead(["ahead"])
+    preparation.withdraw("abandoned")
+    for program in ("one", "other"):
+        compiler.release(program)
+    compiler.wait_for(lambda: compiler.begun[2:] == ["ahead"])
+
+
 def test_each_program_is_prepared_once(compiler, preparation):
     for program in ("a", "b"):
         compiler.gate(program).set()
@@ -177,3 +204,23 @@ def test_other_programs_are_answered_while_one_is_prepared(compiler):
         assert [service.progress(program).is_ready for program in ("slow", "fast")] == [False, True]
         compiler.gate("slow").set()
         assert slow.result(PATIENCE_S) == 1
+
+
+def test_cancelled_requests_end_the_demand_for_their_program(compiler):
+    def prepare(program):
+        compiler.prepare(program)
+        return lambda states: states
+
+    with BatchService(prepare, max_batch=1, max_wait_ms=0, max_queue=8) as service:
+        for program in ("one", "other"):
+            service.submit(program, 1)
+        compiler.wait_for(lambda: set(compiler.begun) == {"one", "other"})
+        answers = [service.submit(program, state) for program in ("abandoned", "shared") for state in (1, 2)]
+        wanted = service.submit("wanted", 3)
+        for answer in answers[:3]:
+            assert answer.cancel()
+        for program in ("one", "shared", "wanted"):
+            compiler.gate(program).set()
+        assert wanted.result(PATIENCE_S) == 3
+        assert answers[3].result(PATIENCE_S) == 2
+        assert compiler.begun[2:] == ["shared", "wanted"]
