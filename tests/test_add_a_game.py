@@ -1,10 +1,7 @@
 """The guide's example game keeps the contract, agrees with theory, and trains."""
 
 import functools
-import inspect
-import re
 import tomllib
-from pathlib import Path
 from xml.etree import ElementTree
 
 import jax
@@ -17,37 +14,19 @@ from alphagat.errors import UserError
 from alphagat.games.states import first_state
 from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
-from tests.games import test_conformance
 from tests.games.conftest import FIRST_SEED, make_recorder
+from tests.guides import CHECKS, code_of, install, run_check
 from tests.training.tiny import tiny_config
 
-GUIDE = (Path(__file__).parents[1] / "docs" / "guides" / "add_a_game.md").read_text()
+GUIDE = "add_a_game.md"
 BOARD = "kayles:8"
 RECORD = make_recorder(FIRST_SEED)
-CHECKS = [
-    check
-    for name, check in vars(test_conformance).items()
-    if name.startswith("test_") and {"name"} <= set(inspect.signature(check).parameters) <= {"name", "record"}
-]
-
-
-def install(folder: Path, project: dict) -> None:
-    """Writes the metadata that an installed project has."""
-    info = folder / f"{project['name']}-{project['version']}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    lines = [
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
-        for group, points in project["entry-points"].items()
-    ]
-    (info / "entry_points.txt").write_text("\n".join(lines))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def kayles(tmp_path_factory):
     """Installs the guide's game as a reader would, in a package."""
-    (source,) = [block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "KaylesGame" in block]
-    (project,) = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)]
+    source, project = code_of(GUIDE, "KaylesGame"), tomllib.loads(code_of(GUIDE, "[project]", "toml"))
     assert source.count("\n") < 100
     folder = tmp_path_factory.mktemp("site")
     (folder / "kayles.py").write_text(source)
@@ -60,8 +39,7 @@ def kayles(tmp_path_factory):
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_the_game_keeps_the_contract(check):
-    arguments = {"name": BOARD, "record": RECORD}
-    check(**{name: arguments[name] for name in inspect.signature(check).parameters})
+    run_check(check, BOARD, RECORD)
 
 
 def test_the_first_player_wins_iff_the_grundy_value_is_nonzero():

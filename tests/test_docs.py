@@ -26,7 +26,7 @@ TEXTS = sorted(
     [*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *ROOT.glob("docs/**/*.md"), *PACKAGE.glob("weights/*.md")]
 )
 TAKING_FIELDS = ("train", "pretrain", "launch", "doctor")
-PLACEHOLDERS = (None, "FILE")
+PLACEHOLDERS = (None, "FILE", "sets.py")
 LOADING = {"src", "srcset", "poster", "data"}  # attributes; for <link>, also `href`
 BROKEN = {
     "[a page](nowhere.md)": "'nowhere.md', but the target is not found",

@@ -128,7 +128,7 @@ class Game(abc.ABC):
 
     @abc.abstractmethod
     def init(self, key: jax.Array) -> Any:
-        """Returns the initial state. `key` matters only if chance moves first."""
+        """Returns the initial state. `key` matters only if the game draws it."""
 
     @abc.abstractmethod
     def step(self, state: Any, action: jax.Array, key: jax.Array) -> Any:

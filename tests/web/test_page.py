@@ -10,8 +10,8 @@ from alphagat.evaluation.game_files import GameRecord, read_games, to_text
 from alphagat.games import make_game
 from alphagat.serving.limits import MAX_NAME
 from alphagat.serving.playthrough import Playthroughs
+from tests.guides import code_of
 from tests.serving.untrained import save_untrained
-from tests.test_add_a_game import GUIDE
 
 FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
 
@@ -132,9 +132,8 @@ def test_a_game_of_chess_by_mouse(serve, page):
 
 
 def test_the_game_of_the_guide_is_played_by_buttons(serve, page, monkeypatch):
-    (source,) = [block for block in GUIDE.split("```python\n") if "class KaylesGame" in block]
     namespace: dict = {"__name__": "kayles"}
-    exec(compile(source.partition("```")[0], "add_a_game.md", "exec"), namespace)
+    exec(compile(code_of("add_a_game.md", "KaylesGame"), "add_a_game.md", "exec"), namespace)
     monkeypatch.setitem(games.GAMES, "kayles", namespace["make_kayles"])
     open_page(page, serve("kayles:5"))
     for ply, vertex in enumerate(("0", "2")):

@@ -1,0 +1,40 @@
+"""The games of the guides: their code, installed as a reader would, and the contract of games."""
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.games import test_conformance
+
+FOLDER = Path(__file__).parents[1] / "docs" / "guides"
+CHECKS = [
+    check
+    for name, check in vars(test_conformance).items()
+    if name.startswith("test_") and {"name"} <= set(inspect.signature(check).parameters) <= {"name", "record"}
+]
+
+
+def code_of(guide: str, text: str, language: str = "python") -> str:
+    """Returns the only block of a guide that contains `text`."""
+    blocks = re.findall(rf"```{language}\n(.*?)```", (FOLDER / guide).read_text(), re.DOTALL)
+    (found,) = [block for block in blocks if text in block]
+    return found
+
+
+def install(folder: Path, project: dict) -> None:
+    """Writes the metadata that an installed project has."""
+    info = folder / f"{project['name']}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in project["entry-points"].items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+
+
+def run_check(check: Callable, board: str, record: Callable) -> None:
+    """Runs one of `CHECKS` on a board."""
+    arguments = {"name": board, "record": record}
+    check(**{name: arguments[name] for name in inspect.signature(check).parameters})
