@@ -175,14 +175,15 @@ def _moves_of(record: GameRecord, roster: Roster) -> Sequence[str]:
 
 def _add_preparation(app: FastAPI, roster: Roster, service: BatchService, strengths: list[int]) -> None:
     @app.get("/api/preparation/{board}")
-    def preparation(board: str, player: str = "") -> dict[str, Any]:
-        """Prepares a network ahead on a board, and reports for each strength whether it is ready or has failed.
+    def preparation(board: str, player: str = "", ahead: bool = True) -> dict[str, Any]:
+        """Reports for each strength of a network on a board whether it is ready or has failed.
 
-        `elapsed` and `estimate` are in seconds, since a preparation began and of a whole one.
+        Prepares them ahead, unless `ahead` is false. `elapsed` and `estimate` are in seconds, since a preparation began and of a whole one.
         """
         programs = [roster.program(board, player, simulations) for simulations in strengths]
-        attends = attention_blocks(roster.network(board, programs[0].player))
-        service.prepare_ahead([*programs, *([programs[0]._replace(num_simulations=None)] if attends else [])])
+        if ahead:
+            attends = attention_blocks(roster.network(board, programs[0].player))
+            service.prepare_ahead([*programs, *([programs[0]._replace(num_simulations=None)] if attends else [])])
         progress = [service.progress(program) for program in programs]
         return {
             "strengths": [

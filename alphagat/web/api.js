@@ -38,8 +38,8 @@ async function json(...request) {
 export const info = () => json("api/info");
 export const board = (name, signal) => json(`api/boards/${encodeURIComponent(name)}`, undefined, signal);
 export const position = (game, signal) => json("api/position", game, signal);
-export const preparation = (board, player) =>
-  json(`api/preparation/${encodeURIComponent(board)}?${new URLSearchParams({ player })}`);
+export const preparation = (board, player, ahead = true) =>
+  json(`api/preparation/${encodeURIComponent(board)}?${new URLSearchParams({ player, ahead })}`);
 export const analysis = (game, player, simulations, signal) =>
   json("api/analysis", { ...game, player, simulations }, signal);
 export const attention = (game, player, signal) => json("api/attention", { ...game, player }, signal);

@@ -224,7 +224,8 @@ function status({ over, player, points, winner }) {
   const isAlone = players.filter((_, each) => isPersons(each)).length === 1; // "you" is unambiguous
   if (points !== null) return `${over ? "Game over: " : ""}${points.toLocaleString("en")} points`;
   if (over && resignedAt(game.cursor) !== null) {
-    return `${isAlone ? "You" : capital(players[1 - winner].name)} resigned: ${players[winner].name} wins`;
+    const loser = isAlone && isPersons(1 - winner) ? "You" : capital(players[1 - winner].name);
+    return `${loser} resigned: ${players[winner].name} wins`;
   }
   if (over && isAlone && winner !== null) return winner === you ? "You win" : "You lose";
   if (over) return winner === null ? "A draw" : `${capital(players[winner].name)} wins`;
@@ -317,9 +318,9 @@ async function open(name, saved = {}) {
   try {
     await replaceGame(name, saved, signal);
   } catch (error) {
-    if (!signal.aborted && view.position) {
+    if (!signal.aborted && server.board) {
       $("boards").value = game.board;
-      showPosition();
+      if (view.position) showPosition();
     }
     throw error;
   } finally {

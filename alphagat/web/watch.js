@@ -105,7 +105,9 @@ async function show(ply) {
 async function analysed(ply, position) {
   const played = game, isShown = () => shown.game === played && shown.cursor === ply;
   if (isShown() && shown.analysis) return shown;
-  const late = setTimeout(() => attempt(announce), SLOW_MS), request = requested(played, ply);
+  const request = requested(played, ply);
+  let isAwaited = true;
+  const late = setTimeout(() => attempt(() => announce(() => isAwaited)), SLOW_MS);
   try {
     const [analysis, attention] = await Promise.all([
       api.analysis(request, "", simulations),
@@ -117,13 +119,15 @@ async function analysed(ply, position) {
     return { analysis, attention };
   } finally {
     clearTimeout(late);
+    isAwaited = false;
     $("preparing").hidden = true;
   }
 }
 
-/** Says that the network compiles, with an estimate. */
-async function announce() {
-  const { estimate } = await api.preparation(game.board.board, "");
+/** Says that the network compiles, with an estimate, if the answer is still awaited when the estimate arrives. */
+async function announce(isAwaited) {
+  const { estimate } = await api.preparation(game.board.board, "", false);
+  if (!isAwaited()) return;
   $("preparing").textContent = `Preparing the network: ${about(estimate)}. This happens once.`;
   $("preparing").hidden = false;
 }

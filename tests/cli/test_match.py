@@ -12,7 +12,8 @@ from alphagat.agents import weight_files
 from alphagat.agents.agent import load
 from alphagat.cli import match
 from alphagat.contests import contenders
-from alphagat.contests.match_options import MatchOptions, read_settings
+from alphagat.contests.contenders import EngineLimits
+from alphagat.contests.match_options import MatchOptions, read_limits, read_settings
 from alphagat.contests.match_report import elo_text, notes, solo_line, solo_table
 from alphagat.errors import UserError
 from alphagat.evaluation.game_files import read_games
@@ -318,3 +319,26 @@ def test_help(capsys):
     printed = capsys.readouterr().out
     assert "runs/c4 mcts:1000 --games 200" in printed
     assert "seconds per move of an engine, rounded to whole seconds, at least 1, for GTP" in " ".join(printed.split())
+
+
+def test_a_sequential_test_plays_32_openings_at_once():
+    options = match.make_parser().parse_args(["random", "random", "--board", "hex:3", "--sprt", "0,30"])
+    assert read_settings(MatchOptions(**vars(options)), make_game("hex:3")).part_size == 32
+
+
+def test_engines_follow_the_limits_and_options_of_the_command():
+    flags = ["--move_seconds", "2.5", "--move_nodes", "70", "--engine_option", "Skill Level=3"]
+    options = match.make_parser().parse_args(["uci:a", "gtp:b", "--board", "chess", *flags])
+    assert read_limits(MatchOptions(**vars(options))) == EngineLimits(2.5, 70, {"Skill Level": "3"})
+
+
+def test_a_solver_gets_the_seed_of_the_command(monkeypatch):
+    made = []
+
+    def make(game, seed):
+        made.append(seed)
+        raise UserError("enough")
+
+    monkeypatch.setattr(contenders, "SolverEngine", make)
+    assert match.run(["solver", "random", "--board", "hex:4", "--seed", "7"]) == 2
+    assert made == [7]

@@ -99,3 +99,9 @@ def test_the_file_is_deterministic(tmp_path):
     curves = {"hex:5": rated_players(RATINGS, LINES)}
     assert draw_text(tmp_path, curves) == draw_text(tmp_path, curves)
     assert [path.name for path in tmp_path.iterdir()] == ["elo.svg"]
+
+
+def test_each_panel_places_networks_on_its_own_axis(tmp_path):
+    root = ElementTree.fromstring(draw_text(tmp_path, {"hex:5": rated_players(RATINGS, LINES)}))
+    tips = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert [tip for tip in tips if " 200 at " in tip] == [f"hex:5: 200 at {place}" for place in ("4", "256", "0.4")]

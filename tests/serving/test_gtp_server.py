@@ -6,6 +6,7 @@ import itertools
 import re
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -424,3 +425,17 @@ def test_damaged_lines_are_answered_once_each(rounds: int):
     assert re.findall("(?m)^[=?]([0-9]+)", out.getvalue()) == [each[0] for each in words if len(each) > 1]
     assert out.getvalue().endswith("=99999999 AlphaGAT\n\n")
     assert "internal error" not in out.getvalue()
+
+
+def test_a_board_of_another_size_keeps_the_swap_rule():
+    assert talk(make_server("hex:3:swap"), "boardsize 4", "play b a2", "play w swap-pieces") == ["="] * 3
+
+
+def test_an_analysis_is_written_once_per_interval(monkeypatch):
+    server, out, times = make_server("hex:3"), io.StringIO(), (0.3, 0.6, 0.9, 1.2)
+    *_, progress = server._thinker.think(server._turns.position.state, 4)
+    monkeypatch.setattr(server._thinker, "think", lambda _: (progress._replace(seconds=spent) for spent in times))
+    server.answer(["lz-analyze", "50"])
+    arrived = itertools.chain([False] * len(times), itertools.repeat(True))
+    server._analyze(SimpleNamespace(has_more=lambda: next(arrived)), out)
+    assert out.getvalue().count("\n") == 2

@@ -204,6 +204,8 @@ def test_all_programs_are_prepared_ahead_and_times_are_in_tenths_of_a_second(ros
         close=lambda: None,
     )
     with TestClient(make_app(roster, service, SIMULATIONS), base_url=ADDRESS) as client:
+        assert client.get("/api/preparation/hex:3?ahead=false").json()["estimate"] == 12.3
+        assert not asked
         answer = client.get("/api/preparation/hex:3").json()
     assert [each.num_simulations for each in asked] == [0, 4, 16, 64, 256, None]
     assert {each["elapsed"] for each in answer["strengths"]} == {3.1}

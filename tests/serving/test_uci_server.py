@@ -19,6 +19,7 @@ from alphagat.agents.build import make_configured_network, make_params
 from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.games import make_game
 from alphagat.serving.clock import less_lag
+from alphagat.serving.move_reports import centipawns
 from alphagat.serving.thinking import Progress, Thinker
 from alphagat.serving.uci_server import UciServer
 from tests.evaluation.host_games import play_against_random
@@ -308,3 +309,12 @@ def test_our_own_controller_plays_a_game(tmp_path):
     for move in last.moves:
         board.push(board.parse_uci(move))
     assert len(last.moves) > 10
+
+
+def test_centipawns_are_a_tangent_of_the_value():
+    assert [centipawns(value) for value in (0, 0.5, -0.5, 1, -1)] == [0, 100, -100, 12800, -12800]
+
+
+def test_a_move_that_was_taken_back_is_not_in_the_next_position(server):
+    talk(server, "position startpos moves e2e4 e7e5", "position startpos moves d2d4")
+    assert server._game.position.moves == ("d2d4",)

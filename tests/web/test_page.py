@@ -970,3 +970,144 @@ def test_a_review_marks_the_moves_that_give_something_away(serve, page):
     wait_for_ply(page, 1)
     assert page.is_hidden("#reviewed")
     assert page.query_selector_all("#moves .mark") == []
+
+
+def test_a_resignation_is_that_of_its_side(serve, page):
+    open_page(page, serve("hex:3"))
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    page.click("#resign")
+    page.wait_for_selector('body[data-over="true"]')
+    page.click("#sides label:has-text('Orange')")
+    page.wait_for_selector("#sides label:has-text('Orange') input:checked")
+    page.wait_for_timeout(200)
+    assert page.inner_text("#status-text") == "Blue resigned: orange wins"
+
+
+def test_the_menu_names_the_board_of_the_game_after_a_rejected_one(serve, page):
+    open_page(page, serve("hex:3"))
+    for path in ("position", "boards/*"):
+        page.route(f"**/api/{path}", lambda route: route.fulfill(status=500, json={"error": "out of order"}))
+    page.click('.hit[data-name="b2"]')
+    page.wait_for_selector("#toast:has-text('out of order')")
+    page.select_option("#boards", other_boards(page)[0])
+    page.wait_for_selector("main:not([inert])")
+    page.wait_for_timeout(300)
+    assert page.input_value("#boards") == "hex:3"
+
+
+def test_a_person_resigns_on_the_turn_of_the_network(serve, page):
+    open_page(page, serve("hex:3"), "person,network")
+    page.route("**/api/analysis", lambda route: None)
+    page.click('.hit[data-name="b2"]')
+    page.wait_for_selector('body[data-ply="1"]')
+    page.click("#resign")
+    page.wait_for_selector('body[data-over="true"]')
+    assert page.inner_text("#status-text") == "You resigned: blue wins"
+
+
+def test_the_network_does_not_move_in_a_loaded_game(serve, page, tmp_path):
+    open_page(page, serve("hex:3"), "person,network")
+    file = tmp_path / "game.sgf"
+    file.write_text(to_text(GameRecord("hex:3", ("one", "other"), ("a2",), (0,), 0)))
+    page.set_input_files("#file", file)
+    wait_for_ply(page, 1)
+    assert page.is_checked("#sides label:has-text('Both') input")
+
+
+def test_an_analysis_is_not_taken_for_that_of_another_board(serve, page):
+    """Both games have the same seed and no moves."""
+    address, asked = serve("hex:3"), []
+    page.on("request", lambda request: "analysis" in request.url and asked.append(request.post_data_json["board"]))
+    for board in ("hex:3", "hex:4"):
+        page.goto(f"{address}/#board={board}&seed=1")
+        page.wait_for_selector(f"#boards option[value='{board}']:checked", state="attached")
+        wait_for_ply(page, 0)
+    assert asked == ["hex:3", "hex:4"]
+
+
+def test_a_review_at_a_high_level_has_its_simulations(serve, page):
+    asked = []
+
+    def answer(route):
+        body = route.request.post_data_json
+        asked.append(body["simulations"])
+        route.fulfill(response=route.fetch(post_data=body | {"simulations": 0}))  # is faster
+
+    page.route("**/api/analysis", answer)
+    open_page(page, serve("hex:3"))
+    page.click("#strengths-0 label:has-text('Expert')")
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    page.click("#review")
+    page.wait_for_selector("#reviewed:not([hidden])")
+    assert set(asked[1:]) == {256}
+
+
+def test_another_network_analyses_the_position_anew(start, page, tmp_path):
+    networks = [save_untrained(tmp_path, "hex:3", name="resnet"), save_untrained(tmp_path, "hex:3")]
+    open_page(page, start(networks, "hex:3"))
+    with page.expect_request("**/api/analysis", timeout=10_000) as request:
+        page.select_option("#network-0", index=1)
+    assert request.value.post_data_json["player"] == networks[1]
+
+
+SHOW_SHARES = """async (policy) => {
+  const names = [...policy.keys()].map((action) => ({ action, name: String(action) }));
+  const { showCandidates } = await import("/panels.js");
+  showCandidates({ legal: names }, { policy, values: policy.map(() => 0), action: 6 }, "policy", () => {});
+  return [...document.querySelectorAll("#candidates tbody tr")].map((row) => row.innerText.split(/\\s+/).slice(0, 2));
+}"""
+
+
+def test_the_candidates_are_the_moves_with_the_largest_shares_and_the_move_to_play(serve, page):
+    open_page(page, serve("hex:3"))
+    rows = page.evaluate(SHOW_SHARES, [0.15, 0.4, 0.05, 0.2, 0.1, 0.06, 0.04])
+    expected = [("1", "40%"), ("3", "20%"), ("0", "15%"), ("4", "10%"), ("5", "6%"), ("6", "4%")]
+    assert [tuple(row) for row in rows] == expected
+
+
+def test_a_click_on_the_chart_shows_the_position_of_its_ply(serve, page):
+    open_page(page, serve("hex:3"))
+    for ply, cell in enumerate(("a1", "b2", "c3")):
+        page.click(f'.hit[data-name="{cell}"]')
+        wait_for_ply(page, ply + 1)
+    box = page.query_selector("#chart svg").bounding_box()
+    for place, ply in ((1, 1), (7, 3), (2, 2)):  # the chart is at least 8 plies wide
+        page.mouse.click(box["x"] + box["width"] * place / 8, box["y"] + box["height"] / 2)
+        wait_for_ply(page, ply)
+
+
+def test_the_value_bar_is_filled_by_the_share_of_the_first_player(serve, page):
+    give_value(page, 0.5)
+    open_page(page, serve("hex:3"))
+    share = "document.getElementById('value').style.getPropertyValue('--share')"
+    assert (page.evaluate(share), page.inner_text("#value span")) == ("75%", "75")
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    assert (page.evaluate(share), page.inner_text("#value span")) == ("25%", "75")
+
+
+SHADES = """async () => {
+  const { drawAttention } = await import("/overlays.js");
+  const nodes = [10, 20, 30].map((x) => [x, 5, 10, 10]), kinds = ["cell", "cell", "cell"];
+  const attention = { senders: [0, 1], receivers: [1, 2], kinds, weights: [1, 1] };
+  const shades = drawAttention(nodes, attention, 1).filter((each) => each.tagName === "rect");
+  return shades.map((each) => each.getAttribute("x"));
+}"""
+
+
+def test_attention_is_drawn_at_the_places_that_a_node_attends_to(serve, page):
+    open_page(page, serve("hex:3"))
+    assert page.evaluate(SHADES) == ["5"]
+
+
+def test_the_last_move_is_marked(serve, page):
+    open_page(page, serve("hex:3"))
+    assert not page.query_selector("#board .last")
+    place = page.query_selector('.hit[data-name="b2"]')
+    x, y, width, height = (float(place.get_attribute(name)) for name in ("x", "y", "width", "height"))
+    place.click()
+    wait_for_ply(page, 1)
+    mark = page.query_selector("#board .last")
+    assert [float(mark.get_attribute(name)) for name in ("cx", "cy")] == pytest.approx([x + width / 2, y + height / 2])

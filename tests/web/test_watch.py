@@ -190,3 +190,56 @@ def test_the_layout_fits_a_phone(start, page, tmp_path):
     page.keyboard.press("ArrowDown")
     page.wait_for_timeout(500)
     assert page.evaluate("scrollY") > 0
+
+
+def test_a_slow_answer_is_not_announced_after_it_has_arrived(start, page, tmp_path):
+    folder = save_tiny_run(tmp_path / "run", 1)
+    held = hold(page, "analysis", lambda plies: plies == 1)
+    asked = []
+    page.route("**/api/preparation/*", lambda route: asked.append(route))
+    page.goto(start([str(folder)], "hex:4", folder) + "/watch.html")
+    wait_for_number(page, held, 1)
+    page.click("#pause")
+    wait_for_number(page, asked, 1)
+    for each in held:
+        each()
+    page.wait_for_timeout(200)
+    asked[0].continue_()
+    page.wait_for_timeout(500)
+    assert page.is_hidden("#preparing")
+
+
+def test_values_are_those_of_the_first_player(start, page, tmp_path):
+    def give_value(route):
+        response = route.fetch()
+        route.fulfill(response=response, json=response.json() | {"value": 0.5})
+
+    page.route("**/api/analysis", give_value)
+    folder = save_tiny_run(tmp_path / "run", 1)
+    page.goto(start([str(folder)], "hex:4", folder) + "/watch.html")
+    page.wait_for_selector('body[data-ply="2"]')
+    page.click("#moves button >> nth=0")
+    page.wait_for_selector("#value[title='The network expects 25% for orange']")
+    page.click("#moves button >> nth=1")
+    page.wait_for_selector("#value[title='The network expects 75% for orange']")
+
+
+def test_games_are_played_on_the_boards_of_the_run_in_turn(start, page, tmp_path):
+    folder, boards = save_tiny_run(tmp_path / "run", 1), {"boards": ["hex:2", "hex:3"]}
+    page.route("**/api/run", lambda route: route.fulfill(json=route.fetch().json() | boards))
+    page.goto(start([str(folder)], folder=folder) + "/watch.html")
+    for title in ("Hex 2 × 2", "Hex 3 × 3", "Hex 2 × 2"):
+        page.wait_for_selector(f"#status-text:has-text('{title}: network')")
+        page.click("#next")
+
+
+def test_the_first_six_moves_are_drawn_from_the_policy(start, page, tmp_path):
+    page.add_init_script("Math.random = () => 0")  # draws the first legal move
+    folder = save_tiny_run(tmp_path / "run", 1)
+    page.goto(start([str(folder)], "hex:4", folder) + "/watch.html")
+    page.click("#speed label:has-text('Fast')")
+    page.wait_for_selector('body[data-ply="7"]')
+    page.click("#pause")
+    assert [each.inner_text() for each in page.query_selector_all("#moves button")][:6] == [
+        *("a1", "b1", "c1", "d1", "a2", "b2"),
+    ]
