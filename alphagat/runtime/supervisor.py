@@ -17,7 +17,7 @@ from alphagat.runtime import preemption
 from alphagat.wording import counted
 
 POLL_SECONDS = 0.2
-LONGEST_PAUSE = 60.0  # seconds before a restart
+LONGEST_PAUSE = 60.0  # seconds before a restart; pauses double up to it
 LIFELINE = "ALPHAGAT_LIFELINE"  # the variable that names a pipe, which closes when the supervisor ends
 FINAL = (0, USER_ERROR, REQUEUE)  # no restart: the run is done, would fail again, or must be requeued
 
@@ -92,7 +92,7 @@ def _repeat(
                 f"the processes ended {counted(restarts, 'time')} without progress, last with status {status}; fix "
                 "the error above, or raise --restarts"
             )
-        pause = min(2.0**restarts, LONGEST_PAUSE)
+        pause = min(2.0 ** min(restarts, 10), LONGEST_PAUSE)  # 2.0**1024 is no float
         say(f"restarting all processes from the last checkpoint in {pause:.0f} s")
         until = time.monotonic() + pause
         while time.monotonic() < until:
@@ -103,10 +103,15 @@ def _repeat(
 
 def count_gpus() -> int:
     """Returns the number of NVIDIA GPUs, limited by CUDA_VISIBLE_DEVICES."""
+    return len(_visible_gpus())
+
+
+def _visible_gpus() -> list[str]:
+    """Returns the names of the GPUs, as CUDA_VISIBLE_DEVICES writes them."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return len([each for each in visible.split(",") if each.strip() not in ("", "-1")])
-    return len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
+        return [name for each in visible.split(",") if (name := each.strip()) not in ("", "-1")]
+    return [str(number) for number, _ in enumerate(Path("/proc/driver/nvidia/gpus").glob("*"))]
 
 
 @contextlib.contextmanager
@@ -152,7 +157,7 @@ def _start(command: Sequence[str], num_processes: int, num_gpus: int, lifeline: 
     with contextlib.closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(num_gpus)))).split(",")
+    visible = _visible_gpus()
     processes = []
     for rank in range(num_processes):
         environment = os.environ | {LIFELINE: str(lifeline)}

@@ -178,7 +178,8 @@ def _add_preparation(app: FastAPI, roster: Roster, service: BatchService, streng
     def preparation(board: str, player: str = "", ahead: bool = True) -> dict[str, Any]:
         """Reports for each strength of a network on a board whether it is ready or has failed.
 
-        Prepares them ahead, unless `ahead` is false. `elapsed` and `estimate` are in seconds, since a preparation began and of a whole one.
+        Prepares them ahead, unless `ahead` is false. `elapsed` and `estimate` are in seconds, since a preparation began
+        and of a whole one.
         """
         programs = [roster.program(board, player, simulations) for simulations in strengths]
         if ahead:

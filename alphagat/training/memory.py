@@ -94,7 +94,8 @@ def estimate_memory(run: Run) -> Estimate:
     working = [part for setup in players for part in _selfplay(setup, num_actors)]
     working += [_learning(setup, sizes, num_learners) for setup, sizes in zip(run.boards, networks)]
     if config.evaluation.every:
-        working += [_matches(setup, run.mesh.shape[sharding.DATA]) for setup in run.boards]
+        matched = [each for each in run.boards if config.evaluation.opponents or each.game.num_players == 1]
+        working += [_matches(setup, run.mesh.shape[sharding.DATA]) for setup in matched]
         working += [_perfect_play(setup) for setup in run.boards]
     is_copied = jax.default_backend() == "cpu" or jax.process_count() > 1
     return Estimate(

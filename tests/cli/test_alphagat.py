@@ -9,6 +9,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import jax
 import pytest
 
 import alphagat
@@ -16,7 +17,7 @@ from alphagat import __main__
 from alphagat.cli import COMMANDS, commands, completion
 from alphagat.config import Config
 from alphagat.errors import JointError
-from alphagat.runtime import distributed
+from alphagat.runtime import distributed, supervisor
 from alphagat.runtime.preemption import Interrupted, Preempted
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +54,25 @@ def test_an_unknown_command(word, hint, capsys):
 def test_launch_names_the_nearest_of_its_own_flags(capsys):
     assert __main__.run(["launch", "--procesess", "2", "smoke"]) == 2
     assert capsys.readouterr().err.endswith("the nearest is --processes\n")
+
+
+def test_launch_passes_its_flags_to_the_supervisor(monkeypatch):
+    calls = []
+    monkeypatch.setattr(supervisor, "count_gpus", lambda: 4)
+    monkeypatch.setattr(supervisor, "supervise", lambda *arguments: calls.append(arguments[:-1]) or -9)
+    flags = ["--processes=3", "--restarts=7", "--hang_minutes=1.5", "--grace_seconds=8"]
+    assert __main__.run(["launch", *flags, "smoke", "--workdir", "runs/x"]) == 128 + 9
+    patience = supervisor.Patience(restarts=7, hang_seconds=90.0, grace_seconds=8.0)
+    command = ["alphagat.main", "smoke", "--workdir", "runs/x"]
+    assert calls == [(command, 3, 4, Path("runs/x/metrics.jsonl"), patience)]
+
+
+@pytest.mark.parametrize("name", ["report", "watch"])
+def test_who_looks_at_a_run_leaves_the_accelerator_to_it(name, monkeypatch):
+    changed = {}
+    monkeypatch.setattr(jax.config, "update", changed.__setitem__)
+    assert __main__.run([name, "nowhere"]) == 2
+    assert changed["jax_platforms"] == "cpu"
 
 
 def test_ctrl_c_during_imports_is_one_line(monkeypatch, capsys):

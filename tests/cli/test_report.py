@@ -11,7 +11,7 @@ import pytest
 from alphagat.cli import report
 from alphagat.config import Config, EvaluationConfig
 from alphagat.monitoring.charts import COLOURS
-from alphagat.reporting.comparison import ComparedRun, make_comparison, names_of
+from alphagat.reporting.comparison import ComparedRun, ComparisonWriter, make_comparison, names_of
 from alphagat.reporting.writer import PageWriter
 from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.manifest import MANIFEST_FILE
@@ -191,6 +191,17 @@ def test_several_runs_are_compared(run, tmp_path, capsys):
     assert "<td>seed</td><td>0</td><td>7</td>" in rows
     assert sum("network.width" in row for row in rows) == 0
     assert "<td>other</td><td>4 of" in text
+
+
+def test_a_comparison_ends_with_the_last_of_its_runs(run, tmp_path):
+    other = Path(shutil.copytree(run, tmp_path / "other"))
+    writer = ComparisonWriter([run, other], tmp_path / "both.html")
+    change_config(run, num_iterations=4)
+    assert not writer.write(60)
+    assert 'http-equiv="refresh"' in (tmp_path / "both.html").read_text()
+    change_config(other, num_iterations=4)
+    assert writer.write(60)
+    assert 'http-equiv="refresh"' not in (tmp_path / "both.html").read_text()
 
 
 def compared(name: str, board: str, length: int) -> ComparedRun:

@@ -9,9 +9,10 @@ import pytest
 
 import alphagat
 from alphagat import config_fields, config_files
-from alphagat.cli import commands, train
+from alphagat.cli import commands, pretrain, train
 from alphagat.config import Config
 from alphagat.errors import UserError
+from alphagat.runtime import distributed, xla
 from tests.fuzz import mutants, text_mutants
 
 GOOD = (
@@ -305,3 +306,17 @@ def test_a_closed_output_ends_a_command_quietly():
         run.stdout.close()
         _, said = run.communicate(timeout=60)
     assert (run.returncode, said) == (1, b"")
+
+
+@pytest.mark.usefixtures("calls")
+@pytest.mark.parametrize(
+    ("command", "more"), [(train, []), (pretrain, ["--games", "games.sgf"])], ids=["train", "pretrain"]
+)
+def test_the_flags_beside_the_config_take_effect(command, more, monkeypatch):
+    done = []
+    monkeypatch.setattr(xla, "use_flags", done.append)
+    monkeypatch.setattr(distributed, "connect", lambda *cluster: done.append(cluster))
+    monkeypatch.setattr(alphagat, "train", lambda config, workdir, *, profile: done.append(profile))
+    flags = ["--xla", "debug", "--profile", "2:3", "--nodes", "4", "--node_rank", "1", "--coordinator", "a:5"]
+    assert command.run([*BASE, *more, *flags]) == 0
+    assert done == ["debug", (4, 1, "a:5"), "2:3"]

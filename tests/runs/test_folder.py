@@ -29,6 +29,15 @@ def test_new_folder_gets_both_files(tmp_path: Path, config: Config):
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "env.json"]
 
 
+def test_only_variables_of_jax_and_xla_are_recorded(tmp_path: Path, config: Config, monkeypatch):
+    """Others may hold passwords."""
+    monkeypatch.setenv("WANDB_API_KEY", "secret")
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.5")
+    (start,) = read_starts(open_run_folder(tmp_path, config))
+    assert start["environment"]["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.5"
+    assert "secret" not in (tmp_path / "env.json").read_text()
+
+
 def test_resume_keeps_earlier_starts_and_updates_changeable_fields(tmp_path: Path, config: Config):
     open_run_folder(tmp_path, config)
     config.num_iterations = 500

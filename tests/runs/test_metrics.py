@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import time
 from pathlib import Path
 
 import matplotlib.image
@@ -50,6 +51,12 @@ def test_both_files_hold_every_iteration(tmp_path: Path):
     ]
     assert [(step, tag) for step, tag, _ in scalars(tmp_path)] == [(i, "train/policy_loss") for i in (1, 2, 3, 4)]
     assert scalars(tmp_path)[3][2] == 0.25
+
+
+def test_points_of_tensorboard_have_the_time_of_writing(tmp_path: Path):
+    start = time.time()
+    write(tmp_path, 1, 2)
+    assert all(start <= event.wall_time <= time.time() for event in events(tmp_path))
 
 
 def test_a_game_is_a_picture(tmp_path: Path):

@@ -69,13 +69,18 @@ def test_wandb_writes_offline(tmp_path, monkeypatch):
     assert written
 
 
-def test_wandb_gets_the_iteration_with_each_value(tmp_path, monkeypatch):
-    logged = []
-    run = SimpleNamespace(id="1", log=logged.append, finish=lambda: None, define_metric=lambda *_, **__: None)
-    wandb = SimpleNamespace(init=lambda **_: run, Settings=lambda **_: None)
-    tracker = trackers._open_wandb(wandb, tmp_path, None, SETTINGS)
+def test_wandb_gets_the_settings_and_the_iteration_with_each_value(tmp_path, monkeypatch):
+    logged, started, axes = [], {}, []
+    run = SimpleNamespace(
+        id="1", log=logged.append, finish=lambda: None, define_metric=lambda *names, **axis: axes.append((names, axis))
+    )
+    wandb = SimpleNamespace(init=lambda **given: started.update(given) or run, Settings=lambda **_: None)
+    tracker = trackers._open_wandb(wandb, tmp_path / "hex", "7", SETTINGS)
     tracker.log({"train/policy_loss": 0.5}, 3)
     assert logged == [{"train/policy_loss": 0.5, "iteration": 3}]
+    assert axes == [(("*",), {"step_metric": "iteration"})]
+    expected = {"project": "alphagat", "name": "hex", "id": "7", "resume": "allow", "config": SETTINGS}
+    assert expected.items() <= started.items()
 
 
 def test_a_resumed_run_is_running_at_mlflow(mlflow, tmp_path):

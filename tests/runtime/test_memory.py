@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 
-from alphagat.runtime.memory import available_memory
+from alphagat.runtime.memory import available_memory, memory_needed
 
 GB = 1 << 30
 MACHINE = {"proc/meminfo": f"MemTotal: {16 << 20} kB\nMemAvailable: {8 << 20} kB\n"}
@@ -41,3 +43,11 @@ def test_free_memory(files: dict[str, str], free: float, tmp_path: Path):
 
 def test_this_machine_has_free_memory():
     assert available_memory() > 0 or not Path("/proc/meminfo").exists()
+
+
+def test_a_donated_argument_is_counted_once():
+    array = jnp.zeros(1000)
+    kept, donated = (
+        memory_needed(jax.jit(lambda x: x + 1, donate_argnums=numbers).lower(array).compile()) for numbers in ((), 0)
+    )
+    assert kept - donated == array.nbytes

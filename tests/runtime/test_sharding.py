@@ -38,6 +38,13 @@ def test_devices_are_divided_among_the_axes():
         sharding.make_mesh(0, 8, 2)
 
 
+def test_no_device_of_several_processes_stays_idle(monkeypatch):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    assert sharding.make_mesh(0).size == 8
+    with pytest.raises(UserError, match=r"config\.mesh\.data=3 would leave devices of 2 processes idle: set it to 8"):
+        sharding.make_mesh(3)
+
+
 def test_initialized_devices_do_not_change():
     jax.devices()
     sharding.configure_cpu_devices(3)

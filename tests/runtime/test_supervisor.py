@@ -68,6 +68,27 @@ def test_a_file_of_the_current_folder_replaces_no_module(program, tmp_path, monk
     assert run(program("import random"), tmp_path)() == (0, [])
 
 
+def test_each_process_sees_its_own_gpu(program, tmp_path, monkeypatch):
+    command = program("(folder / f'gpu_{rank}').write_text(os.environ['CUDA_VISIBLE_DEVICES'])")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,3")
+    patience = Patience(restarts=0, hang_seconds=60.0, grace_seconds=60.0)
+    assert supervise(command, 2, supervisor.count_gpus(), tmp_path / "progress", patience, print) == 0
+    assert [(tmp_path / f"gpu_{rank}").read_text() for rank in range(2)] == ["5", "3"]
+
+
+@pytest.mark.parametrize(("visible", "gpus"), [("5,3", ["5", "3"]), (" 2, 1,", ["2", "1"]), ("-1", []), ("", [])])
+def test_gpus_are_those_that_are_visible(visible: str, gpus: list[str], monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert supervisor._visible_gpus() == gpus
+    assert supervisor.count_gpus() == len(gpus)
+
+
+def test_ctrl_c_reaches_the_processes_only_through_the_supervisor(program, tmp_path):
+    command = program("(folder / f'leads_{rank}').write_text(str(os.getpgrp() == os.getpid()))")
+    assert run(command, tmp_path)() == (0, [])
+    assert [(tmp_path / f"leads_{rank}").read_text() for rank in range(2)] == ["True", "True"]
+
+
 def test_one_death_restarts_all(program, tmp_path):
     """The other process would sleep for a minute."""
     command = program("""
@@ -83,6 +104,14 @@ def test_gives_up_after_deaths_without_progress(program, tmp_path):
     with pytest.raises(UserError, match="ended 3 times without progress, last with status 7"):
         run(program("sys.exit(7)"), tmp_path, processes=1)()
     assert starts(tmp_path) == 3
+
+
+def test_the_pause_before_a_restart_is_bounded(tmp_path, monkeypatch):
+    """2.0**1024 is no float."""
+    monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 0.0)
+    patience = Patience(restarts=1100, hang_seconds=60.0, grace_seconds=60.0)
+    with pytest.raises(UserError, match="ended 1,101 times without progress"):
+        supervisor._repeat(lambda: 7, tmp_path / "progress", patience, [], lambda _: None)
 
 
 def test_progress_resets_the_count_of_restarts(program, tmp_path):
@@ -102,6 +131,11 @@ def test_a_hang_restarts_all(program, tmp_path):
     status, said = run(program("progress(); time.sleep(0 if start else 60)"), tmp_path, hang_seconds=1.0)()
     assert (status, starts(tmp_path)) == (0, 2)
     assert said[0] == "no progress for 1 s"
+
+
+def test_a_run_that_progresses_for_longer_than_the_patience_does_not_hang(program, tmp_path):
+    command = program("sys.exit(2) if start else [(progress(), time.sleep(0.6)) for _ in range(5)]")
+    assert run(command, tmp_path, hang_seconds=2.0, processes=1)() == (0, [])
 
 
 @pytest.mark.parametrize("status", [2, 75])

@@ -133,6 +133,12 @@ def test_engines_search_with_as_many_leaves_as_asked(engine, made):
     assert made == [(50, 3, True)]
 
 
+@pytest.mark.parametrize("engine", [gtp, uci])
+def test_a_move_may_have_more_simulations_than_a_clock_allows(engine, made):
+    assert engine.run(["runs/1", "--max_simulations", "50", "--simulations", "60"]) == 2
+    assert [capacity for capacity, *_ in made] == [60]
+
+
 @pytest.mark.parametrize("command", [gtp, uci, analyze])
 def test_engines_average_over_symmetries(command, monkeypatch):
     asked = []

@@ -178,6 +178,13 @@ def test_out_of_memory_retries_with_more_micro_batches(tmp_path, monkeypatch, ca
     assert "resumed after iteration 2" in said.out + said.err
 
 
+def test_a_device_that_cannot_hold_single_positions_ends_the_run():
+    run = make_run(config_with(0), sharding.make_mesh(1))
+    boards = tuple(dataclasses.replace(board, least_micro_batches=256) for board in run.boards)
+    with pytest.raises(UserError, match=r"num_micro_batches=0: a device ran out .* lower config\.selfplay\.num_games"):
+        with_less_memory(dataclasses.replace(run, boards=boards), jax.errors.JaxRuntimeError(OUT_OF_MEMORY))
+
+
 @pytest.mark.parametrize(
     ("num_micro_batches", "message", "error", "reason"),
     [

@@ -68,11 +68,24 @@ def test_the_need_is_what_is_kept_and_the_largest_temporary_part():
     assert Estimate(kept, working, copies=2).needed == 2 * (3 + 2) + 7
 
 
-@pytest.mark.parametrize(("backend", "copies"), [("cpu", 2), ("gpu", 1)])
-def test_a_checkpoint_is_copied_within_the_memory_of_a_cpu(backend: str, copies: int, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("backend", "processes", "copies"), [("cpu", 1, 2), ("gpu", 1, 1), ("gpu", 2, 2)])
+def test_a_checkpoint_is_copied_within_the_memory_of_a_cpu_and_of_the_devices_of_several_processes(
+    backend: str, processes: int, copies: int, monkeypatch: pytest.MonkeyPatch
+):
     run = make_run(tiny_config(), sharding.make_mesh(1))
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    monkeypatch.setattr(jax, "process_count", lambda: processes)
     assert estimate_memory(run).copies == copies
+
+
+def test_without_opponents_only_a_single_player_plays_matches():
+    def parts(board: str) -> set[str]:
+        config = tiny_config()
+        config.boards, config.evaluation.opponents = (board,), ()
+        return {part.name for part in estimate_memory(make_run(config, sharding.make_mesh(1))).working}
+
+    assert "the matches" not in parts("hex:2")
+    assert "the matches" in parts("2048:2")
 
 
 def test_devices_share_matches_and_updates():

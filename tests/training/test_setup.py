@@ -2,6 +2,7 @@
 
 import os
 
+import jax
 import pytest
 
 from alphagat.config import MeshConfig
@@ -35,4 +36,13 @@ def test_micro_batches_must_divide_the_share_of_a_device(actors: int, share: int
         make_run(config, mesh)
     config.learner.num_micro_batches = 2 * share
     with pytest.raises(UserError, match=rf"num_micro_batches={2 * share} does not divide the {share} positions per"):
+        make_run(config, mesh)
+
+
+def test_actors_and_learners_are_in_one_process(monkeypatch):
+    config = tiny_config()
+    config.mesh.actors = 4
+    mesh = make_configured_mesh(config)
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(UserError, match=r"config\.mesh\.actors=4 needs all devices in one process; set it to 0"):
         make_run(config, mesh)
