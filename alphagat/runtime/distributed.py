@@ -114,6 +114,20 @@ def disconnect() -> None:
             jax.distributed.shutdown()
 
 
+def all_arrive(where: str, seconds: float) -> bool:
+    """Waits for all processes to call this with the same name, each name once. Returns whether they do so in time."""
+    if _num_processes == 1:
+        return True
+    import jax
+    from jax._src import distributed as jax_distributed
+
+    try:
+        jax_distributed.global_state.client.wait_at_barrier(where, round(1000 * seconds))
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
+
+
 def num_processes() -> int:
     """Returns the number of connected processes, without touching a device."""
     return _num_processes

@@ -10,6 +10,7 @@ from jax import stages
 from jax.sharding import Mesh
 
 from alphagat.errors import UserError, first_line
+from alphagat.runtime import distributed
 from alphagat.runtime.memory import memory_held, memory_limit, memory_needed
 from alphagat.training.iteration import make_iteration, program_arguments
 from alphagat.training.setup import Run, Setup
@@ -17,6 +18,7 @@ from alphagat.training.state import RunState
 from alphagat.wording import sized
 
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # in the first line of JAX's error
+PATIENCE_SECONDS = 60.0  # for other processes to run out of memory, too
 
 
 def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[stages.Compiled]:
@@ -77,7 +79,8 @@ def with_less_memory(run: Run, error: Exception) -> Run:
     """Returns the run with twice as many micro-batches, after a program ran out of memory despite its plan.
 
     Raises:
-      UserError: the config sets the number of micro-batches, or it cannot grow.
+      UserError: the config sets the number of micro-batches, it cannot grow, or another process has not run out of
+        memory and so goes on.
       JaxRuntimeError: `error` is not an out-of-memory error.
     """
     reason = first_line(error)
@@ -90,6 +93,11 @@ def with_less_memory(run: Run, error: Exception) -> Run:
         raise UserError(
             f"config.learner.num_micro_batches={learner.num_micro_batches}: a device ran out of memory ({reason}); "
             f"{fix}"
+        ) from error
+    if not distributed.all_arrive(f"{least} micro-batches", PATIENCE_SECONDS):
+        raise UserError(
+            f"config.learner.num_micro_batches=0: a device ran out of memory ({reason}), but not in every process; set "
+            f"it to {least}"
         ) from error
     sys.stderr.write(f"a device ran out of memory ({reason}): at least {least} micro-batches from now on\n")
     boards = tuple(dataclasses.replace(setup, least_micro_batches=least) for setup in run.boards)

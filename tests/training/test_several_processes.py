@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -103,3 +104,66 @@ def test_a_platform_that_is_missing_is_named_by_each_process(launch):
     assert launcher.returncode == 2
     assert "Traceback" not in said
     assert "error: JAX_PLATFORMS=rocm: JAX finds no such devices here" in said
+
+
+EXHAUST = """
+import sys
+
+import jax
+
+from alphagat.cli import commands, train
+from alphagat.training import compilation, iterations
+
+run_iteration, exhausted = iterations.run_iteration, []
+compilation.PATIENCE_SECONDS = 3.0
+
+
+def exhaust(program, state, board):
+    if int(state.iteration) == 2 and str(jax.process_index()) in sys.argv[1] and not exhausted:
+        exhausted.append(True)
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8.00GiB.")
+    return run_iteration(program, state, board)
+
+
+iterations.run_iteration = exhaust
+commands.end(train.run(sys.argv[2:]))
+"""
+
+
+@pytest.fixture
+def exhaust(tmp_path, process_environment):
+    """Returns a function that starts two processes, of which those of some ranks run out of memory."""
+    config = config_for_two()
+    config.learner.num_micro_batches, config.checkpoint.every, config.num_iterations = 0, 1, 3
+    file, started = write_config(config, tmp_path / "config.py"), []
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+
+    def start(ranks):
+        for rank in "01":
+            where = ["--nodes", "2", "--node_rank", rank, "--coordinator", address]
+            words = [sys.executable, "-c", EXHAUST, ranks, str(file), "--workdir", str(tmp_path / "run"), *where]
+            pipe = subprocess.PIPE
+            started.append(subprocess.Popen(words, cwd=ROOT, env=process_environment, stderr=pipe, text=True))
+        return started
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_processes_that_all_run_out_of_memory_go_on_together(exhaust, tmp_path):
+    ended = [(process.communicate(timeout=400)[1], process.returncode) for process in exhaust("01")]
+    assert [status for _, status in ended] == [0, 0], ended
+    assert all("at least 2 micro-batches from now on" in said for said, _ in ended)
+    assert [line["iteration"] for line in read_metrics(tmp_path / "run")] == [1, 2, 3]
+
+
+def test_a_process_that_alone_runs_out_of_memory_ends_with_one_line(exhaust):
+    """The others wait for it in a program of all devices."""
+    _, process = exhaust("1")
+    said = process.communicate(timeout=400)[1]
+    assert process.returncode == 2, said
+    assert "but not in every process; set it to 2" in said.splitlines()[-1]
