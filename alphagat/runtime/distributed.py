@@ -121,8 +121,10 @@ def all_arrive(where: str, seconds: float) -> bool:
     import jax
     from jax._src import distributed as jax_distributed
 
+    client = jax_distributed.global_state.client
+    assert client is not None
     try:
-        jax_distributed.global_state.client.wait_at_barrier(where, round(1000 * seconds))
+        client.wait_at_barrier(where, round(1000 * seconds))
     except jax.errors.JaxRuntimeError:
         return False
     return True
