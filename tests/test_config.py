@@ -193,6 +193,23 @@ def test_fused_blocks_need_a_network_on_one_device():
             config_validation.validate(config)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"stage": 5}, r"mesh\.stage=5: it must be at most config\.network\.num_blocks=4"),
+        ({"data": 4096, "stage": 2}, r"mesh\.data=4096: times config\.mesh\.stage=2 and model=1, .* 4096 devices"),
+        ({"actors": 1, "stage": 2}, r"mesh\.stage=2: config\.mesh\.actors=1 needs a network on one device"),
+        ({"actors": 1, "fsdp": True}, r"mesh\.fsdp=True: config\.mesh\.actors=1 needs a network on one device"),
+    ],
+)
+def test_a_mesh_must_suit_the_network(changes: dict, message: str):
+    config = Config()
+    for name, value in changes.items():
+        setattr(config.mesh, name, value)
+    with pytest.raises(UserError, match=message):
+        config_validation.validate(config)
+
+
 def test_no_network_has_an_empty_cycle_of_blocks():
     config = changed("network.blocks", ())
     config.network.name = "resnet"

@@ -1,5 +1,7 @@
 """Device selection in notebooks."""
 
+import functools
+
 import pytest
 
 from alphagat import notebook
@@ -15,6 +17,14 @@ def keep_the_cache_unchanged(monkeypatch, tmp_path):
 def test_describes_the_devices(device):
     assert notebook.use_device(device) == "8 CPU devices"
     assert notebook.use_device(device) == "8 CPU devices"  # a cell may run twice
+
+
+def test_the_compiler_is_prepared_as_for_commands(monkeypatch):
+    called = []
+    for name in ("keep_loops_on_gpu", "use_cache"):
+        monkeypatch.setattr(notebook.xla, name, functools.partial(called.append, name))
+    notebook.use_device()
+    assert called == ["keep_loops_on_gpu", "use_cache"]
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
+from alphagat.evaluation import match_parts
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.match_parts import Series
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.openings import Openings, distinct_openings
 from alphagat.evaluation.players import Player, make_opponent
 from alphagat.evaluation.solvers import solve
+from alphagat.evaluation.statistics import paired_interval
 from alphagat.games import make_game
 from alphagat.games.batches import take
 from alphagat.games.states import first_state
@@ -141,6 +143,13 @@ def test_players_draw_anew_in_every_part():
     assert (first.actions != second.actions).any()
 
 
+def test_a_series_is_played_on_its_devices(monkeypatch):
+    player, mesh, played = _first((0, 1, 2)), sharding.make_mesh(8), []
+    monkeypatch.setattr(match_parts, "play_match", lambda *arguments: played.append(arguments[5]))
+    assert list(Series(PileGame(4), player, player, _from(piles([4])), KEY, mesh, pytest.fail).play())
+    assert played == [mesh]
+
+
 @pytest.mark.parametrize("num_devices", [1, 8])
 def test_progress_counts_the_games_that_are_over(num_devices):
     game = make_game("tic_tac_toe")
@@ -182,6 +191,7 @@ def test_summary():
     assert result.mean_plies == 45 / 8
     low, high = result.interval
     assert 0 < low < 5 / 8 < high < 1
+    assert (low, high) == paired_interval(np.array([0.5, 0.75, 1.0, 0.25]))
 
 
 def test_single_player_game_is_rejected(monkeypatch):

@@ -12,6 +12,7 @@ import sgfmill.sgf
 
 from alphagat.errors import UserError
 from alphagat.evaluation.arena import play_match
+from alphagat.evaluation.engines.base import FORFEITS
 from alphagat.evaluation.game_files import GameRecord, read_games, records_of, to_text
 from alphagat.evaluation.game_replay import play_again
 from alphagat.evaluation.openings import distinct_openings
@@ -94,9 +95,9 @@ def test_chess_file_is_read_identically_by_python_chess():
 
 
 def test_forfeit_reason_is_recorded():
-    record = GameRecord("hex:3", ("A", "B"), ("a1", "b2"), (0, 1), -1, "timed out")
-    assert "RE[W+T]" in to_text(record)
-    assert read_games(to_text(record)) == [record]
+    records = [GameRecord("hex:3", ("A", "B"), ("a1", "b2"), (0, 1), -1, reason) for reason in FORFEITS]
+    assert "RE[W+T]" in to_text(records[FORFEITS.index("timed out")])
+    assert read_games("".join(map(to_text, records))) == records
     pgn = to_text(GameRecord("chess", ("A", "B"), ("e2e4",), (0,), 1, "died"))
     assert '[Termination "died"]' in pgn
     assert read_games(pgn)[0].forfeit == "died"
@@ -139,6 +140,10 @@ def test_reads_files_of_other_programs():
     assert record == GameRecord("go:5", ("", ""), ("a1", "pass"), (0, 1), -1)
     (record,) = read_games("(;GM[1]SZ[5]KM[7.50]RE[B+Resign];B[zz])", "go:5")
     assert (record.moves, record.outcome, record.forfeit) == (("zz",), 1, "resigned")
+    (record,) = read_games("(;GM[1]SZ[5]RE[B+F];B[aa])", "go:5")
+    assert (record.outcome, record.forfeit) == (1, "forfeit")
+    drawn = read_games("".join(f"(;GM[1]SZ[5]RE[{result}];B[aa])" for result in ("0", "Draw", "jigo")), "go:5")
+    assert [record.outcome for record in drawn] == [0, 0, 0]
     (record,) = read_games("(;GN[hex:3]RE[Void];B[a1])", "go:5")  # it says what it is
     assert (record.board, record.outcome) == ("hex:3", None)
     pgn = '[Termination "Normal"]\n[Result "1/2-1/2"]\n\n1. e4 1/2-1/2\n'

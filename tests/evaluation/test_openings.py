@@ -214,6 +214,12 @@ def test_openings_after_enumerates_all_openings(name, plies, num):
     chex.assert_trees_all_equal(openings.states, replay(game, openings.actions))
 
 
+def test_some_of_the_openings_are_drawn_at_random():
+    game = make_game("connect_four")
+    drawn = [openings_after(game, 2, seed, num_openings=2).actions for seed in range(100)]
+    assert len({tuple(moves) for openings in drawn for moves in openings.tolist()}) > 40  # of 49
+
+
 def test_openings_after_rejects_impossible_requests():
     with pytest.raises(UserError, match="has 49 distinct openings of 2 plies, fewer than the 50 requested"):
         openings_after(make_game("connect_four"), 2, seed=0, num_openings=50)

@@ -96,6 +96,19 @@ def test_the_positions_are_searched_in_chunks(monkeypatch):
     assert sizes == [200, 64]  # one program each
 
 
+def test_each_chunk_is_searched_with_its_own_key(monkeypatch):
+    monkeypatch.setattr(oracles, "CHUNK", 64)
+    game = make_game("hex:3")
+    evaluate, _ = table_players(game, jnp.zeros(64, bool))
+
+    def search(params, key, states, plies):
+        return SearchOutput(jax.random.randint(key, (64,), 0, 9), jnp.zeros((64, 9)), jnp.zeros(64))
+
+    answers = OracleTest(make_oracle(game, 128, seed=0), evaluate, search)._answers(jnp.float32(0.3), KEY)
+    (_, first, _), (_, second, _) = answers
+    assert (first != second).any()
+
+
 def test_value_sign_ignores_drawn_positions():
     game = make_game("tic_tac_toe")
     oracle = make_oracle(game, 100, seed=0)

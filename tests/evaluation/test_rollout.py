@@ -88,6 +88,10 @@ def test_results_are_for_the_player_to_move():
     assert abs(means.mean()) < 0.07
 
 
+def test_a_game_that_lasts_too_long_is_cut():
+    assert rollout(PileGame(40, max_plies=3), KEY, piles([40] * 8)).tolist() == [0] * 8
+
+
 def test_terminal_states_give_zero():
     game = PileGame(3)
     states = piles([0, 3]).replace(terminated=jnp.array([True, False]))

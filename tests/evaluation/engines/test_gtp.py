@@ -17,6 +17,7 @@ from alphagat.evaluation.engines.process import (
     MAX_LINE_BYTES,
     MAX_WAITING_LINES,
     NUM_KEPT_LINES,
+    START_SECONDS,
     EngineProcess,
     split_command,
 )
@@ -114,6 +115,16 @@ def test_engine_receives_only_missing_moves(tmp_path):
         *("clear_board", "play black c3", "play white c2", "play black a1", "time_left white 2 1", "genmove white"),
         *("quit", "end of file"),
     ]
+
+
+def test_each_command_has_its_time(monkeypatch):
+    seconds, ask = {}, GtpEngine._ask
+    monkeypatch.setattr(
+        GtpEngine, "_ask", lambda self, line, limit: seconds.update({line.split()[0]: limit}) or ask(self, line, limit)
+    )
+    with GtpEngine(GO, fake("gtp", "c3"), seconds=4.0, grace=5.0) as engine:
+        engine.choose(begin(GO))
+    assert (seconds["list_commands"], seconds["clear_board"], seconds["genmove"]) == (START_SECONDS, 5.0, 9.0)
 
 
 def test_forced_pass_needs_no_engine_and_may_be_refused(tmp_path):

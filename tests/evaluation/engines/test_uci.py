@@ -14,7 +14,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.engines import uci
 from alphagat.evaluation.engines.base import EngineError
 from alphagat.evaluation.engines.process import MAX_LINE_BYTES, EngineProcess, split_command
-from alphagat.evaluation.engines.uci import UciEngine
+from alphagat.evaluation.engines.uci import NODES_SECONDS, UciEngine, _UciProcess
 from alphagat.games import make_game
 from tests.evaluation.host_games import (
     begin,
@@ -59,6 +59,17 @@ def test_nodes_replace_seconds(tmp_path):
     with UciEngine(CHESS, fake("uci", "e2e4", "--log", log), nodes=70) as engine:
         engine.choose(begin(CHESS))
     assert "go nodes 70" in read_log(log)
+
+
+@pytest.mark.parametrize(("nodes", "expected"), [(None, 9.0), (70, NODES_SECONDS)])
+def test_a_move_has_its_time(monkeypatch, nodes, expected):
+    seconds, wait_for = [], _UciProcess.wait_for
+    monkeypatch.setattr(
+        _UciProcess, "wait_for", lambda self, request, limit: seconds.append(limit) or wait_for(self, request, limit)
+    )
+    with UciEngine(CHESS, fake("uci", "e2e4"), seconds=4.0, nodes=nodes, grace=5.0) as engine:
+        engine.choose(begin(CHESS))
+    assert seconds[-1] == expected
 
 
 def test_castling_and_promotion_use_our_names():

@@ -21,7 +21,7 @@ from alphagat.search.memory import state_bytes
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS
 from alphagat.training.pretraining import game_sources
 from alphagat.training.pretraining.game_sources import positions_of, read_sources, replayed_positions
-from alphagat.training.setup import make_setups
+from alphagat.training.setup import Run, make_setups
 from alphagat.training.state import init_state
 from tests.evaluation.perfect_games import BOARD, perfect_games, rows_of, solved
 from tests.evaluation.test_game_files import last_state, random_match
@@ -185,6 +185,16 @@ def test_files_beyond_the_memory_are_refused(tmp_path, monkeypatch):
         read(file)
 
 
+def test_auxiliary_targets_need_memory(tmp_path, monkeypatch):
+    game, openings, result = random_match("othello:4", 1)
+    records = records_of(game, ("A", "B"), openings, result)
+    file, size = write(tmp_path / "games.sgf", *records), sum(len(record.moves) for record in records)
+    monkeypatch.setattr(game_sources, "available_memory", lambda: 3.0 * size * state_bytes(game))
+    assert read(file, games=(game,))
+    with pytest.raises(UserError, match=rf"{size} positions of othello:4 need about"):
+        read(file, games=(game,), auxiliary=(OWNERSHIP,))
+
+
 def test_one_bad_file_of_a_folder_is_named(tmp_path):
     """A folder that ends like a game file is no file."""
     (tmp_path / "a.sgf").mkdir()
@@ -239,7 +249,8 @@ def test_the_replay_of_a_run(tmp_path):
     value = jnp.arange(samples.value_target.size, dtype=jnp.float32).reshape(samples.value_target.shape)
     policy = jnp.broadcast_to(value[..., None], samples.policy_target.shape)
     filled = board.replay.replace(
-        samples=samples.replace(value_target=value, policy_target=policy), size=jnp.full(8, 8, jnp.int32)
+        samples=samples.replace(value_target=value, policy_target=policy, policy_weight=2 * value),
+        size=jnp.full(8, 8, jnp.int32),
     )
     open_run_folder(tmp_path, tiny_config())
     with CheckpointWriter(tmp_path) as writer:
@@ -249,11 +260,25 @@ def test_the_replay_of_a_run(tmp_path):
     found = source.positions
     expected = np.asarray(value[:, :8]).reshape(-1)
     np.testing.assert_array_equal(found.value_target, expected)
+    np.testing.assert_array_equal(found.policy_weight, 2 * expected)
     np.testing.assert_array_equal(found.policy, np.repeat(expected[:, None], found.policy.shape[1], axis=1))
     assert found.game.reshape(8, 8).tolist() == [[2 * group, 2 * group + 1] * 4 for group in range(8)]
     assert source.lines == [f"{tmp_path}, iteration 3: 64 positions of hex:2 in its replay"]
     with pytest.raises(UserError, match="replay of hex:2 is empty"):
         read(str(tmp_path / "checkpoints" / "2"), games=[make_game("hex:2")])
+
+
+def test_each_board_has_its_own_replay(tmp_path):
+    config = tiny_config()
+    config.boards = ("hex:2", "hex:3")
+    state = init_state(Run(config, sharding.make_mesh(0), make_setups(config)))
+    sizes = [jnp.full(8, size, jnp.int32) for size in (4, 8)]
+    boards = [board.replace(replay=board.replay.replace(size=size)) for board, size in zip(state.boards, sizes)]
+    open_run_folder(tmp_path, config)
+    with CheckpointWriter(tmp_path) as writer:
+        writer.save(state.replace(boards=tuple(boards)), 1)
+    (source,) = read(str(tmp_path), games=[make_game("hex:3")])
+    assert (source.board, source.positions.size, source.positions.policy.shape[1]) == ("hex:3", 64, 9)
 
 
 @pytest.mark.parametrize("has_head", [True, False])

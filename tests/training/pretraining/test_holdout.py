@@ -10,13 +10,15 @@ from alphagat.games import make_game
 from alphagat.learner.update import TrainState, make_health
 from alphagat.runtime import sharding
 from alphagat.training.evaluation import EvaluationResult, RunEvaluator
+from alphagat.training.pretraining import holdout
 from alphagat.training.pretraining.holdout import _chunks, describe, make_holdout_sums
-from alphagat.training.pretraining.positions import Positions
+from alphagat.training.pretraining.positions import Positions, Split
 from alphagat.training.setup import Setup
 from tests.evaluation.perfect_games import BOARD, solved
 
 GAME = make_game(BOARD)
 LEGAL = 3  # the feature that shows legal moves
+SUMS = ("positions", "named_first", "cross_entropy", "known", "squared_error", "decided", "agrees")
 
 
 def test_metrics_equal_values_by_hand():
@@ -53,16 +55,32 @@ def test_metrics_equal_values_by_hand():
 
 
 def test_an_empty_count_gives_nan():
-    names = ("positions", "named_first", "cross_entropy", "known", "squared_error", "decided", "agrees")
-    assert all(np.isnan(value) for value in describe(dict.fromkeys(names, 0.0)).values())
+    assert all(np.isnan(value) for value in describe(dict.fromkeys(SUMS, 0.0)).values())
+
+
+def test_results_count_all_chunks_of_a_board(monkeypatch):
+    def examine(params, chunk):
+        return dict.fromkeys(SUMS, chunk.policy_weight.sum()) | {"agrees": (chunk.policy_weight * chunk.state).sum()}
+
+    monkeypatch.setattr(holdout, "make_holdout_sums", lambda *_: examine)
+    held_out = Positions(np.array([1, 0, 0, 0, 1]), *[np.ones(5, np.float32)] * 5)
+    learner = SimpleNamespace(batch_size=2)
+    setups = [
+        SimpleNamespace(game=make_game(name), config=SimpleNamespace(learner=learner)) for name in (BOARD, "hex:2")
+    ]
+    run = SimpleNamespace(config=SimpleNamespace(boards=()), mesh=sharding.make_mesh(2), boards=setups)
+    recorded = SimpleNamespace(boards=(Split(held_out, held_out), Split(held_out, None)))
+    results = holdout.Holdout(run, recorded).measure(None)
+    assert {each.board for each in results} == {BOARD}
+    assert [each.value for each in results if each.name == "holdout/value_sign"] == [pytest.approx(0.4)]
 
 
 def test_the_average_is_measured():
     measured = []
-    holdout = SimpleNamespace(boards=(), measure=lambda params: measured.append(params) or [])
+    held_out = SimpleNamespace(boards=(), measure=lambda params: measured.append(params) or [])
     matches = SimpleNamespace(play=lambda state, iteration, stage: (state, EvaluationResult(["won"], [])))
     train = TrainState("raw", None, jnp.zeros((), jnp.int32), make_health(scale_loss=False), "average")
-    evaluator, state = RunEvaluator(matches, holdout), SimpleNamespace(train=train)
+    evaluator, state = RunEvaluator(matches, held_out), SimpleNamespace(train=train)
     evaluator.describe_start(state)
     _, found = evaluator.evaluate(state, 1, lambda _: None)
     assert found.results == ["won"]

@@ -100,6 +100,21 @@ def test_the_configured_fraction_is_held_out(config):
     assert not train & held_out
 
 
+def test_the_seed_draws_the_games_held_out(config):
+    seeds = [dataclasses.replace(config, seed=seed) for seed in (0, 1)]
+    one, other = (read_recorded(make_run(each, sharding.make_mesh(1)), None).boards[0].held_out for each in seeds)
+    assert set(one.game.tolist()) != set(other.game.tolist())
+
+
+def test_value_targets_have_the_discount_of_the_search(config, tmp_path):
+    file = tmp_path / "games.sgf"
+    file.write_text("".join(to_text(record) for record in perfect_games(9, random_plies=5)))
+    config = dataclasses.replace(config, search=dataclasses.replace(config.search, discount=0.5))
+    config.pretrain = dataclasses.replace(config.pretrain, games=(str(file),), holdout=0.0)
+    ((train, _),) = read_recorded(make_run(config, sharding.make_mesh(1)), None).boards
+    assert {0.25, 0.5, 1} < set(abs(train.value_target).tolist())
+
+
 def test_resume_is_bit_identical(config, finished, tmp_path, monkeypatch, capsys):
     class Stopped(BaseException):
         """Simulates an abrupt end of the process."""
@@ -134,18 +149,28 @@ def loaded(monkeypatch) -> list[dict]:
     return options
 
 
-def start_on_two_boards(iteration: int, rollbacks: int, seed: int = 0) -> None:
+def start_on_two_boards(iteration: int, rollbacks: int, seed: int = 0) -> PretrainIterations:
     config = tiny_config()
     config.seed = seed
     config.boards = ("hex:2", "hex:3")
-    recorded = SimpleNamespace(boards=[SimpleNamespace(train=None)] * 2)
+    recorded = SimpleNamespace(boards=[SimpleNamespace(train=SimpleNamespace(size=64))] * 2)
     state = SimpleNamespace(iteration=iteration, rollbacks=rollbacks)
-    PretrainIterations(make_run(config, sharding.make_mesh(1)), state, print, recorded)
+    return PretrainIterations(make_run(config, sharding.make_mesh(1)), state, print, recorded)
 
 
 def test_a_resumed_run_reads_on_where_each_board_was(loaded):
     start_on_two_boards(iteration=5, rollbacks=0)
     assert [(each["first"], each["last"]) for each in loaded] == [(3, 6), (2, 6)]
+
+
+def test_epochs_are_those_of_the_board_alone(loaded, monkeypatch):
+    monkeypatch.setattr(program, "make_loader", lambda *_, **__: iter(range(6)))
+    monkeypatch.setattr(PretrainIterations, "_place", lambda *_: None)
+    monkeypatch.setattr(PretrainIterations, "_compile", lambda *_: lambda *_: (None, None, {}))
+    iterations = start_on_two_boards(iteration=0, rollbacks=0)
+    state = SimpleNamespace(train=None, key=None, iteration=0, replace=lambda **_: state)
+    epochs = [iterations.run(state, number)[1]["epochs"] for number in range(1, 7)]
+    assert epochs == [0.5, 0.5, 1, 1, 1.5, 1.5]  # two updates of 16 of the 64 positions
 
 
 def test_the_order_differs_between_boards_seeds_and_rollbacks(loaded):
