@@ -243,7 +243,7 @@ function showPosition() {
   $("text").textContent = position.text;
   for (const id of ["move-now", "hint"]) $(id).hidden = position.over;
   $("resign").hidden = position.over || players.length < 2 || !isAtEnd() || !settings.sides.includes("person");
-  $("swap-sides").hidden = !(canSwap() && isPersons(position.player));
+  $("swap-sides").hidden = position.over || !(canSwap() && isPersons(position.player));
   showCounts(position.counts, players);
   showAttentionControls(annotate);
   $("again").hidden = !position.over;

@@ -10,8 +10,11 @@ import pytest
 
 from alphagat.cli import report
 from alphagat.config import Config, EvaluationConfig
+from alphagat.monitoring.catalogue import PERCENT
 from alphagat.monitoring.charts import COLOURS
+from alphagat.reporting import writer as report_writer
 from alphagat.reporting.comparison import ComparedRun, ComparisonWriter, make_comparison, names_of
+from alphagat.reporting.page import has_ended
 from alphagat.reporting.writer import PageWriter
 from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.manifest import MANIFEST_FILE
@@ -111,6 +114,32 @@ def test_a_page_that_is_written_again_shows_the_newest_checkpoint_and_config(run
     assert "The network of iteration 6 with" in page
 
 
+def test_a_run_without_evaluations_ends_with_its_last_checkpoint():
+    config = Config(num_iterations=4, evaluation=EvaluationConfig(every=0))
+    assert has_ended(config, LINES, [2, 4])
+    assert not has_ended(config, LINES, [2])
+    assert not has_ended(config, LINES[:3], [4])
+
+
+def test_the_page_shows_the_machines_of_every_start(run):
+    starts = [{"started": "Monday", "devices": ["cpu"]}, {"started": "Friday", "devices": ["H200", "H200", "cpu"]}]
+    (run / "env.json").write_text(json.dumps(starts))
+    shutil.rmtree(run / "checkpoints")
+    PageWriter(run, run / "report.html").write()
+    page = (run / "report.html").read_text()
+    assert "<details><summary>Start 1: Monday</summary>" in page
+    assert "<details open><summary>Start 2: Friday</summary>" in page
+    assert "<td>devices</td><td>2 × H200, 1 × cpu</td>" in page
+
+
+def test_samples_are_of_the_first_two_boards(run, monkeypatch):
+    change_config(run, boards=["hex:2", "hex:3", "hex:4"])
+    monkeypatch.setattr(report_writer, "load", lambda folder, step, board: f"{board} of {step}")
+    monkeypatch.setattr(report_writer, "draw_checkpoint", ", ".join)
+    PageWriter(run, run / "report.html").write()
+    assert "hex:2 of 4, hex:3 of 4<section>" in (run / "report.html").read_text()
+
+
 def test_a_damaged_checkpoint_falls_back_to_the_previous_one(run):
     for file in (run / "checkpoints" / "4" / "params").rglob("*"):
         if file.is_file():
@@ -207,6 +236,15 @@ def test_a_comparison_ends_with_the_last_of_its_runs(run, tmp_path):
 def compared(name: str, board: str, length: int) -> ComparedRun:
     lines = [{"iteration": number, "board": board, "train/policy_loss": 1.0} for number in range(1, length + 1)]
     return ComparedRun(name, Config(boards=(board,)), lines)
+
+
+def test_charts_of_a_comparison_are_in_the_order_of_a_report_and_shares_are_percentages():
+    results = [Result("elo", "hex:2", 9.0), Result("win_rate", "hex:2", 0.456, opponent="a")]
+    line = {"iteration": 4, "board": "hex:2", "train/policy_loss": 1.0, "results": results, "num_games": 2}
+    page = make_comparison([compared("one", "hex:2", 3), ComparedRun("two", Config(boards=("hex:2",)), [line])])
+    assert re.findall("<h3>(.*?)</h3>", page) == ["Elo", "Score against: a", "Policy loss"]
+    (score,) = re.findall("<h3>Score against: a</h3>(.*?)</figure>", page)
+    assert f"<b>{PERCENT(0.456)}</b>" in score
 
 
 def test_a_run_without_elo_says_why():

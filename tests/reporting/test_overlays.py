@@ -61,3 +61,23 @@ def test_attention_of_a_column_is_drawn_at_its_label(board, column):
             is_column = column and node >= topology.num_nodes - 7
             label = y + (height - MARGIN) / 2 if is_column else y
             assert (disc.get("cx"), disc.get("cy")) == (f"{x:.1f}", f"{label:.1f}")
+
+
+def test_of_several_moves_to_one_place_the_most_likely_is_drawn():
+    game = make_game("breakthrough:5")
+    state, policy = jax.device_get(first_state(game)), np.zeros(game.num_actions)
+    legal = LiveGame(game).position.legal_actions()
+    for name, share in (("a2b3", 0.6), ("b2b3", 0.3), ("c2b3", 0.1)):
+        policy[legal[name]] = share
+    shapes = elements(policy_shapes(game, state, policy))
+    assert [each.text for each in shapes if each.tag == "text"] == ["60"]
+
+
+def test_of_several_moves_of_a_line_to_one_place_the_first_is_drawn():
+    game = make_game("breakthrough:5")
+    played, actions = LiveGame(game), []
+    for name in ("b2b3", "c4b3", "a2b3"):  # both captures are there
+        actions.append(played.position.legal_actions()[name])
+        played.play(name)
+    shapes = elements(line_shapes(game, LiveGame(game).position.state, actions))
+    assert [each.text for each in shapes if each.tag == "text"] == ["1"]

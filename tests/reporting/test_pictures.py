@@ -86,3 +86,18 @@ def test_no_picture_without_attention_or_places(tmp_path, monkeypatch):
     agent = load(save_untrained(tmp_path, "hex:2"))
     monkeypatch.setattr(type(agent.game), "node_places", Game.node_places)
     assert pictures._draw_attention(agent, moment_of(agent.game)) == ""
+
+
+def test_two_boards_share_the_sample_games(tmp_path, monkeypatch):
+    asked = []
+
+    def play(agent, num_games):
+        asked.append((agent.game.name, num_games))
+        return [SampleGame([moment_of(agent.game)], "a draw")] * num_games
+
+    monkeypatch.setattr(pictures, "play_samples", play)
+    source = save_untrained(tmp_path, "hex:2", "hex:3")
+    drawn = pictures.draw_checkpoint([load(source, board=board) for board in ("hex:2", "hex:3")])
+    assert asked == [("hex:2", 1), ("hex:3", 1)]
+    assert [drawn.count(f"<h3>{board}: <em>a draw</em></h3>") for board in ("hex:2", "hex:3")] == [1, 1]
+    assert "On hex:3 after 0 plies" in drawn

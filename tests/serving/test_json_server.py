@@ -144,6 +144,13 @@ def test_answers_come_before_all_of_a_long_input_is_read():
     assert [answer["id"] for answer in answers].index("late") >= 5 * BATCH
 
 
+def test_a_query_of_another_kind_does_not_wait_for_all_earlier_ones():
+    many = [{"id": f"many {number}", "maxVisits": 0} for number in range(4 * BATCH)]
+    server = JsonServer(open_agent, simulations=SIMULATIONS, max_simulations=100, batch_size=BATCH)
+    answers = ask(*many[: 2 * BATCH], {"id": "other", "maxVisits": 1}, *many[2 * BATCH :], server=server)
+    assert [answer["id"] for answer in answers].index("other") < 3 * BATCH + 1
+
+
 def test_a_win_in_one_has_winrate_1_for_both_players():
     answers = ask(
         {"id": "black", "board": "hex:3", "moves": ["b1", "a2", "b2", "a1"], "maxVisits": 64},

@@ -22,6 +22,11 @@ def test_moves_by_name_and_by_number_are_equivalent():
     chex.assert_trees_all_equal(named.state, numbered.state)
 
 
+def test_a_name_made_of_digits_is_not_taken_for_the_number_of_an_action():
+    games = Playthroughs(make_game("connect_four"))
+    assert [games.replay(0, [move]).steps[0].action for move in ("4", 4)] == [3, 4]
+
+
 def test_returns_are_those_of_the_winner():
     games = Playthroughs(make_game("tic_tac_toe"))
     game = games.replay(0, ["a1", "a2", "b1", "b2", "c1"])

@@ -597,6 +597,37 @@ def test_a_saved_game_keeps_the_swap(serve, page, tmp_path):
     assert not page.is_visible("#swap-sides")
 
 
+def test_sides_are_swapped_only_in_the_position_after_the_first_move(serve, page):
+    open_page(page, serve("hex:3"), swap=True)
+    assert not page.is_visible("#swap-sides")
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    assert page.is_visible("#swap-sides")
+    page.click('.hit[data-name="a1"]')
+    wait_for_ply(page, 2)
+    assert not page.is_visible("#swap-sides")
+    page.click("#moves button >> nth=0")
+    wait_for_ply(page, 1)
+    assert not page.is_visible("#swap-sides")
+
+
+def test_nobody_swaps_the_sides_after_a_resignation(serve, page):
+    open_page(page, serve("hex:3"), swap=True)
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    page.click("#resign")
+    page.wait_for_selector('body[data-over="true"]')
+    assert not page.is_visible("#swap-sides")
+
+
+def test_the_network_does_not_swap_before_the_first_move(serve, page):
+    give_value(page, -0.2)
+    page.add_init_script("localStorage.alphagat ??= JSON.stringify({ sides: ['network', 'person'], swap: true })")
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 1)
+    assert page.is_checked("#sides label:has-text('Blue') input")
+
+
 @pytest.mark.parametrize(("value", "swaps"), [(-0.2, True), (0.2, False)])
 def test_the_network_swaps_if_it_would_lose(serve, page, value, swaps):
     open_with_swap(page, serve("hex:3"), value)
@@ -1111,3 +1142,208 @@ def test_the_last_move_is_marked(serve, page):
     wait_for_ply(page, 1)
     mark = page.query_selector("#board .last")
     assert [float(mark.get_attribute(name)) for name in ("cx", "cy")] == pytest.approx([x + width / 2, y + height / 2])
+
+
+def test_only_a_person_whose_turn_it_is_can_click_the_board_or_resign(serve, page):
+    open_page(page, serve("hex:3"), "person,network")
+    assert page.is_visible("#resign")
+    page.route("**/api/analysis", lambda route: None)
+    page.click('.hit[data-name="b2"]')
+    page.wait_for_selector('body[data-ply="1"]')
+    assert page.query_selector_all("#board .hit") == []
+    page.click("#first")
+    page.wait_for_selector('body[data-ply="0"]')
+    assert len(page.query_selector_all("#board .hit")) == 9
+    assert not page.is_visible("#resign")
+    page.click("#new")
+    page.wait_for_selector("#resign:not([hidden])")
+    page.click("#sides label:has-text('Neither')")
+    page.wait_for_selector("#resign", state="hidden")
+
+
+def test_every_setting_is_kept_for_the_next_visit(serve, page):
+    address = serve("hex:3")
+    open_page(page, address)
+    page.click("#strengths-0 label:has-text('Medium')")
+    for button, name, value in (
+        ("#swap", "swap", True),
+        ("#source label:has-text('Network alone')", "source", "prior"),
+        ("#show-policy", "policy", False),
+        ("#sides label:has-text('Orange')", "sides", ["person", "network"]),
+    ):
+        page.click(button)
+        assert json.loads(page.evaluate("localStorage.alphagat"))[name] == value
+    page.goto(address)
+    wait_for_ply(page, 0)
+    assert page.get_attribute("#show-policy", "aria-pressed") == "false"
+    assert page.get_attribute("#swap", "aria-pressed") == "true"
+    for choice in ("#strengths-0 label:has-text('Medium')", "#sides label:has-text('Orange')"):
+        assert page.is_checked(f"{choice} input")
+
+
+@pytest.mark.parametrize("is_busy_for", [2, 100])
+def test_a_busy_server_is_asked_six_times(serve, page, is_busy_for):
+    asked = []
+
+    def answer(route):
+        asked.append(route)
+        if len(asked) <= is_busy_for:
+            route.fulfill(status=503, headers={"Retry-After": "0.01"}, json={"error": "the queue is full; ask again"})
+        else:
+            route.continue_()
+
+    page.route("**/api/analysis", answer)
+    page.goto(serve("hex:3"))
+    if is_busy_for == 2:
+        wait_for_ply(page, 0)
+        assert page.is_hidden("#toast")
+    else:
+        page.wait_for_selector("#toast:has-text('the queue is full')")
+    assert len(asked) == min(is_busy_for + 1, 6)
+
+
+def test_shares_are_those_of_the_chosen_source(serve, page):
+    def answer(route):
+        response = route.fetch()
+        shares = {"policy": [1.0] + [0.0] * 8, "prior": [0.0] * 8 + [1.0]}
+        route.fulfill(response=response, json=response.json() | shares)
+
+    page.route("**/api/analysis", answer)
+    open_page(page, serve("hex:3"))
+    assert not page.is_visible("#source")
+    page.click("#strengths-0 label:has-text('Medium')")
+    first, *_, last = make_game("hex:3").action_names
+    for source, name, other in (("With search", first, last), ("Network alone", last, first)):
+        page.click(f"#source label:has-text('{source}')")
+        page.wait_for_selector(f"#candidates tr:first-child:has-text('{name}')")
+        shares = [page.get_attribute(f'.hit[data-name="{each}"]', "aria-label") for each in (name, other)]
+        assert shares == [f"{name}, 100%", f"{other}, 0%"]
+        assert len(page.query_selector_all(".heat .share")) == 1
+
+
+def test_a_beginner_plays_half_of_its_moves_at_random(serve, page):
+    """The first of nine moves has the share 1/2 + 1/18 of the draws, and the second one the next 1/18."""
+
+    def answer(route):
+        response = route.fetch()
+        route.fulfill(response=response, json=response.json() | {"prior": [1.0] + [0.0] * 8})
+
+    engine = {"network": "", "simulations": 0, "isBeginner": True}
+    settings = {"sides": ["network", "person"], "engines": [engine, engine]}
+    page.add_init_script(f"localStorage.alphagat = {json.dumps(json.dumps(settings))}; Math.random = () => 0.6")
+    page.route("**/api/analysis", answer)
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 1)
+    assert saved(page)["moves"] == [make_game("hex:3").action_names[1]]
+
+
+def test_keys_of_the_browser_the_help_and_the_menu_play_nothing(serve, page):
+    open_page(page, serve("2048:3"))
+    for key in ("Control+m", "Meta+m", "Alt+m", "Control+ArrowLeft", "Control+ArrowUp", "Meta+ArrowRight"):
+        page.keyboard.press(key)
+    page.focus("#boards")
+    page.keyboard.press("m")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("?")
+    for key in ("m", "ArrowLeft", "ArrowUp", "ArrowRight"):
+        page.keyboard.press(key)
+    page.keyboard.press("Escape")
+    assert saved(page)["moves"] == []
+
+
+def test_a_short_drag_plays_nothing(serve, page):
+    open_page(page, serve("2048:3"))
+    box = page.query_selector("#board").bounding_box()
+    for right, down in ((20, 0), (-20, 0), (0, 20)):
+        page.mouse.move(box["x"] + 2, box["y"] + 2)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 2 + right, box["y"] + 2 + down)
+        page.mouse.up()
+    assert saved(page)["moves"] == []
+
+
+def test_files_are_named_after_the_board(serve, page):
+    open_page(page, serve("hex:3"))
+    for button, name in (("#save", "hex-3.json"), ("#record", "hex-3.sgf")):
+        with page.expect_download() as download:
+            page.click(button)
+        assert download.value.suggested_filename == name
+
+
+REVIEW = """async () => {
+  const { game } = await import("/state.js"), { marks, nearestMark, summary, verdict } = await import("/review.js");
+  const costs = [0.41, 0.39, 0.05, 0.21, 0.19, 0.11, 0.09], values = [3];
+  for (const cost of costs) values.push(values.at(-1) - 2 * cost);
+  const moves = [...costs.keys()], steps = moves.map((action) => ({ action, player: 0, name: `${action}` }));
+  Object.assign(game, { moves, steps, values, isReviewed: true, better: moves.map(() => ({ action: 0, name: "0" })) });
+  const near = [0, 2, 5].map((cursor) => {
+    game.cursor = cursor;
+    return [nearestMark(-1), nearestMark(1)];
+  });
+  const found = marks(), verdicts = [0, 4].map((ply) => verdict(found[ply], ply));
+  return [found.map((mark) => mark?.text ?? ""), near, summary([{ name: "white" }]), ...verdicts];
+}"""
+
+
+def test_marks_depend_on_the_share_that_a_move_gives_away(serve, page):
+    page.goto(serve("hex:3"))
+    wait_for_ply(page, 0)
+    marks, near, summary, best, better = page.evaluate(REVIEW)
+    assert marks == ["??", "?", "", "?", "?!", "?!", ""]
+    assert near == [[None, 1], [1, 3], [4, None]]
+    assert summary == "White: 1 × ??, 2 × ?, 2 × ?!."
+    assert best == "A blunder: 0 gives away 41% of the expected score."
+    assert better == "Doubtful: 4 gives away 19% of the expected score. Better: 0."
+
+
+def test_the_expected_points_are_those_on_the_board_and_those_to_come(serve, page):
+    give_value(page, 1000.0)
+    open_page(page, serve("2048:2"))
+    chart = "#chart .high"
+    assert page.inner_text(chart) == "1,000"
+    for ply in range(1, 12):
+        page.keyboard.press("m")
+        wait_for_ply(page, ply)
+        if is_over(page):
+            break
+        points = int(page.inner_text("#status-text").split()[0].replace(",", ""))
+        if points:
+            assert page.inner_text(chart) == f"{1000 + points:,}"
+            return
+    pytest.fail("no tiles merged")
+
+
+def test_both_levels_are_prepared_if_two_networks_play(serve, page):
+    settings = {
+        "sides": ["network", "network"],
+        "engines": [{"network": "", "simulations": each, "isBeginner": False} for each in (0, 64)],
+    }
+    page.add_init_script(f"localStorage.alphagat = {json.dumps(json.dumps(settings))}")
+    page.route("**/api/analysis", lambda route: None)
+    ready = {0: True, 16: True, 64: False, 256: True}
+    levels = [{"simulations": each, "ready": ready[each], "failed": False, "elapsed": 0} for each in ready]
+    page.route("**/api/preparation/*", lambda route: route.fulfill(json={"strengths": levels, "estimate": 8.2}))
+    page.goto(serve("hex:3"))
+    text = "Preparing the network, level Hard: about 8 s. This happens once."
+    page.wait_for_selector(f"#preparing:text-is('{text}')")
+    page.click("#strengths-1 label:has-text('Medium')")
+    page.wait_for_selector("#preparing:text-is('Preparing the other levels: 6 of 8 are ready.')")
+    page.click("#sides label:has-text('Orange')")
+    page.wait_for_selector("#preparing:text-is('Preparing the other levels: 3 of 4 are ready.')")
+
+
+def test_a_pawn_is_promoted_to_the_chosen_piece(serve, page, tmp_path):
+    open_page(page, serve("chess"))
+    moves = ["h2h4", "g7g5", "h4g5", "h7h6", "g5h6", "a7a6", "h6h7", "a6a5"]
+    file = tmp_path / "game.json"
+    file.write_text(json.dumps({"format": "alphagat-game", "board": "chess", "moves": moves}))
+    page.set_input_files("#file", file)
+    wait_for_ply(page, 8)
+    page.click('.hit[aria-label*="h7g8"]')
+    page.click('.hit[aria-label*="h7g8"]')
+    names = [button.inner_text() for button in page.query_selector_all("#choices button")]
+    assert names == ["h7g8q", "h7g8r", "h7g8b", "h7g8n"]
+    page.click("#choices button:text-is('h7g8n')")
+    wait_for_ply(page, 9)
+    assert saved(page)["moves"] == [*moves, "h7g8n"]
+    assert page.query_selector("#board .left-from")
