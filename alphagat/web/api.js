@@ -4,6 +4,16 @@ const RETRIES = 5;
 
 export class ApiError extends Error {}
 
+/** Awaits an answer or its content; an error of the connection is an ApiError. */
+async function received(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("The server is not responding. Is it still running?");
+  }
+}
+
 async function call(path, body, signal, retries = RETRIES) {
   const options = body === undefined ? { signal } : {
     method: "POST",
@@ -11,13 +21,7 @@ async function call(path, body, signal, retries = RETRIES) {
     body: JSON.stringify(body),
     signal,
   };
-  let response;
-  try {
-    response = await fetch(path, options);
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new ApiError("The server is not responding. Is it still running?");
-  }
+  const response = await received(fetch(path, options));
   if (response.status === 503 && retries > 0) {
     const seconds = Number(response.headers.get("Retry-After")) || 1;
     await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
@@ -32,7 +36,7 @@ async function call(path, body, signal, retries = RETRIES) {
 }
 
 async function json(...request) {
-  return (await call(...request)).json();
+  return received((await call(...request)).json());
 }
 
 export const info = () => json("api/info");
@@ -44,6 +48,6 @@ export const analysis = (game, player, simulations, signal) =>
   json("api/analysis", { ...game, player, simulations }, signal);
 export const attention = (game, player, signal) => json("api/attention", { ...game, player }, signal);
 export const record = async (game, names, resigned) =>
-  (await call("api/record", { ...game, names, resigned })).text();
+  received((await call("api/record", { ...game, names, resigned })).text());
 export const games = (text, board) => json("api/games", { text, board });
 export const run = () => json("api/run");

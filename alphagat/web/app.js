@@ -315,12 +315,13 @@ async function open(name, saved = {}) {
   opening = new AbortController();
   const { signal } = opening, main = document.querySelector("main");
   main.inert = name !== game.board;
+  if (main.inert) controller.abort();
   try {
     await replaceGame(name, saved, signal);
   } catch (error) {
     if (!signal.aborted && server.board) {
       $("boards").value = game.board;
-      if (view.position) showPosition();
+      change();
     }
     throw error;
   } finally {
@@ -399,7 +400,10 @@ async function start() {
 async function openAddressed() {
   const saved = addressed();
   if (!saved) return;
-  if (!server.info.boards.includes(saved.board)) throw new api.ApiError(`This server does not offer the board ${saved.board}.`);
+  if (!server.info.boards.includes(saved.board)) {
+    if (server.board) history.replaceState(null, "", address());
+    throw new api.ApiError(`This server does not offer the board ${saved.board}.`);
+  }
   await open(saved.board, saved);
 }
 

@@ -1015,6 +1015,39 @@ def test_a_resignation_is_that_of_its_side(serve, page):
     assert page.inner_text("#status-text") == "Blue resigned: orange wins"
 
 
+def test_the_network_does_not_play_while_another_board_opens(serve, page):
+    open_page(page, serve("hex:3"), "person,network")
+    held = []
+    page.route("**/api/analysis", lambda route: held.append(route))
+    page.click('.hit[data-name="b2"]')
+    page.wait_for_selector('body[data-ply="1"]')
+    page.route("**/api/boards/*", lambda route: held.append(route))
+    page.select_option("#boards", other_boards(page)[0])
+    page.wait_for_selector("main[inert]")
+    while len(held) < 2:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    page.wait_for_timeout(1000)
+    assert page.get_attribute("body", "data-ply") == "1"
+    page.unroute("**/api/analysis")
+    held[1].fulfill(status=500, json={"error": "out of order"})
+    wait_for_ply(page, 2)  # the game goes on
+    assert page.input_value("#boards") == "hex:3"
+
+
+def test_a_rejected_link_leaves_the_address_of_the_game(serve, page):
+    open_page(page, serve("hex:3"))
+    page.evaluate("location.hash = 'board=hex:99&seed=1'")
+    page.wait_for_selector("#toast:has-text('does not offer the board hex:99')")
+    assert "board=hex%3A3" in page.url
+
+
+def test_an_answer_that_breaks_off_is_reported(serve, page):
+    page.route("**/api/analysis", lambda route: route.fulfill(body='{"value": 0.'))
+    page.goto(serve("hex:3"))
+    page.wait_for_selector("#toast:has-text('The server is not responding')")
+
+
 def test_the_menu_names_the_board_of_the_game_after_a_rejected_one(serve, page):
     open_page(page, serve("hex:3"))
     for path in ("position", "boards/*"):
