@@ -1,10 +1,14 @@
 """The games of the guides: their code, installed as a reader would, and the contract of games."""
 
+import contextlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
+from alphagat import games
 from tests.games import test_conformance
 
 FOLDER = Path(__file__).parents[1] / "docs" / "guides"
@@ -32,6 +36,16 @@ def install(folder: Path, project: dict) -> None:
         for group, points in project["entry-points"].items()
     ]
     (info / "entry_points.txt").write_text("\n".join(lines))
+
+
+@contextlib.contextmanager
+def installed(folder: Path, project: dict) -> Iterator[None]:
+    """Installs the modules of a folder as a project within the block."""
+    install(folder, project)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.setattr(games, "_installed", games._installed.__wrapped__)  # without what is cached
+        yield
 
 
 def run_check(check: Callable, board: str, record: Callable) -> None:

@@ -15,7 +15,7 @@ from alphagat.games.states import first_state
 from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
 from tests.games.conftest import FIRST_SEED, make_recorder
-from tests.guides import CHECKS, code_of, install, run_check
+from tests.guides import CHECKS, code_of, install, installed, run_check
 from tests.training.tiny import tiny_config
 
 GUIDE = "add_a_game.md"
@@ -30,10 +30,7 @@ def kayles(tmp_path_factory):
     assert source.count("\n") < 100
     folder = tmp_path_factory.mktemp("site")
     (folder / "kayles.py").write_text(source)
-    install(folder, project["project"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        patch.setattr(games, "_installed", games._installed.__wrapped__)  # without what is cached
+    with installed(folder, project["project"]):
         yield
 
 

@@ -15,7 +15,7 @@ from alphagat.evaluation.players import random_player
 from alphagat.runs.metrics import read_metrics
 from alphagat.training.loop import train
 from tests.games.conftest import FIRST_SEED, make_recorder
-from tests.guides import CHECKS, code_of, install, run_check
+from tests.guides import CHECKS, code_of, installed, run_check
 from tests.training.tiny import tiny_config
 
 GUIDE = "solve_a_problem.md"
@@ -28,23 +28,15 @@ PROJECT = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def folder(tmp_path_factory):
+    """Installs the game as a reader would, in a package, with the other files of the guide beside it."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "independent_set.py").write_text(code_of(GUIDE, "class IndependentSetGame"))
     (folder / "solve.py").write_text(code_of(GUIDE, "def solve"))
     (folder / "sets.py").write_text(code_of(GUIDE, "def get_config"))
-    install(folder, PROJECT)
-    return folder
-
-
-@pytest.fixture(scope="module", autouse=True)
-def installed(folder):
-    """Installs the game as a reader would, in a package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
-        patch.setattr(games, "_installed", games._installed.__wrapped__)  # without what is cached
-        yield
+    with installed(folder, PROJECT):
+        yield folder
 
 
 @functools.cache

@@ -331,6 +331,7 @@ async function open(name, saved = {}) {
 }
 
 async function replaceGame(name, saved, signal) {
+  if (!server.info.boards.includes(name)) throw new api.ApiError(`This server does not offer the board ${name}.`);
   $("status-text").textContent = `Opening ${title(name)}`;
   attempt(() => prepare(name));
   const opened = await api.board(name, signal);
@@ -399,12 +400,7 @@ async function start() {
 /** Opens the game in the address. */
 async function openAddressed() {
   const saved = addressed();
-  if (!saved) return;
-  if (!server.info.boards.includes(saved.board)) {
-    if (server.board) history.replaceState(null, "", address());
-    throw new api.ApiError(`This server does not offer the board ${saved.board}.`);
-  }
-  await open(saved.board, saved);
+  if (saved) await open(saved.board, saved);
 }
 
 attempt(start);

@@ -23,7 +23,6 @@ export async function read(file) {
   const text = await file.text();
   const saved = text.trimStart().startsWith("{") ? parse(text) : (await api.games(text, game.board)).games[0];
   if (!saved) throw new api.ApiError("This file has no game.");
-  if (!server.info.boards.includes(saved.board)) throw new api.ApiError(`This server does not offer the board ${saved.board}.`);
   return saved;
 }
 

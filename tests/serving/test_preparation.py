@@ -31,6 +31,10 @@ class Compiler:
             raise UserError(f"no {program}")
         return f"ready {program}"
 
+    def prepare_identity(self, program):
+        self.prepare(program)
+        return lambda states: states
+
     def finish(self, program, result):
         with self.changed:
             self.finished[program] = result
@@ -192,12 +196,8 @@ def test_the_estimate_is_the_median_of_the_durations(compiler, preparation):
 
 
 def test_other_programs_are_answered_while_one_is_prepared(compiler):
-    def prepare(program):
-        compiler.prepare(program)
-        return lambda states: states
-
     compiler.gate("fast").set()
-    with BatchService(prepare, max_batch=1, max_wait_ms=0, max_queue=4) as service:
+    with BatchService(compiler.prepare_identity, max_batch=1, max_wait_ms=0, max_queue=4) as service:
         slow = service.submit("slow", 1)
         assert service.submit("fast", 2).result(PATIENCE_S) == 2
         assert not slow.done()
@@ -207,11 +207,7 @@ def test_other_programs_are_answered_while_one_is_prepared(compiler):
 
 
 def test_cancelled_requests_end_the_demand_for_their_program(compiler):
-    def prepare(program):
-        compiler.prepare(program)
-        return lambda states: states
-
-    with BatchService(prepare, max_batch=1, max_wait_ms=0, max_queue=8) as service:
+    with BatchService(compiler.prepare_identity, max_batch=1, max_wait_ms=0, max_queue=8) as service:
         for program in ("one", "other"):
             service.submit(program, 1)
         compiler.wait_for(lambda: set(compiler.begun) == {"one", "other"})

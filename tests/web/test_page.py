@@ -12,6 +12,7 @@ from alphagat.serving.limits import MAX_NAME
 from alphagat.serving.playthrough import Playthroughs
 from tests.guides import code_of
 from tests.serving.untrained import save_untrained
+from tests.web.answers import change_answers, give_value
 
 FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
 
@@ -57,6 +58,11 @@ def replayed(page):
     """Saves the game in the page and replays it."""
     game = saved(page)
     return Playthroughs(make_game(game["board"])).replay(game["seed"], game["moves"])
+
+
+def resign(page):
+    page.click("#resign")
+    page.wait_for_selector('body[data-over="true"]')
 
 
 def other_boards(page):
@@ -224,7 +230,7 @@ def test_a_move_is_taken_back_before_its_position_arrives(serve, page):
 
 
 def test_a_game_has_a_limited_length(serve, page):
-    page.route("**/api/info", lambda route: route.fulfill(json=route.fetch().json() | {"max_moves": 1}))
+    change_answers(page, "info", {"max_moves": 1})
     open_page(page, serve("hex:3"))
     page.click('.hit[data-name="b2"]')
     wait_for_ply(page, 1)
@@ -505,8 +511,7 @@ def test_a_resigned_game_is_over_and_stays_so(serve, page):
     open_page(page, serve("hex:3"))
     page.click('.hit[data-name="b2"]')
     wait_for_ply(page, 1)
-    page.click("#resign")
-    page.wait_for_selector('body[data-over="true"]')
+    resign(page)
     assert page.inner_text("#status-text") == "Blue resigned: orange wins"
     assert page.query_selector_all("#board .hit") == []
     assert saved(page)["resigned"] == 1
@@ -520,8 +525,7 @@ def test_a_resigned_game_is_over_and_stays_so(serve, page):
     wait_for_ply(page, 1)
     assert not is_over(page)
     assert "resigned" not in saved(page)
-    page.click("#resign")
-    page.wait_for_selector('body[data-over="true"]')
+    resign(page)
     page.click("#first")
     wait_for_ply(page, 0)
     assert not is_over(page)
@@ -566,16 +570,6 @@ def test_a_person_swaps_the_sides_after_the_first_move(serve, page):
     assert page.is_checked("#sides label:has-text('Blue') input")
 
 
-def give_value(page, value):
-    """Gives every analysis this value."""
-
-    def answer(route):
-        response = route.fetch()
-        route.fulfill(response=response, json=response.json() | {"value": value})
-
-    page.route("**/api/analysis", answer)
-
-
 def open_with_swap(page, address, value):
     """Opens Hex for Orange with the swap rule, against a network to which every position has `value`, and plays."""
     give_value(page, value)
@@ -615,8 +609,7 @@ def test_nobody_swaps_the_sides_after_a_resignation(serve, page):
     open_page(page, serve("hex:3"), swap=True)
     page.click('.hit[data-name="b2"]')
     wait_for_ply(page, 1)
-    page.click("#resign")
-    page.wait_for_selector('body[data-over="true"]')
+    resign(page)
     assert not page.is_visible("#swap-sides")
 
 
@@ -965,12 +958,10 @@ def test_a_review_marks_the_moves_that_give_something_away(serve, page):
     """With values set by hand, because those of an untrained network are all near 0."""
     values = {0: 0.5, 1: 0.5, 2: 0.4, 3: -0.6}  # for the player to move, after so many moves
 
-    def answer(route):
-        response, asked = route.fetch(), route.request.post_data_json
-        value = values[len(asked["moves"])] if asked["simulations"] == 64 else -0.2
-        route.fulfill(response=response, json=response.json() | {"value": value})
+    def value(asked):
+        return {"value": values[len(asked["moves"])] if asked["simulations"] == 64 else -0.2}
 
-    page.route("**/api/analysis", answer)
+    change_answers(page, "analysis", value)
     open_page(page, serve("hex:3"))
     page.click("#strengths-0 label:has-text('Easy')")  # a review has 64 simulations nevertheless
     for ply, cell in enumerate(("a1", "b2", "c3")):
@@ -1007,8 +998,7 @@ def test_a_resignation_is_that_of_its_side(serve, page):
     open_page(page, serve("hex:3"))
     page.click('.hit[data-name="b2"]')
     wait_for_ply(page, 1)
-    page.click("#resign")
-    page.wait_for_selector('body[data-over="true"]')
+    resign(page)
     page.click("#sides label:has-text('Orange')")
     page.wait_for_selector("#sides label:has-text('Orange') input:checked")
     page.wait_for_timeout(200)
@@ -1065,8 +1055,7 @@ def test_a_person_resigns_on_the_turn_of_the_network(serve, page):
     page.route("**/api/analysis", lambda route: None)
     page.click('.hit[data-name="b2"]')
     page.wait_for_selector('body[data-ply="1"]')
-    page.click("#resign")
-    page.wait_for_selector('body[data-over="true"]')
+    resign(page)
     assert page.inner_text("#status-text") == "You resigned: blue wins"
 
 
@@ -1236,12 +1225,7 @@ def test_a_busy_server_is_asked_six_times(serve, page, is_busy_for):
 
 
 def test_shares_are_those_of_the_chosen_source(serve, page):
-    def answer(route):
-        response = route.fetch()
-        shares = {"policy": [1.0] + [0.0] * 8, "prior": [0.0] * 8 + [1.0]}
-        route.fulfill(response=response, json=response.json() | shares)
-
-    page.route("**/api/analysis", answer)
+    change_answers(page, "analysis", {"policy": [1.0] + [0.0] * 8, "prior": [0.0] * 8 + [1.0]})
     open_page(page, serve("hex:3"))
     assert not page.is_visible("#source")
     page.click("#strengths-0 label:has-text('Medium')")
@@ -1256,15 +1240,10 @@ def test_shares_are_those_of_the_chosen_source(serve, page):
 
 def test_a_beginner_plays_half_of_its_moves_at_random(serve, page):
     """The first of nine moves has the share 1/2 + 1/18 of the draws, and the second one the next 1/18."""
-
-    def answer(route):
-        response = route.fetch()
-        route.fulfill(response=response, json=response.json() | {"prior": [1.0] + [0.0] * 8})
-
     engine = {"network": "", "simulations": 0, "isBeginner": True}
     settings = {"sides": ["network", "person"], "engines": [engine, engine]}
     page.add_init_script(f"localStorage.alphagat = {json.dumps(json.dumps(settings))}; Math.random = () => 0.6")
-    page.route("**/api/analysis", answer)
+    change_answers(page, "analysis", {"prior": [1.0] + [0.0] * 8})
     page.goto(serve("hex:3"))
     wait_for_ply(page, 1)
     assert saved(page)["moves"] == [make_game("hex:3").action_names[1]]

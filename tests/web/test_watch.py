@@ -8,6 +8,7 @@ from alphagat.runs.metrics import METRICS_FILE, MetricsWriter, Result
 from alphagat.training.state import init_state
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run, tiny_run
+from tests.web.answers import change_answers, give_value
 from tests.web.conftest import PATIENCE_MS
 
 
@@ -139,16 +140,8 @@ def test_late_answers_do_not_replace_what_is_shown(start, page, tmp_path):
 
 
 def test_a_late_value_counts_the_points_of_its_own_position(start, page, tmp_path):
-    def give_points(route):
-        response, plies = route.fetch(), len(route.request.post_data_json["moves"])
-        route.fulfill(response=response, json=response.json() | {"points": 10 * plies})
-
-    def give_no_value(route):
-        response = route.fetch()
-        route.fulfill(response=response, json=response.json() | {"value": 0})
-
-    page.route("**/api/position", give_points)
-    page.route("**/api/analysis", give_no_value)
+    change_answers(page, "position", lambda asked: {"points": 10 * len(asked["moves"])})
+    give_value(page, 0)
     folder = save_tiny_run(tmp_path / "run", 1)
     page.goto(start([save_untrained(tmp_path, "2048:3")], "2048:3", folder) + "/watch.html")
     page.click("#speed label:has-text('Fast')")
@@ -210,11 +203,7 @@ def test_a_slow_answer_is_not_announced_after_it_has_arrived(start, page, tmp_pa
 
 
 def test_values_are_those_of_the_first_player(start, page, tmp_path):
-    def give_value(route):
-        response = route.fetch()
-        route.fulfill(response=response, json=response.json() | {"value": 0.5})
-
-    page.route("**/api/analysis", give_value)
+    give_value(page, 0.5)
     folder = save_tiny_run(tmp_path / "run", 1)
     page.goto(start([str(folder)], "hex:4", folder) + "/watch.html")
     page.wait_for_selector('body[data-ply="2"]')
@@ -225,8 +214,8 @@ def test_values_are_those_of_the_first_player(start, page, tmp_path):
 
 
 def test_games_are_played_on_the_boards_of_the_run_in_turn(start, page, tmp_path):
-    folder, boards = save_tiny_run(tmp_path / "run", 1), {"boards": ["hex:2", "hex:3"]}
-    page.route("**/api/run", lambda route: route.fulfill(json=route.fetch().json() | boards))
+    folder = save_tiny_run(tmp_path / "run", 1)
+    change_answers(page, "run", {"boards": ["hex:2", "hex:3"]})
     page.goto(start([str(folder)], folder=folder) + "/watch.html")
     for title in ("Hex 2 × 2", "Hex 3 × 3", "Hex 2 × 2"):
         page.wait_for_selector(f"#status-text:has-text('{title}: network')")
