@@ -50,17 +50,17 @@ def make_attention(agent: Agent) -> Callable[[Any, Any], jax.Array]:
 
     @jax.jit
     def attend(params: Any, states: Any) -> jax.Array:
-        nodes = jax.vmap(agent.game.observe)(states)
+        nodes, edges = jax.vmap(agent.game.observe)(states), jax.vmap(agent.game.edges)(states)
         _, captured = cast(
             tuple[Any, Any],
-            network.apply(params, nodes, capture_intermediates=lambda layer, _: layer.name == PROJECTION),
+            network.apply(params, nodes, edges, capture_intermediates=lambda layer, _: layer.name == PROJECTION),
         )
         blocks = []
         for block in attention_blocks(agent.config.network):
             (projected,) = captured["intermediates"][f"block_{block}"][PROJECTION]["__call__"]
             query, key, _ = split_heads(projected, network.num_heads, network.key_size)
             bias = params["params"][f"block_{block}"]["relation_bias"]
-            weights = attention_weights(query, key, bias, topology)
+            weights = attention_weights(query, key, bias, topology, edges)
             blocks.append(weights[..., topology.receivers, topology.senders])
         return jnp.stack(blocks, axis=1)
 

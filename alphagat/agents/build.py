@@ -27,7 +27,8 @@ def check_one_family(config: Config, games: Sequence[Game]) -> None:
     """Checks that one network can play all boards.
 
     Raises:
-      UserError: the boards belong to several families, or differ in size and the network fits one size only.
+      UserError: the boards belong to several families, or differ in size and the network fits one size only, or their
+        edges vary and the network has none.
     """
     names = ", ".join(game.name for game in games)
     families = [game.family for game in games]
@@ -40,6 +41,11 @@ def check_one_family(config: Config, games: Sequence[Game]) -> None:
         raise UserError(
             f"config.network.name={config.network.name!r} has weights for one size of board, but config.boards has "
             f"{names}; set it to {networks_with('plays_any_size')}, or take one board"
+        )
+    if games[0].topology.edges_vary and not NETWORK_TRAITS[config.network.name].passes_messages:
+        raise UserError(
+            f"config.network.name={config.network.name!r} sees no edges, but those of {names} differ between "
+            f"positions; set it to {networks_with('passes_messages')}"
         )
 
 
@@ -104,6 +110,14 @@ def make_params(game: Game, network: Network, key: jax.Array) -> Any:
     operation separately.
     """
     return jax.jit(network.init)(key, jnp.zeros((1, game.topology.num_nodes, game.num_features)))
+
+
+def input_shapes(game: Game, num_positions: Any) -> tuple[jax.ShapeDtypeStruct, jax.ShapeDtypeStruct | None]:
+    """Returns the shapes of the features of the nodes, and of the edges of each position if they vary."""
+    num_nodes, num_relations = game.topology.num_nodes, len(game.topology.vocabulary.relations)
+    nodes = jax.ShapeDtypeStruct((num_positions, num_nodes, game.num_features), jnp.float32)
+    edges = jax.ShapeDtypeStruct((num_positions, num_nodes, num_nodes, num_relations), jnp.float32)
+    return nodes, edges if game.topology.edges_vary else None
 
 
 def param_shapes(game: Game, network: Network) -> Any:

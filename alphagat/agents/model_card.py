@@ -9,6 +9,7 @@ import jax
 from alphagat import config_fields
 from alphagat.agents import stablehlo
 from alphagat.agents.agent import Agent
+from alphagat.agents.build import input_shapes
 from alphagat.runs.atomic_files import write_atomically
 from alphagat.runs.metrics import Line
 from alphagat.wording import counted
@@ -37,7 +38,7 @@ DESERIALIZE = """\
     import jax
 
     network = jax.export.deserialize(bytearray(open("{file}", "rb").read()))
-    prior_logits, values = network.call(features)  # features [B, {nodes}, {features}], float32, of the board {board}
+    prior_logits, values = network.call({arguments})  # {shapes}, float32, of the board {board}
 """
 
 
@@ -102,8 +103,10 @@ def _use(agent: Agent, exported: str) -> str:
     if not exported.endswith(stablehlo.ENDING):
         return LOAD.format(file=exported)
     game = agent.game
-    sizes = {"nodes": game.topology.num_nodes, "features": game.num_features, "board": game.name}
-    return DESERIALIZE.format(file=exported, **sizes)
+    names = ("features", "edges") if game.topology.edges_vary else ("features",)
+    sizes = [", ".join(map(str, shape.shape[1:])) for shape in input_shapes(game, 1) if shape]
+    shapes = ", ".join(f"{name} [B, {size}]" for name, size in zip(names, sizes, strict=True))
+    return DESERIALIZE.format(file=exported, arguments=", ".join(names), shapes=shapes, board=game.name)
 
 
 def _table(head: tuple[str, str], rows: Sequence[tuple[str, str]]) -> str:

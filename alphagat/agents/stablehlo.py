@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import jax
-import jax.numpy as jnp
 from jax import export
 
 from alphagat.agents.agent import Agent
-from alphagat.agents.build import make_portable_network
+from alphagat.agents.build import input_shapes, make_portable_network
 from alphagat.networks.values import expected_value
 from alphagat.runs.atomic_files import check_new, write_atomically
 
@@ -20,7 +19,8 @@ def write(file: Path, agent: Agent, batch_size: int | None = None) -> None:
     """Writes the network of `agent`, with its parameters, for one board; `jax.export.deserialize` reads the file.
 
     The program runs on CPUs and NVIDIA GPUs. It maps features `[B, V, F]` float32 (`Game.observe`) to prior logits
-    `[B, A]`, with illegal actions unmasked, and values `[B]`, both from the view of the player to move.
+    `[B, A]`, with illegal actions unmasked, and values `[B]`, both from the view of the player to move. Where edges
+    differ between positions, its second argument are the edges `[B, V, V, R]` float32 (`Game.edges`).
 
     Args:
       batch_size: B; None: any number.
@@ -32,10 +32,10 @@ def write(file: Path, agent: Agent, batch_size: int | None = None) -> None:
     game = agent.game
     network = make_portable_network(agent.config, game)
 
-    def evaluate(nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
-        prior_logits, output = cast(tuple[Any, Any], network.apply(agent.params, nodes))
+    def evaluate(*inputs: jax.Array) -> tuple[jax.Array, jax.Array]:
+        prior_logits, output = cast(tuple[Any, Any], network.apply(agent.params, *inputs))
         return prior_logits, expected_value(output, network.value_support)
 
     (batch,) = export.symbolic_shape("b") if batch_size is None else (batch_size,)
-    nodes = jax.ShapeDtypeStruct((batch, game.topology.num_nodes, game.num_features), jnp.float32)
-    write_atomically(file, bytes(export.export(jax.jit(evaluate), platforms=PLATFORMS)(nodes).serialize()))
+    inputs = [shape for shape in input_shapes(game, batch) if shape is not None]
+    write_atomically(file, bytes(export.export(jax.jit(evaluate), platforms=PLATFORMS)(*inputs).serialize()))

@@ -48,10 +48,10 @@ class Openings(NamedTuple):
 def distinct_openings(game: Game, num_openings: int, seed: int) -> Openings:
     """Draws distinct openings of equal length: the fewest plies after which enough of them exist.
 
-    Two positions are equal if they have the same player to move, legal actions and features but `history_features`;
-    those, and other fields of a state, depend on the order of moves. Symmetric positions also count as equal, because
-    games from both add little information. Symmetric images are used only if the board has too few openings otherwise.
-    If a ply has more than `MAX_CANDIDATES` moves, a random subset of them is played.
+    Two positions are equal if they have the same player to move, legal actions, edges and features but
+    `history_features`; those, and other fields of a state, depend on the order of moves. Symmetric positions also count
+    as equal, because games from both add little information. Symmetric images are used only if the board has too few
+    openings otherwise. If a ply has more than `MAX_CANDIDATES` moves, a random subset of them is played.
 
     Raises:
       UserError: `num_openings` is not positive, or no ply of the board has enough positions.
@@ -201,12 +201,16 @@ def distinct(game: Game, positions: Any, symmetries: Symmetries | None = None) -
     images = (symmetries.node_permutations, symmetries.action_permutations) if symmetries else (everything, everything)
     for rows, padded in chunks(count(positions)):
         states = take(positions, padded)
-        features, masks = jax.device_get(describe(states))
+        features, edges, masks = jax.device_get(describe(states))
         features = np.delete(features, game.history_features, axis=-1)
-        for row, player, nodes, legal in zip(rows, states.current_player, features, masks):
+        own_edges = np.zeros((*features.shape[:2], features.shape[1], 0)) if edges is None else edges
+        for row, player, nodes, between, legal in zip(rows, states.current_player, features, own_edges, masks):
             if positions.terminated[row]:
                 continue
-            seen_as = min(nodes[vertices].tobytes() + legal[actions].tobytes() for vertices, actions in zip(*images))
+            seen_as = min(
+                nodes[vertices].tobytes() + between[vertices][:, vertices].tobytes() + legal[actions].tobytes()
+                for vertices, actions in zip(*images)
+            )
             digest = hashlib.blake2b(bytes([player]) + seen_as, digest_size=16).digest()  # boards have large features
             if digest not in seen:
                 seen.add(digest)

@@ -7,6 +7,7 @@ The interface (`base.Game`): all methods take one state; `jax.vmap` batches and 
 - Terminated states are absorbing, with rewards of 0.
 - `observe(state)` returns features of the nodes of `topology`, from the view of the player to move. They are
   computed, never stored.
+- The edges are those of `topology`, or, if they differ between positions, those of `edges(state)`.
 - Every action is located at a node of `topology` or at a pair of nodes.
 - `symmetries` permute nodes and actions, and thereby features, policy and value.
 - Boards of one family share features and `topology.vocabulary`, so that they can share weights.

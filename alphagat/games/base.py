@@ -46,6 +46,7 @@ class Symmetries:
     The transformed features are `features[node_permutations[s]]`, and the transformed policy is
     `policy[action_permutations[s]]`: both gather. A symmetry may exchange the players (transposition in Hex),
     because features are from the view of the player to move: it holds for features, policy and value, not for states.
+    Edges of a position are transformed like the features, in both of their nodes.
 
     Attributes:
       node_permutations: `[S, V]` int32.
@@ -137,6 +138,17 @@ class Game(abc.ABC):
     @abc.abstractmethod
     def observe(self, state: Any) -> jax.Array:
         """Returns `[V, F]` float32, the features of each node, from the view of the player to move."""
+
+    def edges(self, state: Any) -> jax.Array | None:
+        """Returns `[V, V, R]` float32 by (receiver, sender, relation): how strong each edge is in each relation.
+
+        None, the default: the edges of `topology`. Only a game with `topology.edges_vary` returns edges of its own:
+        at least 0, with 0 in all relations where there is no edge, and only between nodes that have an edge in
+        `topology`. Every node needs an edge to itself. A strength of 1 in one relation is an edge of that type; other
+        strengths express lengths and weights.
+        """
+        del state
+        return None
 
     @abc.abstractmethod
     def render(self, state: Any) -> str:

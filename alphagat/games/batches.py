@@ -60,7 +60,7 @@ def legal_actions(game: Game, positions: Any) -> np.ndarray:
     """Returns the masks `[N, A]` of `[N]` positions on the host."""
     describe, masks = compile_describe(game), np.zeros((count(positions), game.num_actions), bool)
     for rows, padded in chunks(len(masks)):
-        _, legal = describe(take(positions, padded))
+        *_, legal = describe(take(positions, padded))
         masks[rows] = np.asarray(legal)[: len(rows)]
     return masks
 
@@ -77,5 +77,7 @@ def compile_step(game: Game) -> Callable:
 
 @functools.lru_cache(maxsize=64)
 def compile_describe(game: Game) -> Callable:
-    """Returns a function of a batch of states to their node features and legal action masks."""
-    return jax.jit(jax.vmap(lambda state: (game.observe(state), state.legal_action_mask)))
+    """Returns a function of a batch of states to their node features, edges (None if they are those of the board), and
+    legal action masks.
+    """
+    return jax.jit(jax.vmap(lambda state: (game.observe(state), game.edges(state), state.legal_action_mask)))

@@ -33,6 +33,9 @@ class Topology:
     self-loop. An action is located at the pair (action_sender, action_receiver); both are equal for an action at one
     node. Actions at the same pair, such as promotions, differ in kind.
 
+    In a game whose edges vary, those of a position come from `Game.edges`, and the edges here are those that can occur;
+    their relations have no meaning.
+
     Attributes:
       vocabulary: names of relations and kinds.
       senders: `[E]` int32.
@@ -43,6 +46,7 @@ class Topology:
       action_receivers: `[A]` int32.
       action_kinds: `[A]` int32, index into `vocabulary.action_kinds`.
       grid_shape: rows and columns of the cells, which are the first `rows * columns` nodes in row-major order.
+      edges_vary: the edges differ between positions.
     """
 
     vocabulary: RelationVocabulary
@@ -54,6 +58,7 @@ class Topology:
     action_receivers: np.ndarray
     action_kinds: np.ndarray
     grid_shape: tuple[int, int]
+    edges_vary: bool = False
 
     @property
     def num_nodes(self) -> int:
@@ -101,3 +106,15 @@ def topology_from_matrix(
         action_kinds=kinds,
         grid_shape=grid_shape,
     )
+
+
+def complete_topology(vocabulary: RelationVocabulary, num_nodes: int) -> Topology:
+    """Builds the topology of a game in which any edge can occur, and an action chooses a node.
+
+    All nodes are of kind 0, and all actions, one per node, too.
+    """
+    nodes = np.arange(num_nodes)
+    topology = topology_from_matrix(
+        vocabulary, np.zeros((num_nodes, num_nodes), np.int32), 0 * nodes, (nodes, nodes), (1, num_nodes)
+    )
+    return dataclasses.replace(topology, edges_vary=True)

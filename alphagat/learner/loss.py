@@ -23,6 +23,7 @@ class Batch(NamedTuple):
       value_mask: `[B]` float32, 1 where the value target is known, else 0; None: known everywhere.
       auxiliary: the targets of the auxiliary heads by name, float32, `[B]` before each shape.
       auxiliary_mask: `[B]` float32, 1 where the auxiliary targets are known, else 0; None: known everywhere.
+      edges: `[B, V, V, R]` float32, the edges of each position; None: those of the board.
     """
 
     nodes: jax.Array
@@ -33,6 +34,7 @@ class Batch(NamedTuple):
     value_mask: jax.Array | None = None
     auxiliary: dict[str, jax.Array] = {}  # noqa: RUF012 (never changed)
     auxiliary_mask: jax.Array | None = None
+    edges: jax.Array | None = None
 
 
 class AuxiliaryLoss(NamedTuple):
@@ -58,7 +60,9 @@ def alphazero_loss(
     Policy: `policy_loss`. Value: `networks.values.value_loss`.
     """
     options: dict[str, Any] = {"with_auxiliary": True} if auxiliary else {}
-    prior_logits, output, *predictions = cast(tuple[Any, ...], network.apply(params, batch.nodes, **options))
+    prior_logits, output, *predictions = cast(
+        tuple[Any, ...], network.apply(params, batch.nodes, batch.edges, **options)
+    )
     _check_shapes(batch, prior_logits)
     cross_entropies = policy_loss(prior_logits, batch.legal_action_mask, batch.policy_target)
     cross_entropy = (batch.policy_weight * cross_entropies).mean()

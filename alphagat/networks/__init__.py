@@ -1,9 +1,10 @@
 """Networks: flax modules from node features to prior logits and a value.
 
 A network is a flax module whose only variables are parameters. `network.init(key, nodes)` creates them.
-`network.apply(params, nodes)` maps node features `[B, V, F]` to prior logits `[B, A]`, including illegal actions, and
-the output of the value head, which `values.expected_value` turns into values `[B]` from the view of the player to move.
-A network with auxiliary heads also returns their predictions, by name, on `apply(params, nodes, with_auxiliary=True)`.
+`network.apply(params, nodes, edges)` maps node features `[B, V, F]`, and the edges of each position if they vary, else
+None (`Game.edges`), to prior logits `[B, A]`, including illegal actions, and the output of the value head, which
+`values.expected_value` turns into values `[B]` from the view of the player to move.
+A network with auxiliary heads also returns their predictions, by name, on `apply(..., with_auxiliary=True)`.
 """
 
 import dataclasses
@@ -31,7 +32,7 @@ class Network(Protocol):
         """Creates the parameters."""
         ...
 
-    def apply(self, params: Any, nodes: jax.Array, /, **options: Any) -> Any:
+    def apply(self, params: Any, nodes: jax.Array, edges: jax.Array | None = None, /, **options: Any) -> Any:
         """Returns prior logits, the output of the value head and, if requested, the auxiliary predictions."""
         ...
 

@@ -1,14 +1,15 @@
 """Multi-head attention along the edges of a graph: one function with two backends.
 
-Both take `query` and `key` `[B, V, H, k]`, `value` `[B, V, H, d]` and `relation_bias` `[R, H]`, and return
-`[B, V, H, d]`. For receiver i, head h, and each sender j with an edge to i of relation r(i, j), with the softmax in
-float32 at any precision:
+Both take `query` and `key` `[B, V, H, k]`, `value` `[B, V, H, d]`, `relation_bias` `[R, H]`, the topology, and its
+edges, or `edges` `[B, V, V, R]` of each position (`Game.edges`). They return `[B, V, H, d]`. For receiver i, head h,
+and each sender j with an edge to i of relation r(i, j), with the softmax in float32 at any precision:
 
     weight_ij = softmax_j(query_i . key_j / sqrt(k) + relation_bias[r(i, j), h]),    out_i = sum_j weight_ij value_j
 
 The logit depends jointly on receiver and sender: the attention is dynamic (Brody et al. 2022, "How attentive are graph
 attention networks?", section 3), in the query-key form of Vaswani et al. 2017, equation 1, with a typed bias per edge
-(Shaw et al. 2018; Graphormer, Ying et al. 2021, equation 6).
+(Shaw et al. 2018; Graphormer, Ying et al. 2021, equation 6). The bias of an edge with strengths in several relations is
+the sum of their biases, weighted by the strengths.
 """
 
 # The types that jraph declares are too wide for a type checker.
@@ -47,30 +48,65 @@ def edge_bias(relation_bias: jax.Array, topology: Topology) -> jax.Array:
     return bias.reshape(-1, topology.num_nodes, topology.num_nodes)
 
 
+def strength_bias(relation_bias: jax.Array, edges: jax.Array) -> jax.Array:
+    """Returns `[..., H]` for strengths `[..., R]`: the bias of each edge, or `MASKED` where there is none."""
+    return jnp.where(edges.any(-1, keepdims=True), edges @ relation_bias, MASKED)
+
+
+def _bias_of(positions: int, relation_bias: jax.Array, topology: Topology, edges: jax.Array | None) -> jax.Array:
+    """Returns `[B, H, V, V]` by (receiver, sender)."""
+    if edges is not None:
+        return jnp.moveaxis(strength_bias(relation_bias, edges), 3, 1)
+    bias = edge_bias(relation_bias, topology)
+    return jnp.broadcast_to(bias[None], (positions, *bias.shape))
+
+
 def dense_attention(
-    query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    relation_bias: jax.Array,
+    topology: Topology,
+    edges: jax.Array | None = None,
 ) -> jax.Array:
     """Attends by masked matrix products over all pairs of nodes, without gather or scatter in either pass."""
-    _check_shapes(query, key, value, relation_bias, topology)
+    _check_shapes(query, key, value, relation_bias, topology, edges)
     query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))  # [B, H, V, d]: head-major is fastest
-    return jnp.swapaxes(_attend(_scaled(query), key, value, edge_bias(relation_bias, topology)), 1, 2)
+    bias = _bias_of(query.shape[0], relation_bias, topology, edges)
+    return jnp.swapaxes(_attend(_scaled(query), key, value, bias), 1, 2)
 
 
-def attention_weights(query: jax.Array, key: jax.Array, relation_bias: jax.Array, topology: Topology) -> jax.Array:
+def attention_weights(
+    query: jax.Array, key: jax.Array, relation_bias: jax.Array, topology: Topology, edges: jax.Array | None = None
+) -> jax.Array:
     """Returns `[B, H, V, V]` by (receiver, sender): the attention weights; 0 without an edge."""
     query, key = jnp.swapaxes(query, 1, 2), jnp.swapaxes(key, 1, 2)
-    exponentials, sums = _exponentials(_scaled(query), key, edge_bias(relation_bias, topology))
+    bias = _bias_of(query.shape[0], relation_bias, topology, edges)
+    exponentials, sums = _exponentials(_scaled(query), key, bias)
     return exponentials / sums
 
 
 def _check_shapes(
-    query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    relation_bias: jax.Array,
+    topology: Topology,
+    edges: jax.Array | None,
 ) -> None:
     """Checks shapes at trace time. Raises AssertionError unless they are those in the module's docstring."""
+    check_edges(edges, topology)
     chex.assert_equal_shape([query, key])
     chex.assert_equal_shape_prefix([query, value], 3)
     chex.assert_shape(query, (None, topology.num_nodes, None, None))
     chex.assert_shape(relation_bias, (len(topology.vocabulary.relations), query.shape[2]))
+
+
+def check_edges(edges: jax.Array | None, topology: Topology) -> None:
+    """Checks at trace time that the edges of each position are `[B, V, V, R]`. Raises AssertionError otherwise."""
+    if edges is not None:
+        num_nodes, num_relations = topology.num_nodes, len(topology.vocabulary.relations)
+        chex.assert_shape(edges, (None, num_nodes, num_nodes, num_relations))
 
 
 def _scaled(query: jax.Array) -> jax.Array:
@@ -79,14 +115,14 @@ def _scaled(query: jax.Array) -> jax.Array:
 
 def _exponentials(query: jax.Array, key: jax.Array, bias: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns the numerators `[B, H, V, V]` and denominators `[B, H, V, 1]` of the softmax, float32 like `bias`."""
-    logits = jnp.matmul(query, jnp.swapaxes(key, 2, 3)) + bias[None]
+    logits = jnp.matmul(query, jnp.swapaxes(key, 2, 3)) + bias
     exponentials = jnp.exp(logits - logits.max(axis=-1, keepdims=True))
     return exponentials, exponentials.sum(axis=-1, keepdims=True)
 
 
 @jax.custom_vjp
 def _attend(query: jax.Array, key: jax.Array, value: jax.Array, bias: jax.Array) -> jax.Array:
-    """Returns the attended values `[B, H, V, d]`; the bias is `[H, V, V]` float32."""
+    """Returns the attended values `[B, H, V, d]`; the bias is `[B, H, V, V]` float32."""
     return _attend_and_keep(query, key, value, bias)[0]
 
 
@@ -108,26 +144,32 @@ def _attend_backward(kept: tuple, gradient: jax.Array) -> tuple:
     rows = of_logits.astype(query.dtype)
     of_key = jnp.matmul(jnp.swapaxes(query, 2, 3), rows)  # [B, H, d, V], like `of_value`
     of_value = jnp.matmul(jnp.swapaxes(gradient, 2, 3), weights.astype(value.dtype))
-    return jnp.matmul(rows, key), jnp.swapaxes(of_key, 2, 3), jnp.swapaxes(of_value, 2, 3), of_logits.sum(0)
+    return jnp.matmul(rows, key), jnp.swapaxes(of_key, 2, 3), jnp.swapaxes(of_value, 2, 3), of_logits
 
 
 _attend.defvjp(_attend_and_keep, _attend_backward)
 
 
 def jraph_attention(
-    query: jax.Array, key: jax.Array, value: jax.Array, relation_bias: jax.Array, topology: Topology
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    relation_bias: jax.Array,
+    topology: Topology,
+    edges: jax.Array | None = None,
 ) -> jax.Array:
     """Attends by segment operations over the edges of a `GraphsTuple`; the work grows with E instead of V squared."""
-    _check_shapes(query, key, value, relation_bias, topology)
+    _check_shapes(query, key, value, relation_bias, topology, edges)
     batch_size, num_nodes = query.shape[:2]
-    graphs = batched_graph(topology, batch_size)._replace(
+    graphs = batched_graph(topology, batch_size, edges)._replace(
         nodes=jax.tree.map(
             lambda x: x.reshape(batch_size * num_nodes, *x.shape[2:]), {"query": query, "key": key, "value": value}
         )
     )
 
     def message(relations, sent, received, _):
-        logits = (received["query"] * sent["key"]).sum(-1) * query.shape[-1] ** -0.5 + relation_bias[relations]
+        bias = relation_bias[relations] if edges is None else strength_bias(relation_bias, relations)
+        logits = (received["query"] * sent["key"]).sum(-1) * query.shape[-1] ** -0.5 + bias
         return {"logits": logits, "value": sent["value"]}
 
     attend = jraph.GraphNetwork(
@@ -140,12 +182,20 @@ def jraph_attention(
     return attend(graphs).nodes.reshape(value.shape)
 
 
-def batched_graph(topology: Topology, batch_size: int) -> jraph.GraphsTuple:
-    """Returns `batch_size` copies of the board as one `GraphsTuple` whose edge features are relation numbers."""
+def batched_graph(topology: Topology, batch_size: int, edges: jax.Array | None = None) -> jraph.GraphsTuple:
+    """Returns `batch_size` copies of the board as one `GraphsTuple`.
+
+    The features of its edges are relation numbers, `[B * E]`, or for `edges` of each position `[B, V, V, R]` their
+    strengths, `[B * E, R]`.
+    """
+    if edges is None:
+        relations = jnp.tile(topology.relations, batch_size)
+    else:
+        relations = edges[:, topology.receivers, topology.senders].reshape(-1, edges.shape[-1])
     offsets = jnp.arange(batch_size, dtype=jnp.int32)[:, None] * topology.num_nodes
     return jraph.GraphsTuple(
         nodes=None,
-        edges=jnp.tile(topology.relations, batch_size),
+        edges=relations,
         senders=(jnp.asarray(topology.senders)[None] + offsets).reshape(-1),
         receivers=(jnp.asarray(topology.receivers)[None] + offsets).reshape(-1),
         globals=None,

@@ -23,9 +23,9 @@ class GraphAttentionNetwork(nn.Module):
     MLP. A message is a weighted sum of the senders' values. Its weights come from attention, from signed mixing, or are
     the sum of both; `blocks` names the kinds, which repeat so that the last block has the last kind.
 
-    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the view of the
-    player to move: see `networks.values`). `with_auxiliary=True` also returns the predictions of the `auxiliary_heads`,
-    by name.
+    Call: nodes `[B, V, F]` float32, and if `topology.edges_vary` the edges of each position, `[B, V, V, R]` float32
+    (`Game.edges`) -> (prior logits `[B, A]`, not masked; output of the value head from the view of the player to move:
+    see `networks.values`). `with_auxiliary=True` also returns the predictions of the `auxiliary_heads`, by name.
     """
 
     topology: Topology
@@ -57,18 +57,20 @@ class GraphAttentionNetwork(nn.Module):
         for name in self.auxiliary_heads:
             setattr(self, name, AUXILIARY_HEADS[name](self.dtype))  # an attribute names its parameters
 
-    def __call__(self, nodes: jax.Array, with_auxiliary: bool = False) -> tuple[Any, ...]:
-        return self.read_out(self.transform(self.embed(nodes)), with_auxiliary)
+    def __call__(
+        self, nodes: jax.Array, edges: jax.Array | None = None, with_auxiliary: bool = False
+    ) -> tuple[Any, ...]:
+        return self.read_out(self.transform(self.embed(nodes), edges), with_auxiliary)
 
     def embed(self, nodes: jax.Array) -> jax.Array:
         """Returns the input of the first block: `[B, V, F]` -> `[B, V, D]`."""
         kinds = jax.nn.one_hot(self.topology.node_kinds, len(self.topology.vocabulary.node_kinds))
         return self.features(nodes) + self.kinds(kinds)[None]
 
-    def transform(self, hidden: jax.Array) -> jax.Array:
+    def transform(self, hidden: jax.Array, edges: jax.Array | None = None) -> jax.Array:
         """Returns the output of the last block, `[B, V, D]`, for the input of the first one."""
         for block in self.block:
-            hidden = block(hidden)
+            hidden = block(hidden, edges)
         return hidden
 
     def read_out(self, hidden: jax.Array, with_auxiliary: bool = False) -> tuple[Any, ...]:
@@ -116,15 +118,16 @@ class MessageBlock(nn.Module):
     dtype: jnp.dtype
 
     @nn.compact
-    def __call__(self, hidden: jax.Array) -> jax.Array:  # [B, V, D] -> [B, V, D]
+    def __call__(self, hidden: jax.Array, edges: jax.Array | None = None) -> jax.Array:  # [B, V, D] -> [B, V, D]
+        assert self.is_initializing() or (edges is not None) == self.topology.edges_vary, "edges of the position"
         width = hidden.shape[-1]
         branch_scale = (2 * self.num_blocks) ** -0.5
         normed = nn.RMSNorm(dtype=self.dtype, name="attention_norm")(hidden)
         if self.kind == "mixing":
             values = self._dense(width, "mixing_in", use_bias=False)(normed)
-            message, out = self._mix(values), "mixing_out"
+            message, out = self._mix(values, edges), "mixing_out"
         else:
-            message, out = self._attend(normed), "attention_out"
+            message, out = self._attend(normed, edges), "attention_out"
         hidden += self._dense(width, out, scale=branch_scale)(message)
         hidden += self._dense(width, "global", scale=branch_scale)(normed.mean(axis=1))[:, None]
 
@@ -132,24 +135,24 @@ class MessageBlock(nn.Module):
         expanded = nn.relu(self._dense(self.mlp_ratio * width, "mlp_in")(normed))
         return hidden + self._dense(width, "mlp_out", scale=branch_scale)(expanded)
 
-    def _attend(self, normed: jax.Array) -> jax.Array:
+    def _attend(self, normed: jax.Array, edges: jax.Array | None) -> jax.Array:
         """Returns messages by attention, plus those that mix the same values. Call it in a compact method only."""
         num_relations = len(self.topology.vocabulary.relations)
         relation_bias = self.param("relation_bias", nn.initializers.normal(1.0), (num_relations, self.num_heads))
         features = 2 * self.num_heads * self.key_size + normed.shape[-1]
         projected = self._dense(features, "query_key_value", use_bias=False)(normed)
         query, key, value = split_heads(projected, self.num_heads, self.key_size)
-        attended = ATTENTION_BACKENDS[self.backend](query, key, value, relation_bias, self.topology)
+        attended = ATTENTION_BACKENDS[self.backend](query, key, value, relation_bias, self.topology, edges)
         attended = attended.reshape(normed.shape)
-        return attended + self._mix(value.reshape(normed.shape)) if "mixing" in self.kind else attended
+        return attended + self._mix(value.reshape(normed.shape), edges) if "mixing" in self.kind else attended
 
-    def _mix(self, values: jax.Array) -> jax.Array:
+    def _mix(self, values: jax.Array, edges: jax.Array | None) -> jax.Array:
         """Returns `[B, V, D]` for values of this shape. Call it in a compact method only."""
         num_relations = len(self.topology.vocabulary.relations)
         init = nn.initializers.normal(num_relations**-0.5)
         relation_weights = self.param("relation_weights", init, (num_relations, self.mixing_groups))
         groups = values.reshape(*values.shape[:-1], self.mixing_groups, -1)
-        return MIXING_BACKENDS[self.backend](groups, relation_weights, self.topology).reshape(values.shape)
+        return MIXING_BACKENDS[self.backend](groups, relation_weights, self.topology, edges).reshape(values.shape)
 
     def _dense(self, features: int, name: str, use_bias: bool = True, scale: float = 1.0) -> nn.Dense:
         return Dense(features, use_bias=use_bias, kernel_init=scaled_init(scale), dtype=self.dtype, name=name)

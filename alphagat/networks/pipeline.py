@@ -53,20 +53,20 @@ class PipelinedNetwork(PlacedNetwork):
 
     blocks_per_stage: tuple[int, ...]
 
-    def apply(self, params: Any, nodes: jax.Array, **options: Any) -> Any:
+    def apply(self, params: Any, nodes: jax.Array, edges: jax.Array | None = None, /, **options: Any) -> Any:
         if not _has_stages():
-            return self.network.apply(params, nodes, **options)
+            return self.network.apply(params, nodes, edges, **options)
         assert not options, "config validation allows no auxiliary head with stages"
         staged = params if isinstance(params, StagedParams) else self.place(params)
         replicated = PartitionSpec()
         run = jax.shard_map(
             self._run_stage,
-            in_specs=(PartitionSpec(STAGE), replicated, replicated),
+            in_specs=(PartitionSpec(STAGE), replicated, replicated, replicated),
             out_specs=replicated,
             axis_names={STAGE},
             check_vma=False,
         )
-        return run(staged.blocks, staged.rest, nodes)
+        return run(staged.blocks, staged.rest, nodes, edges)
 
     def place(self, params: Any) -> Any:
         """Moves the parameters of each block to its stage."""
@@ -95,23 +95,25 @@ class PipelinedNetwork(PlacedNetwork):
         return stages
 
     def _branches(self, blocks: Any, places: Sequence[_Place | None]) -> tuple[list[Callable], list[int]]:
-        """Returns functions `[B, V, D]` -> `[B, V, D]`, the identity first, and the index of each stage's function.
+        """Returns functions from features `[B, V, D]` and edges to features, the identity first, and the index of each
+        stage's function.
 
         Args:
           places: the block of each stage; None for the identity.
         """
         keys = [place and (place.kind, place.index) for place in places]
-        branches: dict[tuple[str, int] | None, Callable] = {None: lambda hidden: hidden}
+        branches: dict[tuple[str, int] | None, Callable] = {None: lambda hidden, edges: hidden}
         for key in filter(None, keys):
             params = {"params": jax.tree.map(lambda x, index=key[1]: x[0, index], blocks[key[0]])}
             branches[key] = functools.partial(make_block(self.network, key[0]).apply, params)
         return list(branches.values()), [list(branches).index(key) for key in keys]
 
-    def _run_stage(self, blocks: Any, rest: Any, nodes: jax.Array) -> Any:
+    def _run_stage(self, blocks: Any, rest: Any, nodes: jax.Array, edges: jax.Array | None) -> Any:
         """Computes one stage for every part of the batch; part m is in stage s at tick m + s."""
         num_stages, stage = len(self.blocks_per_stage), jax.lax.axis_index(STAGE)
         is_first, is_last = stage == 0, stage == num_stages - 1
-        parts = nodes.reshape(count_parts(len(nodes), num_stages), -1, *nodes.shape[1:])
+        num_parts = count_parts(len(nodes), num_stages)
+        parts, edges = jax.tree.map(lambda x: x.reshape(num_parts, -1, *x.shape[1:]), (nodes, edges))
         embed = functools.partial(self.network.apply, {"params": rest}, method="embed")
         read_out = functools.partial(self.network.apply, {"params": rest}, method="read_out")
         hidden = jax.eval_shape(embed, parts[0])
@@ -119,17 +121,18 @@ class PipelinedNetwork(PlacedNetwork):
         slots = [self._branches(blocks, places) for places in itertools.zip_longest(*self._stages())]
 
         def tick(received: jax.Array, time: jax.Array) -> tuple[jax.Array, Any]:
-            is_busy = (time >= stage) & (time < stage + len(parts))
-            part = parts[jnp.minimum(time, len(parts) - 1)]  # for the first stage, which has no delay
+            is_busy = (time >= stage) & (time < stage + num_parts)
+            number = jnp.clip(time - stage, 0, num_parts - 1)
+            part, edges_of_part = jax.tree.map(lambda x: x[number], (parts, edges))
             hidden = jax.lax.cond(is_first & is_busy, lambda: embed(part), lambda: received)
             for branches, branch_of_stage in slots:
                 branch = jnp.where(is_busy, jnp.asarray(branch_of_stage)[stage], 0)
-                hidden = jax.lax.switch(branch, branches, hidden)
+                hidden = jax.lax.switch(branch, branches, hidden, edges_of_part)
             output = jax.lax.cond(is_last & is_busy, lambda: read_out(hidden), lambda: nothing[1])
             to_next = [(s, s + 1) for s in range(num_stages - 1)]
             return jax.lax.ppermute(hidden, STAGE, to_next), output
 
-        _, outputs = jax.lax.scan(tick, nothing[0], jnp.arange(len(parts) + num_stages - 1))
+        _, outputs = jax.lax.scan(tick, nothing[0], jnp.arange(num_parts + num_stages - 1))
         # Outputs are zeros except on the last stage, whose first ticks are zeros too.
         outputs = jax.tree.map(lambda x: x[num_stages - 1 :].reshape(-1, *x.shape[2:]), outputs)
         return jax.lax.psum(outputs, STAGE)

@@ -24,8 +24,8 @@ class PlacedNetwork(abc.ABC):
         return self.network.init(key, nodes)
 
     @abc.abstractmethod
-    def apply(self, params: Any, nodes: jax.Array, **options: Any) -> Any:
-        """Returns `network.apply(params, nodes)`; `params` may also be the result of `place`, without gradients."""
+    def apply(self, params: Any, nodes: jax.Array, edges: jax.Array | None = None, /, **options: Any) -> Any:
+        """Returns `network.apply(params, nodes, edges)`; `params` may be the result of `place`, without gradients."""
 
     @abc.abstractmethod
     def place(self, params: Any) -> Any:

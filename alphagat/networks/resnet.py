@@ -30,7 +30,8 @@ class ResidualNetwork(nn.Module):
     pooled_share: float = 0.0  # of the channels between the convolutions of every second block
 
     @nn.compact
-    def __call__(self, nodes: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def __call__(self, nodes: jax.Array, edges: None = None) -> tuple[jax.Array, jax.Array]:
+        assert edges is None, "`agents.build` refuses boards whose edges vary"
         batch_size = nodes.shape[0]
         rows, columns = self.topology.grid_shape
         num_cells = rows * columns

@@ -1,6 +1,5 @@
 """Evaluators: functions from batches of states to priors and values."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -65,7 +64,7 @@ def make_plain_evaluator(game: Game, network: Network) -> Evaluator:
 
     def evaluate(params: Any, states: Any) -> Evaluation:
         def evaluate_part(states: Any) -> Evaluation:
-            return _apply(network, params, jax.vmap(game.observe)(states))
+            return _apply(network, params, *_inputs(game, states))
 
         return map_in_parts(evaluate_part, states)
 
@@ -80,9 +79,12 @@ def make_averaging_evaluator(game: Game, network: Network, num_symmetries: int) 
     inverses = np.argsort(game.symmetries.action_permutations[:num_symmetries], axis=1)  # [S, A]
 
     def evaluate(params: Any, states: Any) -> Evaluation:
-        nodes = jax.vmap(game.observe)(states)
-        images = nodes[:, node_permutations].reshape(-1, *nodes.shape[1:])  # [B * S, V, F]
-        evaluations = map_in_parts(functools.partial(_apply, network, params), images)
+        nodes, edges = _inputs(game, states)
+        images = nodes[:, node_permutations]  # [B, S, V, F]
+        if edges is not None:
+            edges = edges[:, node_permutations[:, :, None], node_permutations[:, None, :]]  # [B, S, V, V, R]
+        images = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (images, edges))
+        evaluations = map_in_parts(lambda part: _apply(network, params, *part), images)
         logits, values = jax.tree.map(lambda x: x.reshape(len(nodes), num_symmetries, *x.shape[1:]), evaluations)
         logits = jnp.take_along_axis(logits, jnp.asarray(inverses)[None], axis=2)
         return Evaluation(logits.mean(axis=1), values.mean(axis=1))
@@ -90,9 +92,14 @@ def make_averaging_evaluator(game: Game, network: Network, num_symmetries: int) 
     return evaluate
 
 
-def _apply(network: Network, params: Any, nodes: jax.Array) -> Evaluation:
-    """Evaluates positions by the network alone; nodes are `[B, V, F]`."""
-    prior_logits, output = cast(tuple[jax.Array, jax.Array], network.apply(params, nodes))
+def _inputs(game: Game, states: Any) -> tuple[jax.Array, jax.Array | None]:
+    """Returns the features of the nodes, `[B, V, F]`, and the edges of each position, `[B, V, V, R]`, if they vary."""
+    return jax.vmap(game.observe)(states), jax.vmap(game.edges)(states)
+
+
+def _apply(network: Network, params: Any, nodes: jax.Array, edges: jax.Array | None) -> Evaluation:
+    """Evaluates positions by the network alone."""
+    prior_logits, output = cast(tuple[jax.Array, jax.Array], network.apply(params, nodes, edges))
     return Evaluation(prior_logits, expected_value(output, network.value_support))
 
 

@@ -20,7 +20,7 @@ from alphagat.search import Search
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
 from alphagat.selfplay.games_in_flight import GamesInFlight, draw_full_searches, make_play
 from alphagat.selfplay.ply import Ply
-from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
+from alphagat.selfplay.symmetry import permute_actions, permute_edges, permute_nodes, random_symmetries
 from alphagat.selfplay.targets import value_targets
 from alphagat.training.audit import Audit
 from alphagat.training.plan import Plan
@@ -334,4 +334,5 @@ def make_batch(setup: Setup, samples: Sample, keys: jax.Array) -> Batch:
         policy_weight=samples.policy_weight,
         value_target=samples.value_target,
         auxiliary=auxiliary,
+        edges=permute_edges(jax.vmap(game.edges)(samples.state), symmetry, game.symmetries),
     )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from alphagat.agents.build import make_portable_network
+from alphagat.agents.build import input_shapes, make_portable_network, param_shapes
 from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
 from alphagat.evaluation import mcts, oracles
@@ -206,13 +206,10 @@ def _traced_sizes(game: Game, network: tuple[tuple[str, Any], ...]) -> tuple[flo
     """Returns the bytes of the parameters, and per position of what the forward pass saves for the backward pass."""
     config = Config(network=NetworkConfig(**dict(network)))
     module = make_portable_network(config, game)  # a fused one keeps less, but would compile a check
-    shape = game.topology.num_nodes, game.num_features
-    params = jax.eval_shape(module.init, jax.random.key(0), jnp.zeros((1, *shape)))
+    params = param_shapes(game, module)
 
-    def saved(params: Any, nodes: jax.Array) -> Any:
-        return jax.vjp(lambda params: module.apply(params, nodes), params)[1]
+    def saved(params: Any, nodes: jax.Array, edges: jax.Array | None) -> Any:
+        return jax.vjp(lambda params: module.apply(params, nodes, edges), params)[1]
 
-    one, two = (
-        num_bytes(jax.eval_shape(saved, params, jax.ShapeDtypeStruct((batch, *shape), jnp.float32))) for batch in (1, 2)
-    )
+    one, two = (num_bytes(jax.eval_shape(saved, params, *input_shapes(game, batch))) for batch in (1, 2))
     return num_bytes(params), two - one

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import optax
 
+from alphagat.agents.build import input_shapes
 from alphagat.config import Config
 from alphagat.games.base import Game
 from alphagat.networks import Network
@@ -59,7 +59,7 @@ def measure_parts(config: Config, game: Game, network: GraphAttentionNetwork) ->
     """
     batch = config.learner.batch_size // config.selfplay.num_groups
     batch //= count_parts(batch, config.mesh.stage)
-    nodes = jax.ShapeDtypeStruct((batch, game.topology.num_nodes, game.num_features), jnp.float32)
+    nodes, edges = input_shapes(game, batch)
     params = jax.eval_shape(network.init, jax.random.key(0), nodes)
 
     def embed(params: Any, nodes: jax.Array) -> Any:
@@ -72,7 +72,7 @@ def measure_parts(config: Config, game: Game, network: GraphAttentionNetwork) ->
     hidden = jax.eval_shape(embed, params, nodes)
     kinds = network.kinds_of_blocks
     by_kind = {
-        kind: _measure(make_block(network, kind).apply, {"params": parts[f"block_{kinds.index(kind)}"]}, hidden)
+        kind: _measure(make_block(network, kind).apply, {"params": parts[f"block_{kinds.index(kind)}"]}, hidden, edges)
         for kind in set(kinds)
     }
     return (
@@ -82,9 +82,9 @@ def measure_parts(config: Config, game: Game, network: GraphAttentionNetwork) ->
     )
 
 
-def _measure(apply: Callable, params: Any, inputs: Any) -> Cost:
-    def total(params: Any, inputs: Any) -> jax.Array:
-        return optax.tree.norm(apply(params, inputs), squared=True)
+def _measure(apply: Callable, params: Any, *inputs: Any) -> Cost:
+    def total(params: Any, *inputs: Any) -> jax.Array:
+        return optax.tree.norm(apply(params, *inputs), squared=True)
 
-    program = jax.jit(jax.grad(total, argnums=(0, 1))).lower(params, inputs).compile()
+    program = jax.jit(jax.grad(total, argnums=(0, 1))).lower(params, *inputs).compile()
     return Cost(float((program.cost_analysis() or {}).get("flops", 0.0)), memory_needed(program))

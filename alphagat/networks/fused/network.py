@@ -44,7 +44,8 @@ class FusedNetwork(PlacedNetwork):
 
     interpret: bool = False
 
-    def apply(self, params: Any, nodes: jax.Array, **options: Any) -> Any:
+    def apply(self, params: Any, nodes: jax.Array, edges: jax.Array | None = None, /, **options: Any) -> Any:
+        assert edges is None, "find_misfit refuses boards whose edges vary"
         if isinstance(params, PackedParams):
             blocks, rest, run = params.blocks, params.rest, run_kernel
         else:

@@ -87,6 +87,8 @@ def pad(array: jax.Array, num_axes: int, value: float = 0.0) -> jax.Array:
 def find_misfit(topology: Topology, width: int, precision: str) -> str | None:
     """Returns why the kernel cannot compute a network, or None if it can."""
     nodes, features = pad_size(topology.num_nodes), pad_size(width)
+    if topology.edges_vary:
+        return "it computes only boards whose positions have the same edges"
     if precision not in DTYPES:
         return f"it computes in {' or '.join(DTYPES)}, not in {precision}"
     if nodes > MAX_NODES or nodes * features > MAX_ACTIVATIONS:
