@@ -21,7 +21,7 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoints, entry_points
 
 from alphagat.errors import UserError
-from alphagat.games import breakthrough, chess, go, mnk, othello, pgx_adapter, twenty_forty_eight
+from alphagat.games import breakthrough, chess, go, mnk, othello, pgx_adapter, tsp, twenty_forty_eight
 from alphagat.games import hex as hex_family
 from alphagat.games.base import Game
 
@@ -39,6 +39,7 @@ GAMES: dict[str, Callable[[str], Game]] = {
     "breakthrough": breakthrough.make_breakthrough,
     "othello": othello.make_othello,
     "2048": twenty_forty_eight.make_2048,
+    "tsp": tsp.make_tsp,
 }
 ENTRY_POINTS = "alphagat.games"  # the group in which packages name further families
 EXAMPLES = (
@@ -57,6 +58,7 @@ EXAMPLES = (
     "othello:8",
     "2048",
     "2048:3",
+    "tsp:20",
 )
 
 

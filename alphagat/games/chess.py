@@ -20,9 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.games import base, chess_graph, chess_moves, chess_rules, places, svg, svg_pieces
+from alphagat.games import base, chess_graph, chess_moves, chess_rules, places, svg
 from alphagat.games.chess_moves import BISHOP, KING, KNIGHT, PAWN, QUEEN, ROOK
 from alphagat.games.chess_rules import ChessState
+from alphagat.games.drawings.pieces import FILLS, draw_pieces
 from alphagat.games.rays import grid_symmetries
 from alphagat.games.square_sets import Squares, only, stack
 
@@ -47,7 +48,7 @@ class ChessGame(base.Game):
     num_features = 25
     history_features = (14, 15, 22)  # both squares of the last move, and plies without capture or pawn move
     goal = "Checkmate the other king."
-    player_colours = (("white", svg_pieces.FILLS[0]), ("black", svg_pieces.FILLS[1]))
+    player_colours = (("white", FILLS[0]), ("black", FILLS[1]))
 
     def __init__(self, name: str, size: int):
         """Makes the board of 8 x 8 or 5 x 5 squares. Raises UserError for other sizes."""
@@ -129,7 +130,7 @@ class ChessGame(base.Game):
         marked = marked.reshape(self.size, self.size)
         marked = marked[::-1] if int(state.current_player) else marked
         names = tuple(str(self.size - row) for row in range(self.size))
-        return svg_pieces.draw_pieces(self.whites_view(state), marked, names, svg.column_letters(self.size))
+        return draw_pieces(self.whites_view(state), marked, names, svg.column_letters(self.size))
 
     def node_places(self, state: ChessState) -> np.ndarray:
         return places.turned_places(self.size, int(state.current_player))

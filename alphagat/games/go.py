@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.games import base, go_rules, places, svg_stones
+from alphagat.games import base, go_rules, places
+from alphagat.games.drawings.stones import STONES, draw_intersections
 from alphagat.games.go_rules import NUM_RECENT, GoState
 from alphagat.games.rays import DIRECTIONS, displacements, symmetries_with_pass
 from alphagat.games.transition import win_rewards
@@ -47,7 +48,7 @@ class GoGame(base.Game):
 
     num_features = 18
     history_features = tuple(range(6, 6 + NUM_RECENT))  # whether the opponent has just passed is told elsewhere
-    player_colours = (("black", svg_stones.STONES[0]), ("white", svg_stones.STONES[1]))
+    player_colours = (("black", STONES[0]), ("white", STONES[1]))
 
     def __init__(self, name: str, size: int, komi: float = KOMI):
         """Makes a board of `size` x `size` lines. Raises UserError for an invalid size or komi."""
@@ -145,7 +146,7 @@ class GoGame(base.Game):
         last = int(state.recent[0])
         marked = divmod(last, self.size) if 0 <= last < self.size * self.size else None
         names = tuple(str(self.size - row) for row in range(self.size))
-        return svg_stones.draw_intersections(players, marked, names, tuple(COLUMNS[: self.size]))
+        return draw_intersections(players, marked, names, tuple(COLUMNS[: self.size]))
 
     def node_places(self, state: GoState) -> np.ndarray:
         return np.concatenate([places.grid_places(self.size, self.size), places.nowhere(1)])

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.games import base, svg_numbers
+from alphagat.games import base
+from alphagat.games.drawings.numbers import draw_powers_of_two, tile_places
 from alphagat.games.rays import displacements, grid_symmetries
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -176,10 +177,10 @@ class TwentyFortyEightGame(base.StochasticGame):
         return "\n".join((*lines, "over" if state.terminated else f"to move: {', '.join(legal)}"))
 
     def render_svg(self, state: TwentyFortyEightState) -> str:
-        return svg_numbers.draw_powers_of_two(np.asarray(state.board).reshape(self.size, self.size))
+        return draw_powers_of_two(np.asarray(state.board).reshape(self.size, self.size))
 
     def node_places(self, state: TwentyFortyEightState) -> np.ndarray:
-        return svg_numbers.tile_places(self.size)
+        return tile_places(self.size)
 
     def draw(self, afterstate: TwentyFortyEightState, key: jax.Array) -> jax.Array:
         """Draws a chance outcome: the integer part of a 23-bit random number gives the cell, the fraction the tile."""

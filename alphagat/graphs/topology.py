@@ -111,10 +111,10 @@ def topology_from_matrix(
 def complete_topology(vocabulary: RelationVocabulary, num_nodes: int) -> Topology:
     """Builds the topology of a game in which any edge can occur, and an action chooses a node.
 
-    All nodes are of kind 0, and all actions, one per node, too.
+    All nodes are of kind 0, and all actions, one per node, too. Edges of nodes to themselves have relation 0, the
+    others relation 1.
     """
     nodes = np.arange(num_nodes)
-    topology = topology_from_matrix(
-        vocabulary, np.zeros((num_nodes, num_nodes), np.int32), 0 * nodes, (nodes, nodes), (1, num_nodes)
-    )
+    between = 1 - np.eye(num_nodes, dtype=np.int32)
+    topology = topology_from_matrix(vocabulary, between, 0 * nodes, (nodes, nodes), (1, num_nodes))
     return dataclasses.replace(topology, edges_vary=True)

@@ -34,6 +34,8 @@ BOARDS = (
     "pgx:connect_four",
     "2048:2",
     "2048:3",
+    "tsp:4",
+    "tsp:7",
 )
 NUM_GAMES = 32
 every_board = pytest.mark.every_board  # with --board, of those boards instead
@@ -95,6 +97,10 @@ def test_equal_names_give_same_game():
         ("2048:4", "called 2048"),
         ("2048:1", "2 to 8"),
         ("2048:9", "2 to 8"),
+        ("tsp", "tsp:CITIES"),
+        ("tsp:05", "tsp:CITIES"),
+        ("tsp:3", "4 to 100"),
+        ("tsp:101", "4 to 100"),
         ("tic_tac_toe:4", "mnk"),
         ("connect_four:7", "mnk"),
         ("gomoku", "gomoku:9"),

@@ -8,7 +8,8 @@ import numpy as np
 import pyspiel
 import pytest
 
-from alphagat.games import make_game, svg_stones
+from alphagat.games import make_game
+from alphagat.games.drawings.stones import LAST, STONES, star_points
 from alphagat.games.go import VOCABULARY
 from tests.games.pgx_games import make_go, num_bytes, replay
 from tests.games.playing import play
@@ -271,8 +272,8 @@ def test_boards_share_one_vocabulary():
 def test_drawing_shows_stones_and_last_move():
     game, state = make_game("go:5"), play("go:5", "b3 c3 a2")
     drawing = game.render_svg(state)
-    assert [drawing.count(colour) for colour in svg_stones.STONES] == [2, 1]
-    assert drawing.count(svg_stones.LAST) == 1
-    assert game.render_svg(play("go:5", "b3 pass")).count(svg_stones.LAST) == 0
-    assert svg_stones.star_points(9) == [(2, 2), (2, 6), (4, 4), (6, 2), (6, 6)]
-    assert [len(svg_stones.star_points(size)) for size in (5, 6, 8, 13, 19)] == [1, 0, 4, 9, 9]
+    assert [drawing.count(colour) for colour in STONES] == [2, 1]
+    assert drawing.count(LAST) == 1
+    assert game.render_svg(play("go:5", "b3 pass")).count(LAST) == 0
+    assert star_points(9) == [(2, 2), (2, 6), (4, 4), (6, 2), (6, 6)]
+    assert [len(star_points(size)) for size in (5, 6, 8, 13, 19)] == [1, 0, 4, 9, 9]

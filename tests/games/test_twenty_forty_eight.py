@@ -10,7 +10,8 @@ import numpy as np
 import pyspiel
 import pytest
 
-from alphagat.games import make_game, svg_numbers
+from alphagat.games import make_game
+from alphagat.games.drawings.numbers import EMPTY
 from alphagat.games.states import first_state
 from alphagat.games.twenty_forty_eight import DIRECTIONS, VOCABULARY, power_of_two
 
@@ -295,5 +296,5 @@ def test_drawings_show_tiles_and_game_over():
     root = ET.fromstring(game.render_svg(state))
     assert [element.text for element in root if element.text] == ["2", "4", "8", "1024", "2²⁰"]
     colours = [element.get("fill") for element in root if element.tag.endswith("rect")]
-    assert colours.count(svg_numbers.EMPTY) == 4
+    assert colours.count(EMPTY) == 4
     assert len(set(colours)) == 1 + 1 + 5  # panel, empty, and one for each tile
