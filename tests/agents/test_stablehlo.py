@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import alphagat
-from alphagat.agents import stablehlo
+from alphagat.agents import model_card, stablehlo
 from alphagat.agents.agent import Agent
 from alphagat.agents.build import make_configured_network, make_params
 from alphagat.cli import export
@@ -35,6 +35,7 @@ AGENTS = {
     "half precision": ("hex:3", {"precision": "bfloat16"}),
     "resnet": ("connect_four", {"name": "resnet"}),
     "categorical value": ("2048:3", {}),
+    "edges of positions": ("tsp:5", {}),
 }
 
 
@@ -46,7 +47,8 @@ def test_an_export_is_bit_identical_to_the_network(tmp_path, board, fields):
     assert read.platforms == ("cpu", "cuda")
     assert not isinstance(read.in_avals[0].shape[0], int)  # any number of positions
     states = random_positions(agent.game, 5, 0, 3, seed=0)
-    prior_logits, values = read.call(jax.jit(jax.vmap(agent.game.observe))(states))
+    functions = [agent.game.observe] + [agent.game.edges] * agent.game.topology.edges_vary
+    prior_logits, values = read.call(*(jax.jit(jax.vmap(function))(states) for function in functions))
     expected = jax.jit(agent.evaluator)(agent.params, states)
     assert values.shape == (5,)
     np.testing.assert_array_equal(prior_logits, expected.prior_logits)
@@ -79,6 +81,15 @@ def test_a_shipped_network_of_another_board_runs_without_alphagat(tmp_path, caps
     prior_logits, values = jax.jit(network.apply)(agent.params, nodes)
     np.testing.assert_array_equal(found["prior_logits"], prior_logits)
     np.testing.assert_array_equal(found["values"], values)
+
+
+def test_the_card_names_the_edges_among_the_inputs(tmp_path):
+    card = tmp_path / "card.md"
+    model_card.write(card, untrained("tsp:5"), "net.stablehlo", [], None)
+    line = (
+        "    prior_logits, values = network.call(features, edges)  # features [B, 5, 14], edges [B, 5, 5, 5], float32,"
+    )
+    assert f"{line} of the board tsp:5\n" in card.read_text()
 
 
 @pytest.mark.parametrize(

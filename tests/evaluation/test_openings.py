@@ -9,10 +9,11 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.evaluation import openings
-from alphagat.evaluation.openings import distinct_openings, openings_after, random_positions
+from alphagat.evaluation.openings import distinct, distinct_openings, openings_after, random_positions
 from alphagat.games import make_game
 from alphagat.games.batches import chunks, compile_init, compile_step
 from alphagat.games.states import first_state
+from alphagat.games.tsp import TspGame
 from tests.evaluation.toy import PileGame, PileState
 
 
@@ -294,3 +295,19 @@ def test_openings_can_be_stepped_on_the_device():
     actions = np.argmax(np.asarray(states.legal_action_mask), axis=1)
     after = compile_step(game)(states, actions, jax.random.split(jax.random.key(0), 4))
     assert ((after.cells != 0).sum(axis=1) == (states.cells != 0).sum(axis=1) + 1).all()
+
+
+class BlindTsp(TspGame):
+    """Shows nothing but edges."""
+
+    def observe(self, state):
+        return jnp.zeros((self.num_cities, self.num_features))
+
+
+def test_positions_that_differ_only_in_edges_are_distinct():
+    game = BlindTsp(5)
+    game.name = "blind"
+    states = jax.device_get(jax.vmap(game.init)(jax.random.split(jax.random.key(0), 4)))
+    states = jax.tree.map(lambda x: x[[0, 1, 0, 2, 3, 1]], states)
+    assert distinct(game, states).tolist() == [0, 1, 3, 4]
+    assert distinct(game, states, game.symmetries).tolist() == [0, 1, 3, 4]

@@ -249,6 +249,24 @@ def test_topology(name):
 
 
 @every_board
+def test_edges_of_positions(name, record):
+    """They are strengths between nodes that have an edge in the topology, and every node has one to itself."""
+    game, games = make_game(name), record(name, NUM_GAMES)
+    edges = jax.jit(jax.vmap(jax.vmap(game.edges)))(jax.tree.map(lambda x: x[:, :4], games.states))
+    assert (edges is not None) == game.topology.edges_vary
+    if edges is None:
+        return
+    num_nodes, num_relations = game.topology.num_nodes, len(game.topology.vocabulary.relations)
+    assert (edges.shape[2:], edges.dtype) == ((num_nodes, num_nodes, num_relations), np.float32)
+    edges = np.asarray(edges)
+    assert np.isfinite(edges).all()
+    assert (edges >= 0).all()
+    assert edges[:, :, range(num_nodes), range(num_nodes)].any(axis=-1).all()
+    assert not edges[:, :, game.topology.relation_matrix < 0].any()
+    assert (edges[0, 0] != edges[:, 1:]).any()
+
+
+@every_board
 def test_symmetries_permute_nodes_edges_and_actions(name):
     game = make_game(name)
     topology, symmetries = game.topology, game.symmetries

@@ -78,7 +78,6 @@ def test_features_follow_their_description():
     assert (np.flatnonzero(current), np.flatnonzero(first)) == ([2], [0])
     for city in range(6):
         strengths = [np.exp(-math.dist(cities[city], cities[end]) * math.sqrt(6) / SCALES) for end in (2, 0)]
-        # scales are the outer axis of neither: the current city's strengths come first
         expected = np.concatenate(strengths) * (city != 4)
         np.testing.assert_allclose(np.array(rest)[: 2 * len(SCALES), city], expected, rtol=1e-5)
     bound = float(state.bound)

@@ -8,7 +8,10 @@ import pytest
 from alphagat.agents.build import make_configured_network, make_params
 from alphagat.config import Config
 from alphagat.games import make_game
+from alphagat.games.base import Symmetries
+from alphagat.games.tsp import TspGame
 from alphagat.search.evaluator import make_network_evaluator, make_plain_evaluator
+from alphagat.selfplay.symmetry import permute_actions, permute_edges, permute_nodes
 from alphagat.training.setup import make_setups
 from tests.games.playing import play
 
@@ -69,3 +72,36 @@ def test_means_over_all_symmetries_are_equal_for_reflected_positions():
     mean = make_network_evaluator(game, network, 2)(params, states)
     np.testing.assert_allclose(mean.prior_logits[0], mean.prior_logits[1, ::-1], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(mean.value[0], mean.value[1], rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def renumbered():
+    """Returns the problem of 6 cities, with 4 numberings of them as symmetries, the network, and positions."""
+    game = TspGame(6)
+    numberings = np.stack([np.random.default_rng(seed).permutation(6).astype(np.int32) for seed in range(4)])
+    numberings[0] = np.arange(6)
+    game.symmetries = Symmetries(numberings, numberings)
+    network = make_configured_network(Config(boards=("tsp:6",)), game)
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(1), 5))
+    states = jax.vmap(lambda state: game.step(state, jnp.int32(3), jax.random.key(0)))(states)
+    return game, network, make_params(game, network, jax.random.key(0)), states
+
+
+def test_a_network_on_a_graph_does_not_see_how_nodes_are_numbered(renumbered):
+    """So the mean over numberings is the evaluation itself, if edges are renumbered with the nodes."""
+    game, network, params, states = renumbered
+    plain = make_plain_evaluator(game, network)(params, states)
+    mean = make_network_evaluator(game, network, 4)(params, states)
+    np.testing.assert_allclose(mean.prior_logits, plain.prior_logits, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(mean.value, plain.value, rtol=1e-4, atol=1e-5)
+
+
+def test_renumbered_examples_have_renumbered_logits(renumbered):
+    game, network, params, states = renumbered
+    nodes, edges, index = jax.vmap(game.observe)(states), jax.vmap(game.edges)(states), jnp.array([0, 1, 2, 3, 1])
+    logits, values = network.apply(params, nodes, edges)
+    inputs = permute_nodes(nodes, index, game.symmetries), permute_edges(edges, index, game.symmetries)
+    found, found_values = network.apply(params, *inputs)
+    np.testing.assert_allclose(found, permute_actions(logits, index, game.symmetries), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found_values, values, rtol=1e-4, atol=1e-5)
+    assert permute_edges(None, index, game.symmetries) is None

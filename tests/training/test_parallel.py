@@ -27,17 +27,18 @@ WAYS: dict[str, Way] = {  # test_iteration covers data parallelism
 }
 
 
-def setup_for(data: int, model: int, stage: int, fsdp: bool, optimizer: str = "sgd") -> Setup:
+def setup_for(data: int, model: int, stage: int, fsdp: bool, optimizer: str = "sgd", board: str = "hex:2") -> Setup:
     """Sets up a run. Optimizers that divide by the gradient, such as LAMB, would amplify rounding errors."""
     config = tiny_config()
+    config.boards = (board,)
     config.network.num_blocks, config.network.blocks = 3, ("mixing", "mixing+attention")
     config.mesh.data, config.mesh.model, config.mesh.stage, config.mesh.fsdp = data, model, stage, fsdp
     config.learner.optimizer = optimizer
     return make_setups(config)[0]
 
 
-def play(way: Way, iterations: int = ITERATIONS, optimizer: str = "sgd"):
-    setup, mesh = setup_for(*way, optimizer), sharding.make_mesh(*way[:3])
+def play(way: Way, iterations: int = ITERATIONS, optimizer: str = "sgd", board: str = "hex:2"):
+    setup, mesh = setup_for(*way, optimizer, board), sharding.make_mesh(*way[:3])
     state, metrics = init_state(run_of(setup, mesh)), {}
     program = make_iteration(setup, mesh)
     for _ in range(iterations):
@@ -67,6 +68,16 @@ def test_sharded_training_equals_one_device(alone):
     for name, value in alone[3].items():
         np.testing.assert_allclose(value, metrics[name], rtol=1e-3, err_msg=name)
     np.testing.assert_array_equal(alone[2].boards[0].games.state.cells, state.boards[0].games.state.cells)
+
+
+@pytest.mark.usefixtures("slice_everything")
+def test_sharded_training_equals_one_device_where_edges_vary():
+    (_, _, alone, before), (_, _, sharded, after) = (play(way, board="tsp:5") for way in (ALONE, WAYS["all"]))
+    chex.assert_trees_all_close(alone.train, sharded.train, rtol=1e-4, atol=1e-6)
+    assert before.keys() == after.keys() >= {"train/policy_loss"}
+    for name, value in before.items():
+        np.testing.assert_allclose(value, after[name], rtol=1e-3, err_msg=name)
+    np.testing.assert_array_equal(alone.boards[0].games.state.tour, sharded.boards[0].games.state.tour)
 
 
 @pytest.mark.usefixtures("slice_everything")

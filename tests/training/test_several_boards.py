@@ -119,6 +119,7 @@ def test_a_run_starts_from_the_weights_of_another_board(finished, monkeypatch, t
     [
         (("hex:2", "tic_tac_toe"), {}, "hex:2, tic_tac_toe are of the families hex, mnk"),
         (("hex:2", "hex:3"), {"name": "resnet"}, "config.network.name='resnet' has weights for one size"),
+        (("tsp:5",), {"name": "resnet"}, "config.network.name='resnet' sees no edges, but those of tsp:5 differ"),
         (("mnk:3x4x3", "mnk:4x3x3"), {"name": "resnet"}, "config.network.name='resnet' has weights for one size"),
         (("hex:2", "hex:99"), {}, "hex:99"),
         (("hex:2",), {"ownership_head": True}, "config.network.ownership_head=True: board hex:2 does not define"),
