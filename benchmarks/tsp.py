@@ -8,6 +8,7 @@ for each further city. With --no-exact, lengths are compared with those of the l
 
 import argparse
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +60,7 @@ def main() -> None:
     Console(width=120).print(table)
 
 
-def solve(game: TspGame, player: Player, starts: object) -> np.ndarray:
+def solve(game: TspGame, player: Player, starts: Any) -> np.ndarray:
     """Returns `[N]`, the lengths of the player's tours."""
 
     @jax.jit

@@ -9,7 +9,7 @@ from alphagat.serving.hosts import listen
 
 EXAMPLES = """\
 Without RUN, the networks of the package play (Hex, Connect Four, tic-tac-toe, gomoku, Othello, Breakthrough, Go, chess
-and Gardner chess, 2048), and the runs in the folder runs.
+and Gardner chess, 2048, tours through cities), and the runs in the folder runs.
 
 examples:
   alphagat play

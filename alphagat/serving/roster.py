@@ -36,6 +36,7 @@ MENU = {
     "go": tuple(f"go:{size}" for size in (5, 7, 9, 13, 19)),
     "chess": ("chess", "gardner_chess"),
     "2048": ("2048:3", "2048", "2048:5"),
+    "tsp": ("tsp:10", "tsp:20", "tsp:50"),
 }
 
 

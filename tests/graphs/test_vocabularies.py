@@ -14,6 +14,7 @@ DIGESTS = {  # by board: the version, and a digest of the names
     "go:9": (1, "f3c3d29fa3eb20d6"),
     "chess": (1, "ad4b41b46d265d9c"),
     "2048": (1, "650ae97c9a848c3e"),
+    "tsp:20": (1, "b31631ffe1538ced"),
 }
 
 
