@@ -215,7 +215,7 @@ class TwoLayers(nn.Module):
     value_support = None
 
     @nn.compact
-    def __call__(self, nodes):
+    def __call__(self, nodes, edges=None):
         flat = nodes.reshape(len(nodes), -1)
         return nn.Dense(2)(flat), jnp.tanh(nn.Dense(1)(flat)[..., 0])
 

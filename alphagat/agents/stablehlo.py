@@ -20,7 +20,7 @@ def write(file: Path, agent: Agent, batch_size: int | None = None) -> None:
 
     The program runs on CPUs and NVIDIA GPUs. It maps features `[B, V, F]` float32 (`Game.observe`) to prior logits
     `[B, A]`, with illegal actions unmasked, and values `[B]`, both from the view of the player to move. Where edges
-    differ between positions, its second argument are the edges `[B, V, V, R]` float32 (`Game.edges`).
+    differ between positions, the edges `[B, V, V, R]` float32 (`Game.edges`) are its second argument.
 
     Args:
       batch_size: B; None: any number.

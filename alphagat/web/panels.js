@@ -11,6 +11,7 @@ export function title(board) {
     const [rows, columns, run] = words[0].split("x");
     return `${words[1] ? "Connect" : "In a row"}: ${run} on ${rows} × ${columns}`;
   }
+  if (family === "tsp") return `Tour of ${words[0]} cities`;
   const rest = words.map((word) => (/^\d+$/.test(word) ? `${word} × ${word}` : word.replaceAll("_", " ")));
   return [family.split("_").map(capital).join(" "), ...rest].join(" ");
 }

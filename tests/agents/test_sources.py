@@ -17,7 +17,9 @@ from alphagat.serving import roster
 from tests.serving.untrained import save_untrained
 from tests.training.tiny import save_tiny_run, tiny_config
 
-FAMILIES = {"mnk": "connect_four"} | {name: name for name in ("2048", "breakthrough", "chess", "go", "hex", "othello")}
+FAMILIES = {"mnk": "connect_four"} | {
+    name: name for name in ("2048", "breakthrough", "chess", "go", "hex", "othello", "tsp")
+}
 BOARDS = {
     "tic_tac_toe": "tic_tac_toe",
     "gomoku:9": "gomoku",

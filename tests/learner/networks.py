@@ -16,7 +16,7 @@ class TinyNetwork(nn.Module):
     value_support = None
 
     @nn.compact
-    def __call__(self, nodes):
+    def __call__(self, nodes, edges=None):
         relation_bias = self.param("relation_bias", nn.initializers.normal(1.0), (nodes.shape[1], 2))
         hidden = nn.tanh(nn.Dense(2, name="in")(nodes) + relation_bias[None]).reshape(len(nodes), -1)
         return nn.Dense(self.num_actions, name="policy")(hidden), jnp.tanh(nn.Dense(1, name="value")(hidden)[..., 0])

@@ -735,6 +735,17 @@ def test_a_value_that_rounds_to_zero_has_no_sign(serve, page):
     assert page.evaluate(SHOW_VALUES, [0, -0.004, 0.004, -0.006, 0.25]) == ["0.00", "0.00", "0.00", "−0.01", "+0.25"]
 
 
+def test_boards_have_titles(serve, page):
+    open_page(page, serve("hex:3"))
+    titles = """async (boards) => { const { title } = await import("/panels.js"); return boards.map(title); }"""
+    boards = {"hex:7": "Hex 7 × 7", "tic_tac_toe": "Tic Tac Toe", "hex:5:swap": "Hex 5 × 5 swap"} | {
+        "mnk:6x7x4:gravity": "Connect: 4 on 6 × 7",
+        "mnk:4x5x3": "In a row: 3 on 4 × 5",
+        "tsp:20": "Tour of 20 cities",
+    }
+    assert page.evaluate(titles, list(boards)) == list(boards.values())
+
+
 def test_a_record_names_the_networks_and_levels(start, page, tmp_path):
     source = save_untrained(tmp_path, "hex:4")
     engines = [

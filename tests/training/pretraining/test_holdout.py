@@ -35,7 +35,8 @@ def test_metrics_equal_values_by_hand():
     known[0] = weight[0] = 1  # the first positions pad the last chunk but count once
     held_out = Positions(states, moves, weight, values, known, np.zeros(len(rows), np.int32))
 
-    def apply(params, nodes):
+    def apply(params, nodes, edges):
+        assert edges is None
         first = nodes[:, :, LEGAL].argmax(-1)
         logits = jnp.where(jnp.arange(9)[None] == first[:, None], params, 0.0)
         return logits, jnp.full(len(first), 0.25)
