@@ -62,3 +62,17 @@ def test_only_some_blocks_attend(agent):
     into = np.zeros((2, 3, network.num_heads, agent.game.topology.num_nodes))
     np.add.at(into, (..., agent.game.topology.receivers), np.asarray(weights))
     np.testing.assert_allclose(into, 1, atol=1e-5)
+
+
+def test_weights_follow_the_edges_of_each_position():
+    agent = alphagat.load("tsp", board="tsp:6")
+    topology, states = agent.game.topology, random_positions(agent.game, 4, 2, 3, seed=0)
+    weights = np.asarray(make_attention(agent)(agent.params, states))  # [B, blocks, heads, E]
+    edges = np.asarray(jax.jit(jax.vmap(agent.game.edges))(states))
+    has_edge = edges.any(axis=-1)[:, topology.receivers, topology.senders]
+    assert 0 < has_edge.mean() < 1
+    assert not (weights * ~has_edge[:, None, None]).any()
+    sums = np.zeros((*weights.shape[:3], topology.num_nodes))
+    for edge, receiver in enumerate(topology.receivers):
+        sums[..., receiver] += weights[..., edge]
+    np.testing.assert_allclose(sums, 1, rtol=1e-5)
