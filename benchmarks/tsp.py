@@ -7,7 +7,6 @@ for each further city. With --no-exact, lengths are compared with those of the l
 """
 
 import argparse
-import functools
 from typing import Any
 
 import jax
@@ -22,7 +21,7 @@ from alphagat.agents.agent import Agent
 from alphagat.evaluation.players import Player, random_player
 from alphagat.evaluation.statistics import mean_interval
 from alphagat.games.batches import take
-from alphagat.games.tsp import TspGame, distances
+from alphagat.games.tsp import TspGame, distance, distances
 from alphagat.runtime import sharding
 from alphagat.search.tree import mask_illegal
 
@@ -47,7 +46,7 @@ def main() -> None:
     players += [agent.player(number) for number in options.simulations]
     lengths = {player.name: solve(game, player, starts) for player in track(players, "players")}
     if options.exact:
-        between = [np.asarray(distances(cities, cities), np.float64) for cities in track(starts.cities, "exact")]
+        between = np.asarray(jax.vmap(distances)(starts.cities, starts.cities), np.float64)
         lengths["exact"] = np.array([shortest_tour(each) for each in track(between, "exact")])
     best = list(lengths.values())[-1]
     title = f"{game.name}, {options.instances} instances, seed {options.seed}"
@@ -77,15 +76,13 @@ def solve(game: TspGame, player: Player, starts: Any) -> np.ndarray:
     return np.concatenate(lengths)
 
 
-@functools.cache
 def nearest_neighbour(game: TspGame) -> Player:
     """Returns the player that goes to the nearest city that was not visited."""
 
     def act(params, key, states):
         del params, key
         here = jnp.take_along_axis(states.cities, jax.vmap(lambda state: state.current)(states)[:, None, None], axis=1)
-        away = jnp.sqrt(jnp.square(states.cities - here).sum(-1))
-        return jnp.where(states.visited, jnp.inf, away).argmin(axis=-1).astype(jnp.int32)
+        return jnp.where(states.visited, jnp.inf, distance(states.cities, here)).argmin(axis=-1).astype(jnp.int32)
 
     return Player("nearest neighbour", act)
 

@@ -10,6 +10,7 @@ from alphagat.agents.agent import Agent
 from alphagat.agents.build import make_portable_network
 from alphagat.config import NetworkConfig
 from alphagat.errors import UserError
+from alphagat.games.states import network_inputs
 from alphagat.network_traits import NETWORK_TRAITS, kinds_of_blocks, networks_with
 from alphagat.networks.attention import attention_weights, split_heads
 from alphagat.networks.gat import GraphAttentionNetwork
@@ -50,7 +51,7 @@ def make_attention(agent: Agent) -> Callable[[Any, Any], jax.Array]:
 
     @jax.jit
     def attend(params: Any, states: Any) -> jax.Array:
-        nodes, edges = jax.vmap(agent.game.observe)(states), jax.vmap(agent.game.edges)(states)
+        nodes, edges = network_inputs(agent.game, states)
         _, captured = cast(
             tuple[Any, Any],
             network.apply(params, nodes, edges, capture_intermediates=lambda layer, _: layer.name == PROJECTION),

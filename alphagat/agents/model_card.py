@@ -103,10 +103,9 @@ def _use(agent: Agent, exported: str) -> str:
     if not exported.endswith(stablehlo.ENDING):
         return LOAD.format(file=exported)
     game = agent.game
-    names = ("features", "edges") if game.topology.edges_vary else ("features",)
-    sizes = [", ".join(map(str, shape.shape[1:])) for shape in input_shapes(game, 1) if shape]
-    shapes = ", ".join(f"{name} [B, {size}]" for name, size in zip(names, sizes, strict=True))
-    return DESERIALIZE.format(file=exported, arguments=", ".join(names), shapes=shapes, board=game.name)
+    inputs = {name: each.shape[1:] for name, each in zip(("features", "edges"), input_shapes(game, 1)) if each}
+    shapes = ", ".join(f"{name} [B, {', '.join(map(str, shape))}]" for name, shape in inputs.items())
+    return DESERIALIZE.format(file=exported, arguments=", ".join(inputs), shapes=shapes, board=game.name)
 
 
 def _table(head: tuple[str, str], rows: Sequence[tuple[str, str]]) -> str:

@@ -26,3 +26,8 @@ def _init_of(game: Game) -> Callable:
 def select(condition: jax.Array, yes: Any, no: Any) -> Any:
     """Selects each of `[B]` states from `yes` if its `condition` `[B]` holds, else from `no`."""
     return jax.tree.map(lambda x, y: jnp.where(condition.reshape(-1, *[1] * (x.ndim - 1)), x, y), yes, no)
+
+
+def network_inputs(game: Game, states: Any) -> tuple[jax.Array, jax.Array | None]:
+    """Returns the features of the nodes of `[B]` states, `[B, V, F]`, and their edges, `[B, V, V, R]`, if they vary."""
+    return jax.vmap(game.observe)(states), jax.vmap(game.edges)(states)

@@ -71,10 +71,10 @@ def jraph_mixing(
     _check_shapes(values, relation_weights, topology, edges)
     batch_size, num_nodes = values.shape[:2]
     graphs = batched_graph(topology, batch_size, None if edges is None else strength_shares(edges))
-    shares = jnp.tile(edge_shares(topology), batch_size)[:, None]
 
     def message(relations, sent, received, _):
         if edges is None:
+            shares = jnp.tile(edge_shares(topology), batch_size)[:, None]
             weights = relation_weights[relations] * shares.astype(relation_weights.dtype)
         else:
             weights = relations @ relation_weights

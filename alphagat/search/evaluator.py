@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.games.base import Game
+from alphagat.games.states import network_inputs
 from alphagat.networks import Network
 from alphagat.networks.values import expected_value
 from alphagat.runtime.cpu_cache import map_in_parts
@@ -64,7 +65,7 @@ def make_plain_evaluator(game: Game, network: Network) -> Evaluator:
 
     def evaluate(params: Any, states: Any) -> Evaluation:
         def evaluate_part(states: Any) -> Evaluation:
-            return _apply(network, params, *_inputs(game, states))
+            return _apply(network, params, *network_inputs(game, states))
 
         return map_in_parts(evaluate_part, states)
 
@@ -79,7 +80,7 @@ def make_averaging_evaluator(game: Game, network: Network, num_symmetries: int) 
     inverses = np.argsort(game.symmetries.action_permutations[:num_symmetries], axis=1)  # [S, A]
 
     def evaluate(params: Any, states: Any) -> Evaluation:
-        nodes, edges = _inputs(game, states)
+        nodes, edges = network_inputs(game, states)
         images = nodes[:, node_permutations]  # [B, S, V, F]
         if edges is not None:
             edges = edges[:, node_permutations[:, :, None], node_permutations[:, None, :]]  # [B, S, V, V, R]
@@ -90,11 +91,6 @@ def make_averaging_evaluator(game: Game, network: Network, num_symmetries: int) 
         return Evaluation(logits.mean(axis=1), values.mean(axis=1))
 
     return evaluate
-
-
-def _inputs(game: Game, states: Any) -> tuple[jax.Array, jax.Array | None]:
-    """Returns the features of the nodes, `[B, V, F]`, and the edges of each position, `[B, V, V, R]`, if they vary."""
-    return jax.vmap(game.observe)(states), jax.vmap(game.edges)(states)
 
 
 def _apply(network: Network, params: Any, nodes: jax.Array, edges: jax.Array | None) -> Evaluation:

@@ -10,6 +10,7 @@ from jax import stages
 from jax.sharding import Mesh
 
 from alphagat.agents.build import make_configured_search
+from alphagat.games.states import network_inputs
 from alphagat.learner.loss import AuxiliaryLoss, Batch
 from alphagat.learner.update import TrainState, make_update, mean_gradients
 from alphagat.networks.placement import place_params
@@ -327,12 +328,13 @@ def make_batch(setup: Setup, samples: Sample, keys: jax.Array) -> Batch:
         name: AUXILIARY_TARGETS[name].permute(target.astype(jnp.float32), symmetry, game.symmetries)
         for name, target in samples.auxiliary.items()
     }
+    nodes, edges = network_inputs(game, samples.state)
     return Batch(
-        nodes=permute_nodes(jax.vmap(game.observe)(samples.state), symmetry, game.symmetries),
+        nodes=permute_nodes(nodes, symmetry, game.symmetries),
         legal_action_mask=permute_actions(samples.state.legal_action_mask, symmetry, game.symmetries),
         policy_target=permute_actions(samples.policy_target, symmetry, game.symmetries),
         policy_weight=samples.policy_weight,
         value_target=samples.value_target,
         auxiliary=auxiliary,
-        edges=permute_edges(jax.vmap(game.edges)(samples.state), symmetry, game.symmetries),
+        edges=permute_edges(edges, symmetry, game.symmetries),
     )

@@ -1,8 +1,12 @@
-"""Test topologies without counterpart in any game: irregular graphs and graphs without types."""
+"""Test topologies without counterpart in any game, irregular graphs and graphs without types, and a small GAT."""
 
+from typing import Any
+
+import jax
 import numpy as np
 
 from alphagat.graphs.topology import RelationVocabulary, Topology
+from alphagat.networks import make_network
 
 
 def vocabulary(num_relations: int, num_kinds: int, num_action_kinds: int) -> RelationVocabulary:
@@ -50,3 +54,17 @@ def ring_topology(num_nodes: int) -> Topology:
         action_kinds=np.zeros(num_nodes, np.int32),
         grid_shape=(1, num_nodes),
     )
+
+
+def small_gat(topology: Topology, blocks: tuple[str, ...], num_blocks: int, **options: Any) -> Any:
+    """Makes a network with two heads and four groups; `options` are further arguments of `make_network`."""
+    sizes = {"width": 8, "num_heads": 2, "key_size": 3, "mixing_groups": 4, "mlp_ratio": 2, "value_pools": 3}
+    chosen = {"backend": "dense", "remat": False} | options
+    return make_network(topology, name="gat", blocks=blocks, num_blocks=num_blocks, **sizes, **chosen)
+
+
+def draw_params(network: Any, nodes: Any, dtype: type = np.float32) -> Any:
+    """Draws every parameter from a normal distribution; the initializers leave biases at 0."""
+    generator = np.random.default_rng(0)
+    shapes = jax.eval_shape(network.init, jax.random.key(0), nodes)
+    return jax.tree.map(lambda x: generator.normal(0, 0.5, x.shape).astype(dtype), shapes)

@@ -11,8 +11,7 @@ import pytest
 
 from alphagat.games import make_game
 from alphagat.graphs.topology import Topology
-from alphagat.networks import make_network
-from tests.networks.boards import irregular_topology, ring_topology
+from tests.networks.boards import draw_params, irregular_topology, ring_topology, small_gat
 
 TOPOLOGIES = {
     "hex:3": make_game("hex:3").topology,
@@ -24,21 +23,7 @@ SCATTER = re.compile(r"stablehlo\.scatter|\bscatter\(")  # matches the operation
 
 
 def gat(topology: Topology, backend: str = "dense", precision: str = "float32", remat: bool = False):
-    return make_network(
-        topology,
-        name="gat",
-        backend=backend,
-        width=8,
-        num_blocks=1,
-        blocks=("mixing+attention",),
-        num_heads=2,
-        key_size=3,
-        mixing_groups=4,
-        mlp_ratio=2,
-        value_pools=3,
-        precision=precision,
-        remat=remat,
-    )
+    return small_gat(topology, ("mixing+attention",), 1, backend=backend, precision=precision, remat=remat)
 
 
 def draw_nodes(topology: Topology, num_features: int = FEATURES, batch: int = BATCH) -> np.ndarray:
@@ -50,9 +35,7 @@ def shapes_for(topology: Topology, num_features: int = FEATURES):
 
 
 def params_for(topology: Topology, num_features: int = FEATURES, dtype: type = np.float32):
-    """Draws every parameter from a normal distribution; the initializers leave biases at 0."""
-    generator = np.random.default_rng(0)
-    return jax.tree.map(lambda x: generator.normal(0, 0.5, x.shape).astype(dtype), shapes_for(topology, num_features))
+    return draw_params(gat(topology), draw_nodes(topology, num_features), dtype)
 
 
 @functools.cache

@@ -8,35 +8,18 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
-from alphagat.networks import make_network
 from alphagat.networks.pipeline import PipelinedNetwork, StagedParams, count_parts, cut_blocks
 from alphagat.runtime import sharding
-from tests.networks.boards import ring_topology
+from tests.networks.boards import draw_params, ring_topology, small_gat
 
 BATCH, FEATURES = 6, 3
 
 
 def gat(num_blocks: int, *, remat: bool = False, precision: str = "float32"):
     topology = ring_topology(5)
-    network = make_network(
-        topology,
-        name="gat",
-        backend="dense",
-        width=8,
-        num_blocks=num_blocks,
-        blocks=("mixing", "attention"),
-        num_heads=2,
-        key_size=3,
-        mixing_groups=4,
-        mlp_ratio=2,
-        value_pools=3,
-        remat=remat,
-        precision=precision,
-    )
+    network = small_gat(topology, ("mixing", "attention"), num_blocks, remat=remat, precision=precision)
     nodes = jax.random.normal(jax.random.key(1), (BATCH, topology.num_nodes, FEATURES))
-    shapes = jax.eval_shape(network.init, jax.random.key(0), nodes)
-    generator = np.random.default_rng(0)  # the initializers leave biases at 0
-    return network, jax.tree.map(lambda x: generator.normal(0, 0.5, x.shape).astype(np.float32), shapes), nodes
+    return network, draw_params(network, nodes), nodes
 
 
 def on_stages(function, num_stages: int):

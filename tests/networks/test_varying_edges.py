@@ -10,12 +10,12 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from alphagat.graphs.topology import RelationVocabulary, Topology, complete_topology, topology_from_matrix
-from alphagat.networks import make_network
 from alphagat.networks.attention import ATTENTION_BACKENDS, attention_weights
 from alphagat.networks.fused.weights import find_misfit
 from alphagat.networks.mixing import MIXING_BACKENDS
 from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.runtime import sharding
+from tests.networks.boards import draw_params, small_gat
 
 NODES, FEATURES, POSITIONS = 7, 3, 4
 VOCABULARY = RelationVocabulary("random graph", 1, ("self", "near", "far"), ("vertex",))
@@ -41,31 +41,14 @@ def static_topology(relations: np.ndarray) -> Topology:
 
 
 def gat(topology: Topology, backend: str = "dense", precision: str = "float32", remat: bool = False):
-    return make_network(
-        topology,
-        name="gat",
-        backend=backend,
-        width=8,
-        num_blocks=3,
-        blocks=("mixing+attention", "mixing", "attention"),
-        num_heads=2,
-        key_size=3,
-        mixing_groups=4,
-        mlp_ratio=2,
-        value_pools=3,
-        precision=precision,
-        remat=remat,
-    )
+    blocks = "mixing+attention", "mixing", "attention"
+    return small_gat(topology, blocks, len(blocks), backend=backend, precision=precision, remat=remat)
 
 
 NODE_FEATURES = np.random.default_rng(1).normal(size=(POSITIONS, NODES, FEATURES)).astype(np.float32)
 
 
-@functools.cache
-def draw_params():
-    shapes = jax.eval_shape(gat(COMPLETE).init, jax.random.key(0), NODE_FEATURES)
-    generator = np.random.default_rng(0)  # the initializers leave biases at 0
-    return jax.tree.map(lambda x: generator.normal(0, 0.5, x.shape).astype(np.float32), shapes)
+PARAMS = draw_params(gat(COMPLETE), NODE_FEATURES)
 
 
 def loss(outputs):
@@ -83,7 +66,7 @@ def expected_results():
         each = [board.apply(params, nodes[i : i + 1]) for i, board in enumerate(boards)]
         return loss(jax.tree.map(lambda *rows: jnp.concatenate(rows), *each))
 
-    return jax.jit(jax.grad(apply, argnums=(0, 1), has_aux=True))(draw_params(), NODE_FEATURES)
+    return jax.jit(jax.grad(apply, argnums=(0, 1), has_aux=True))(PARAMS, NODE_FEATURES)
 
 
 def assert_close(found, expected, tolerance=2e-5):
@@ -100,7 +83,7 @@ def test_outputs_and_gradients_equal_those_of_one_board_per_position(backend: st
     def apply(params, nodes):
         return loss(gat(COMPLETE, backend, remat=remat).apply(params, nodes, EDGES))
 
-    found = jax.jit(jax.grad(apply, argnums=(0, 1), has_aux=True))(draw_params(), NODE_FEATURES)
+    found = jax.jit(jax.grad(apply, argnums=(0, 1), has_aux=True))(PARAMS, NODE_FEATURES)
     assert_close(found, expected_results())
 
 
@@ -114,11 +97,11 @@ def test_stages_get_the_edges_of_their_part_of_the_batch():
         return jax.grad(apply, argnums=(0, 1), has_aux=True)(params, nodes)
 
     program = sharding.over_data(find, sharding.make_mesh(1, 1, 2), (everywhere,) * 3, everywhere)
-    assert_close(jax.jit(program)(draw_params(), NODE_FEATURES, EDGES), expected_results())
+    assert_close(jax.jit(program)(PARAMS, NODE_FEATURES, EDGES), expected_results())
 
 
 def test_half_precision_stays_near_single_precision():
-    outputs = jax.jit(gat(COMPLETE, precision="bfloat16").apply)(draw_params(), NODE_FEATURES, EDGES)
+    outputs = jax.jit(gat(COMPLETE, precision="bfloat16").apply)(PARAMS, NODE_FEATURES, EDGES)
     assert_close(outputs, expected_results()[1], 3e-2)
 
 
@@ -138,7 +121,7 @@ def test_backends_agree_on_strengths():
             return loss(gat(COMPLETE, backend).apply(params, nodes, edges))
 
         program = jax.jit(jax.grad(apply, argnums=(0, 1, 2), has_aux=True))
-        results.append(program(draw_params(), NODE_FEATURES, strengths(3)))
+        results.append(program(PARAMS, NODE_FEATURES, strengths(3)))
     assert_close(*results)
 
 
@@ -175,7 +158,7 @@ def test_parameters_do_not_depend_on_whether_edges_vary():
 def test_edges_go_with_boards_whose_edges_vary(wrong: str):
     topology, edges = (COMPLETE, None) if wrong == "edges missing" else (static_topology(RELATIONS[0]), EDGES)
     with pytest.raises(AssertionError, match="edges of the position"):
-        gat(topology).apply(draw_params(), NODE_FEATURES, edges)
+        gat(topology).apply(PARAMS, NODE_FEATURES, edges)
 
 
 def test_the_kernel_refuses_varying_edges():
