@@ -3,6 +3,8 @@
 import functools
 import itertools
 import math
+import runpy
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ import pytest
 from alphagat.games import make_game
 from alphagat.games.tsp import SCALES
 
+BENCHMARK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "tsp.py"))
 STEP = functools.cache(lambda name: jax.jit(make_game(name).step))
 
 
@@ -44,6 +47,14 @@ def test_scores_are_shares_of_a_bound_below_the_shortest_tour(seed: int):
         assert [bool(state.terminated) for state in states] == [False] * 5 + [True]
         assert float(states[-1].rewards[0]) == pytest.approx(bound / lengths[order], rel=1e-5)
         assert float(states[-1].length) == pytest.approx(lengths[order], rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_benchmark_finds_shortest_tours(seed: int):
+    cities = draw_cities(7, seed)
+    between = np.linalg.norm(cities[:, None] - cities, axis=-1)
+    shortest = min(length_of(cities, [0, *order]) for order in itertools.permutations(range(1, 7)))
+    assert BENCHMARK["shortest_tour"](between) == pytest.approx(shortest, rel=1e-6)
 
 
 def test_a_tour_along_a_ring_reaches_the_bound():
