@@ -53,7 +53,6 @@ def pytest_addoption(parser):
     parser.addoption(
         "--rounds", type=int, default=1, help="rounds of random games in tests/games, and of damage in fuzz tests"
     )
-    parser.addoption("--board", action="append", help="a board for the contract of games; may be repeated")
 
 
 @pytest.fixture(autouse=True, scope="module")

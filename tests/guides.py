@@ -1,22 +1,15 @@
-"""The games of the guides: their code, installed as a reader would, and the contract of games."""
+"""The games of the guides: their code, installed as a reader would."""
 
 import contextlib
-import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from alphagat import games
-from tests.games import test_conformance
 
 FOLDER = Path(__file__).parents[1] / "docs" / "guides"
-CHECKS = [
-    check
-    for name, check in vars(test_conformance).items()
-    if name.startswith("test_") and {"name"} <= set(inspect.signature(check).parameters) <= {"name", "record"}
-]
 
 
 def code_of(guide: str, text: str, language: str = "python") -> str:
@@ -46,9 +39,3 @@ def installed(folder: Path, project: dict) -> Iterator[None]:
         patch.syspath_prepend(folder)
         patch.setattr(games, "_installed", games._installed.__wrapped__)  # without what is cached
         yield
-
-
-def run_check(check: Callable, board: str, record: Callable) -> None:
-    """Runs one of `CHECKS` on a board."""
-    arguments = {"name": board, "record": record}
-    check(**{name: arguments[name] for name in inspect.signature(check).parameters})

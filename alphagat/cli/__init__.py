@@ -14,6 +14,7 @@ COMMANDS = {
     "gtp": "Runs a GTP engine on standard input and output.",
     "uci": "Runs a UCI chess engine on standard input and output.",
     "analyze": "Analyzes positions that it reads as JSON lines from standard input.",
+    "check": "Checks the rules and features of a game, such as one that you have written, by random play.",
     "doctor": "Prints versions, devices, their links, the speed of an all-reduce, and warnings.",
     "configs": "Lists the configs of the package, or prints one.",
     "completion": "Prints a script that completes commands and flags in a shell.",

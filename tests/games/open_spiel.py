@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from tests.games.conftest import Record
+from alphagat.games.contract.random_games import RandomGames
 
 
-def assert_plays_alike(games: Record, spiel, num_games: int) -> None:
+def assert_plays_alike(games: RandomGames, spiel, num_games: int) -> None:
     """Compares the player to move and the legal actions before every move, and the end and the result of each game."""
     for game in range(num_games):
         state = spiel.new_initial_state()
@@ -18,6 +18,6 @@ def assert_plays_alike(games: Record, spiel, num_games: int) -> None:
         assert state.returns() == games.rewards[games.length(game), game].tolist()
 
 
-def count_actions(games: Record, action: int, num_games: int) -> int:
+def count_actions(games: RandomGames, action: int, num_games: int) -> int:
     """Returns how often `action` was played before the games ended."""
     return sum(int((games.actions[: games.length(game), game] == action).sum()) for game in range(num_games))
