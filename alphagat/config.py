@@ -131,7 +131,7 @@ class SearchConfig:
     discount: float = setting(
         1.0,
         "discount per move; below 1, quick wins and slow losses are worth more; 1 in games with chance",
-        at_least=0,
+        above=0,
         at_most=1,
     )
     min_value_range: float = setting(
@@ -179,7 +179,7 @@ class SelfplayConfig:
     )
     plies_per_iteration: int = setting(16, "moves per game and iteration", at_least=1, at_most=MAX_PLIES)
     opening_plies: int = setting(
-        0, "each game starts with 0 to this many uniformly random moves", at_least=0, at_most=MAX_PLIES
+        0, "each game starts with 0 to this many random moves, but none that ends it", at_least=0, at_most=MAX_PLIES
     )
     first_simulations: int = setting(
         0,

@@ -16,7 +16,8 @@ from alphagat.agents.agent import Agent
 from alphagat.evaluation.engines.base import Engine, Position
 from alphagat.evaluation.hosted_arena import play_hosted_match
 from alphagat.evaluation.openings import distinct_openings
-from alphagat.search.parallel import Tree, make_growing_search
+from alphagat.search.growing_tree import Tree
+from alphagat.search.parallel import make_growing_search
 
 ROOM = 16  # capacity of a tree, as a multiple of the simulations per move
 

@@ -35,8 +35,9 @@ class State(struct.PyTreeNode):
 
 
 def absorb(state: Any, after: Any) -> Any:
-    """Returns `after`, the state after a move in `state`, or `state` itself if that was terminated."""
-    return jax.tree.map(lambda old, new: jax.numpy.where(state.terminated, old, new), state, after)
+    """Returns `after`, the state after a move in `state`; if that was terminated, `state` itself with rewards of 0."""
+    over = state.replace(rewards=jax.numpy.zeros_like(state.rewards))
+    return jax.tree.map(lambda old, new: jax.numpy.where(state.terminated, old, new), over, after)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,6 +255,4 @@ class StochasticGame(Game):
 
     def step(self, state: Any, action: jax.Array, key: jax.Array) -> Any:
         afterstate = self.move(state, action)
-        after = self.resolve(afterstate, self.draw(afterstate, key))
-        over = state.replace(rewards=jax.numpy.zeros_like(state.rewards))
-        return absorb(over, after)
+        return absorb(state, self.resolve(afterstate, self.draw(afterstate, key)))

@@ -1,4 +1,4 @@
-"""Batches of states on the host: their rows, the compiled rules, and loops in chunks of one shape."""
+"""Batches of states on the host: selecting and joining rows, compiled rules, and loops over chunks of one size."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -48,6 +48,8 @@ def chunks(num_rows: int, size: int = CHUNK) -> Iterator[tuple[np.ndarray, np.nd
 
 def play_all(game: Game, positions: Any, parents: np.ndarray, actions: np.ndarray) -> Any:
     """Returns the `[M]` states, on the host, after playing `actions` `[M]` from `positions[parents]`."""
+    if not len(parents):
+        return take(positions, slice(0))
     step, parts = compile_step(game), []
     for rows, padded in chunks(len(parents)):
         states = take(positions, parents[padded])

@@ -126,10 +126,8 @@ def step(state: ChessState, action: jax.Array) -> ChessState:
     over = stuck | (after.reversible >= MAX_REVERSIBLE) | (after.repetitions >= 2)
     over |= is_insufficient(after.position(), state.size) | (after.num_moves >= MAX_PLIES[state.size])
     planes = planes.where(~over).words(state.size**2)
-    after = after.replace(terminated=over, planes=planes)
-    after = base.absorb(state, after)
-    mate = stuck & in_check & ~state.terminated
-    return after.replace(rewards=win_rewards(state.current_player, mate))
+    rewards = win_rewards(state.current_player, stuck & in_check)
+    return base.absorb(state, after.replace(rewards=rewards, terminated=over, planes=planes))
 
 
 def move(state: ChessState, action: jax.Array) -> ChessState:

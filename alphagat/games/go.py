@@ -92,6 +92,7 @@ class GoGame(base.Game):
         now = jnp.arange(self.max_plies)[:, None] == state.num_moves
         after = state.replace(
             current_player=jnp.int8(1) - state.current_player,
+            rewards=win_rewards(winner, ended),
             terminated=over,
             chains=chains,
             liberties=go_rules.count_liberties(chains),
@@ -100,8 +101,7 @@ class GoGame(base.Game):
             num_moves=num_moves,
             hashes=jnp.where(now, hashed[None, :], state.hashes),
         )
-        after = base.absorb(state, after)
-        return after.replace(rewards=win_rewards(winner, ended))
+        return base.absorb(state, after)
 
     def observe(self, state: GoState) -> jax.Array:
         own = state.chains * (1 - 2 * state.current_player).astype(state.chains.dtype)

@@ -1,9 +1,9 @@
 """The travelling salesman problem: visit all cities and return to the first, on a tour as short as possible.
 
 A game for one player on N cities, uniformly random in the unit square. The tour starts at city 1; a move goes to a city
-that was not visited, and the last move also returns. The score, paid by the last move, is the share of a lower bound in
-the length of the tour: half the sum of each city's two shortest distances, since a tour uses two edges of each city. It
-is at most 1.
+that was not visited, and the last move also returns. The score, paid by the last move, is a lower bound on the length
+of every tour, divided by the length of this one, so it is at most 1. The bound is half the sum of each city's two
+shortest distances, since a tour uses two edges of each city.
 """
 
 import math
@@ -123,7 +123,7 @@ class TspGame(base.Game):
             visited=state.visited | is_next,
             length=length,
         )
-        return base.absorb(state.replace(rewards=jnp.zeros(1)), after)
+        return base.absorb(state, after)
 
     def edges(self, state: TspState) -> jax.Array:
         of_rest = self._rest(state)

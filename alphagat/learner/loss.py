@@ -54,27 +54,25 @@ class AuxiliaryLoss(NamedTuple):
 def alphazero_loss(
     params: Any, network: Network, batch: Batch, value_weight: float, auxiliary: Sequence[AuxiliaryLoss] = ()
 ) -> tuple[jax.Array, dict]:
-    """Returns the mean loss over the batch and its parts (Silver et al. 2018, equation 1; the
-    optimizer applies the weight decay).
+    """Returns the loss, `[]`, and its parts by name (Silver et al. 2018, equation 1).
 
-    Policy: `policy_loss`. Value: `networks.values.value_loss`.
+    The optimizer applies the weight decay. Each part is a mean over the whole batch. `policy_weight` weighs the policy
+    loss of each example. Examples whose value or auxiliary target is unknown contribute 0 to that part.
     """
     options: dict[str, Any] = {"with_auxiliary": True} if auxiliary else {}
     prior_logits, output, *predictions = cast(
         tuple[Any, ...], network.apply(params, batch.nodes, batch.edges, **options)
     )
     _check_shapes(batch, prior_logits)
-    cross_entropies = policy_loss(prior_logits, batch.legal_action_mask, batch.policy_target)
-    cross_entropy = (batch.policy_weight * cross_entropies).mean()
-    errors = value_loss(output, batch.value_target, network.value_support)
-    error = (errors if batch.value_mask is None else batch.value_mask * errors).mean()
     log_prior = _log_prior(prior_logits, batch.legal_action_mask)
+    cross_entropy = -(batch.policy_weight * (batch.policy_target * log_prior).sum(-1)).mean()
+    error = _masked_mean(value_loss(output, batch.value_target, network.value_support), batch.value_mask)
     entropy = -(jnp.exp(log_prior) * log_prior).sum(-1).mean()
     parts = {"policy_loss": cross_entropy, "value_loss": error, "policy_entropy": entropy}
     loss = cross_entropy + value_weight * error
     for each in auxiliary:
         losses = each.loss(predictions[0][each.name], batch.auxiliary[each.name])
-        part = (losses if batch.auxiliary_mask is None else batch.auxiliary_mask * losses).mean()
+        part = _masked_mean(losses, batch.auxiliary_mask)
         parts[f"{each.name}_loss"] = part
         loss += each.weight * part
     return loss, parts
@@ -89,6 +87,11 @@ def _log_prior(logits: jax.Array, legal: jax.Array) -> jax.Array:
     """Returns the `[B, A]` log probabilities of the legal actions; 0 for the others."""
     legal_logits = jnp.where(legal, logits, jnp.finfo(logits.dtype).min)
     return jnp.where(legal, jax.nn.log_softmax(legal_logits), 0.0)
+
+
+def _masked_mean(losses: jax.Array, mask: jax.Array | None) -> jax.Array:
+    """Returns the mean over all `[B]` examples, where those with a mask of 0 count as a loss of 0."""
+    return (losses if mask is None else mask * losses).mean()
 
 
 def _check_shapes(batch: Batch, prior_logits: jax.Array) -> None:

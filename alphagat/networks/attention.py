@@ -2,9 +2,11 @@
 
 Both take `query` and `key` `[B, V, H, k]`, `value` `[B, V, H, d]`, `relation_bias` `[R, H]`, the topology, and its
 edges, or `edges` `[B, V, V, R]` of each position (`Game.edges`). They return `[B, V, H, d]`. For receiver i, head h,
-and each sender j with an edge to i of relation r(i, j), with the softmax in float32 at any precision:
+and each sender j with an edge to i of relation r(i, j):
 
     weight_ij = softmax_j(query_i . key_j / sqrt(k) + relation_bias[r(i, j), h]),    out_i = sum_j weight_ij value_j
+
+The softmax is in float32. At half precision, the products of query and key are rounded to half precision before it.
 
 The logit depends jointly on receiver and sender: the attention is dynamic (Brody et al. 2022, "How attentive are graph
 attention networks?", section 3), in the query-key form of Vaswani et al. 2017, equation 1, with a typed bias per edge
@@ -53,12 +55,12 @@ def strength_bias(relation_bias: jax.Array, edges: jax.Array) -> jax.Array:
     return jnp.where(edges.any(-1, keepdims=True), edges @ relation_bias, MASKED)
 
 
-def _bias_of(positions: int, relation_bias: jax.Array, topology: Topology, edges: jax.Array | None) -> jax.Array:
+def _bias_of(batch_size: int, relation_bias: jax.Array, topology: Topology, edges: jax.Array | None) -> jax.Array:
     """Returns `[B, H, V, V]` by (receiver, sender)."""
     if edges is not None:
         return jnp.moveaxis(strength_bias(relation_bias, edges), 3, 1)
     bias = edge_bias(relation_bias, topology)
-    return jnp.broadcast_to(bias[None], (positions, *bias.shape))
+    return jnp.broadcast_to(bias[None], (batch_size, *bias.shape))
 
 
 def dense_attention(

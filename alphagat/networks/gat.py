@@ -86,15 +86,15 @@ def make_block(network: GraphAttentionNetwork, kind: str, parent: nn.Module | No
     """Returns a block of one of `BLOCK_KINDS`, standalone or as a child; blocks of a kind have equal shapes."""
     make = nn.remat(MessageBlock) if network.remat else MessageBlock
     return make(
-        network.topology,
-        kind,
-        network.num_heads,
-        network.key_size,
-        network.mixing_groups,
-        network.mlp_ratio,
-        network.num_blocks,
-        network.backend,
-        network.dtype,
+        topology=network.topology,
+        kind=kind,
+        num_heads=network.num_heads,
+        key_size=network.key_size,
+        mixing_groups=network.mixing_groups,
+        mlp_ratio=network.mlp_ratio,
+        num_blocks=network.num_blocks,
+        backend=network.backend,
+        dtype=network.dtype,
         parent=parent,
     )
 

@@ -39,9 +39,9 @@ def evaluate_states(evaluate: Evaluator, params: Any, states: Any) -> Evaluation
 
 
 def make_network_evaluator(game: Game, network: Network, num_symmetries: int = 1) -> Evaluator:
-    """Returns the evaluator of players: the network's, but the value is 1 where the game names winning actions.
+    """Returns the evaluator of players: the network's, except where `Game.winning_actions` names some.
 
-    There, only these have a prior.
+    There the value is 1, and only these actions have a prior.
 
     Args:
       num_symmetries: with more than 1, prior logits and value are means over images of each state under so many
@@ -64,10 +64,7 @@ def make_plain_evaluator(game: Game, network: Network) -> Evaluator:
     """Returns the evaluator that observes each state and applies the network to it."""
 
     def evaluate(params: Any, states: Any) -> Evaluation:
-        def evaluate_part(states: Any) -> Evaluation:
-            return _apply(network, params, *network_inputs(game, states))
-
-        return map_in_parts(evaluate_part, states)
+        return map_in_parts(lambda part: _apply(network, params, *network_inputs(game, part)), states)
 
     return evaluate
 

@@ -27,49 +27,25 @@ from alphagat.search.compact import (
     columns_of,
     is_compact,
     make_compact_evaluator,
-    num_columns,
     spread,
     widen,
 )
-from alphagat.search.evaluator import Evaluator, evaluate_states
-from alphagat.search.memory import check_trees, searched_state_bytes
-from alphagat.search.tree import SearchOutput, mask_illegal, root_statistics
+from alphagat.search.evaluator import Evaluator
+from alphagat.search.growing_tree import (
+    Tree,
+    cut_out,
+    evaluate_nodes,
+    find,
+    mean_results,
+    plant,
+    root_state,
+    tree_bytes,
+)
+from alphagat.search.memory import check_trees
+from alphagat.search.tree import SearchOutput, root_statistics
 
 EXPLORATION, EXPLORATION_BASE = 1.25, 19652.0  # c1, c2
 FIRST_PLAY_REDUCTION = 0.2
-EDGE_BYTES, NODE_BYTES = 20, 20  # of a `Tree`, per action and per node, without the state
-
-
-class Tree(NamedTuple):
-    """A search tree of one position; node 0 is the root, and nodes are in order of creation.
-
-    Attributes:
-      num_nodes: `[]` int32.
-      states: `[N, ...]`.
-      prior: `[N, A]` float32, 0 for exactly the illegal actions.
-      raw_values: `[N]` float32, the network's value for the player to move; 0 at terminal nodes.
-      parents: `[N]` int32.
-      actions: `[N]` int32, the action that leads to the node.
-      rewards: `[N]` float32, of that action for the player who moved.
-      discounts: `[N]` float32, as in `games.transition`.
-      children: `[N, A]` int32, -1 for none.
-      visits: `[N, A]` int32, finished simulations through each action.
-      sums: `[N, A]` float32, the sum of their results for the player to move.
-      waiting: `[N, A]` int32, pending simulations; 0 between rounds.
-    """
-
-    num_nodes: jax.Array
-    states: Any
-    prior: jax.Array
-    raw_values: jax.Array
-    parents: jax.Array
-    actions: jax.Array
-    rewards: jax.Array
-    discounts: jax.Array
-    children: jax.Array
-    visits: jax.Array
-    sums: jax.Array
-    waiting: jax.Array
 
 
 class Leaves(NamedTuple):
@@ -134,11 +110,11 @@ def make_growing_search(
         compact = rules.compact
 
     def start(params: Any, state: Any) -> Tree:
-        return _plant(evaluate, params, compact(state), capacity + 1)
+        return plant(evaluate, params, compact(state), capacity + 1)
 
     def resume(params: Any, tree: Tree, state: Any) -> Tree:
-        node = _find(tree, compact(state))
-        return jax.lax.cond(node < 0, lambda: start(params, state), lambda: _cut_out(tree, node))
+        node = find(tree, compact(state))
+        return jax.lax.cond(node < 0, lambda: start(params, state), lambda: cut_out(tree, node))
 
     def grow(params: Any, tree: Tree, num_simulations: Any, limit: Any) -> Tree:
         limit = jnp.minimum(limit, capacity)
@@ -155,7 +131,7 @@ def make_growing_search(
 
 def read(tree: Tree) -> SearchOutput:
     """Implements `ParallelSearch.read`."""
-    visits, values = tree.visits[0], _means(tree)
+    visits, values = tree.visits[0], mean_results(tree)
     most = (visits == visits.max()) & (tree.prior[0] > 0)
     # Without simulations, the prior decides.
     merit = jnp.where(visits > 0, values[0], tree.prior[0])
@@ -167,102 +143,13 @@ def read(tree: Tree) -> SearchOutput:
     tables = tree.visits, values, discounts, tree.children, columns_of(tree.states)
     root = root_statistics(*jax.tree.map(lambda x: x[None], tables))
     output = SearchOutput(action[None], shares[None], value[None], root)
-    return widen(output, _root_state(tree)) if isinstance(tree.states, CompactState) else output
+    return widen(output, root_state(tree)) if isinstance(tree.states, CompactState) else output
 
 
 def read_prior(tree: Tree) -> jax.Array:
     """Implements `ParallelSearch.prior`."""
     prior = tree.prior[:1]
-    return spread(prior, _root_state(tree), 0) if isinstance(tree.states, CompactState) else prior
-
-
-def _root_state(tree: Tree) -> Any:  # a batch of one
-    return jax.tree.map(lambda x: x[:1], tree.states)
-
-
-def tree_bytes(game: Game, capacity: int) -> float:
-    """Returns the bytes of a `Tree`."""
-    return (capacity + 1) * (searched_state_bytes(game) + EDGE_BYTES * num_columns(game) + NODE_BYTES)
-
-
-def _means(tree: Tree) -> jax.Array:
-    return tree.sums / jnp.maximum(tree.visits, 1)
-
-
-def _plant(evaluate: Evaluator, params: Any, state: Any, num_nodes: int) -> Tree:
-    """Makes a tree with only its root and capacity for `num_nodes`."""
-    prior, value = _evaluate(evaluate, params, jax.tree.map(lambda x: x[None], state))
-    num_actions = prior.shape[1]
-
-    def table(start: float, dtype: Any, *shape: int) -> jax.Array:
-        return jnp.full((num_nodes, *shape), start, dtype)
-
-    return Tree(
-        num_nodes=jnp.int32(1),
-        states=jax.tree.map(lambda x: jnp.zeros((num_nodes, *x.shape), x.dtype).at[0].set(x), state),
-        prior=table(0, jnp.float32, num_actions).at[0].set(prior[0]),
-        raw_values=table(0, jnp.float32).at[0].set(value[0]),
-        parents=table(0, jnp.int32),
-        actions=table(0, jnp.int32),
-        rewards=table(0, jnp.float32),
-        discounts=table(0, jnp.float32),
-        children=table(-1, jnp.int32, num_actions),
-        visits=table(0, jnp.int32, num_actions),
-        sums=table(0, jnp.float32, num_actions),
-        waiting=table(0, jnp.int32, num_actions),
-    )
-
-
-def _find(tree: Tree, state: Any) -> jax.Array:
-    """Returns the most visited node with this state; -1 if there is none."""
-    alike = jax.tree.map(lambda x, y: (x == jnp.asarray(y)[None]).reshape(len(x), -1).all(axis=1), tree.states, state)
-    is_state = functools.reduce(jnp.logical_and, jax.tree.leaves(alike)) & (
-        jnp.arange(len(tree.parents)) < tree.num_nodes
-    )
-    visits = jnp.where(is_state, tree.visits.sum(axis=1), -1)
-    return jnp.where(is_state.any(), visits.argmax(), -1)
-
-
-def _cut_out(tree: Tree, node: jax.Array) -> Tree:
-    """Returns the subtree at a node, in the same order and with the same capacity."""
-    rows = jnp.arange(len(tree.parents))
-
-    def with_children(kept: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        more = kept[0] | (kept[0][tree.parents] & (rows < tree.num_nodes))
-        return more, (more != kept[0]).any()
-
-    is_kept, _ = jax.lax.while_loop(lambda kept: kept[1], with_children, (rows == node, jnp.bool_(True)))
-    place = jnp.cumsum(is_kept) - 1
-    order = jnp.argsort(~is_kept, stable=True)
-    num_nodes = is_kept.sum(dtype=jnp.int32)
-
-    def move(table: jax.Array, blank: float = 0, num_roots: int = 0) -> jax.Array:
-        """Moves kept rows to the front, and resets the others and the first `num_roots` rows."""
-        is_blank = (rows >= num_nodes) | (rows < num_roots)
-        return jnp.where(is_blank.reshape(-1, *[1] * (table.ndim - 1)), jnp.asarray(blank, table.dtype), table[order])
-
-    return Tree(
-        num_nodes=num_nodes,
-        states=jax.tree.map(move, tree.states),
-        prior=move(tree.prior),
-        raw_values=move(tree.raw_values),
-        parents=move(place[tree.parents].astype(jnp.int32), num_roots=1),
-        actions=move(tree.actions, num_roots=1),
-        rewards=move(tree.rewards, num_roots=1),
-        discounts=move(tree.discounts, num_roots=1),
-        children=move(jnp.where(tree.children < 0, -1, place[tree.children]).astype(jnp.int32), blank=-1),
-        visits=move(tree.visits),
-        sums=move(tree.sums),
-        waiting=move(tree.waiting),
-    )
-
-
-def _evaluate(evaluate: Evaluator, params: Any, states: Any) -> tuple[jax.Array, jax.Array]:
-    """Returns priors `[K, A]`, 0 for exactly the illegal actions, and values `[K]`, 0 for terminal states."""
-    evaluation = evaluate_states(evaluate, params, states)
-    prior = jax.nn.softmax(mask_illegal(evaluation.prior_logits.astype(jnp.float32), states))
-    prior = jnp.where(states.legal_action_mask, jnp.maximum(prior, jnp.finfo(jnp.float32).tiny), 0.0)
-    return prior, jnp.where(states.terminated, 0.0, evaluation.value).astype(jnp.float32)
+    return spread(prior, root_state(tree), 0) if isinstance(tree.states, CompactState) else prior
 
 
 def _best_action(tree: Tree, node: jax.Array) -> jax.Array:
@@ -323,7 +210,7 @@ def _expand(
     keys = jax.random.split(jax.random.key(0), len(rows))  # unused: the game is deterministic
     after = jax.vmap(game.step)(before, tree.actions[rows], keys)
     rewards, discounts = jax.vmap(functools.partial(transition, per_move=discount))(before, after)
-    prior, values = _evaluate(evaluate, params, after)
+    prior, values = evaluate_nodes(evaluate, params, after)
     rows = jnp.where(leaves.is_new, leaves.nodes, len(tree.parents))  # outside: dropped
 
     def put(table: jax.Array, new: jax.Array) -> jax.Array:

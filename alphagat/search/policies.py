@@ -75,8 +75,8 @@ def scaled_q_values(tree: mctx.Tree, node: jax.Array, *, value_scale: float, min
     """Returns the completed Q-values `[A]` of a node in units of logits (Danihelka et al. 2022, section 3.4; appendix D
     for actions without a visit).
 
-    Divides them by their range over the actions, but by `min_value_range` at least: a small range is mostly error, and
-    stretching it would give errors the weight of won and lost games.
+    Divides them by their range over all actions, but by `min_value_range` at least: a small range is mostly error, and
+    stretching it would give errors the weight of won and lost games. Illegal actions count as unvisited, as in mctx.
     """
     q_values = mctx.qtransform_completed_by_mix_value(
         tree, node, value_scale=1.0, maxvisit_init=MAXVISIT_INIT, rescale_values=False

@@ -57,13 +57,13 @@ def make_chance_recurrent_fn(game: StochasticGame, evaluate: Evaluator) -> mctx.
     num_actions = game.num_actions
 
     def recurrent_fn(params: Any, key: jax.Array, actions: jax.Array, nodes: Node):
-        before, drawn = nodes.state, nodes.awaits_chance
+        before, at_chance = nodes.state, nodes.awaits_chance
         over = before.terminated
         moved = jax.vmap(game.move)(before, jnp.minimum(actions, num_actions - 1))
-        afterstates = select(drawn | over, before, moved)
+        afterstates = select(at_chance | over, before, moved)
         chance = jnp.maximum(jax.vmap(game.chance_log_probs)(afterstates), _IMPOSSIBLE)
-        draws = jax.vmap(game.draw)(afterstates, jax.random.split(key, len(actions)))
-        outcomes = jnp.where(drawn, actions - num_actions, draws)
+        sampled = jax.vmap(game.draw)(afterstates, jax.random.split(key, len(actions)))
+        outcomes = jnp.where(at_chance, actions - num_actions, sampled)
         resolved = select(over, before, jax.vmap(game.resolve)(afterstates, outcomes))
 
         evaluation = evaluate_states(evaluate, params, resolved)
@@ -72,17 +72,17 @@ def make_chance_recurrent_fn(game: StochasticGame, evaluate: Evaluator) -> mctx.
         _, chance_discount = jax.vmap(transition)(afterstates, resolved)
         prior = mask_illegal(evaluation.prior_logits, resolved)
         output = mctx.RecurrentFnOutput(
-            reward=jnp.where(drawn | over, 0.0, reward),
-            discount=jnp.where(over, 0.0, jnp.where(drawn, chance_discount, move_discount)),
+            reward=jnp.where(at_chance | over, 0.0, reward),
+            discount=jnp.where(over, 0.0, jnp.where(at_chance, chance_discount, move_discount)),
             prior_logits=jnp.where(
-                drawn[:, None],
+                at_chance[:, None],
                 _join(prior, jnp.full_like(chance, _IMPOSSIBLE)),
                 _join(jnp.full_like(prior, _IMPOSSIBLE), chance),
             ),
             # The value of an afterstate is from the view of its `current_player`.
-            value=jnp.where(drawn, value, chance_discount * value),
+            value=jnp.where(at_chance, value, chance_discount * value),
         )
-        return output, Node(select(drawn, resolved, afterstates), ~drawn)
+        return output, Node(select(at_chance, resolved, afterstates), ~at_chance)
 
     return recurrent_fn
 

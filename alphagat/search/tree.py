@@ -37,7 +37,7 @@ class RootStatistics(NamedTuple):
 
 
 class SearchOutput(NamedTuple):
-    """Search results of a batch of states, from the view of the player to move.
+    """Search results of a batch of states, from the view of the player to move; undefined for terminal states.
 
     Attributes:
       action: `[B]` int32, the move to play.
@@ -83,7 +83,7 @@ def policy_surprise(policy_target: jax.Array, prior_logits: jax.Array) -> jax.Ar
 
 
 def make_root(evaluate: Evaluator, params: Any, states: Any) -> mctx.RootFnOutput:
-    """Evaluates the root states, none of which is terminal."""
+    """Evaluates the root states."""
     evaluation = evaluate_states(evaluate, params, states)
     return mctx.RootFnOutput(
         prior_logits=mask_illegal(evaluation.prior_logits, states), value=evaluation.value, embedding=states

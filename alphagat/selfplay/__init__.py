@@ -1,6 +1,6 @@
 """Self-play: games that continue from call to call, training targets, symmetries.
 
-A ply becomes a training sample once `horizon` plies have followed it, so each call yields as many samples as it plays
-plies. No position is discarded, none is trained on before its targets are known, and short games are not
-over-represented.
+A ply waits until at least `horizon` - 1 later plies of its slot were played. It then becomes a training sample if it
+was searched in full. So each call yields the samples of as many plies as it plays: none is trained on before its
+targets are known, and short games are not over-represented.
 """

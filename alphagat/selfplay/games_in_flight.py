@@ -39,19 +39,19 @@ class OpenedGame(NamedTuple):
 
 
 def num_waiting_plies(horizon: int, plies_per_iteration: int) -> int:
-    """Returns P, the number of plies that a position waits, so that P and the next iteration cover `horizon` plies.
+    """Returns P, the plies that wait between iterations: at least `horizon` - 1.
 
-    P is a positive multiple of `plies_per_iteration`, because checkpoints hold no arrays of size 0. The waiting plies
-    take P * N times the bytes of one `Ply`.
+    Every ply whose target is computed then has as many later plies. P is a positive multiple of `plies_per_iteration`,
+    because checkpoints hold no arrays of size 0. The waiting plies take P * N times the bytes of one `Ply`.
     """
     return max(-(-(horizon - 1) // plies_per_iteration), 1) * plies_per_iteration
 
 
 def make_opener(game: Game, opening_plies: int) -> Callable[[jax.Array], OpenedGame]:
-    """Returns `open(key) -> OpenedGame`: a new game after 0 to `opening_plies` uniformly random moves, not terminal.
+    """Returns `open(key) -> OpenedGame`: a new game after up to L random moves, L uniform in 0 to `opening_plies`.
 
-    The key splits into initial state, length and moves; that of the moves into one per move, and these into choice and
-    chance.
+    A move that would end the game is skipped, so the opening is not terminal and may have fewer than L moves. The key
+    splits into initial state, length and moves; that of the moves into one per move, and these into choice and chance.
     """
 
     def open_game(key: jax.Array) -> OpenedGame:
@@ -145,15 +145,6 @@ def pay(game: Game, per_move: float, before: Any, after: Any, is_last: jax.Array
     )
 
 
-def run_search(
-    search: Search, fast_search: Search | None, is_full: jax.Array, *arguments: Any
-) -> tuple[SearchOutput, jax.Array]:
-    """Runs the full search, or `fast_search` if not `is_full` (`[]` bool); returns its output and if it was full."""
-    if fast_search is None:
-        return search(*arguments), jnp.bool_(True)
-    return jax.lax.cond(is_full, search, fast_search, *arguments), is_full
-
-
 def make_play(
     game: Game,
     search: Search,
@@ -174,7 +165,8 @@ def make_play(
 
     Args:
       fast_search: the search of plies where `is_full` (`[num_plies]` bool, by `draw_full_searches`) is False: playout
-        cap randomization (Wu 2019, section 3.1). One draw applies to all games, so each ply runs one search.
+        cap randomization (Wu 2019, section 3.1). One draw applies to all games, so each ply runs one search. Without
+        it, every ply is searched in full, and `is_full` must not say otherwise.
       surprise_fraction: the share of the policy loss weights that `weigh_by_surprise` redistributes.
       discount: the discount of values per move, as in the search.
       auxiliary: the targets for which each ply stores a record.
@@ -183,20 +175,23 @@ def make_play(
     pay_all = jax.vmap(functools.partial(pay, game, discount))
     auxiliary = tuple(auxiliary)
 
+    def run_search(is_full: jax.Array, *arguments: Any) -> SearchOutput:
+        return search(*arguments) if fast_search is None else jax.lax.cond(is_full, search, fast_search, *arguments)
+
     def play_ply(params: Any, carry, inputs):
         key, is_full = inputs
         state, plies = carry
         num_games = plies.shape[0]
         search_key, step_key, open_key = jax.random.split(key, 3)
-        searched, was_full = run_search(search, fast_search, is_full, params, search_key, state, plies)
+        searched = run_search(is_full, params, search_key, state, plies)
         after = jax.vmap(game.step)(state, searched.action, jax.random.split(step_key, num_games))
         paid = pay_all(state, after, plies + 1 >= max_plies)
         ply = Ply(
             state=state,
             action=searched.action.astype(jnp.int32),
             policy_target=searched.policy_target,
-            is_full=jnp.full(num_games, was_full),
-            policy_weight=jnp.full(num_games, was_full, jnp.float32),
+            is_full=jnp.full(num_games, is_full),
+            policy_weight=jnp.full(num_games, is_full, jnp.float32),
             search_value=searched.value,
             **paid._asdict(),
             length=plies + 1,

@@ -15,6 +15,7 @@ from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.networks import make_network
+from alphagat.networks.fused import weights
 from alphagat.networks.fused.network import FusedNetwork, find_disagreement, find_obstacle
 from alphagat.networks.fused.weights import find_misfit
 from alphagat.networks.gat import GraphAttentionNetwork
@@ -114,8 +115,8 @@ def test_fused_blocks_in_half_precision_are_no_further_from_float32(board: str):
 def test_vectors_and_biases_of_logits_stay_float32_in_a_fused_network():
     network, (params, _) = FusedNetwork(make_dense("breakthrough:5", "bfloat16")), draw_inputs("breakthrough:5")
     stay = {"bias", "norms", "biases", "hidden_biases"}
-    for weights in network.place(params).blocks:
-        found = {name: part.dtype.name for name, part in weights._asdict().items() if part is not None}
+    for block in network.place(params).blocks:
+        found = {name: part.dtype.name for name, part in block._asdict().items() if part is not None}
         assert found == {name: "float32" if name in stay else "bfloat16" for name in found}
         assert stay <= found.keys()
 
@@ -203,10 +204,26 @@ def test_a_fused_kernel_with_wrong_results_is_noticed(monkeypatch: pytest.Monkey
     dense = make_dense("hex:3")
     assert find_disagreement(FusedNetwork(dense, interpret=True)) is None
     find_disagreement.cache_clear()
-    monkeypatch.setattr("alphagat.networks.fused.weights.LOG2_E", 2.0)
-    assert "its results differ" in str(find_disagreement(FusedNetwork(dense, interpret=True)))
+    with monkeypatch.context() as patch:
+        patch.setattr("alphagat.networks.fused.weights.LOG2_E", 2.0)
+        assert "its results differ" in str(find_disagreement(FusedNetwork(dense, interpret=True)))
     find_disagreement.cache_clear()
     assert "its kernel does not compile" in str(find_disagreement(FusedNetwork(dense)))
+
+
+@pytest.mark.parametrize("field", ["norms", "biases", "hidden_biases"])
+def test_a_fused_kernel_without_its_vectors_is_noticed(field: str, monkeypatch: pytest.MonkeyPatch):
+    """They begin at 0 or 1, so that parameters as drawn would not show it."""
+    sound = weights._pack_block
+
+    def pack_block(*arguments: Any) -> weights.BlockWeights:
+        packed = sound(*arguments)
+        return packed._replace(**{field: jnp.full_like(getattr(packed, field), field == "norms")})
+
+    monkeypatch.setattr(weights, "_pack_block", pack_block)
+    find_disagreement.cache_clear()
+    assert "its results differ" in str(find_disagreement(FusedNetwork(make_dense("hex:3"), interpret=True)))
+    find_disagreement.cache_clear()
 
 
 def test_without_a_gpu_a_fused_run_is_refused_and_a_fused_player_is_dense():

@@ -9,7 +9,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation import mcts
 from alphagat.games import make_game
 from alphagat.games.states import first_state
-from alphagat.search import make_search, parallel
+from alphagat.search import growing_tree, make_search
 from alphagat.search.evaluator import Evaluation
 from alphagat.search.memory import num_bytes, tree_bytes
 from alphagat.search.parallel import make_growing_search
@@ -64,7 +64,7 @@ def test_the_estimate_of_a_growing_tree_is_its_tree(board: str):
     game = make_game(board)
     search = make_growing_search(game, evaluate, capacity=SIMULATIONS, num_leaves=1)
     tree = jax.eval_shape(search.start, None, first_state(game))
-    assert num_bytes(tree) == pytest.approx(parallel.tree_bytes(game, SIMULATIONS), rel=0.01)
+    assert num_bytes(tree) == pytest.approx(growing_tree.tree_bytes(game, SIMULATIONS), rel=0.01)
 
 
 def test_the_estimate_of_rollouts_is_their_tree():

@@ -103,10 +103,12 @@ def find_disagreement(fused: FusedNetwork) -> str | None:
     """Returns how the outputs of the kernel differ from those of XLA's operations, for random parameters and features;
     None if they agree up to rounding.
     """
-    shape = 2, fused.network.topology.num_nodes, 8
-    nodes = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    generator, shape = np.random.default_rng(0), (2, fused.network.topology.num_nodes, 8)
+    nodes = generator.normal(size=shape).astype(np.float32)
     with jax.default_device(sharding.host_device()):  # a GPU takes seconds to compile a program that draws parameters
         params = jax.device_get(jax.jit(fused.network.init)(jax.random.key(1), nodes))
+    # Biases begin at 0 and scales of norms at 1, so that a kernel could ignore them unnoticed.
+    params = jax.tree.map(lambda x: x + 0.3 * generator.normal(size=x.shape).astype(x.dtype), params)
 
     def compute(network: Any) -> jax.Array:
         return jax.flatten_util.ravel_pytree(jax.jit(network.apply)(params, nodes))[0]
