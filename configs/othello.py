@@ -9,7 +9,7 @@ which allows six passes on 8x8; then the player with more discs wins.
 After 64 minutes on one core (seed 0, 1.02 M frames), alongside other work, it scored 98 % (95 % interval 95 to 99) in
 200 games on 8x8 against a network that had trained for 154 k frames with attention in every block, and with 64
 simulations 95 % (86 to 98), 35 % (22 to 50) and 21 % (12 to 34) in 40 games against GRhino at its levels 1, 3 and 4.
-Further stages (docs/results.md#what-configs-reach) raised the score at level 4 from 21 to 66 %; the network of the
+Further stages (docs/archive.md#stages-of-othello) raised the score at level 4 from 21 to 66 %; the network of the
 package comes from `configs/othello_gpu.py`.
 """
 
