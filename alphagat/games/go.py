@@ -47,7 +47,7 @@ class GoGame(base.Game):
     """
 
     num_features = 18
-    history_features = tuple(range(6, 6 + NUM_RECENT))  # whether the opponent has just passed is told elsewhere
+    history_features = tuple(range(6, 6 + NUM_RECENT))  # the opponent's pass has a feature of its own
     player_colours = (("black", STONES[0]), ("white", STONES[1]))
 
     def __init__(self, name: str, size: int, komi: float = KOMI):

@@ -25,7 +25,10 @@ class PlacedNetwork(abc.ABC):
 
     @abc.abstractmethod
     def apply(self, params: Any, nodes: jax.Array, edges: jax.Array | None = None, /, **options: Any) -> Any:
-        """Returns `network.apply(params, nodes, edges)`; `params` may be the result of `place`, without gradients."""
+        """Returns `network.apply(params, nodes, edges)`.
+
+        `params` are those of `init`, or those of `place`, for which no gradient is defined.
+        """
 
     @abc.abstractmethod
     def place(self, params: Any) -> Any:

@@ -68,3 +68,10 @@ def test_play_all_plays_each_action_from_its_parent():
 def test_programs_are_compiled_once_per_game():
     assert compile_step(make_game("hex:3")) is compile_step(make_game("hex:3"))
     assert compile_init(make_game("hex:3")) is not compile_init(make_game("hex:2"))
+
+
+def test_no_moves_lead_to_no_states():
+    game = make_game("hex:3")
+    states = first_positions(game, 5)
+    played = play_all(game, states, np.zeros(0, int), np.zeros(0, int))
+    chex.assert_trees_all_equal_shapes_and_dtypes(played, take(states, slice(0)))

@@ -136,6 +136,12 @@ CASES = [
         {"step": lambda self, state, action, key: CHANCE.step(state, action, jax.random.key(0))},
         "the share of a chance outcome differs",
     ),
+    (
+        CHANCE,
+        "check_chance",
+        {"step": lambda self, state, action, key: CHANCE.step(state, action, key).replace(board=2 * state.board)},
+        "step reaches positions that no chance outcome reaches",
+    ),
     (CHANCE, "check_chance", {"num_chance_outcomes": 9}, "must have num_chance_outcomes"),
     (
         CHANCE,
