@@ -31,14 +31,20 @@ def parse_span(text: str, num_iterations: int) -> tuple[int, int]:
 class Profiler:
     """Traces the iterations `span`, and writes a memory profile after SIGUSR1, into `profiles/` of the run.
 
+    Each of several processes has a folder of its own there, such as `process_0/`.
+
     Attributes:
       span: the first and last iteration of the trace; None: no trace.
     """
 
     def __init__(self, folder: Path, span: tuple[int, int] | None = None):
-        self._folder, self.span = folder / PROFILES_FOLDER, span
+        self._profiles, self.span = folder / PROFILES_FOLDER, span
         self._is_tracing = False
         self._asked = threading.Event()
+
+    @property
+    def _folder(self) -> Path:
+        return self._profiles / f"process_{jax.process_index()}" if jax.process_count() > 1 else self._profiles
 
     def opening_lines(self, done: int) -> list[str]:
         """Returns what to say at the start of a run that resumes after iteration `done`."""

@@ -2,6 +2,7 @@
 
 import signal
 
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -52,3 +53,16 @@ def test_a_signal_writes_one_memory_profile(tmp_path):
         assert profiler.after(6, None) == []
     assert "memory_5.prof" in line
     assert (tmp_path / "profiles" / "memory_5.prof").stat().st_size > 0
+
+
+def test_each_of_several_processes_has_its_own_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    for rank in range(2):
+        monkeypatch.setattr(jax, "process_index", lambda rank=rank: rank)
+        profiler = Profiler(tmp_path, (1, 1))
+        with profiler.listening():
+            signal.raise_signal(signal.SIGUSR1)
+            profiler.before(1)
+            profiler.after(1, jnp.ones(3))
+        folder = tmp_path / "profiles" / f"process_{rank}"
+        assert len(list(folder.rglob("*.xplane.pb"))) == len(list(folder.glob("memory_1.prof"))) == 1
