@@ -61,8 +61,9 @@ def supervise(
     with _terminations() as received, _lifeline() as lifeline:
 
         def run_all() -> int:
-            processes = _start(command, num_processes, num_gpus, lifeline)
-            return _watch(processes, progress, patience, received, say)
+            with _reserved_port() as port:
+                processes = _start(command, num_processes, num_gpus, port, lifeline)
+                return _watch(processes, progress, patience, received, say)
 
         status = _repeat(run_all, progress, patience, received, say)
     if received[:1] != [signal.SIGINT] or status in (0, USER_ERROR):
@@ -153,10 +154,22 @@ def end_with_supervisor() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _start(command: Sequence[str], num_processes: int, num_gpus: int, lifeline: int) -> list[subprocess.Popen]:
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+@contextlib.contextmanager
+def _reserved_port() -> Iterator[int]:
+    """Yields a port that the system gives to no other program inside the context, and on which rank 0 may listen.
+
+    The socket does not listen, and allows reuse, as the one of rank 0 does.
+    """
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind(("", 0))
+        yield reserved.getsockname()[1]
+
+
+def _start(
+    command: Sequence[str], num_processes: int, num_gpus: int, port: int, lifeline: int
+) -> list[subprocess.Popen]:
     visible = _visible_gpus()
     processes = []
     for rank in range(num_processes):

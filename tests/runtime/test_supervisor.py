@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -58,6 +59,17 @@ def test_all_start_together_and_end(program, tmp_path):
     lines = [(tmp_path / f"args_{rank}").read_text() for rank in range(3)]
     address = lines[0].split()[-1]
     assert lines == [f"--nodes 3 --node_rank {rank} --coordinator {address}" for rank in range(3)]
+
+
+def test_the_port_is_kept_for_the_first_process():
+    with supervisor._reserved_port() as port:
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
+        with socket.socket() as first:
+            first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            first.bind(("", port))
+            first.listen()
+            socket.create_connection(("127.0.0.1", port), timeout=10).close()
 
 
 def test_a_file_of_the_current_folder_replaces_no_module(program, tmp_path, monkeypatch):
