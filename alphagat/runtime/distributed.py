@@ -6,12 +6,12 @@ import importlib.util
 import os
 import re
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
 
 from alphagat.errors import UserError, first_line
+from alphagat.runtime import terminal
 from alphagat.wording import counted
 
 CONNECT_SECONDS = 300
@@ -83,8 +83,7 @@ def _exit_after(seconds: int, message: str) -> Iterator[None]:
     """Exits with one line if the body takes longer than `seconds`. An exception would not interrupt JAX."""
 
     def end() -> None:
-        sys.stderr.write(f"error: {message}\n")
-        sys.stderr.flush()
+        terminal.say(f"error: {message}")
         os._exit(2)
 
     timer = threading.Timer(seconds, end)
@@ -176,22 +175,33 @@ def _named(
     if not 0 <= node_rank < nodes:
         raise UserError(f"--node_rank {node_rank}: it must be 0 to {nodes - 1}, since --nodes is {nodes}")
     host, _, port = coordinator.rpartition(":")
-    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
+    if not _is_name(host) or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
         raise UserError(f"--coordinator {coordinator}: write HOST:PORT of the first process, such as 10.0.0.1:12345")
     return Cluster(nodes, node_rank, coordinator)
+
+
+def _is_name(host: str) -> bool:
+    """Returns whether a host has no empty or overlong part, for which Python raises UnicodeError on connecting."""
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def _check_reachable(cluster: Cluster, seconds: int) -> None:
     """Waits for the coordinator; JAX would abort the process if it cannot connect."""
     host, _, port = cluster.coordinator.rpartition(":")
     if cluster.node_rank == 0:
-        sys.stderr.write(f"waiting at {cluster.coordinator} for {counted(cluster.nodes - 1, 'other process')}\n")
+        terminal.say(f"waiting at {cluster.coordinator} for {counted(cluster.nodes - 1, 'other process')}")
         with contextlib.closing(socket.socket()) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("", int(port)))
             except OSError as error:
-                raise UserError(f"--coordinator {cluster.coordinator}: the port is taken ({error.strerror})") from error
+                raise UserError(
+                    f"--coordinator {cluster.coordinator}: rank 0 cannot listen on port {port} ({error.strerror}); "
+                    "name another port in all processes"
+                ) from error
         return
     deadline = time.monotonic() + seconds
     while True:

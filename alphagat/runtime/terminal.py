@@ -13,6 +13,14 @@ def status(text: str) -> contextlib.AbstractContextManager[object]:
     return Console(stderr=True).status(text) if sys.stderr.isatty() else contextlib.nullcontext()
 
 
+def say(line: str) -> None:
+    """Writes a line to standard error. If that cannot be written, as in `2>&1 | head`, the line is lost."""
+    try:
+        sys.stderr.write(line + "\n")
+    except OSError:
+        silence(sys.stderr)
+
+
 def silence(stream: IO[str]) -> None:
     """Directs a stream that cannot be written to nowhere: later output, and what is buffered, raises nothing."""
     with open(os.devnull, "w") as nowhere:

@@ -67,6 +67,8 @@ def test_flags_name_a_cluster():
         (2, 1, "a:0", "--coordinator a:0: write HOST:PORT"),
         (2, 1, "a:99999", "--coordinator a:99999: write HOST:PORT"),
         (2, 1, ":12", "--coordinator :12: write HOST:PORT"),
+        (2, 1, "a..b:80", "--coordinator a..b:80: write HOST:PORT"),
+        (2, 1, "a" * 64 + ":80", "write HOST:PORT"),
         (2, 1, "a:" + "1" * 5000, "write HOST:PORT"),
     ],
 )
@@ -93,6 +95,10 @@ def test_the_first_process_exits_after_the_timeout():
     assert ended.returncode == 2
     error = f"error: --coordinator {address}: not all processes connected within 2 s; start the others, too"
     assert ended.stderr.splitlines()[-1] == error
+    with subprocess.Popen([sys.executable, "-c", command], stderr=subprocess.PIPE) as unread:
+        assert unread.stderr is not None
+        unread.stderr.close()
+    assert unread.returncode == 2
 
 
 def test_a_port_in_use_raises(capsys):
@@ -100,7 +106,8 @@ def test_a_port_in_use_raises(capsys):
         taken.bind(("", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(UserError, match=f"--coordinator {address}: the port is taken"):
+        refusal = f"--coordinator {address}: rank 0 cannot listen on port .* in use.*; name another port"
+        with pytest.raises(UserError, match=refusal):
             distributed.connect(2, 0, address, seconds=1)
     assert f"waiting at {address} for 1 other process\n" in capsys.readouterr().err
 

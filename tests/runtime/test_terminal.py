@@ -1,4 +1,7 @@
-"""A status leaves no trace where standard error is no terminal."""
+"""A status leaves no trace where standard error is no terminal, and nothing fails because nobody reads it."""
+
+import os
+import sys
 
 import pytest
 
@@ -12,3 +15,12 @@ def test_a_pipe_gets_no_status(capsys, monkeypatch, colour):
     with terminal.status("loading"):
         pass
     assert tuple(capsys.readouterr()) == ("", "")
+
+
+def test_a_line_that_nobody_reads_is_lost(monkeypatch):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", buffering=1) as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        terminal.say("one")
+        terminal.say("two")
