@@ -57,7 +57,10 @@ def find_damage(folder: Path, items: Sequence[str], step: int, run: Mapping[str,
     if damage := find_metadata_damage(folder):
         return damage
     written = {name for name in hashes if name.split("/")[0] in items}
-    found = set(_files(folder, items))
+    try:
+        found = set(_files(folder, items))
+    except OSError as error:  # the run deletes its older checkpoints
+        return f"its files cannot be listed ({error.strerror})"
     if written - found:
         return f"{min(written - found)} is missing"
     if found - written:

@@ -1,5 +1,6 @@
 """Checkpoints restore every leaf exactly on any number of devices, or raise."""
 
+import errno
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import pytest
 
 from alphagat.agents.build import param_shapes
 from alphagat.errors import UserError
+from alphagat.runs import manifest
 from alphagat.runs.checkpoint_writer import CheckpointWriter, set_aside
 from alphagat.runs.folder import open_run_folder
 from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
@@ -218,6 +220,15 @@ def test_an_unknown_file_is_damage(saved, tmp_path):
     shutil.copytree(saved[8] / "checkpoints", tmp_path / "checkpoints")
     (tmp_path / "checkpoints" / str(STEP) / "run" / "d" / "more").write_bytes(b"1")
     assert SavedCheckpoints(tmp_path).find_damage(STEP) == "run/d/more is not in manifest.json"
+
+
+def test_a_checkpoint_that_the_run_deletes_meanwhile_is_damaged(saved, monkeypatch):
+    def list_files(*_):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr(manifest, "_files", list_files)
+    damage = "its files cannot be listed (No such file or directory)"
+    assert SavedCheckpoints(saved[1]).find_damage(STEP) == damage
 
 
 def test_damaged_checkpoints_are_set_aside_under_distinct_names(content, tmp_path):
