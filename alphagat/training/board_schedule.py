@@ -1,34 +1,38 @@
 """The board that each iteration trains on."""
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 
 
+@functools.lru_cache(maxsize=4)
 def board_schedule(
-    num_iterations: int, num_boards: int, weights: Sequence[float], final_weights: Sequence[float]
-) -> list[int]:
+    num_iterations: int, num_boards: int, weights: tuple[float, ...], final_weights: tuple[float, ...]
+) -> tuple[int, ...]:
     """Returns the index of the board of each iteration.
 
     The shares change linearly from `weights` to `final_weights`. Neither needs to sum to 1. Without weights, all shares
     are equal; without final weights, they are constant, and the order does not depend on `num_iterations`. Each
     iteration trains the board that is furthest behind its share, so boards alternate evenly.
     """
+    if num_boards == 1:
+        return (0,) * num_iterations
     first = _shares(weights or np.ones(num_boards))
-    change = _shares(final_weights) - first if len(final_weights) else np.zeros(num_boards)
+    change = _shares(final_weights) - first if final_weights else np.zeros(num_boards)
     owed, boards = np.zeros(num_boards), []
     for iteration in range(num_iterations):
         progress = iteration / max(num_iterations - 1, 1)
         owed += first + progress * change
         boards.append(int(np.argmax(owed)))
         owed[boards[-1]] -= 1
-    return boards
+    return tuple(boards)
 
 
 def shortest_schedule(
     needed: Sequence[int],
-    weights: Sequence[float],
-    final_weights: Sequence[float],
+    weights: tuple[float, ...],
+    final_weights: tuple[float, ...],
     most: int,
     *,
     last_counts: bool,
@@ -48,7 +52,7 @@ def shortest_schedule(
     low, high = 0, sum(needed) + (not last_counts)
     if len(needed) == 1:
         return high
-    while not is_enough(high):
+    while high > most or not is_enough(high):
         if high >= most:
             return None
         low, high = high, min(2 * high, most)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from alphagat.training.board_schedule import board_schedule
+from alphagat.training import board_schedule as module
+from alphagat.training.board_schedule import board_schedule, shortest_schedule
 
 
 def test_equal_shares_alternate():
-    assert board_schedule(6, 2, (), ()) == [0, 1, 0, 1, 0, 1]
-    assert board_schedule(3, 1, (), ()) == [0, 0, 0]
+    assert board_schedule(6, 2, (), ()) == (0, 1, 0, 1, 0, 1)
+    assert board_schedule(3, 1, (), ()) == (0, 0, 0)
 
 
 def test_shares_hold_at_every_iteration():
@@ -37,3 +38,11 @@ def test_the_order_of_constant_shares_does_not_depend_on_the_length(weights):
     long = board_schedule(500, 3, weights, ())
     for length in range(1, 500, 7):
         assert board_schedule(length, 3, weights, ()) == long[:length]
+
+
+def test_no_more_iterations_are_tried_than_allowed(monkeypatch):
+    tried = []
+    monkeypatch.setattr(module, "board_schedule", lambda *args: tried.append(args[0]) or board_schedule(*args))
+    assert shortest_schedule((20, 20), (), (), 39, last_counts=True) is None
+    assert not tried
+    assert shortest_schedule((20, 20), (), (), 40, last_counts=True) == max(tried) == 40

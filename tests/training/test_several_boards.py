@@ -68,6 +68,7 @@ def test_each_board_has_its_own_iterations_games_and_keys(finished):
     sizes = [board.games.state.cells.shape[-1] for board in state.boards]
     assert sizes[0] < sizes[1]
     setups = make_setups(config)
+    assert boards_by_iteration(config) is order  # computed once
     updates = sum(setup.plan.total_updates for setup in setups)
     assert int(state.train.step) == updates > 0
 
