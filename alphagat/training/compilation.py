@@ -1,7 +1,6 @@
 """Compiles programs with micro-batches that fit into the cache of a CPU core and into the memory of a device."""
 
 import dataclasses
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,7 +9,7 @@ from jax import stages
 from jax.sharding import Mesh
 
 from alphagat.errors import UserError, first_line
-from alphagat.runtime import distributed
+from alphagat.runtime import distributed, terminal
 from alphagat.runtime.memory import memory_held, memory_limit, memory_needed
 from alphagat.training.iteration import make_iteration, program_arguments
 from alphagat.training.setup import Run, Setup
@@ -44,7 +43,8 @@ def compile_to_fit(
     run: Run, state: RunState, number: int, lower: Callable[[Setup], stages.Lowered], say: Callable[[str], None]
 ) -> stages.Compiled:
     """Compiles `lower(setup)`, the learners' program of board `number`, with the first of `setup.micro_batch_counts`
-    that fits into memory beside the other arrays of `state`. Raises as `compile_iterations` does.
+    that fits into memory beside the other arrays of `state`, and notes it in `run.micro_batches`. Raises as
+    `compile_iterations` does.
     """
     setup, mesh = run.boards[number], run.learner_mesh
     elsewhere = memory_elsewhere(state, number, mesh)
@@ -55,15 +55,17 @@ def compile_to_fit(
         program = memory_needed(compiled)
         needed = program + elsewhere
         if not limit or not program or needed <= limit:
+            run.micro_batches[number] = count
             if count > counts[0]:
                 say(f"{setup.game.name}: each device splits its part of a batch into {count} micro-batches")
             return compiled
         say(f"{setup.game.name}: needs {sized(needed)} per device, of {sized(limit)}")
-    fixes = ["config.learner.num_micro_batches=0"] if asked else []
-    fixes += ["config.network.remat=True", "a lower config.selfplay.num_games"]
+    fixes = ["set config.learner.num_micro_batches=0"] if asked else []
+    fixes += [] if setup.config.network.remat else ["set config.network.remat=True"]
+    fixes += ["lower config.selfplay.num_games or config.network.width"]
     raise UserError(
         f"config.learner.batch_size={setup.config.learner.batch_size}: the program of {setup.game.name} does not fit "
-        f"into the {sized(limit)} of a device; set {' or '.join(fixes)}"
+        f"into the {sized(limit)} of a device; {', or '.join(fixes)}"
     )
 
 
@@ -76,7 +78,7 @@ def memory_elsewhere(state: RunState, number: int, mesh: Mesh) -> int:
 
 
 def with_less_memory(run: Run, error: Exception) -> Run:
-    """Returns the run with twice as many micro-batches, after a program ran out of memory despite its plan.
+    """Returns the run with twice as many micro-batches, after a compiled program ran out of memory.
 
     Raises:
       UserError: the config sets the number of micro-batches, it cannot grow, or another process has not run out of
@@ -87,7 +89,7 @@ def with_less_memory(run: Run, error: Exception) -> Run:
     if OUT_OF_MEMORY not in reason:
         raise error
     learner, setup, mesh = run.config.learner, run.boards[0], run.learner_mesh
-    least = 2 * setup.micro_batch_counts(mesh)[0]
+    least = 2 * max([setup.micro_batch_counts(mesh)[0], *run.micro_batches.values()])
     if learner.num_micro_batches or least > setup.positions_per_device(mesh):
         fix = "set it to 0" if learner.num_micro_batches else "lower config.selfplay.num_games"
         raise UserError(
@@ -99,6 +101,6 @@ def with_less_memory(run: Run, error: Exception) -> Run:
             f"config.learner.num_micro_batches=0: a device ran out of memory ({reason}), but not in every process; set "
             f"it to {least}"
         ) from error
-    sys.stderr.write(f"a device ran out of memory ({reason}): at least {least} micro-batches from now on\n")
+    terminal.say(f"a device ran out of memory ({reason}): at least {least} micro-batches from now on")
     boards = tuple(dataclasses.replace(setup, least_micro_batches=least) for setup in run.boards)
     return dataclasses.replace(run, boards=boards)

@@ -58,20 +58,22 @@ class Setup:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Everything static about a run.
+    """Everything static about a run, and how its programs were compiled.
 
     Attributes:
       config: validated.
       mesh: all devices of the run.
       boards: one setup per board of the config, in its order.
+      micro_batches: the number of micro-batches with which the program of each board was last compiled.
     """
 
     config: Config
     mesh: Mesh
     boards: tuple[Setup, ...]
+    micro_batches: dict[int, int] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
-    def order(self) -> list[int]:
+    def order(self) -> tuple[int, ...]:
         """The index of the board that each iteration trains on."""
         return boards_by_iteration(self.config)
 
@@ -181,7 +183,7 @@ def scales_loss(config: Config) -> bool:
     return config.network.precision == "float16"
 
 
-def boards_by_iteration(config: Config) -> list[int]:
+def boards_by_iteration(config: Config) -> tuple[int, ...]:
     """Returns the index of the board that each iteration trains on."""
     return board_schedule(config.num_iterations, len(config.boards), config.board_weights, config.final_board_weights)
 

@@ -9,7 +9,7 @@ import pytest
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.runs.metrics import read_metrics
-from alphagat.runtime import cpu_cache, sharding
+from alphagat.runtime import cpu_cache, sharding, terminal
 from alphagat.runtime.memory import memory_held, memory_needed
 from alphagat.search.memory import num_bytes
 from alphagat.training import compilation, iterations, loop
@@ -120,9 +120,18 @@ def test_fewest_micro_batches_that_fit(memory_gb: float, count: int):
 
 @pytest.mark.usefixtures("planned", "large_cache")
 @pytest.mark.parametrize("count", [0, 2])
-def test_a_program_that_never_fits_is_refused(count: int):
-    with pytest.raises(UserError, match=r"config\.learner\.batch_size=256: the program of hex:2 does not fit"):
-        compile_with(count, 1.01)
+@pytest.mark.parametrize("remat", [False, True])
+def test_a_program_that_never_fits_is_refused(count: int, remat: bool):
+    config = config_with(count, 1.01)
+    config.network.remat = remat
+    run = make_run(config, sharding.make_mesh(1))
+    with pytest.raises(UserError, match=r"config\.learner\.batch_size=256: the program of hex:2 does not") as refusal:
+        compile_iterations(run, init_state(run), lambda _: None)
+    fixes = ["set config.learner.num_micro_batches=0"] * (count > 0) + ["set config.network.remat=True"] * (not remat)
+    assert str(refusal.value).split("; ")[1].split(", or ") == [
+        *fixes,
+        "lower config.selfplay.num_games or config.network.width",
+    ]
 
 
 @pytest.mark.usefixtures("planned", "large_cache")
@@ -176,6 +185,18 @@ def test_out_of_memory_retries_with_more_micro_batches(tmp_path, monkeypatch, ca
     assert "Out of memory" in said.err
     assert "at least 2 micro-batches" in said.err
     assert "resumed after iteration 2" in said.out + said.err
+
+
+@pytest.mark.usefixtures("planned", "large_cache")
+def test_each_lack_of_memory_doubles_the_micro_batches_of_the_compiled_program(monkeypatch):
+    run, counts, said = make_run(config_with(0, 4), sharding.make_mesh(1)), [], []
+    monkeypatch.setattr(terminal, "say", said.append)
+    for _ in range(3):
+        (program,) = compile_iterations(run, init_state(run), lambda _: None)
+        counts.append(program.num_micro_batches)
+        run = with_less_memory(run, jax.errors.JaxRuntimeError(OUT_OF_MEMORY))
+    assert counts == [8, 16, 32]
+    assert "at least 64 micro-batches from now on" in said[-1]
 
 
 def test_a_device_that_cannot_hold_single_positions_ends_the_run():
