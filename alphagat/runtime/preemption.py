@@ -50,8 +50,8 @@ def listening() -> Iterator[None]:
     """Records SIGTERM, SIGHUP and the first Ctrl-C instead of ending; the second Ctrl-C raises KeyboardInterrupt.
 
     If this process joins others within the block, SIGHUP and Ctrl-C raise KeyboardInterrupt, because one of several
-    cannot save alone, and JAX handles SIGTERM. Does nothing if it has joined them before, or outside the main thread,
-    where Python allows no handler.
+    cannot save alone, and JAX handles SIGTERM, which `is_requested` does not report. Does nothing if it has joined them
+    before, or outside the main thread, where Python allows no handler.
     """
     if threading.current_thread() is not threading.main_thread() or distributed.num_processes() > 1:
         yield

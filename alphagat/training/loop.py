@@ -256,13 +256,20 @@ class _Steps:
             periods = config.checkpoint.every, config.checkpoint.keep_every
             if is_preempted or iteration == 1 or any(is_due(iteration, every, last) for every in periods):
                 report.flush()
-                self._checkpoints.save(state, iteration)
+                self._save(state, iteration)
             if iteration == 1:
                 self._checkpoints.wait()  # from now on, metrics without a checkpoint mean that checkpoints were lost
             if is_preempted:
                 self._end_preempted()
         report.flush()
         self._checkpoints.wait()
+
+    def _save(self, state: RunState, iteration: int) -> None:
+        """Starts to write a checkpoint. Raises Diverged if a parameter is not finite."""
+        try:
+            self._checkpoints.save(state, iteration)
+        except FloatingPointError as error:
+            raise Diverged(f"the parameters after iteration {iteration} were not finite") from error
 
     def evaluate_late(self, state: RunState, iteration: int) -> RunState:
         """Plays the matches of an iteration that SIGTERM interrupted, and replaces its checkpoint."""
@@ -272,7 +279,10 @@ class _Steps:
         return state
 
     def _evaluate(self, state: RunState, iteration: int, is_saved: bool = False) -> tuple[RunState, EvaluationResult]:
-        """Plays the matches. On SIGTERM, or a lack of memory, saves the state from before them unless it is saved."""
+        """Plays the matches. On a lack of memory, or on SIGTERM, saves the state from before them unless it is saved.
+
+        Several processes react to SIGTERM only after the matches.
+        """
         assert self._evaluator is not None
         evaluator = self._evaluator
         try:
@@ -282,7 +292,7 @@ class _Steps:
                 raise
             self._report.flush()
             if not is_saved:
-                self._checkpoints.save(state, iteration)
+                self._save(state, iteration)
             if isinstance(error, Preempted):
                 self._end_preempted()
             self._checkpoints.wait()

@@ -37,7 +37,7 @@ from alphagat.training.setup import Run, auxiliary_targets
 
 
 class Diverged(Exception):
-    """Too many consecutive updates, or a search, were not finite; the run must roll back."""
+    """Too many consecutive updates, a search, or parameters were not finite; the run must roll back."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -468,6 +468,23 @@ def test_nonfinite_searches_roll_the_run_back(tmp_path, monkeypatch, capsys, alg
     assert [line["iteration"] for line in read_metrics(tmp_path / "run")] == list(range(1, 13))
 
 
+def test_nonfinite_parameters_roll_the_run_back(tmp_path, monkeypatch, capsys):
+    save, pending = CheckpointWriter.save, [6]
+
+    def fail_once(self, state, step):
+        if step in pending:
+            pending.remove(step)
+            raise FloatingPointError
+        save(self, state, step)
+
+    monkeypatch.setattr(CheckpointWriter, "save", fail_once)
+    train(tiny_config(), tmp_path / "run")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the parameters after iteration 6 were not finite: retry 1 from the last checkpoint" in said
+    assert "resumed after iteration 5" in said
+    assert [line["iteration"] for line in read_metrics(tmp_path / "run")] == list(range(1, 13))
+
+
 def test_only_returns_to_one_checkpoint_are_counted(monkeypatch):
     monkeypatch.setattr(loop, "MAX_ROLLBACKS", 2)
     run, rollbacks = tiny_run(), loop._Rollbacks()
