@@ -1,6 +1,8 @@
 """The messages at the beginning and the end of a run."""
 
+import itertools
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.runs.folder import CHECKPOINT_FOLDER
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.resume import Start
-from alphagat.training.setup import Run
+from alphagat.training.setup import Run, Setup
+from alphagat.training.state import BoardState
 from alphagat.wording import counted, sized
 
 
@@ -31,20 +34,8 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
     lines += [] if recorded is None else recorded.lines
     if num_actors := config.mesh.actors:
         lines.append(f"{num_actors} for self-play, {mesh.size - num_actors} for learning")
-    for setup, board in zip(run.boards, start.state.boards):
-        lines.append(
-            f"{setup.game.name}: memory over all devices: {_size(board.replay)} of replay, "
-            f"{_size(board.games.waiting)} of positions without targets ({setup.plan.num_waiting} plies per game)"
-        )
-        if jax.default_backend() == "gpu" and (obstacle := fusing_obstacle(config, setup.game)):
-            lines.append(f"{setup.game.name}: blocks as XLA's operations, not as one kernel: {obstacle}")
-        if isinstance(setup.network, FusedNetwork):
-            lines.append(f"{setup.game.name}: blocks as one GPU kernel, which agrees with XLA's operations")
-        if isinstance(setup.network, PipelinedNetwork):
-            counts = " + ".join(str(count) for count in setup.network.blocks_per_stage)
-            lines.append(
-                f"{setup.game.name}: {counts} blocks in {config.mesh.stage} stages, balanced by their arithmetic"
-            )
+    for setup, board in itertools.zip_longest(run.boards, start.state.boards):  # no state without self-play
+        lines += [f"{setup.game.name}: {line}" for line in _board_lines(setup, board)]
     if config.init_from and not start.iteration:
         lines.append(f"starts from the weights of {config.init_from}")
     if plan.num_games != asked and recorded is None:
@@ -61,6 +52,23 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
     if start.iteration:
         lines.append(f"resumed after iteration {start.iteration}")
     return lines
+
+
+def _board_lines(setup: Setup, board: BoardState | None) -> Iterator[str]:
+    """Yields the memory of a board's state, if it has one, and how its network is computed."""
+    config, network = setup.config, setup.network
+    if board is not None:
+        yield (
+            f"memory over all devices: {_size(board.replay)} of replay, {_size(board.games.waiting)} of positions "
+            f"without targets ({setup.plan.num_waiting} plies per game)"
+        )
+    if jax.default_backend() == "gpu" and (obstacle := fusing_obstacle(config, setup.game)):
+        yield f"blocks as XLA's operations, not as one kernel: {obstacle}"
+    if isinstance(network, FusedNetwork):
+        yield "blocks as one GPU kernel, which agrees with XLA's operations"
+    if isinstance(network, PipelinedNetwork):
+        counts = " + ".join(str(count) for count in network.blocks_per_stage)
+        yield f"{counts} blocks in {config.mesh.stage} stages, balanced by their arithmetic"
 
 
 def _size(tree: Any) -> str:

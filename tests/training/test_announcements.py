@@ -1,15 +1,18 @@
 """The lines before the first iteration."""
 
+import jax
 import pytest
 
 from alphagat.runtime import sharding
 from alphagat.search.memory import num_bytes
+from alphagat.training import announcements
 from alphagat.training.announcements import opening_lines
+from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.resume import Start
 from alphagat.training.setup import make_run
 from alphagat.training.state import init_state
 from alphagat.wording import sized
-from tests.training.tiny import tiny_config_with_actors
+from tests.training.tiny import tiny_config, tiny_config_with_actors
 
 
 @pytest.mark.parametrize("actors", [0, 1])
@@ -27,3 +30,14 @@ def test_the_lines_describe_devices_and_memory(actors: int):
     told = f"{replay} of replay, {waiting} of positions without targets ({plies} plies per game)"
     assert f"hex:2: memory over all devices: {told}" in lines
     assert lines[-1] == "resumed after iteration 3"
+
+
+def test_a_run_on_recorded_games_says_how_its_network_is_computed(monkeypatch):
+    config = tiny_config()
+    config.pretrain.games = ("games.sgf",)
+    run = make_run(config, sharding.make_mesh(1))
+    start = Start(init_state(run), 0, {})
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(announcements, "fusing_obstacle", lambda *_: "it is too wide")
+    _, *lines = opening_lines(run, start, Recorded([], ["9 games"], {}))
+    assert lines == ["9 games", "hex:2: blocks as XLA's operations, not as one kernel: it is too wide"]
