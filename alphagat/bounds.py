@@ -96,7 +96,7 @@ class Numbers(Number):
         if self.counts is not None and len(words) not in self.counts:
             lengths = " or ".join(map(str, self.counts))
             raise UserError(
-                f"{self.option_strings[0]} {shown(text)}: it must be {lengths} numbers of {self.limits}, {example}"
+                f"{self.option_strings[0]} {shown(text)}: it must be {lengths} numbers, each {self.limits}, {example}"
             )
         try:
             return tuple(read_number(word, self.kind, self.limits) for word in words)
@@ -114,9 +114,9 @@ def read_number(text: str, kind: type, limits: Limits) -> Any:
     try:
         value = kind(text)
     except ValueError:  # also of an integer with thousands of digits
-        raise UserError(f"{name} of {limits}") from None
+        raise UserError(f"{name}, {limits}") from None
     if not is_finite(value):
-        raise UserError(f"{name} of {limits}")
+        raise UserError(f"{name}, {limits}")
     if not limits.accept(value):
         raise UserError(str(limits))
     return value
@@ -134,7 +134,7 @@ def check_integer(name: str, value: Any, limits: Limits) -> int:
         number = None
     if number is None or not limits.accept(number):
         text = repr(shown(value)) if isinstance(value, str) else shown(value)
-        raise UserError(f"{name}={text}: it must be an integer of {limits}")
+        raise UserError(f"{name}={text}: it must be an integer, {limits}")
     return number
 
 

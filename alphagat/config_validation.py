@@ -109,7 +109,10 @@ def _check_model_parallelism(mesh: MeshConfig, network: NetworkConfig) -> None:
             fix = f"config.network.backend={FUSED!r} needs a network on one device; set it to 1"
             raise refusal(f"mesh.{axis}", size, fix)
     if mesh.num_devices > MAX_DEVICES:
-        fix = f"times config.mesh.stage={mesh.stage} and model={mesh.model}, it must be at most {MAX_DEVICES} devices"
+        split = f"config.mesh.stage={mesh.stage} and config.mesh.model={mesh.model}"
+        most = MAX_DEVICES // (mesh.stage * mesh.model)
+        fix = f"set it to at most {most}" if most else "lower config.mesh.stage or config.mesh.model"
+        fix = f"with {split}, it makes {mesh.num_devices} devices, and the maximum is {MAX_DEVICES}; {fix}"
         raise refusal("mesh.data", mesh.data, fix)
     for name in _divided_into(network):
         count = getattr(network, name)

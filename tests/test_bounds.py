@@ -80,3 +80,15 @@ def test_numbers_at_their_bounds_are_read():
         with pytest.raises(UserError):
             read_number(text, kind, Limits(above=2, below=4))
     assert math.isclose(read_number("1e-3", float, Limits(at_least=0, at_most=1)), 0.001)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "limits", "message"),
+    [
+        ("x", int, Limits(at_least=1, at_most=9), "an integer, at least 1 and at most 9"),
+        ("inf", float, Limits(above=0, at_most=4096), "a finite number, above 0 and at most 4096"),
+    ],
+)
+def test_a_refusal_describes_the_numbers(text: str, kind: type, limits: Limits, message: str):
+    with pytest.raises(UserError, match=f"^{message}$"):
+        read_number(text, kind, limits)

@@ -198,7 +198,12 @@ def test_fused_blocks_need_a_network_on_one_device():
     ("changes", "message"),
     [
         ({"stage": 5}, r"mesh\.stage=5: it must be at most config\.network\.num_blocks=4"),
-        ({"data": 4096, "stage": 2}, r"mesh\.data=4096: times config\.mesh\.stage=2 and model=1, .* 4096 devices"),
+        (
+            {"data": 1024, "stage": 4, "model": 2},
+            r"mesh\.data=1024: with config\.mesh\.stage=4 and config\.mesh\.model=2, it makes 8192 devices, and the "
+            "maximum is 4096; set it to at most 512$",
+        ),
+        ({"data": 1, "stage": 4096, "model": 2}, r"8192 devices.*; lower config\.mesh\.stage or config\.mesh\.model$"),
         ({"actors": 1, "stage": 2}, r"mesh\.stage=2: config\.mesh\.actors=1 needs a network on one device"),
         ({"actors": 1, "fsdp": True}, r"mesh\.fsdp=True: config\.mesh\.actors=1 needs a network on one device"),
     ],

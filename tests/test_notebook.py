@@ -33,9 +33,9 @@ def test_the_compiler_is_prepared_as_for_commands(monkeypatch):
         ("tpu", 0, "DEVICE='tpu': use one of auto, cpu, gpu"),
         ("gpu", 0, "DEVICE='gpu': JAX finds none"),
         ("cpu", 4, "DEVICE='cpu': JAX already uses 8 CPU devices; restart the kernel"),
-        ("cpu", -1, "num_cpu_devices=-1: it must be an integer of at least 0 and at most 4096"),
-        ("cpu", 10**6, "num_cpu_devices=1000000: it must be an integer of at least 0"),
-        ("cpu", "x", "num_cpu_devices='x': it must be an integer of at least 0"),
+        ("cpu", -1, "num_cpu_devices=-1: it must be an integer, at least 0 and at most 4096"),
+        ("cpu", 10**6, "num_cpu_devices=1000000: it must be an integer, at least 0"),
+        ("cpu", "x", "num_cpu_devices='x': it must be an integer, at least 0"),
     ],
 )
 def test_unavailable_devices_raise(device, num_cpu_devices, message):

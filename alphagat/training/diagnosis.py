@@ -84,7 +84,10 @@ def warnings() -> Iterator[str]:
         yield "there is one CPU core; a run takes days where a GPU takes hours"
     method = detect(environment)
     if method is None and "KUBERNETES_SERVICE_HOST" in environment and not importlib.util.find_spec("kubernetes"):
-        yield "in Kubernetes, processes find each other with the package kubernetes, or by --nodes and so on"
+        yield (
+            "KUBERNETES_SERVICE_HOST is set, but the package kubernetes is missing, so processes do not find each "
+            "other: pip install kubernetes, or pass --nodes, --node_rank and --coordinator"
+        )
     cache = environment.get(CACHE_VARIABLE)
     if cache and not _is_writable(Path(cache)):
         yield f"the compile cache {cache} cannot be written, so every start compiles again; set {CACHE_VARIABLE}"

@@ -74,7 +74,7 @@ def test_an_impossible_number_of_simulations_is_refused(run, number):
     agent = load(run[0])
     for build in (agent.player, agent.search):
         with pytest.raises(
-            UserError, match=r"^num_simulations=.*: it must be an integer of at least 1 and at most 65536$"
+            UserError, match=r"^num_simulations=.*: it must be an integer, at least 1 and at most 65536$"
         ):
             build(number)
 
@@ -104,7 +104,7 @@ def test_evaluations_average_over_as_many_symmetries_as_asked(run):
 
 @pytest.mark.parametrize("number", [0, 1.5, "2", 257])
 def test_an_impossible_number_of_symmetries_is_refused(run, number):
-    with pytest.raises(UserError, match=r"^symmetries=.*: it must be an integer of at least 1 and at most 256$"):
+    with pytest.raises(UserError, match=r"^symmetries=.*: it must be an integer, at least 1 and at most 256$"):
         load(run[0], symmetries=number)
 
 

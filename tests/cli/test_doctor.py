@@ -95,7 +95,7 @@ MACHINES = [
     (Machine("cpu", False, cores=1), "there is one CPU core"),
     (Machine(cores=1), ""),
     (Machine("cpu", False, cores=2), ""),
-    (Machine(environment=KUBERNETES), "in Kubernetes, processes find each other with the package kubernetes"),
+    (Machine(environment=KUBERNETES), "KUBERNETES_SERVICE_HOST is set, but the package kubernetes is missing"),
     (Machine(environment=KUBERNETES, has_kubernetes=True), ""),
     (Machine(environment=CACHE, can_write=False), "the compile cache /nothing cannot be written"),
     (Machine(environment=CACHE), ""),

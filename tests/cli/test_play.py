@@ -54,7 +54,7 @@ def test_serves_until_interrupted(tmp_path):
         (["--board", ""], "argument --board: it is empty; give it a value"),
         (["--workdir", "x" * 300], "File name too long; use another path"),
         (["--max_batch", "0"], "--max_batch 0: it must be at least 1 and at most 4096"),
-        (["--max_wait_ms", "inf"], "--max_wait_ms inf: it must be a finite number of at least 0 and at most 10000"),
+        (["--max_wait_ms", "inf"], "--max_wait_ms inf: it must be a finite number, at least 0 and at most 10000"),
         (["--workdir", ""], "argument --workdir: it is empty; give it a value"),
         (["--host", ""], "argument --host: it is empty; give it a value"),
         (["--host", " "], "--host ' ': it must be an address; 0.0.0.0 means all interfaces"),

@@ -214,9 +214,9 @@ MISTAKES = {
     "a checkpoint that is not there": (["--iterations", "4,5"], "no checkpoint of iteration 5, only of 4, 8, 12"),
     "words for iterations": (
         ["--iterations", "4,last"],
-        "4,last: each item must be an integer of at least 0 and at most 1000000, such as --iterations 20,40",
+        "4,last: each item must be an integer, at least 0 and at most 1000000, such as --iterations 20,40",
     ),
-    "no iterations": (["--iterations", ""], "--iterations : each item must be an integer of at least 0"),
+    "no iterations": (["--iterations", ""], "--iterations : each item must be an integer, at least 0"),
     "unknown anchor": (
         ["--anchors", "random,mcst:3"],
         "opponent 'mcst:3': there is no such player; use one of random",

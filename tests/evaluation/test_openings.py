@@ -282,10 +282,10 @@ def test_impossible_numbers_are_refused(number):
         ("num_openings", lambda: openings_after(game, 1, seed=0, num_openings=number)),
         ("num_positions", lambda: random_positions(game, number, 0, 1, seed=0)),
     ):
-        with pytest.raises(UserError, match=rf"^{name}=.*: it must be an integer of at least 1$"):
+        with pytest.raises(UserError, match=rf"^{name}=.*: it must be an integer, at least 1$"):
             draw()
     if number:
-        with pytest.raises(UserError, match=r"^num_plies=.*: it must be an integer of at least 0$"):
+        with pytest.raises(UserError, match=r"^num_plies=.*: it must be an integer, at least 0$"):
             openings_after(game, number, seed=0)
 
 
