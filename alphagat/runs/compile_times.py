@@ -32,11 +32,11 @@ def describe_expected(config: Config) -> str:
 
 
 def remember(config: Config, seconds: float, num_cached: int) -> None:
-    """Stores a compilation, if there is a cache folder that can be written.
+    """Stores that the programs of this config are cached, if there is a cache folder that can be written.
 
     Args:
-      seconds: its duration; of no use if programs came from the cache.
-      num_cached: the number of these programs.
+      seconds: how long they took to compile; stored for the boards if `num_cached` is 0.
+      num_cached: the number of programs that came from the cache.
     """
     file = _file()
     if file is None:
