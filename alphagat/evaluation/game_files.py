@@ -13,7 +13,8 @@ from alphagat.evaluation.game_formats.record import GameRecord
 from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.move_names import replay
 from alphagat.evaluation.openings import Openings
-from alphagat.games.base import Game, StochasticGame
+from alphagat.games.base import Game
+from alphagat.games.states import is_deterministic_duel
 
 CHESS = "chess"
 PGN_START = re.compile(r"(?:\s|[%;].*)*+(?:\[|1\s*\.)")  # comment lines, then a tag or, without tags, the first move
@@ -44,8 +45,8 @@ def file_ending(game: Game) -> str:
 
 
 def has_files(game: Game) -> bool:
-    """Returns whether files can hold its games: those of two players, in which the moves alone determine positions."""
-    return game.num_players == 2 and not isinstance(game, StochasticGame)
+    """Returns whether files can hold its games."""
+    return is_deterministic_duel(game)
 
 
 def check_installed(game: Game) -> None:

@@ -1,4 +1,4 @@
-"""Helpers for single and batched states."""
+"""Helpers for games, and for single and batched states."""
 
 import functools
 from collections.abc import Callable
@@ -7,7 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from alphagat.games.base import Game
+from alphagat.games.base import Game, StochasticGame
+
+
+def is_deterministic_duel(game: Game) -> bool:
+    """Returns whether the game is for two players, and the moves alone determine its positions."""
+    return game.num_players == 2 and not isinstance(game, StochasticGame)
 
 
 def first_state(game: Game) -> Any:

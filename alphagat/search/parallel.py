@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 
 from alphagat.errors import UserError
-from alphagat.games.base import Game, StochasticGame
+from alphagat.games.base import Game
+from alphagat.games.states import is_deterministic_duel
 from alphagat.games.transition import transition
 from alphagat.search.compact import (
     CompactGame,
@@ -100,7 +101,7 @@ def make_growing_search(
     Raises:
       UserError: the game has chance moves or is not for two players, or the tree does not fit into memory.
     """
-    if isinstance(game, StochasticGame) or game.num_players != 2:
+    if not is_deterministic_duel(game):
         raise UserError(f"board {game.name}: the parallel search needs a game for two players without chance")
     check_trees(1, capacity, tree_bytes(game, capacity))
 

@@ -11,7 +11,8 @@ import jax
 from alphagat.agents.build import fusing_obstacle
 from alphagat.config import Config
 from alphagat.games import make_game
-from alphagat.games.base import Game, StochasticGame
+from alphagat.games.base import Game
+from alphagat.games.states import is_deterministic_duel
 from alphagat.monitoring.display import make_display
 from alphagat.networks.fused.network import FusedNetwork
 from alphagat.networks.pipeline import PipelinedNetwork
@@ -77,8 +78,7 @@ def _size(tree: Any) -> str:
 
 def closing_lines(game: Game, folder: Path, step: int) -> list[str]:
     """Returns the lines to print after the last iteration: the run's location and the next commands."""
-    takes_mcts = game.num_players == 2 and not isinstance(game, StochasticGame)
-    opponent, run = "mcts:100" if takes_mcts else "random", shlex.quote(str(folder))
+    opponent, run = "mcts:100" if is_deterministic_duel(game) else "random", shlex.quote(str(folder))
     return [
         f"checkpoint: {(folder / CHECKPOINT_FOLDER / str(step)).absolute()}",
         f"play against it: alphagat play {run}",
