@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 SOURCES = """\
 SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat export, or the name of a
 shipped network (default: the shipped network that plays the board)."""
-CLOCK_MOST = "maximum simulations of a search with a clock or of an open-ended analysis"
 
 
 def add_options(parser: commands.ArgumentParser, *, simulations: str, most: str, by_clock: str = "") -> None:

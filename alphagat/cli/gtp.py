@@ -23,7 +23,7 @@ def make_parser() -> commands.ArgumentParser:
         parser,
         simulations="simulations per move",
         by_clock="; with a clock, as time allows",
-        most=engine_options.CLOCK_MOST,
+        most="maximum simulations of a search with a clock or of an open-ended analysis",
     )
     engine_options.add_leaves(parser)
     return parser

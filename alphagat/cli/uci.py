@@ -19,7 +19,9 @@ examples:
 def make_parser() -> commands.ArgumentParser:
     parser = commands.ArgumentParser("uci", epilog=EXAMPLES)
     engine_options.add_options(
-        parser, simulations="simulations of a move without a clock", most=engine_options.CLOCK_MOST
+        parser,
+        simulations="simulations of a move without a clock",
+        most="maximum simulations of go nodes, and of a search with a clock or without a limit",
     )
     engine_options.add_leaves(parser)
     return parser

@@ -26,7 +26,7 @@ from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.go import GoGame
 from alphagat.serving import gtp_names, gtp_score, move_reports
 from alphagat.serving.clock import Clock
-from alphagat.serving.line_reader import Lines
+from alphagat.serving.line_reader import MAX_LINE, TOO_LONG, Lines
 from alphagat.serving.thinking import Progress, Thinker
 from alphagat.serving.turns import Turns
 
@@ -95,7 +95,7 @@ class GtpServer:
             number = words.pop(0) if words[0].isdigit() else ""
             if not words:
                 continue
-            answer = self.answer(words)
+            answer = self.answer(words) if len(line) <= MAX_LINE else ("?", TOO_LONG)
             if self._analysis is not None:
                 _write(out, f"={number}\n")
                 self._analyze(lines, out)

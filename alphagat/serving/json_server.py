@@ -36,14 +36,14 @@ from alphagat.errors import UserError
 from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.base import Game
 from alphagat.games.batches import stack, take
+from alphagat.games.states import is_deterministic_duel
 from alphagat.runtime import terminal
 from alphagat.serving import move_reports
 from alphagat.serving.gtp_names import colours, move_name, player_of
-from alphagat.serving.line_reader import Lines
+from alphagat.serving.line_reader import MAX_LINE, Lines
 from alphagat.serving.turns import Turns
 
 FIELDS = ("id", "board", "moves", "analyzeTurns", "maxVisits")
-MAX_QUERY_BYTES = 2**20
 READ_AHEAD = 4  # batches that wait before no more queries are read: enough to fill batches of mixed queries
 
 
@@ -85,9 +85,9 @@ class JsonServer:
           batch_size: positions per batch.
 
         Raises:
-          UserError: the player does not exist.
+          UserError: the player does not exist, or its game is not for two players without chance.
         """
-        agent = open_agent(None)
+        agent = _checked(open_agent(None))
         self._open_agent, self._agents, self._board = open_agent, {agent.game.name: agent}, agent.game.name
         self._simulations = simulations or agent.config.evaluation.num_simulations
         self._max_simulations, self._batch_size = max(max_simulations, self._simulations), batch_size
@@ -134,7 +134,8 @@ class JsonServer:
         if not isinstance(turns, list) or not all(_is_int(turn) and 0 <= turn <= len(moves) for turn in turns):
             raise QueryError(f"expected a list of whole numbers from 0 to {len(moves)}", "analyzeTurns")
         if len(set(turns)) < len(turns):  # or a short query could ask for any number of searches
-            raise QueryError("a number stands there twice; name each once", "analyzeTurns")
+            repeated = next(turn for turn in turns if turns.count(turn) > 1)
+            raise QueryError(f"{repeated} is repeated; give each number once", "analyzeTurns")
         states = _play(agent.game, moves)
         simulations = self._rounded(query.get("maxVisits", self._simulations))
         for turn in turns:
@@ -147,7 +148,7 @@ class JsonServer:
             raise QueryError("expected the name of a board, such as 'hex:5'", "board")
         try:
             if board not in self._agents:
-                self._agents[board] = self._open_agent(board)
+                self._agents[board] = _checked(self._open_agent(board))
         except UserError as error:
             raise QueryError(str(error), "board") from error
         return self._agents[board]
@@ -210,9 +211,16 @@ def describe(task: Task, analysis: Analysis) -> dict[str, Any]:
     }
 
 
+def _checked(agent: Agent) -> Agent:
+    """Returns the agent. Raises UserError unless its answers have a meaning: a `winrate` needs an opponent."""
+    if not is_deterministic_duel(agent.game):
+        raise UserError(f"board {agent.game.name}: analysis is for two-player games without chance; use another board")
+    return agent
+
+
 def _parse(line: str) -> dict[str, Any]:
     try:
-        query = bounded_json.parse(line, MAX_QUERY_BYTES)
+        query = bounded_json.parse(line, MAX_LINE)
     except ValueError as error:
         raise QueryError(f"invalid JSON: {error}") from error
     if not isinstance(query, dict):
@@ -222,12 +230,9 @@ def _parse(line: str) -> dict[str, Any]:
 
 def _play(game: Game, moves: list[Any]) -> list[Any]:
     """Returns the state before each move and after the last."""
-    try:
-        turns = Turns(game)
-    except UserError as error:
-        raise QueryError(str(error), "board") from error
+    turns = Turns(game)
     states = [turns.position.state]
-    for number, move in enumerate(moves):
+    for number, move in enumerate(moves, start=1):
         colour, name = move if isinstance(move, list) and len(move) == 2 else (None, move)
         player = None if colour is None else player_of(game, str(colour))
         if not isinstance(name, str) or (colour is not None and player is None):

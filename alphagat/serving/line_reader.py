@@ -1,6 +1,7 @@
 """Reads lines in the background."""
 
 import contextlib
+import functools
 import io
 import queue
 import sys
@@ -8,15 +9,22 @@ import threading
 from collections.abc import Iterator
 from typing import TextIO
 
+MAX_LINE = 2**20  # characters
+TOO_LONG = f"the line has more than {MAX_LINE:,} characters; send a shorter one"
+MAX_WAITING = 256  # lines that wait before no more are read: more than batches of the default size need
 _NOTHING = object()
 
 
 class Lines:
-    """Reads the lines of a stream on a separate thread."""
+    """Reads the lines of a stream on a separate thread.
+
+    A line of more than `MAX_LINE` characters arrives without its end, but with more than `MAX_LINE` characters, so that
+    it can be refused.
+    """
 
     def __init__(self, stream: TextIO):
         """Starts the thread, which ends with the stream or the process."""
-        self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._queue: queue.Queue[str | None] = queue.Queue(MAX_WAITING)
         self._next: str | object | None = _NOTHING
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
 
@@ -43,8 +51,11 @@ class Lines:
 
     def _read(self, stream: TextIO) -> None:
         with contextlib.suppress(OSError, ValueError):  # a stream that breaks, or holds invalid bytes, ends
-            for line in stream:
-                self._queue.put(line.rstrip("\r\n"))
+            read = functools.partial(stream.readline, MAX_LINE + len("\r\n"))
+            while part := read():
+                self._queue.put(part.removesuffix("\n").removesuffix("\r"))
+                while len(part) > MAX_LINE and not part.endswith("\n"):
+                    part = read()
         self._queue.put(None)
 
 

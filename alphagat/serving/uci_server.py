@@ -20,7 +20,7 @@ from alphagat.evaluation.live_game import IllegalMoveError, LiveGame
 from alphagat.games import chess_rules
 from alphagat.serving import fen, move_reports
 from alphagat.serving.clock import less_lag, seconds_with_increment
-from alphagat.serving.line_reader import Lines
+from alphagat.serving.line_reader import MAX_LINE, TOO_LONG, Lines
 from alphagat.serving.thinking import Progress, Thinker
 
 INFO_SECONDS = 1.0
@@ -56,6 +56,9 @@ class UciServer:
         self._lines, self._out = Lines(source), out
         for line in self._lines:
             command, *words = line.split() or [""]
+            if len(line) > MAX_LINE:
+                self._say(f"info string {TOO_LONG}")
+                continue
             if command == "quit":
                 return
             if command == "uci":
@@ -129,9 +132,7 @@ class UciServer:
             return
         limits = self._read_limits(words)
         is_infinite = "infinite" in words
-        simulations, seconds = self._budget(limits, game)
-        if is_infinite:
-            simulations, seconds = None, None
+        simulations, seconds = (None, None) if is_infinite else self._budget(limits, game)
         reported_at, last, stopped = 0.0, None, False
         for progress in self._thinker.think(game.position.state, simulations, seconds):
             last = progress
@@ -166,6 +167,9 @@ class UciServer:
             left, more = limits[clock] / 1000, limits.get(increment, 0) / 1000
             seconds = seconds_with_increment(left, more, limits.get("movestogo"), plies_left)
         if "nodes" in limits:
+            if limits["nodes"] > self._thinker.max_simulations:
+                most = f"at most {self._thinker.max_simulations} are searched; start with a larger --max_simulations"
+                self._say(f"info string nodes {limits['nodes']}: {most}")
             return max(1, limits["nodes"]), seconds
         return (self._simulations if seconds is None else None), seconds
 
@@ -175,6 +179,8 @@ class UciServer:
             line = self._lines.peek()
             if line is None:  # at the end of input a limited search still finishes
                 return is_infinite
+            if len(line) > MAX_LINE:
+                return True
             command, *words = line.split() or [""]
             if command in ("", "isready", "setoption", "stop", *SILENT):
                 self._lines.skip()

@@ -36,6 +36,9 @@ def test_the_help_says_that_a_clock_replaces_the_simulations(capsys):
     assert uci.run(["--help"]) == 0
     help_text = " ".join(capsys.readouterr().out.split())
     assert "simulations of a move without a clock (default: evaluation.num_simulations of its run)" in help_text
+    assert (
+        "maximum simulations of go nodes, and of a search with a clock or without a limit (default: 4096)" in help_text
+    )
 
 
 def test_another_board_is_refused_at_once(talk, capsys, monkeypatch):

@@ -439,3 +439,8 @@ def test_an_analysis_is_written_once_per_interval(monkeypatch):
     arrived = itertools.chain([False] * len(times), itertools.repeat(True))
     server._analyze(SimpleNamespace(has_more=lambda: next(arrived)), out)
     assert out.getvalue().count("\n") == 2
+
+
+def test_a_line_that_is_too_long_is_refused():
+    answers = talk(make_server("hex:3"), "3 play black b2" + " " * 2**20, "play black b2" + " " * 1000)
+    assert answers == ["?3 the line has more than 1,048,576 characters; send a shorter one", "="]

@@ -172,16 +172,17 @@ MISTAKES = {
     '{"id": "x", "move": []}': ("x", "move", "unknown field; the fields are id, board"),
     '{"id": "x", "board": "nowhere"}': ("x", "board", "board nowhere: there is no such game"),
     '{"id": "x", "board": ["hex:3"]}': ("x", "board", "expected the name of a board, such as 'hex:5'"),
-    '{"id": "x", "board": "2048"}': ("x", "board", "it has chance moves"),
+    '{"id": "x", "board": "2048"}': ("x", "board", "board 2048: analysis is for two-player games without chance; use"),
+    '{"id": "x", "board": "tsp:5"}': ("x", "board", "board tsp:5: analysis is for two-player games"),
     '{"id": "x", "moves": "b2"}': ("x", "moves", "expected a list of moves"),
-    '{"id": "x", "moves": ["b2", "b2"]}': ("x", "moves", "move 1: b2 is illegal here"),
-    '{"id": "x", "moves": [["W", "b2"]]}': ("x", "moves", "move 0: black is to move"),
+    '{"id": "x", "moves": ["b2", "b2"]}': ("x", "moves", "move 2: b2 is illegal here"),
+    '{"id": "x", "moves": [["W", "b2"]]}': ("x", "moves", "move 1: black is to move"),
     '{"id": "x", "board": "hex:3:swap", "moves": [["W", "a9999999"]]}': ("x", "moves", "a9999999 is illegal here"),
-    '{"id": "x", "moves": [["X", "b2"]]}': ("x", "moves", "move 0 is ['X', 'b2']; expected a name"),
-    '{"id": "x", "moves": [7]}': ("x", "moves", "move 0 is 7; expected a name"),
+    '{"id": "x", "moves": [["X", "b2"]]}': ("x", "moves", "move 1 is ['X', 'b2']; expected a name"),
+    '{"id": "x", "moves": [7]}': ("x", "moves", "move 1 is 7; expected a name"),
     '{"id": "x", "analyzeTurns": [1]}': ("x", "analyzeTurns", "whole numbers from 0 to 0"),
     '{"id": "x", "analyzeTurns": [true]}': ("x", "analyzeTurns", "whole numbers from 0 to 0"),
-    '{"id": "x", "analyzeTurns": [0, 0]}': ("x", "analyzeTurns", "a number stands there twice"),
+    '{"id": "x", "analyzeTurns": [0, 0]}': ("x", "analyzeTurns", "0 is repeated; give each number once"),
     '{"id": "x", "maxVisits": 101}': ("x", "maxVisits", "expected a whole number from 0 to 100"),
     '{"id": "x", "maxVisits": 2.5}': ("x", "maxVisits", "expected a whole number from 0 to 100"),
     '{"id": "x", "moves": ["a1", "a2", "b1", "b2", "c1"]}': ("x", "analyzeTurns", "the game is over after 5 moves"),
@@ -227,9 +228,8 @@ def test_a_deep_query_gets_a_short_answer(line: str):
 
 def test_a_query_longer_than_a_mebibyte_is_refused():
     query = '{"id": "1", "moves": [], "maxVisits": 0}'
-    (long, fitting) = ask(query.ljust(2**20 + 1), query.ljust(2**20))
-    assert "error" in long
-    assert "rootInfo" not in long
+    *refused, fitting = ask(query.ljust(2**20 + 1), query.ljust(3 * 2**20), query.ljust(2**20))
+    assert refused == [{"error": "invalid JSON: it is larger than 1 MiB, the limit of JSON"}] * 2
     assert fitting["rootInfo"]["visits"] == 0
 
 
@@ -261,6 +261,7 @@ def test_the_command_passes_its_options_on(monkeypatch):
         ([], "no player and no --board given"),
         (["hex", "--workdir", "runs/1"], "--workdir runs/1: hex already names a player"),
         (["--board", "pgx:tic_tac_toe"], "board pgx:tic_tac_toe: no shipped network plays it"),
+        (["--board", "tsp:10"], "board tsp:10: analysis is for two-player games without chance; use another board"),
         (["--board", "hex:5", "--simulations", "0"], "--simulations 0: it must be at least 1"),
         (["--board", "hex:5", "--batch", "0"], "--batch 0: it must be at least 1"),
         (["nothing", "--board", "hex:5"], "nothing holds no run"),

@@ -235,17 +235,17 @@ def test_infinite_runs_until_stop(server):
     write = io.StringIO()
     arrived, lines = threading.Event(), ["go infinite\n", "isready\n", "stop\n", "isready\n", "quit\n"]
 
-    class Slow:
-        def __iter__(self):
-            yield from lines[:2]
-            while "readyok" not in write.getvalue():
-                time.sleep(0.01)
-            time.sleep(0.3)
-            assert "bestmove" not in write.getvalue()
-            arrived.set()
-            yield from lines[2:]
+    def typed():
+        yield from lines[:2]
+        while "readyok" not in write.getvalue():
+            time.sleep(0.01)
+        time.sleep(0.3)
+        assert "bestmove" not in write.getvalue()
+        arrived.set()
+        yield from lines[2:]
 
-    server.serve(Slow(), write)
+    slow = typed()
+    server.serve(SimpleNamespace(readline=lambda _: next(slow, "")), write)
     assert arrived.is_set()
     said = [line.split()[0] for line in write.getvalue().splitlines()]
     assert said == ["readyok", "info", "bestmove", "readyok"]
@@ -274,8 +274,21 @@ def test_options_during_a_search_do_not_end_it(server):
 
 @pytest.mark.parametrize("number", ["10000000000", "9" * 5000, "0" * 30 + "64"])
 def test_a_large_number_is_a_limit_as_well(server, number):
-    assert " nodes 64 " in talk(server, f"go nodes {number}")[0]
+    assert " nodes 64 " in talk(server, f"go nodes {number}")[-2]
     assert server._read_limits(["wtime", f"-{number}"]) == {"wtime": -min(10**9, int(number[:99]))}
+
+
+@pytest.mark.parametrize(("go", "says"), [("nodes 64", False), ("nodes 65", True), ("infinite nodes 65", False)])
+def test_more_nodes_than_the_tree_holds_are_reported(server, go, says):
+    note = "info string nodes 65: at most 64 are searched; start with a larger --max_simulations"
+    assert (note in talk(server, f"go {go}")) == says
+
+
+def test_a_line_that_is_too_long_is_refused(server):
+    too_long = "info string the line has more than 1,048,576 characters; send a shorter one"
+    said = talk(server, "go nodes 8", "isready" + " " * 2**20, "isready")
+    assert [said[-2], said[-1]] == [too_long, "readyok"]
+    assert said.count("readyok") == 1
 
 
 REFUSED = {
