@@ -38,6 +38,9 @@ class LiveRun:
 
         `network` is the iteration of the players, and `silent_s` the age of the newest metrics in seconds; None before
         the first.
+
+        Raises:
+          ServiceError: the run was started anew, and the loaded players do not fit (`Roster.refresh`).
         """
         with self._lock:
             self._load_newest()

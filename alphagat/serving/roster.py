@@ -17,7 +17,7 @@ from alphagat.agents.build import differing_fields
 from alphagat.agents.sources import SHIPPED, find_run, node_kinds, resolve, shipped_network_for
 from alphagat.agents.weight_files import shipped_names
 from alphagat.config import Config, NetworkConfig
-from alphagat.errors import UserError
+from alphagat.errors import ServiceError, UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.games.batches import batch_of_one
@@ -91,9 +91,10 @@ class Roster:
         self._offers, self.default = _find_offers(sources, board)
         self._sources = _by_board(self._offers, self.default, are_chosen=bool(sources))
         self.boards = tuple(self._sources)
-        self._lock = threading.Lock()
+        # Their entries are never removed, and are read without the locks, so that no reader waits for a load.
         self._sessions: dict[str, BoardSession] = {}
         self._agents: dict[tuple[str, str], Agent] = {}  # by board and player
+        self._opening, self._loading = threading.Lock(), threading.Lock()
         self.agent(self.default, self.players(self.default)[0])  # refuses a damaged file, or another family's board
 
     def players(self, board: str) -> tuple[str, ...]:
@@ -105,11 +106,12 @@ class Roster:
     def session(self, board: str) -> BoardSession:
         """Opens a board. Raises UserError if the board is not offered."""
         self.players(board)
-        with self._lock:
-            if board not in self._sessions:
-                game = make_game(board)
-                self._sessions[board] = BoardSession(game, Playthroughs(game))
-            return self._sessions[board]
+        if board not in self._sessions:
+            with self._opening:
+                if board not in self._sessions:
+                    game = make_game(board)
+                    self._sessions[board] = BoardSession(game, Playthroughs(game))
+        return self._sessions[board]
 
     def program(self, board: str, player: str, num_simulations: int | None) -> Program:
         """Returns the program of a player, "" for the default one.
@@ -122,7 +124,7 @@ class Roster:
         if name not in players:
             raise UserError(f"player {name[:80]}: it does not play {board} here; use one of {', '.join(players)}")
         if num_simulations is None and not attention_blocks(self.network(board, name)):
-            raise UserError(f"board {board}: the network of {name} has no attention")
+            raise UserError(f"board {board}: the network of {name} has no attention; choose another network")
         return Program(board, name, num_simulations)
 
     def network(self, board: str, player: str) -> NetworkConfig:
@@ -131,10 +133,11 @@ class Roster:
 
     def agent(self, board: str, player: str) -> Agent:
         """Loads a player of a board. Raises UserError if its parameters cannot be read."""
-        with self._lock:
-            if (board, player) not in self._agents:
-                self._agents[board, player] = load(self._sources[board][player], board=board)
-            return self._agents[board, player]
+        if (board, player) not in self._agents:
+            with self._loading:
+                if (board, player) not in self._agents:
+                    self._agents[board, player] = load(self._sources[board][player], board=board)
+        return self._agents[board, player]
 
     def iteration(self) -> int:
         """Returns the iteration of the first player of the default board."""
@@ -144,14 +147,18 @@ class Roster:
         """Replaces the loaded agents by those of the newest checkpoints.
 
         Raises:
-          UserError: a checkpoint cannot be read, or is of another network, which the compiled programs do not fit.
+          UserError: a checkpoint cannot be read.
+          ServiceError: a run was started anew, with a network that the compiled programs do not fit, or with boards
+            that are not offered.
         """
         for board, name in list(self._agents):
-            newest = load(self._sources[board][name], board=board)
-            if differing_fields(newest.config.network, self._agents[board, name].config.network):
-                raise UserError(f"{name} has another network now; start the command again")
-            with self._lock:
-                self._agents[board, name] = newest
+            source = self._sources[board][name]
+            config = resolve(source, board=board).config
+            if differing_fields(config.network, self._agents[board, name].config.network):
+                raise ServiceError(f"{name} has another network now; start the command again")
+            if not all(name in self._sources.get(each, ()) for each in config.boards):
+                raise ServiceError(f"{name} has other boards now; start the command again")
+            self._agents[board, name] = load(source, board=board)
 
     def prepare(self, program: Program) -> Callable[[Any], Any]:
         """Compiles the function from `[B]` states to an `Analysis`, or to attention weights, for single states.

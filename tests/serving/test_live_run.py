@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from alphagat.errors import UserError
+from alphagat.errors import ServiceError, UserError
 from alphagat.games import make_game
 from alphagat.games.batches import batch_of_one
 from alphagat.games.states import first_state
@@ -95,16 +95,22 @@ def test_a_run_that_was_started_anew_is_followed(live):
     assert run.describe()["network"] == 2
 
 
-def test_a_run_that_was_started_anew_with_another_network_is_not_played(live):
+@pytest.mark.parametrize(
+    ("boards", "factor", "new"), [(("hex:2",), 2, "another network"), (("mnk:3x3x3",), 1, "other boards")]
+)
+def test_a_run_that_was_started_anew_with_another_network_or_family_is_not_played(live, boards, factor, new):
     folder, run = live
     evaluate = run._roster.prepare(run._roster.program("hex:2", "", 4))
     shutil.rmtree(folder)
     config = tiny_config()
-    config.network.width *= 2
+    config.boards = boards
+    config.network.width *= factor
     open_run_folder(folder, config)
     with CheckpointWriter(folder) as writer:
         writer.save(init_state(make_run(config, sharding.make_mesh(1))), 2)
-    assert run.describe()["network"] == 1
+    for _ in range(2):
+        with pytest.raises(ServiceError, match=f"mine has {new} now; start the command again"):
+            run.describe()
     evaluate(batch_of_one(first_state(make_game("hex:2"))))
 
 

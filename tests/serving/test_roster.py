@@ -2,6 +2,8 @@
 
 import errno
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -13,6 +15,7 @@ from alphagat.agents import weight_files
 from alphagat.agents.agent import load
 from alphagat.agents.analysis import Analyzer
 from alphagat.errors import UserError
+from alphagat.games.batches import batch_of_one
 from alphagat.runs.checkpoint_writer import CheckpointWriter
 from alphagat.runs.folder import open_run_folder
 from alphagat.serving import roster as roster_module
@@ -177,3 +180,26 @@ def test_a_refreshed_roster_plays_by_the_newest_checkpoint(tmp_path):
     fresh = Analyzer(load(folder, 2), 4)(state, jax.random.key(0))
     np.testing.assert_array_equal(after.prior, fresh.prior)
     assert roster.agent("hex:2", program.player).iteration == 2
+
+
+def test_evaluations_and_open_boards_do_not_wait_for_a_load(tmp_path, monkeypatch):
+    roster = Roster([save_untrained(tmp_path, "hex:4")])
+    evaluate = roster.prepare(roster.program("hex:4", "", 0))
+    state = batch_of_one(roster.session("hex:4").games.replay(0, []).state)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def load_slowly(source, board):
+        begun.set()
+        assert may_end.wait(30)
+        return load(source, board=board)
+
+    monkeypatch.setattr(roster_module, "load", load_slowly)
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(roster.agent, "hex:5", roster.players("hex:5")[0])
+        assert begun.wait(30)
+        evaluate(state)
+        roster.session("hex:6")
+        assert roster.iteration() == 0
+        assert not loading.done()
+        may_end.set()
+        assert loading.result().game.name == "hex:5"
