@@ -1,11 +1,13 @@
 """The web page and its HTTP API.
 
 The server is stateless: each request names a board and its moves, and the server replays them. An invalid request gets
-a status from 400 to 499 and one line, `{"error": ...}`. A full queue and a failed evaluation thread get 503.
+a status from 400 to 499 and one line, `{"error": ...}`. A failed evaluation gets 500, a full queue or a failed
+evaluation thread 503.
 """
 
 import asyncio
 import contextlib
+import traceback
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from alphagat.agents.analysis import Analysis
 from alphagat.agents.attention import attention_blocks
 from alphagat.config import NetworkConfig
-from alphagat.errors import ServiceError, UserError
+from alphagat.errors import ServiceError, UserError, first_line
 from alphagat.evaluation.game_files import GameRecord, has_files, read_games, to_text
 from alphagat.games.base import Game
 from alphagat.serving import limits, messages
@@ -64,39 +66,12 @@ def make_app(
     strengths = sorted({*STRENGTHS, simulations})
     app = FastAPI(title="AlphaGAT", docs_url=None, redoc_url=None, lifespan=lifespan)
     _add_errors(app)
-    _add_games(app, roster)
+    _add_info(app, roster, simulations, strengths)
+    _add_positions(app, roster)
+    _add_files(app, roster)
     _add_preparation(app, roster, service, strengths)
     _add_evaluations(app, roster, service, strengths)
-
-    @app.get("/api/info")
-    def info() -> dict[str, Any]:
-        """Returns the boards and strengths on offer, with their defaults, and the longest game."""
-        return {
-            "boards": roster.boards,
-            "default": roster.default,
-            "strengths": strengths,
-            "simulations": simulations,
-            "max_moves": limits.MAX_MOVES,
-        }
-
-    @app.get("/api/run")
-    def run() -> dict[str, Any]:
-        """Returns the progress of the run of the live view, its latest results and its charts."""
-        if live_run is None:
-            raise HTTPException(404, "this server shows no run; start it by alphagat watch RUN")
-        return live_run.describe()
-
-    @app.get("/api/metrics")
-    def metrics() -> dict[str, Any]:
-        """Returns the metrics of the evaluation service (`BatchService.metrics`)."""
-        return service.metrics()
-
-    @app.get("/health")
-    def health() -> dict[str, str]:
-        """Reports that evaluations are possible; status 503 if their thread has ended."""
-        service.check()
-        return {"evaluation": "alive"}
-
+    _add_status(app, service, live_run)
     _add_heads(app)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     app.add_middleware(Middleware, hosts=hosts)
@@ -110,7 +85,40 @@ def _add_heads(app: FastAPI) -> None:
             app.add_api_route(route.path, route.endpoint, methods=["HEAD"], include_in_schema=False)
 
 
-def _add_games(app: FastAPI, roster: Roster) -> None:
+def _add_info(app: FastAPI, roster: Roster, simulations: int, strengths: list[int]) -> None:
+    @app.get("/api/info")
+    def info() -> dict[str, Any]:
+        """Returns the boards and strengths on offer, with their defaults, and the longest game."""
+        return {
+            "boards": roster.boards,
+            "default": roster.default,
+            "strengths": strengths,
+            "simulations": simulations,
+            "max_moves": limits.MAX_MOVES,
+        }
+
+
+def _add_status(app: FastAPI, service: BatchService, live_run: LiveRun | None) -> None:
+    @app.get("/api/run")
+    def run() -> dict[str, Any]:
+        """Returns the progress of the run of the live view, its latest results and its charts."""
+        if live_run is None:
+            raise HTTPException(404, "this server shows no run; start one with alphagat watch RUN")
+        return live_run.describe()
+
+    @app.get("/api/metrics")
+    def metrics() -> dict[str, Any]:
+        """Returns the metrics of the evaluation service (`BatchService.metrics`)."""
+        return service.metrics()
+
+    @app.get("/health")
+    def health() -> dict[str, str]:
+        """Reports that evaluations are possible; status 503 if their thread has ended."""
+        service.check()
+        return {"evaluation": "alive"}
+
+
+def _add_positions(app: FastAPI, roster: Roster) -> None:
     @app.get("/api/boards/{board}")
     def board(board: str) -> dict[str, Any]:
         """Describes a board: the two sides, and the networks that play it."""
@@ -130,6 +138,8 @@ def _add_games(app: FastAPI, roster: Roster) -> None:
             last = messages.describe_move(session.game, before.state, playthrough.steps[-1].action)
         return messages.describe_position(session.game, playthrough, last)
 
+
+def _add_files(app: FastAPI, roster: Roster) -> None:
     @app.post("/api/record")
     def record(request: RecordRequest) -> PlainTextResponse:
         """Writes the game as SGF, or as PGN for chess."""
@@ -204,8 +214,15 @@ def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, streng
     async def evaluate(http: Request, program: Program, playthrough: Playthrough) -> Any:
         if playthrough.state.terminated:
             raise UserError("the game is over; ask about an earlier position")
-        answer = service.submit(program, playthrough.state)
-        return await _answer_while_connected(http, asyncio.wrap_future(answer))
+        try:
+            answer = service.submit(program, playthrough.state)
+            return await _answer_while_connected(http, asyncio.wrap_future(answer))
+        except (HTTPException, UserError, Busy, ServiceError):
+            raise
+        except Exception as error:  # of JAX, such as a lack of memory
+            traceback.print_exception(error)
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            raise HTTPException(500, f"the evaluation failed with {reason}; choose another level") from error
 
     @app.post("/api/analysis")
     async def analysis(http: Request, request: AnalysisRequest) -> dict[str, Any]:

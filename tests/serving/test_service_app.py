@@ -399,6 +399,20 @@ def test_a_failed_evaluation_thread_is_503(roster):
             assert (answer.status_code, answer.json()) == (503, {"error": error})
 
 
+def test_a_failed_evaluation_is_one_line_and_a_traceback(roster, capsys):
+    def prepare(program):
+        raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory\nwhile trying to allocate 3 bytes")
+
+    service = BatchService(prepare, max_batch=4, max_wait_ms=0, max_queue=8)
+    with TestClient(make_app(roster, service, 0), base_url=ADDRESS) as client:
+        for path, body in (("/api/analysis", game("b2", simulations=0)), ("/api/attention", game())):
+            answer = client.post(path, json=body)
+            error = "the evaluation failed with RuntimeError: RESOURCE_EXHAUSTED: Out of memory; choose another level"
+            assert (answer.status_code, answer.json()) == (500, {"error": error})
+            assert HEADERS.items() <= dict(answer.headers).items()
+            assert "in prepare" in capsys.readouterr().err
+
+
 def test_a_timeout_is_504_and_cancels_the_request(roster, monkeypatch):
     monkeypatch.setattr(limits, "ANSWER_S", 0.05)
     service = Silent()
