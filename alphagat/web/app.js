@@ -143,10 +143,11 @@ function reviewer() {
   return { ...engine, simulations: Math.max(engine.simulations, Math.min(...enough, Math.max(...strengths))) };
 }
 
-/** Analyses every position of the game, and marks the moves that give something away. */
+/** Analyzes every position of the game, and marks the moves that give something away. */
 async function review() {
   const { signal } = controller, last = game.moves.length, engine = reviewer();
   const values = [], better = [];
+  $("review").disabled = true;
   try {
     for (let ply = 0; ply <= last; ply += 1) {
       $("review").textContent = `Reviewing ${ply} of ${last}`;
@@ -158,7 +159,7 @@ async function review() {
     }
     Object.assign(game, { values, better, isReviewed: true });
   } finally {
-    $("review").textContent = "Review";
+    Object.assign($("review"), { textContent: "Review", disabled: false });
   }
   settings.value = true;
   $("show-value").setAttribute("aria-pressed", true);
@@ -281,7 +282,8 @@ function annotate() {
   if (line) showLine(line);
   showChart(game.values, game.moves.length, game.cursor, players, goTo, marked);
   showMoves(game.steps, game.cursor, players, goTo, marked);
-  $("review").hidden = players.length < 2 || !game.moves.length || game.isReviewed;
+  const networkIsToMove = !position.over && isAtEnd() && !isPersons(position.player); // its move would end a review
+  $("review").hidden = players.length < 2 || !game.moves.length || game.isReviewed || networkIsToMove;
   $("reviewed").hidden = !game.isReviewed;
   if (game.isReviewed) {
     $("summary").textContent = summary(players);

@@ -1108,6 +1108,31 @@ def test_a_review_at_a_high_level_has_its_simulations(serve, page):
     assert set(asked[1:]) == {256}
 
 
+def test_a_second_click_does_not_start_a_second_review(serve, page):
+    asked = []
+    page.on("request", lambda request: asked.append(request.post_data_json) if "analysis" in request.url else None)
+    open_page(page, serve("hex:3"))
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    page.eval_on_selector("#review", "(button) => { button.click(); button.click(); }")
+    page.wait_for_selector("#reviewed:not([hidden])")
+    assert [len(each["moves"]) for each in asked if each["simulations"] == 64] == [0, 1]
+    page.click('.hit[data-name="a1"]')
+    wait_for_ply(page, 2)
+    assert page.is_enabled("#review")
+
+
+def test_no_review_begins_while_the_network_is_to_move(serve, page):
+    open_page(page, serve("hex:3"), "person,network")
+    page.route("**/api/analysis", lambda route: None)  # the network thinks until the route is removed
+    page.click('.hit[data-name="b2"]')
+    page.wait_for_selector('body[data-ply="1"]')
+    assert page.is_hidden("#review")
+    page.unroute("**/api/analysis")
+    wait_for_ply(page, 2)
+    assert page.is_visible("#review")
+
+
 def test_another_network_analyses_the_position_anew(start, page, tmp_path):
     networks = [save_untrained(tmp_path, "hex:3", name="resnet"), save_untrained(tmp_path, "hex:3")]
     open_page(page, start(networks, "hex:3"))
