@@ -145,10 +145,10 @@ def _explain(error: BaseException, interrupted: str) -> tuple[int, str] | None:
         return status, f"{ended} {when}; run the same command to {then}" if distributed.is_first() else ""
     if any(isinstance(each, KeyboardInterrupt) for each in causes(error)):  # Ctrl-C may end an import by ImportError
         return INTERRUPTED, interrupted
+    file = shown(getattr(error, "filename", None) or "a file")
     if isinstance(error, OSError) and error.errno in UNUSABLE:
-        return USER_ERROR, f"error: {shown(error.filename)}: {error.strerror}; use another path"
+        return USER_ERROR, f"error: {file}: {error.strerror}; use another path"
     if failure := disk_failure(error):
-        file = getattr(error, "filename", None) or "a file"
         return BROKEN, f"error: {file}: {failure} and run the command again"
     if missing := xla.missing_platform():
         return USER_ERROR, f"error: {missing}"

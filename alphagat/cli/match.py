@@ -117,4 +117,5 @@ def match(argv: Sequence[str]) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Runs the command with `argv`, without the program's name, and returns the exit status."""
-    return commands.run(match, argv, interrupted="interrupted; the file of --out, if any, has the games played so far")
+    lost = "the games of the current part (--games_at_once) are lost; --out has those of earlier parts, if any"
+    return commands.run(match, argv, interrupted=f"interrupted; {lost}")

@@ -43,8 +43,8 @@ def report(argv: Sequence[str]) -> None:
     if options.out and not file.parent.is_dir():
         raise UserError(f"--out {file}: there is no folder {file.parent}; make it first")
     if file.exists() and not _is_report(file):
-        mistake = f"{file} exists, and is no report; name a new file"
-        raise UserError(f"--out {mistake}" if options.out else f"{mistake} by --out")
+        mistake = f"{file} exists and is not a report; name a new file"
+        raise UserError(f"--out {mistake}" if options.out else f"{mistake} with --out")
     if file.parent.is_dir():
         check_writable(file)
     _write(folders, file, options.follow)

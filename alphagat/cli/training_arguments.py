@@ -82,7 +82,7 @@ def named_config(options: argparse.Namespace) -> str | None:
     """Returns what the arguments of `add_config` name. Raises UserError if both are given."""
     if options.named_config and options.config:
         raise UserError(
-            f"{options.named_config} is not a flag, and --config {options.config} already names a config; see --help"
+            f"--config {options.config}: {options.named_config} already names a config; give only one of the two"
         )
     return options.named_config or options.config
 

@@ -36,15 +36,16 @@ class EngineLimits:
 
 
 class Kind(NamedTuple):
-    """A kind of player: how to write its name, and the options of `alphagat match` that it uses."""
+    """A kind of player: how to write its name, the options of `alphagat match` that it uses, and an example."""
 
     usage: str
     options: tuple[str, ...] = ()
+    example: str = ""
 
 
 KINDS = {each.usage.partition(":")[0]: Kind(each.usage) for each in OPPONENTS} | {
-    "gtp": Kind("gtp:COMMAND", ("move_seconds",)),
-    "uci": Kind("uci:COMMAND", ("move_seconds", "move_nodes", "engine_option")),
+    "gtp": Kind("gtp:COMMAND", ("move_seconds",), "gtp:'gnugo --mode gtp'"),
+    "uci": Kind("uci:COMMAND", ("move_seconds", "move_nodes", "engine_option"), "uci:stockfish"),
     "pgx": Kind("pgx:FILE", ("simulations",)),
 }
 
@@ -106,5 +107,6 @@ def _unknown(name: str) -> UserError:
 def _command_of(name: str) -> str:
     kind, _, command = name.partition(":")
     if not command.strip():
-        raise UserError(f"player {name!r}: it names no program; use {kind}:COMMAND, such as gtp:'gnugo --mode gtp'")
+        known = KINDS[kind]
+        raise UserError(f"player {name!r}: it names no program; use {known.usage}, such as {known.example}")
     return command

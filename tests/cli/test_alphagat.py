@@ -1,5 +1,6 @@
 """The command `alphagat`, its list of configs, and completion in a shell."""
 
+import errno
 import importlib
 import os
 import runpy
@@ -105,6 +106,8 @@ def wrapped_interrupt() -> ImportError:
         (Preempted(is_saved=True), False, 75, ""),
         (KeyboardInterrupt(), True, 130, "interrupted here\n"),
         (wrapped_interrupt(), True, 130, "interrupted here\n"),
+        (PermissionError(errno.EACCES, "denied", "x"), True, 2, "error: x: denied; use another path\n"),
+        (PermissionError(errno.EACCES, "denied"), True, 2, "error: a file: denied; use another path\n"),
         (JointError("no such board", is_reported_here=True), False, 2, "error: no such board\n"),
         (JointError("no such board", is_reported_here=False), True, 2, ""),
     ],

@@ -253,7 +253,11 @@ MISTAKES = {
     "one player": (["random", "random", "--board", "2048", "--sprt", "0,30"], "--sprt: 2048 is a game for one player"),
     "odd games": (["random", "random", "--board", "hex:3", "--games", "7"], "--games 7: it must be an even number"),
     "too many games": (["random", "random", "--board", "hex:2", "--games", "600"], "play at most"),
-    "no program": (["random", "gtp:", "--board", "go:5"], "player 'gtp:': it names no program"),
+    "no program": (["random", "gtp:", "--board", "go:5"], "it names no program; use gtp:COMMAND, such as gtp:'gnugo "),
+    "no UCI program": (
+        ["random", "uci:", "--board", "chess"],
+        "player 'uci:': it names no program; use uci:COMMAND, such as uci:stockfish",
+    ),
     "not installed": (["random", "gtp:no-such-engine -x", "--board", "go:5"], "no-such-engine"),
     "engine of another game": (["random", "uci:stockfish", "--board", "go:5"], "go:5"),
     "sprt": (
@@ -319,6 +323,18 @@ def test_help(capsys):
     printed = capsys.readouterr().out
     assert "runs/c4 mcts:1000 --games 200" in printed
     assert "seconds per move of an engine, rounded to whole seconds, at least 1, for GTP" in " ".join(printed.split())
+
+
+def test_an_interrupted_match_names_the_games_that_are_lost(tmp_path, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("alphagat.evaluation.match_parts.play_match", interrupt)
+    out = tmp_path / "games.sgf"
+    assert match.run(["random", "random", "--board", "hex:2", "--games", "2", "--out", str(out)]) == 130
+    line = "the games of the current part (--games_at_once) are lost; --out has those of earlier parts, if any"
+    assert capsys.readouterr().err == f"interrupted; {line}\n"
+    assert not out.exists()
 
 
 def test_a_sequential_test_plays_32_openings_at_once():

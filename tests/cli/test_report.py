@@ -190,7 +190,7 @@ def test_only_a_report_is_replaced(run, tmp_path, capsys):
     page.write_text("<!doctype html><title>My page</title>")
     capsys.readouterr()
     assert report.run([str(run), "--out", str(page)]) == 2
-    assert capsys.readouterr().err == f"error: --out {page} exists, and is no report; name a new file\n"
+    assert capsys.readouterr().err == f"error: --out {page} exists and is not a report; name a new file\n"
     assert "My page" in page.read_text()
 
 
@@ -198,7 +198,7 @@ def test_a_page_in_the_run_folder_that_is_no_report_stays(run, capsys):
     page = run / "report.html"
     page.write_text("<!doctype html><title>My page</title>")
     assert report.run([str(run)]) == 2
-    assert capsys.readouterr().err == f"error: {page} exists, and is no report; name a new file by --out\n"
+    assert capsys.readouterr().err == f"error: {page} exists and is not a report; name a new file with --out\n"
     assert "My page" in page.read_text()
 
 

@@ -122,7 +122,7 @@ EXCEEDED = {
     ),
     "moves of a game, PGN": ("MAX_MOVES", 2, PGN[0], "game 1: it has more than 2 moves"),
     "line, PGN": ("MAX_LINE", 20, PGN[0], "it has more than 20 characters in line 8, the limit of game files; wrap"),
-    "depth": ("MAX_DEPTH", 1, "(;GN[hex:3](;B[a1](;W[b1])))", "game 1: it has more than 1 variations inside each"),
+    "depth": ("MAX_DEPTH", 1, "(;GN[hex:3](;B[a1](;W[b1])))", "game 1: it has more than 1 levels of nested variations"),
     "boards": ("MAX_BOARDS", 1, "(;GN[hex:3])(;GN[hex:4])", "it has more than 1 boards"),
     "bytes": ("MAX_BYTES", 10, "(;GN[hex:3])", "it has more than 10 bytes"),
 }
@@ -140,7 +140,7 @@ def test_limits(name, limit, text, expected, tmp_path, monkeypatch):
 
 
 def test_deep_files_are_refused():
-    with pytest.raises(UserError, match="more than 1,000 variations inside each other"):
+    with pytest.raises(UserError, match="more than 1,000 levels of nested variations"):
         read_games("(;GN[hex:3]" * 100_000 + ")" * 100_000)
     assert read_games('[White "A"]\n\n1. e4 ' + "(1. d4\n" * 50_000 + ")" * 50_000 + " e5 *\n")[0].moves == (
         "e2e4",

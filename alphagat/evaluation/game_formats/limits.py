@@ -7,7 +7,7 @@ MAX_GAMES = 100_000
 MAX_NODES = 2_000_000  # in all games of a file: nodes of SGF, moves of PGN
 MAX_MOVES = 10_000  # in the main line of a game
 MAX_LINE = 65_536  # characters; python-chess copies the rest of a PGN line at each comment
-MAX_DEPTH = 1000  # variations inside each other, in SGF; PGN skips them without keeping any
+MAX_DEPTH = 1000  # levels of nested variations, in SGF; PGN skips them without keeping any
 MAX_BOARDS = 16  # boards that the games of a file name
 
 

@@ -87,7 +87,7 @@ def _depth(tree: sgf_grammar.Coarse_game_tree) -> int:
 
 def _read_tree(tree: sgf_grammar.Coarse_game_tree, board: str) -> GameRecord:
     """Reads the main variation of a game."""
-    limits.check(_depth(tree), limits.MAX_DEPTH, "variations inside each other", "remove it, or its variations")
+    limits.check(_depth(tree), limits.MAX_DEPTH, "levels of nested variations", "remove it, or its variations")
     nodes: list[dict[str, list[bytes]]] = list(sgf_grammar.main_sequence_iter(tree))
     limits.check(len(nodes), limits.MAX_MOVES, "nodes in its main line", "remove it")
 
