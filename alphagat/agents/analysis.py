@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from alphagat.agents.agent import Agent
 from alphagat.errors import UserError
 from alphagat.search import Evaluator, Search, SearchOutput
-from alphagat.search.tree import mask_illegal, root_statistics
+from alphagat.search.tree import likeliest_action, mask_illegal, root_statistics
 
 
 class Analysis(NamedTuple):
@@ -108,6 +108,7 @@ def no_search(evaluate: Evaluator) -> Search:
         none = jnp.zeros((len(logits), 1, logits.shape[1]))
         children = jnp.full(none.shape, -1, jnp.int32)
         root = root_statistics(none.astype(jnp.int32), none, none, children)
-        return SearchOutput(logits.argmax(axis=-1).astype(jnp.int32), jax.nn.softmax(logits), evaluation.value, root)
+        action = likeliest_action(evaluation.prior_logits, states)
+        return SearchOutput(action, jax.nn.softmax(logits), evaluation.value, root)
 
     return search

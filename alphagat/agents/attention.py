@@ -18,13 +18,8 @@ from alphagat.networks.gat import GraphAttentionNetwork
 PROJECTION = "query_key_value"  # the layer of a block that projects to queries, keys and values
 
 
-def has_attention(agent: Agent) -> bool:
-    """Returns whether a block of the agent's network attends along edges."""
-    return bool(attention_blocks(agent.config.network))
-
-
 def attention_blocks(network: NetworkConfig) -> list[int]:
-    """Returns the numbers of the blocks that attend."""
+    """Returns the numbers of the blocks that attend along edges; none for a network without attention."""
     if not NETWORK_TRAITS[network.name].passes_messages:
         return []
     kinds = kinds_of_blocks(network.blocks, network.num_blocks)
@@ -41,7 +36,8 @@ def make_attention(agent: Agent) -> Callable[[Any, Any], jax.Array]:
       UserError: the network has no attention.
     """
     network, topology = make_portable_network(agent.config, agent.game), agent.game.topology
-    if not has_attention(agent):
+    attending = attention_blocks(agent.config.network)
+    if not attending:
         kinds = networks_with("passes_messages")
         raise UserError(
             f"network {agent.config.network.name}: it has no attention to show; use one that is {kinds} and has "
@@ -57,7 +53,7 @@ def make_attention(agent: Agent) -> Callable[[Any, Any], jax.Array]:
             network.apply(params, nodes, edges, capture_intermediates=lambda layer, _: layer.name == PROJECTION),
         )
         blocks = []
-        for block in attention_blocks(agent.config.network):
+        for block in attending:
             (projected,) = captured["intermediates"][f"block_{block}"][PROJECTION]["__call__"]
             query, key, _ = split_heads(projected, network.num_heads, network.key_size)
             bias = params["params"][f"block_{block}"]["relation_bias"]

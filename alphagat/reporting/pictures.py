@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from alphagat.agents.agent import Agent
-from alphagat.agents.attention import attention_blocks, has_attention, make_attention
+from alphagat.agents.attention import attention_blocks, make_attention
 from alphagat.games.base import Game
 from alphagat.games.batches import batch_of_one
 from alphagat.monitoring.catalogue import points
@@ -80,14 +80,14 @@ def _draw_attention(agent: Agent, moment: Moment) -> str:
 
     Empty if the network has no attention or the game has no node places.
     """
-    places = agent.game.node_places(moment.state)
-    if not has_attention(agent) or np.isnan(places).all():
+    blocks, places = attention_blocks(agent.config.network), agent.game.node_places(moment.state)
+    if not blocks or np.isnan(places).all():
         return ""
     weights = np.asarray(make_attention(agent)(agent.params, batch_of_one(moment.state)))[0].mean(axis=1)  # [blocks, E]
     topology, board = agent.game.topology, agent.game.render_svg(moment.state).removesuffix("</svg>")
     own = topology.senders == topology.receivers
     figures = []
-    for block, each in zip(attention_blocks(agent.config.network), weights):
+    for block, each in zip(blocks, weights):
         shapes = attention_shapes(agent.game, moment.state, each, MAX_EDGES)
         caption = f"<span>block {block + 1}</span><b>{each[own].mean():.0%} on itself</b>"
         picture = f'{board}<g class="looks">{"".join(shapes)}</g></svg>'

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import alphagat
-from alphagat.agents.attention import attention_blocks, has_attention, make_attention
+from alphagat.agents.attention import attention_blocks, make_attention
 from alphagat.agents.build import make_configured_network
 from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
@@ -44,8 +44,8 @@ def test_the_weights_mix_the_values_of_each_block(agent):
 def test_a_network_without_attention_is_refused(agent, changes):
     config = dataclasses.replace(agent.config, network=dataclasses.replace(agent.config.network, **changes))
     other = dataclasses.replace(agent, config=config)
-    assert has_attention(agent)
-    assert not has_attention(other)
+    assert attention_blocks(agent.config.network)
+    assert not attention_blocks(config.network)
     with pytest.raises(UserError, match=rf"network {config.network.name}: it has no attention"):
         make_attention(other)
 
