@@ -59,6 +59,7 @@ class GtpServer:
         self._make_thinker, self._thinkers = make_thinker, {thinker.agent.game.name: thinker}
         self._simulations = simulations
         self._setting: Clock | None = None
+        self._in_periods = False
         # Of a requested analysis: dialect, seconds between lines, and position.
         self._analysis: tuple[str, float, Position] | None = None
         self._set_board(thinker.agent.game.name)
@@ -189,7 +190,7 @@ class GtpServer:
             case "absolute", [main]:
                 self._set_clock(Clock(main))
             case "byoyomi", [main, period, _]:  # each move stays within one period, so their number does not matter
-                self._set_clock(Clock(main, period))
+                self._set_clock(Clock(main, period), in_periods=True)
             case "canadian", [main, overtime, moves] if moves >= 1:
                 self._set_clock(Clock(main, overtime, int(moves)))
             case _:
@@ -201,7 +202,7 @@ class GtpServer:
         if num_moves == 0:
             self._clocks[player] = Clock(left, setting.overtime, setting.moves)
         else:
-            self._clocks[player] = Clock(0.0, left, num_moves)
+            self._clocks[player] = Clock(0.0, left, 1 if self._in_periods else num_moves)
 
     # Analysis, in the dialects of Leela Zero and KataGo.
 
@@ -244,7 +245,7 @@ class GtpServer:
         if not gtp_names.has_names(self._thinker.agent.game):
             raise UserError(f"board {name}: its moves have names of several words, which GTP cannot express")
         self._turns = Turns(self._thinker.agent.game)
-        self._set_clock(self._setting)
+        self._set_clock(self._setting, self._in_periods)
 
     def _player(self, colour: str) -> int:
         player = gtp_names.player_of(self._turns.game, colour)
@@ -252,8 +253,9 @@ class GtpServer:
             raise CommandError(f"syntax error: {colour} is not a colour")
         return player
 
-    def _set_clock(self, setting: Clock | None) -> None:
-        self._setting = setting
+    def _set_clock(self, setting: Clock | None, in_periods: bool = False) -> None:
+        """Sets both clocks. With `in_periods`, `time_left` counts overtime periods instead of moves, as in byoyomi."""
+        self._setting, self._in_periods = setting, in_periods
         self._clocks = [None if setting is None else dataclasses.replace(setting) for _ in range(2)]
 
 

@@ -9,7 +9,7 @@ import alphagat
 from alphagat.games import make_game
 from alphagat.games.states import first_state
 from alphagat.reporting.gallery import Picture, attention_picture, draw_analysis, draw_game, gallery
-from alphagat.reporting.overlays import policy_shapes
+from alphagat.reporting.overlays import line_shapes, policy_shapes
 from alphagat.serving.thinking import Thinker
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -66,3 +66,26 @@ def test_attention_draws_the_strongest_edges():
     weights[np.flatnonzero(game.topology.senders != game.topology.receivers)[[0, 5, 9]]] = 0.2, 0.3, 0.5
     assert "".join(attention_picture(game, state, weights, "").over).count("<polygon") == 3
     assert "".join(attention_picture(game, state, weights, "", max_edges=2).over).count("<polygon") == 2
+
+
+def test_a_row_has_room_for_its_tallest_drawing_and_longest_caption():
+    low, high = DRAWING.format("low"), DRAWING.format("high").replace('height="100"', 'height="200"')
+    pictures = [Picture(low, "one\ntwo\nthree"), Picture(high, "one"), Picture(low, "")]
+    root = ET.fromstring(gallery(pictures, columns=2, width=100))
+    first, second, third = (
+        (float(each.get("y", 0)), float(each.get("height", 0))) for each in root.findall(f"{SVG}svg")
+    )
+    assert sum(first) == sum(second)
+    assert max(float(each.get("y", 0)) for each in root.findall(f"{SVG}text")) < third[0]
+
+
+def test_a_gallery_is_as_wide_as_its_pictures():
+    pictures = [Picture(DRAWING.format("one"), "")]
+    assert float(ET.fromstring(gallery(pictures, columns=3, width=100)).get("width", 0)) == 100
+
+
+def test_the_best_line_is_drawn():
+    agent = alphagat.load("hex", board="hex:3")
+    state = jax.device_get(first_state(agent.game))
+    analysis = Thinker(agent, 8).analyze(state)
+    assert "".join(line_shapes(agent.game, state, analysis.variation)) in draw_analysis(agent.game, state, analysis)

@@ -444,3 +444,30 @@ def test_an_analysis_is_written_once_per_interval(monkeypatch):
 def test_a_line_that_is_too_long_is_refused():
     answers = talk(make_server("hex:3"), "3 play black b2" + " " * 2**20, "play black b2" + " " * 1000)
     assert answers == ["?3 the line has more than 1,048,576 characters; send a shorter one", "="]
+
+
+def test_an_illegal_move_takes_back_an_omitted_pass():
+    server, position, random = make_server("othello:4"), begin(make_game("othello:4")), np.random.default_rng(0)
+    while list(position.legal_actions()) != ["pass"]:
+        position = begin(position.game) if position.state.terminated else position
+        position = play(position, random.choice(list(position.legal_actions().values())))
+    played = [f"play {'bw'[player]} {move}" for player, move in zip(position.players, position.moves)]
+    mover, other = "bw"[position.player], "bw"[1 - position.player]
+    answers = talk(server, *played, f"play {other} {position.moves[0]}", f"play {mover} pass")
+    assert (answers[-2][0], answers[-1]) == ("?", "=")
+
+
+def test_a_pass_that_is_not_forced_may_not_be_omitted():
+    answers = talk(make_server("go:5"), "play b c3", "play b d4", "genmove b", "play w d4")
+    assert answers == ["=", "? illegal move: white is to move", "? white is to move", "="]
+
+
+def test_the_periods_of_byoyomi_do_not_share_its_time():
+    server = make_server("hex:3", None)
+    limits = listen(server)
+    talk(server, "kgs-time_settings byoyomi 0 30 5", "time_left b 30 5", "genmove b")
+    assert limits == [(None, share(30))]
+
+
+def test_white_does_not_begin_without_the_swap_rule():
+    assert talk(make_server("hex:3"), "play w a1") == ["? illegal move: black is to move"]

@@ -8,11 +8,13 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
+from uvicorn.server import ServerState
 
 from alphagat.serving import limits
-from alphagat.serving.http_server import client_key
+from alphagat.serving.http_server import Protocol, client_key, make_server
 from alphagat.serving.middleware import HEADERS
 from tests.serving.http_clients import PATIENCE_S, answer_on, connect, is_open, running
 
@@ -209,6 +211,7 @@ def test_the_server_ends_with_the_evaluation_thread_and_waits_for_no_client(app,
 
 def test_the_server_ends_although_an_answer_takes_long(app, service, monkeypatch):
     monkeypatch.setattr(limits, "ENDING_S", 0.1)
+    monkeypatch.setattr(limits, "TRANSFER_S", 2 * PATIENCE_S)
     with running(app, service) as (address, thread), connect(address, WAIT) as client:
         while not app.waiting:
             time.sleep(0.001)
@@ -230,3 +233,68 @@ def test_the_guide_lists_every_limit():
     flags = {f"--{name}": [f"{each.at_least:,g}", f"{each.at_most:,g}"] for name, each in limits.FLAGS.items()}
     rows = re.findall(r"^\| `(--\w+)` \| ([\d,]+) to ([\d,]+) ", guide, re.MULTILINE)
     assert {flag: limits_of_flag for flag, *limits_of_flag in rows} == flags
+
+
+@pytest.fixture
+def accept(app, service):
+    """Returns a function that makes a connection without a network, from the given address."""
+    config, state = make_server(app, service).config, ServerState()
+
+    def make(host="10.0.0.1"):
+        connection, transport = Protocol(config, state, {}, Mock()), Mock()
+        transport.get_extra_info = {"peername": (host, 1)}.get
+        transport.get_write_buffer_size.return_value = 0
+        connection.connection_made(transport)
+        return connection
+
+    return make
+
+
+def in_work(*, has_begun=False):
+    """Returns the cycle of a request that is being answered."""
+    return SimpleNamespace(more_body=False, response_started=has_begun, response_complete=False)
+
+
+def test_a_client_that_takes_its_answer_again_is_not_waited_for(accept):
+    connection = accept()
+    connection.cycle = in_work(has_begun=True)
+    found = []
+    for change in (connection._watch, connection.pause_writing, connection.resume_writing):
+        change()
+        found.append(connection.loop.call_later.call_args.args[2])
+    assert found == [504, 408, 504]
+
+
+def test_an_answer_that_has_begun_is_cut_off(accept):
+    connection = accept()
+    connection.cycle = in_work(has_begun=True)
+    connection._drop(504, "late")
+    connection.transport.abort.assert_called_once()
+    connection.transport.write.assert_not_called()
+
+
+def test_an_answer_that_is_not_taken_is_cut_off(accept):
+    connection = accept()
+    connection.transport.get_write_buffer_size.return_value = 1
+    connection._drop(408, "late")
+    connection.transport.abort.assert_called_once()
+    connection.transport.write.assert_not_called()
+
+
+def test_a_connection_is_dropped_once(accept, monkeypatch):
+    """Its client is still connected while the next ones arrive."""
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS_PER_CLIENT", 1)
+    connections = [accept() for _ in range(4)]
+    assert [each.transport.close.call_count for each in connections] == [1, 1, 1, 0]
+
+
+def test_a_connection_that_was_answered_has_not_waited_long(connected, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS_PER_CLIENT", 3)
+    first = connected(GET)
+    slow = [connected(GET[:3]) for _ in range(2)]
+    assert answer_on(first)[2] == b"ok"
+    first.sendall(GET)
+    assert answer_on(first)[2] == b"ok"
+    connected()
+    assert refused(slow[0])[0] == 503
+    assert is_open(first)

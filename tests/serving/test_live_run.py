@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -126,3 +127,33 @@ def test_a_checkpoint_written_while_the_server_starts_is_loaded(tmp_path):
 def test_a_folder_without_a_run_raises(live, tmp_path):
     with pytest.raises(UserError, match="holds no run"):
         LiveRun(tmp_path / "none", live[1]._roster)
+
+
+def test_a_checkpoint_that_was_loaded_is_not_loaded_again(live, monkeypatch):
+    folder, run = live
+    with CheckpointWriter(folder) as writer:
+        writer.save(init_state(tiny_run()), 2)
+    assert run.describe()["network"] == 2
+    monkeypatch.setattr(run._roster, "refresh", lambda: pytest.fail("loaded again"))
+    assert run.describe()["network"] == 2
+
+
+def test_metrics_of_the_future_are_new(live):
+    """As with a clock of a file server that is ahead."""
+    folder, run = live
+    with MetricsWriter(folder) as writer:
+        writer.write(1, {"board": "hex:2", "frames": 10, "hours": 1.0})
+    os.utime(folder / METRICS_FILE, (time.time() + 300,) * 2)
+    assert run.describe()["silent_s"] == 0
+
+
+def test_the_iteration_is_that_of_the_last_line(live):
+    folder, run = live
+    with MetricsWriter(folder) as writer:
+        writer.write(7, {"board": "hex:2", "frames": 10, "hours": 1.0})
+    assert run.describe()["iteration"] == 7
+
+
+def test_a_run_is_named_by_its_folder_from_inside(live, monkeypatch):
+    monkeypatch.chdir(live[0])
+    assert LiveRun(Path(), live[1]._roster).describe()["name"] == "mine"

@@ -203,3 +203,14 @@ def test_evaluations_and_open_boards_do_not_wait_for_a_load(tmp_path, monkeypatc
         assert not loading.done()
         may_end.set()
         assert loading.result().game.name == "hex:5"
+
+
+def test_the_players_of_all_boards_are_refreshed(tmp_path):
+    folder = save_tiny_run(tmp_path / "run", 1)
+    roster = Roster([str(folder)])
+    assert roster.agent("hex:3", str(folder)).iteration == 1
+    with CheckpointWriter(folder) as writer:
+        writer.save(init_state(tiny_run()), 2)
+    roster.refresh()
+    agents = [roster.agent(board, str(folder)) for board in ("hex:2", "hex:3")]
+    assert [(each.game.name, each.iteration) for each in agents] == [("hex:2", 2), ("hex:3", 2)]

@@ -22,8 +22,9 @@ from alphagat.serving import limits
 from alphagat.serving.app import PAGE, make_app
 from alphagat.serving.hosts import LOCAL
 from alphagat.serving.limits import MAX_BODY
-from alphagat.serving.messages import describe_move
+from alphagat.serving.messages import GameRequest, describe_attention, describe_line, describe_move, describe_position
 from alphagat.serving.middleware import HEADERS, Middleware
+from alphagat.serving.playthrough import Playthroughs
 from alphagat.serving.preparation import Progress
 from alphagat.serving.roster import Roster
 from alphagat.serving.service import BatchService, Busy
@@ -450,3 +451,57 @@ def test_a_disconnect_cancels_the_request(roster):
 
     asyncio.run(asyncio.wait_for(app(scope, receive, send), 30))
     assert service.answers[0].cancelled()
+
+
+def described(board, *moves):
+    """Returns the description of a position, without the app."""
+    of = make_game(board)
+    return describe_position(of, Playthroughs(of).replay(0, moves), None)
+
+
+def test_a_move_of_a_piece_names_its_nodes():
+    topology = make_game("breakthrough:5").topology
+    move = described("breakthrough:5")["legal"][0]
+    nodes = topology.action_senders[move["action"]], topology.action_receivers[move["action"]]
+    assert (move["from"], move["to"]) == nodes
+    assert move["from"] != move["to"]
+
+
+def test_the_outcome_of_a_finished_game():
+    draw = described("tic_tac_toe", "a1", "b1", "c1", "b2", "a2", "c2", "b3", "a3", "c3")
+    assert (draw["over"], draw["winner"], draw["points"]) == (True, None, None)
+    tour = described("tsp:10", *range(1, 10))
+    assert (tour["over"], tour["winner"]) == (True, None)
+    assert tour["points"] == pytest.approx(0.377, abs=1e-3)
+
+
+def test_discs_are_counted():
+    assert described("othello:4")["counts"] == (2, 2)
+
+
+def test_a_line_goes_on_with_the_events_of_the_game():
+    tour, request = make_game("tsp:10"), GameRequest(board="tsp:10", moves=[1], seed=5)
+    games = Playthroughs(tour)
+    (move,) = describe_line(games, tour, request, np.array([2, -1]))
+    assert move == describe_move(tour, games.replay(5, [1]).state, 2)
+    assert move != describe_move(tour, games.replay(0, [1]).state, 2)
+
+
+def test_attention_names_the_kinds_of_nodes():
+    of = make_game("connect_four")
+    kinds = describe_attention(of, np.zeros((1, 1, len(of.topology.senders))))["kinds"]
+    assert [kinds.count(kind) for kind in ("cell", "column")] == [42, 7]
+
+
+def test_seeds_have_32_bits(client):
+    answers = [client.post("/api/position", json=game("b2", seed=seed)) for seed in (2**32 - 1, 2**32)]
+    assert [answer.status_code for answer in answers] == [200, 422]
+
+
+def test_a_file_that_names_no_board_is_of_the_given_one(client):
+    answer = client.post("/api/games", json={"text": "(;B[a1];W[b2])", "board": "hex:4"})
+    assert answer.json() == {"games": [{"board": "hex:4", "moves": ["a1", "b2"], "names": ["", ""]}]}
+
+
+def test_a_board_states_its_goal(client):
+    assert client.get("/api/boards/hex:3").json()["goal"] == make_game("hex:3").goal

@@ -169,3 +169,20 @@ def test_an_increment_is_not_spent_in_advance():
     assert seconds_with_increment(40.0, 2.0, None, 1000) == pytest.approx(3 * 0.95 - 0.05)
     assert seconds_with_increment(1.0, 10.0, None, 1000) == pytest.approx(0.95 - 0.05)
     assert seconds_with_increment(60.0, 0.0, 2, 1000) == pytest.approx(30 * 0.95 - 0.05)
+
+
+def test_the_last_slice_fits_the_time_that_is_left(state, slow):
+    first, *_ = thinker(1).think(state, seconds=0.075)  # 0.05 are spent already
+    assert first.simulations == 2
+
+
+def test_setting_up_the_tree_counts_as_time(state, slow, monkeypatch):
+    begin = thinker(1)._begin
+    monkeypatch.setattr(thinker(1), "_begin", lambda state: [time.monotonic(), begin(state)][1])
+    first, *_ = thinker(1).think(state, 1)
+    assert first.seconds == pytest.approx(0.2)  # four readings of the clock
+
+
+def test_the_batches_of_a_search_depend_on_the_device():
+    expected = 1 if jax.default_backend() == "cpu" else thinking.ACCELERATOR_LEAVES
+    assert Thinker(thinker(1).agent, CAPACITY)._num_leaves == expected

@@ -147,3 +147,70 @@ def test_searches_that_are_not_finite_are_no_broken_rules(tmp_path, monkeypatch,
         with pytest.raises(Diverged, match=r"^searches of iteration 1 were not finite$"):
             report.flush()
     assert read_metrics(tmp_path) == []
+
+
+def test_an_iteration_in_which_no_game_ended(tmp_path, metrics):
+    with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
+        report = Reporter(run, sinks, hours=0.0)
+        report.add(1, 0, metrics | {"games": jnp.float32(0)}, None)
+        report.flush()
+    (line,) = read_metrics(tmp_path)
+    assert {line[f"selfplay/{name}"] for name in ("game_length", "draws", "truncated")} == {None}
+    assert line["selfplay/games_per_s"] == 0
+
+
+def test_a_game_of_each_board_is_drawn(tmp_path, metrics):
+    games = [PlayedGame(make_game(board), np.array([0, 1, 2])) for board in ("hex:2", "hex:3")]
+    with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
+        drawn = []
+        sinks.writer.draw_game = lambda iteration, board, _: drawn.append((iteration, board))
+        report = Reporter(run, sinks, hours=0.0)
+        report.add(3, 0, metrics, None)
+        report.wait()
+        report.add_evaluation(EvaluationResult([], games))
+        report.add_late_evaluation(2, EvaluationResult([], games))
+    assert drawn == [(3, "hex:2"), (3, "hex:3"), (2, "hex:2"), (2, "hex:3")]
+
+
+def test_each_iteration_is_shown_and_tracked_with_its_board(tmp_path, metrics):
+    config = tiny_config()
+    config.boards = ("hex:2", "hex:3")
+    shown, tracked, stages = [], [], []
+    with open_sinks(run := make_run(config, sharding.make_mesh(1)), tmp_path, 0) as sinks:
+        sinks.display.update, sinks.display.stage = shown.append, stages.append
+        sinks.trackers.add = lambda values, iteration: tracked.append((iteration, values)) or []
+        report = Reporter(run, sinks, hours=0.0)
+        report.stage("compiling")
+        for iteration in (1, 2):
+            report.add(iteration, iteration - 1, metrics, None)
+        report.flush()
+    assert stages == ["compiling"]
+    assert [(line["iteration"], line["board"]) for line in shown] == [(1, "hex:2"), (2, "hex:3")]
+    assert [(iteration, values[f"selfplay/hex:{iteration + 1}/game_length"]) for iteration, values in tracked] == [
+        (1, 3.0),
+        (2, 3.0),
+    ]
+
+
+def test_the_speed_of_pretraining(tmp_path, monkeypatch, metrics):
+    clock = Clock()
+    monkeypatch.setattr(report_module, "time", clock)
+    with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
+        report = Reporter(run, sinks, hours=0.0)
+        clock.seconds = 4.0
+        skipped = {"train/skipped_in_a_row": metrics["train/skipped_in_a_row"]}
+        report.add(
+            1, 0, skipped | {report_module.POSITIONS: jnp.float32(200), report_module.EPOCHS: jnp.float32(3)}, None
+        )
+        report.flush()
+    (line,) = read_metrics(tmp_path)
+    assert (line["pretrain/epochs"], line["pretrain/positions_per_s"]) == (3, 50)
+    assert "frames" not in line
+
+
+def test_a_late_evaluation_is_rated_at_its_iteration(tmp_path):
+    rated = []
+    with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
+        sinks.ratings.add = lambda line: rated.append(line["iteration"]) or []
+        Reporter(run, sinks, hours=0.0).add_late_evaluation(2, EvaluationResult([], []))
+    assert rated == [2]
