@@ -133,8 +133,8 @@ class JsonServer:
         turns = query.get("analyzeTurns", [len(moves)])
         if not isinstance(turns, list) or not all(_is_int(turn) and 0 <= turn <= len(moves) for turn in turns):
             raise QueryError(f"expected a list of whole numbers from 0 to {len(moves)}", "analyzeTurns")
-        if len(set(turns)) < len(turns):  # or a short query could ask for any number of searches
-            repeated = next(turn for turn in turns if turns.count(turn) > 1)
+        repeated = next((turn for turn, number in collections.Counter(turns).items() if number > 1), None)
+        if repeated is not None:  # or a short query could ask for any number of searches
             raise QueryError(f"{repeated} is repeated; give each number once", "analyzeTurns")
         states = _play(agent.game, moves)
         simulations = self._rounded(query.get("maxVisits", self._simulations))

@@ -1,8 +1,8 @@
 """A chess engine for UCI, the Universal Chess Interface.
 
 - `go` accepts `nodes`, `movetime`, clock times and `infinite`; without a limit it runs the default number of
-  simulations. A node is a simulation. `depth`, `mate`, `searchmoves` and pondering are not supported: an `info string`
-  reports that they are ignored.
+  simulations. A node is a simulation, and an `info string` reports a number of nodes above `--max_simulations`.
+  `depth`, `mate`, `searchmoves` and pondering are not supported: an `info string` reports that they are ignored.
 - `score cp` is 100 tan(pi / 2 value) for the value in [-1, 1] of the player to move. UCI_ShowWDL always
   reports 0 draws, because the network does not predict them; a draw counts as half a win and half a loss.
 - A position from FEN has no history, so earlier repetitions do not count.
