@@ -108,7 +108,7 @@ def run(
         if known := _explain(error, interrupted):
             status, line = known
             if line:
-                say(line)
+                terminal.say(line)
             if isinstance(error, JointError):  # after the line, since the end of any process ends the others
                 distributed.disconnect()
             return status
@@ -181,14 +181,6 @@ def _repeat_lost_interrupts() -> None:
             before(unraisable)
 
     sys.unraisablehook = hook
-
-
-def say(line: str) -> None:
-    """Writes a line to standard error. If that cannot be written, the line is lost, but not the exit status."""
-    try:
-        sys.stderr.write(line + "\n")
-    except OSError:
-        terminal.silence(sys.stderr)
 
 
 def add_run(parser: ArgumentParser, *, metavar: str = "RUN", help: str) -> None:

@@ -38,7 +38,7 @@ def _add_flags(parser: commands.ArgumentParser) -> None:
 def launch(argv: Sequence[str]) -> int:
     from alphagat.errors import UserError
     from alphagat.runs.metrics import METRICS_FILE
-    from alphagat.runtime import supervisor
+    from alphagat.runtime import supervisor, terminal
 
     options, rest = make_parser().parse_known_args(list(argv))
     others = training_arguments.make_parser("launch")
@@ -56,7 +56,7 @@ def launch(argv: Sequence[str]) -> int:
         restarts=options.restarts, hang_seconds=60 * options.hang_minutes, grace_seconds=options.grace_seconds
     )
     command = ["alphagat.main", *rest]
-    return supervisor.supervise(command, processes, gpus, arguments.workdir / METRICS_FILE, patience, commands.say)
+    return supervisor.supervise(command, processes, gpus, arguments.workdir / METRICS_FILE, patience, terminal.say)
 
 
 def run(argv: Sequence[str]) -> int:

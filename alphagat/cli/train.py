@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import alphagat
 from alphagat.cli import commands, training_arguments
-from alphagat.runtime import distributed, preemption, xla
+from alphagat.runtime import distributed, preemption, terminal, xla
 
 EXAMPLES = """\
 examples:
@@ -21,7 +21,7 @@ def make_parser() -> commands.ArgumentParser:
 def train(argv: Sequence[str]) -> None:
     arguments = training_arguments.read(make_parser(), argv)
     if sys.stderr.isatty():
-        commands.say("loading JAX ...")  # which takes seconds, and more at the first start
+        terminal.say("loading JAX ...")  # which takes seconds, and more at the first start
     xla.use_flags(arguments.xla)
     distributed.connect(arguments.nodes, arguments.node_rank, arguments.coordinator)
     alphagat.train(arguments.config, arguments.workdir, profile=arguments.profile)
