@@ -10,6 +10,7 @@ import alphagat
 from alphagat.bounds import shown
 from alphagat.cli import COMMANDS, commands
 from alphagat.errors import INTERRUPTED, USER_ERROR
+from alphagat.runtime import terminal
 
 
 def run(argv: Sequence[str]) -> int:
@@ -22,12 +23,12 @@ def run(argv: Sequence[str]) -> int:
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"the nearest is {near[0]}" if near else "alphagat --help lists them"
-        commands.say(f"error: {shown(name)}: there is no such command; {hint}")
+        terminal.say(f"error: {shown(name)}: there is no such command; {hint}")
         return USER_ERROR
     try:
         return importlib.import_module(f"alphagat.cli.{name}").run(words)
     except KeyboardInterrupt:  # while the module was imported
-        commands.say("interrupted")
+        terminal.say("interrupted")
         return INTERRUPTED
 
 
