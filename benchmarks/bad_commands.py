@@ -35,6 +35,7 @@ TRAINING = ["--config", "configs/smoke", "--workdir", "FOLDER/run"]
 BASES: dict[str, list[str]] = {
     "analyze": ["--board", "hex:5"],
     "completion": ["bash"],
+    "check": ["hex:3"],
     "configs": ["smoke"],
     "doctor": ["--config", "configs/smoke"],
     "evaluate": ["--workdir", "hex"],
