@@ -83,7 +83,7 @@ def read_settings(options: MatchOptions, game: Game) -> Settings:
     out = None if options.out is None else Path(options.out)
     if out is not None:
         if not has_files(game):
-            raise UserError(f"--out: {game.name} has chance moves, which game files do not hold; leave this option out")
+            raise UserError(f"--out: {game.name} has chance, which game files do not hold; leave this option out")
         check_installed(game)
         check_new(out, file_ending(game))
     return Settings(options.games, options.seed, options.opening_plies, part_size, options.sprt, out)

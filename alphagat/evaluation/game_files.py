@@ -14,7 +14,7 @@ from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.move_names import replay
 from alphagat.evaluation.openings import Openings
 from alphagat.games.base import Game
-from alphagat.games.states import is_deterministic_duel
+from alphagat.games.states import moves_determine_positions
 
 CHESS = "chess"
 PGN_START = re.compile(r"(?:\s|[%;].*)*+(?:\[|1\s*\.)")  # comment lines, then a tag or, without tags, the first move
@@ -46,7 +46,7 @@ def file_ending(game: Game) -> str:
 
 def has_files(game: Game) -> bool:
     """Returns whether files can hold its games."""
-    return is_deterministic_duel(game)
+    return moves_determine_positions(game)
 
 
 def check_installed(game: Game) -> None:

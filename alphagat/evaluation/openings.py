@@ -23,7 +23,7 @@ from alphagat.games.batches import (
     play_all,
     take,
 )
-from alphagat.games.states import select
+from alphagat.games.states import draws_its_start, select
 
 MAX_CANDIDATES = 65_536
 MAX_ROUNDS = 1_000
@@ -59,7 +59,7 @@ def distinct_openings(game: Game, num_openings: int, seed: int) -> Openings:
     num_openings = check_integer("num_openings", num_openings, POSITIVE)
     generator = np.random.default_rng(seed)
     limit = max(MAX_CANDIDATES, 4 * num_openings)
-    openings, with_images, most = _first_position(game, seed), None, 1
+    openings, with_images, most = _first_positions(game, seed, num_openings), None, 1
     for _ in range(game.max_plies):
         shuffled = openings.take(generator.permutation(count(openings.states)))
         apart = shuffled.take(distinct(game, shuffled.states, game.symmetries))
@@ -90,7 +90,7 @@ def openings_after(game: Game, num_plies: int, seed: int, num_openings: int | No
     if num_openings is not None:
         num_openings = check_integer("num_openings", num_openings, POSITIVE)
     generator = np.random.default_rng(seed)
-    openings = _first_position(game, seed)
+    openings = _first_positions(game, seed, 1)
     for ply in range(num_plies):
         openings = _next_ply(game, openings, None, generator)
         if count(openings.states) == 0:
@@ -105,9 +105,10 @@ def openings_after(game: Game, num_plies: int, seed: int, num_openings: int | No
     return _draw(openings, requested, generator)
 
 
-def _first_position(game: Game, seed: int) -> Openings:
-    states = jax.device_get(compile_init(game)(jax.random.key(seed)[None]))
-    return Openings(states, np.zeros((1, 0), np.int32))
+def _first_positions(game: Game, seed: int, number: int) -> Openings:
+    """Returns the first position, or as many as asked for if the game draws them."""
+    keys = jax.random.split(jax.random.key(seed), number) if draws_its_start(game) else jax.random.key(seed)[None]
+    return Openings(jax.device_get(compile_init(game)(keys)), np.zeros((len(keys), 0), np.int32))
 
 
 def _next_ply(game: Game, openings: Openings, limit: int | None, generator: np.random.Generator) -> Openings:

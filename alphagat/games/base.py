@@ -21,8 +21,8 @@ class State(struct.PyTreeNode):
       rewards: `[num_players]` float32, each player's reward for the last move.
       terminated: `[]` bool.
 
-    Every subclass has `legal_action_mask`, `[A]` bool, as a field or a property: True where legal, and all False
-    once terminated.
+    Every subclass has the property `legal_action_mask`, `[A]` bool: True where legal, and all False once terminated. It
+    also works on batches of states. A mask that is stored needs a field of another name.
     """
 
     current_player: jax.Array

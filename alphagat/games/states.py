@@ -11,8 +11,20 @@ from alphagat.games.base import Game, StochasticGame
 
 
 def is_deterministic_duel(game: Game) -> bool:
-    """Returns whether the game is for two players, and the moves alone determine its positions."""
+    """Returns whether the game is for two players and without chance moves; its first position may be random."""
     return game.num_players == 2 and not isinstance(game, StochasticGame)
+
+
+def moves_determine_positions(game: Game) -> bool:
+    """Returns whether two players play without chance from a fixed position, so that moves alone describe a game."""
+    return is_deterministic_duel(game) and not draws_its_start(game)
+
+
+@functools.lru_cache(maxsize=64)
+def draws_its_start(game: Game) -> bool:
+    """Returns whether the first position depends on the key."""
+    starts = jax.device_get(jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), 4)))
+    return any((leaf != leaf[:1]).any() for leaf in jax.tree.leaves(starts))
 
 
 def first_state(game: Game) -> Any:

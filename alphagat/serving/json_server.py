@@ -36,7 +36,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.base import Game
 from alphagat.games.batches import stack, take
-from alphagat.games.states import is_deterministic_duel
+from alphagat.games.states import moves_determine_positions
 from alphagat.runtime import terminal
 from alphagat.serving import move_reports
 from alphagat.serving.gtp_names import colours, move_name, player_of
@@ -213,7 +213,7 @@ def describe(task: Task, analysis: Analysis) -> dict[str, Any]:
 
 def _checked(agent: Agent) -> Agent:
     """Returns the agent. Raises UserError unless its answers have a meaning: a `winrate` needs an opponent."""
-    if not is_deterministic_duel(agent.game):
+    if not moves_determine_positions(agent.game):
         raise UserError(f"board {agent.game.name}: analysis is for two-player games without chance; use another board")
     return agent
 

@@ -16,7 +16,8 @@ from alphagat.evaluation.openings import Openings, distinct_openings
 from alphagat.evaluation.oracles import OracleTest, make_oracle
 from alphagat.evaluation.players import Player, make_opponent, search_player
 from alphagat.evaluation.single_player import Scores, play_alone
-from alphagat.games.base import Game, StochasticGame
+from alphagat.games.base import Game
+from alphagat.games.states import moves_determine_positions
 from alphagat.monitoring.metric_text import describe_results
 from alphagat.opponents import PREVIOUS
 from alphagat.runs.metrics import ORACLE, SCORE, SCORE_RATIO, WIN_RATE, Result
@@ -40,7 +41,7 @@ class EvaluationResult(NamedTuple):
 
     Attributes:
       results: of all boards.
-      games: one game on each board for two players without chance moves.
+      games: one game on each board for two players without chance.
       previous: the iteration of the opponent `previous`; 0: the initial network.
     """
 
@@ -119,7 +120,7 @@ class _BoardMatches:
                 continue
             result = play_match(self._game, player, opponent, self._openings, match_key, self._mesh)
             results.append(match_result(self.name, name, result))
-            if not isinstance(self._game, StochasticGame):
+            if moves_determine_positions(self._game):
                 games = [PlayedGame(self._game, np.concatenate([self._openings.actions[0], result.actions[0, 0]]))]
         return EvaluationResult(results, games)
 

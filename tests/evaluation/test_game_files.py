@@ -13,12 +13,13 @@ import sgfmill.sgf
 from alphagat.errors import UserError
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.engines.base import FORFEITS
-from alphagat.evaluation.game_files import GameRecord, read_games, records_of, to_text
+from alphagat.evaluation.game_files import GameRecord, has_files, read_games, records_of, to_text
 from alphagat.evaluation.game_replay import play_again
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import make_opponent
-from alphagat.games import make_game
+from alphagat.games import GAMES, make_game
 from alphagat.games.states import first_state
+from tests.evaluation.toy import PileGame, RandomPileGame
 
 KEY = jax.random.key(3)
 
@@ -188,3 +189,18 @@ def test_a_damaged_game_is_named():
 def test_unparsable_text_is_rejected(text):
     with pytest.raises(UserError, match="neither PGN nor SGF"):
         read_games(text)
+
+
+def test_only_moves_from_a_fixed_position_make_a_file():
+    games = [PileGame(9), RandomPileGame(10), make_game("tsp:4"), make_game("2048:2"), make_game("hex:3")]
+    assert [has_files(game) for game in games] == [True, False, False, False, True]
+
+
+def test_names_of_moves_with_brackets_read_back(monkeypatch: pytest.MonkeyPatch):
+    names = ("take [1]", "take \\ 2", "take: 3")
+    game = PileGame(6)
+    game.name, game.action_names = "pile:6", names
+    monkeypatch.setattr(PileGame, "topology", make_game("tic_tac_toe").topology, raising=False)
+    monkeypatch.setitem(GAMES, "pile", lambda name: game)
+    record = GameRecord("pile:6", ("A", "B"), (names[0], names[1], names[2]), (0, 1, 1), -1)
+    assert read_games(to_text(record)) == [record]

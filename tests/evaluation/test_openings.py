@@ -14,7 +14,7 @@ from alphagat.games import make_game
 from alphagat.games.batches import chunks, compile_init, compile_step
 from alphagat.games.states import first_state
 from alphagat.games.tsp import TspGame
-from tests.evaluation.toy import PileGame, PileState
+from tests.evaluation.toy import PileGame, PileState, RandomPileGame
 
 
 def _stones(states):
@@ -311,3 +311,10 @@ def test_positions_that_differ_only_in_edges_are_distinct():
     states = jax.tree.map(lambda x: x[[0, 1, 0, 2, 3, 1]], states)
     assert distinct(game, states).tolist() == [0, 1, 3, 4]
     assert distinct(game, states, game.symmetries).tolist() == [0, 1, 3, 4]
+
+
+def test_a_random_start_gives_openings_on_different_instances():
+    opened = distinct_openings(RandomPileGame(1000), 20, seed=0)
+    assert opened.actions.shape == (20, 0)
+    assert len(set(opened.states.pile.tolist())) == 20
+    assert set(openings_after(RandomPileGame(1000), 1, seed=3).states.pile.tolist()) < set(range(1000))

@@ -56,6 +56,14 @@ class PileGame(base.Game):
         return jnp.array([-1.0, 1.0])
 
 
+class RandomPileGame(PileGame):
+    """The pile has 5 to `size` at first."""
+
+    def init(self, key):
+        pile = jax.random.randint(key, (), 5, self.size + 1, jnp.int32)
+        return PileState(jnp.int8(0), jnp.zeros(2), jnp.bool_(False), pile)
+
+
 def take_one_or_three(params, key, states):
     """Takes 1 or 3 at random, or 1 if 3 is too many; an `act` of `Player`."""
     takes_three = jax.random.bernoulli(key, shape=states.terminated.shape) & states.legal_action_mask[:, 2]

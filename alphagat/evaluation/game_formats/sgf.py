@@ -41,7 +41,7 @@ def write(record: GameRecord) -> str:
         root |= {"RU": "Tromp-Taylor", "KM": f"{game.komi:g}"}
     nodes = [{name: [sgf_grammar.escape_text(value.encode())] for name, value in root.items() if value}]
     for move, player in zip(record.moves, record.players):
-        nodes.append({"BW"[player]: [_point(game, move).encode()]})
+        nodes.append({"BW"[player]: [sgf_grammar.escape_text(_point(game, move).encode())]})
     tree = sgf_grammar.Coarse_game_tree()
     tree.sequence = nodes
     return sgf_grammar.serialise_game_tree(tree).decode()
@@ -107,7 +107,7 @@ def _read_tree(tree: sgf_grammar.Coarse_game_tree, board: str) -> GameRecord:
     return GameRecord(
         board=board,
         names=(value("PB"), value("PW")),
-        moves=tuple(_move(game, point.decode(errors="replace")) for _, point in moves),
+        moves=tuple(_move(game, sgf_grammar.simpletext_value(point).decode(errors="replace")) for _, point in moves),
         players=tuple(player for player, _ in moves),
         outcome=RESULTS.get(result.strip().upper()),
         # A comment (GC) of another program is not a forfeit reason.
