@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from alphagat.bounds import Limits
 from alphagat.cli import commands
+from alphagat.errors import UserError
 from alphagat.wording import counted
 
 EXAMPLES = """\
@@ -28,25 +30,37 @@ def check(argv: Sequence[str]) -> None:
     options = make_parser().parse_args(list(argv))
 
     from alphagat.games import make_game
-    from alphagat.games.contract import random_games, rules
+    from alphagat.games.contract import declarations, random_games, rules
     from alphagat.runtime import sharding
 
     sharding.configure_cpu_devices(1)
     game = make_game(options.board)
-    topology = game.topology
+    for declaration in declarations.DECLARATIONS:
+        _say_kept(declaration, _guarded(game, declaration, game))
     counts = (
-        (topology.num_nodes, "node"),
+        (game.topology.num_nodes, "node"),
         (game.num_features, "feature"),
-        (topology.num_edges, "edge"),
+        (game.topology.num_edges, "edge"),
         (game.num_actions, "action"),
     )
     sys.stdout.write(f"{game.name}: {', '.join(counted(number, noun) for number, noun in counts)}\n")
-    _say_kept(rules.check_shapes, rules.check_shapes(game))
-    games = random_games.play(game, options.games, options.seed)
+    games = _guarded(game, random_games.play, game, options.games, options.seed)
     lengths = [games.length(number) for number in range(games.number)]
     sys.stdout.write(f"{counted(games.number, 'random game')} of {min(lengths)} to {max(lengths)} plies\n")
     for rule in rules.RULES:
-        _say_kept(rule, rule(games))
+        _say_kept(rule, _guarded(game, rule, games))
+
+
+def _guarded(game: Any, function: Callable, *arguments: Any) -> Any:
+    """Returns the result of the function. Raises UserError with one line for an error in the code of the game."""
+    from alphagat.games.contract.faults import describe_fault
+
+    try:
+        return function(*arguments)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(describe_fault(game, error)) from error
 
 
 def _say_kept(rule: Callable, note: str | None) -> None:

@@ -31,7 +31,7 @@ class State(struct.PyTreeNode):
 
     @property
     def legal_action_mask(self) -> jax.Array:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no property legal_action_mask; define it")
 
 
 def absorb(state: Any, after: Any) -> Any:

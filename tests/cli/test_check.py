@@ -7,15 +7,16 @@ import pytest
 
 from alphagat import games
 from alphagat.cli import check
-from alphagat.games.contract import rules
+from alphagat.games.contract import declarations, rules
 
 
 def test_a_sound_game_keeps_every_rule(capsys):
     assert check.run(["hex:3", "--games", "8"]) == 0
-    first, *kept = capsys.readouterr().out.splitlines()
-    assert first == "hex:3: 13 nodes, 9 features, 81 edges, 9 actions"
-    assert re.fullmatch("8 random games of [5-9] to 9 plies", kept[1])
-    assert sum(line.startswith("ok  ") for line in kept) == len(rules.RULES) + 1
+    kept = capsys.readouterr().out.splitlines()
+    others = [line for line in kept if not line.startswith("ok  ")]
+    assert others[0] == "hex:3: 13 nodes, 9 features, 81 edges, 9 actions"
+    assert re.fullmatch("8 random games of [5-9] to 9 plies", others[1])
+    assert len(kept) - len(others) == len(declarations.DECLARATIONS) + len(rules.RULES)
     assert kept[-1] == "ok  render and render_svg draw each position, differently after each move, and name the end"
 
 
@@ -40,3 +41,13 @@ def test_the_first_broken_rule_ends_the_command(capsys, monkeypatch):
 def test_bad_arguments_are_refused(arguments, says, capsys):
     assert check.run(arguments) == 2
     assert says in capsys.readouterr().err
+
+
+def test_an_error_in_the_code_of_a_game_is_one_line(capsys, monkeypatch):
+    broken = copy.copy(games.make_game("tic_tac_toe"))
+    monkeypatch.setattr(type(broken), "observe", lambda self, state: state.nothing)
+    monkeypatch.setitem(games.GAMES, "failing", lambda name: broken)
+    assert check.run(["failing"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: board tic_tac_toe: ")
+    assert "AttributeError: 'MnkState' object has no attribute 'nothing'" in line

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import runpy
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +10,13 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.games import make_game
+from alphagat.games import base, make_game
 from alphagat.games.base import Symmetries
-from alphagat.games.contract import random_games, rules
+from alphagat.games.contract import declarations, faults, random_games, rules
 from alphagat.games.mnk import MnkState
+from alphagat.graphs.topology import RelationVocabulary
 
+SEED = 0
 SOUND, CHANCE, MAP = (make_game(name) for name in ("tic_tac_toe", "2048:2", "tsp:5"))
 
 
@@ -29,6 +32,13 @@ def after(**changes):
 
 def at_first(**fields):
     return lambda self, key: SOUND.init(key).replace(**fields)
+
+
+def drawn_by_numpy():
+    """Returns a first state with a stone that depends on no key."""
+    global SEED
+    SEED += 1
+    return SOUND.step(SOUND.init(None), jnp.int32(SEED % 9), None)
 
 
 def observed(change):
@@ -68,6 +78,72 @@ def exchanged(rows):
 
 TURNED = SOUND.symmetries.node_permutations
 CASES = [
+    (SOUND, "check_attributes", {"num_players": 3}, "num_players is 3; it must be 1 or 2"),
+    (SOUND, "check_attributes", {"max_plies": 9.0}, "max_plies is 9.0; it must be a positive integer"),
+    (SOUND, "check_attributes", {"num_features": 0}, "num_features is 0; it must be a positive integer"),
+    (SOUND, "check_attributes", {"action_names": tuple(range(9))}, "action_names must be a tuple of strings"),
+    (SOUND, "check_attributes", {"action_names": ("a\n", *SOUND.action_names[1:])}, "empty or with line breaks"),
+    (SOUND, "check_attributes", {"value_support": (1.0, 0.5, 0.0)}, "must be None or a tuple of ascending numbers"),
+    (SOUND, "check_attributes", {"value_support": [0.0, 1.0]}, "must be None or a tuple of ascending numbers"),
+    (SOUND, "check_attributes", {"history_features": (9,)}, "must be columns of observe, from 0 to 8"),
+    (
+        SOUND,
+        "check_attributes",
+        {"topology": topology(action_kinds=np.zeros(3, np.int32))},
+        "have 9, 9, 3 entries; they must be equal",
+    ),
+    (
+        SOUND,
+        "check_attributes",
+        {"topology": topology(vocabulary=RelationVocabulary("mnk", 1, ("loop",), ("cell",)))},
+        "the vocabulary has no relation self; add it",
+    ),
+    (
+        SOUND,
+        "check_attributes",
+        {"topology": topology(vocabulary=RelationVocabulary("mnk", 1, ["self"], ("cell",)))},
+        r"relations of the vocabulary is \['self'\]; it must be a tuple of strings",
+    ),
+    (
+        SOUND,
+        "check_optional_parts",
+        {"truncation_rewards": lambda self, state: jnp.float32(0)},
+        r"truncation_rewards: flo",
+    ),
+    (
+        SOUND,
+        "check_optional_parts",
+        {"ownership": lambda self, state, needed: jnp.zeros(3)},
+        r"ownership: float32\[3\]",
+    ),
+    (SOUND, "check_optional_parts", {"topology": topology(grid_shape=(4, 4))}, "16 cells, more than the 9 nodes"),
+    (
+        SOUND,
+        "check_shapes",
+        {"init": at_first(terminated=False)},
+        "init returns the Python value False for .terminated",
+    ),
+    (SOUND, "check_keys", {"init": lambda self, key: drawn_by_numpy()}, "init returns different states for one key"),
+    (
+        SOUND,
+        "check_keys",
+        {"step": lambda self, state, action, key: SOUND.step(state, jax.random.randint(key, (), 0, 9), key)},
+        "step returns different states for different keys; subclass base.StochasticGame",
+    ),
+    (
+        SOUND,
+        "check_rewards",
+        {"value_support": (-0.5, 0.5)},
+        "rewards add up to -1 to 1, beyond the value_support",
+    ),
+    (
+        SOUND,
+        "check_winning_actions",
+        {"winning_actions": lambda self, state: jnp.ones(9, bool)},
+        "names a legal move that does not win at once",
+    ),
+    (SOUND, "check_winning_actions", {"winning_actions": lambda self, state: jnp.ones(3, bool)}, r"bool\[3\] instead"),
+    (SOUND, "check_drawings", {"render_svg": lambda self, state: None}, "render_svg must return an SVG document"),
     (SOUND, "check_shapes", {"init": at_first(rewards=jnp.zeros(2, int))}, r"step for .rewards: float32\[2\] instead"),
     (SOUND, "check_shapes", {"init": at_first(rewards=jnp.zeros(3))}, r"float32\[2\] instead of float32\[3\]"),
     (
@@ -161,8 +237,8 @@ CASES = [
         {"topology": topology(action_senders=np.zeros(9, np.int32), action_receivers=np.zeros(9, np.int32))},
         "two actions have the same nodes",
     ),
-    (SOUND, "check_edges", {"edges": lambda self, state: jnp.zeros((9, 9, 8))}, "edges_vary disagree"),
-    (MAP, "check_edges", {"edges": lambda self, state: None}, "edges_vary disagree"),
+    (SOUND, "check_edges", {"edges": lambda self, state: jnp.zeros((9, 9, 8))}, "array, but the topology is fixed"),
+    (MAP, "check_edges", {"edges": lambda self, state: None}, "array, but the topology is fixed"),
     (MAP, "check_edges", {"edges": edges(lambda x, _: x[..., 1:])}, r"\[5, 5, 4\] instead of float32\[5, 5, 5\]"),
     (MAP, "check_edges", {"edges": edges(lambda x, _: -x)}, "finite and at least 0"),
     (MAP, "check_edges", {"edges": edges(lambda x, _: x.at[3, 3].set(0))}, "no edge to itself"),
@@ -205,8 +281,11 @@ CASES = [
 
 
 def check(game, rule):
-    rules.check_shapes(game)
-    if rule != "check_shapes":
+    """Applies one rule, after those that games must keep to be played."""
+    if hasattr(declarations, rule):
+        getattr(declarations, rule)(game)
+    else:
+        declarations.check_shapes(game)
         getattr(rules, rule)(random_games.play(game, 32, 0))
 
 
@@ -224,7 +303,7 @@ def test_a_broken_game_is_named(sound, rule, changes, says):
 
 
 def test_every_rule_is_broken_by_a_game():
-    assert {rule for _, rule, _, _ in CASES} == {rule.__name__ for rule in (rules.check_shapes, *rules.RULES)}
+    assert {rule for _, rule, _, _ in CASES} == {rule.__name__ for rule in (*declarations.DECLARATIONS, *rules.RULES)}
 
 
 def test_random_moves_are_legal_and_all_are_played():
@@ -240,3 +319,35 @@ def test_random_moves_are_legal_and_all_are_played():
 def test_games_differ_with_the_seed():
     one, other = (random_games.play(SOUND, 20, seed).actions for seed in (0, 1))
     assert (one != other).any()
+
+
+@pytest.mark.parametrize("name", declarations.ATTRIBUTES[1:])
+def test_a_missing_attribute_is_named(name):
+    game = copy.copy(SOUND)
+    vars(game).pop(name, None)
+    game.__class__ = type(
+        "Broken", (base.Game,), {each: getattr(type(SOUND), each) for each in base.Game.__abstractmethods__}
+    )
+    if name != "num_features":
+        game.num_features = 9
+    with pytest.raises(UserError, match=f"board tic_tac_toe: the game has no {name}; set it in __init__"):
+        declarations.check_attributes(game)
+
+
+@pytest.mark.parametrize("step", ["if state.terminated: pass", "np.any(np.asarray(state.board))"])
+def test_an_error_in_the_code_of_a_game_is_one_line(step, tmp_path):
+    """It names the line of the game, and what compiled code needs."""
+    (tmp_path / "mine.py").write_text(f"import numpy as np\n\ndef step(self, state, action, key):\n    {step}\n")
+    game = copy.copy(SOUND)
+    game.__class__ = type("Broken", (type(SOUND),), {"step": runpy.run_path(str(tmp_path / "mine.py"))["step"]})
+    with pytest.raises(Exception, match="Tracer") as error:
+        declarations.check_shapes(game)
+    text = faults.describe_fault(game, error.value)
+    assert text.startswith("board tic_tac_toe: mine.py:4: Tracer")
+    assert text.endswith("use jnp.where instead of if, and jnp instead of np")
+    assert "\n" not in text
+
+
+def test_a_state_without_a_mask_is_named():
+    with pytest.raises(NotImplementedError, match="State has no property legal_action_mask; define it"):
+        base.State(None, None, None).legal_action_mask  # noqa: B018
