@@ -86,3 +86,14 @@ def test_a_game_of_a_broken_package_is_refused_in_one_line(tmp_path, monkeypatch
     ) as error:
         games.make_game("broken:5")
     assert "\n" not in str(error.value)
+
+
+def test_a_function_that_returns_no_game_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setitem(games.GAMES, "nothing", lambda name: None)
+    with pytest.raises(UserError, match="board nothing:3: its package made None; the function must return a Game"):
+        games.make_game("nothing:3")
+
+
+def test_an_unknown_game_names_the_installed_ones():
+    with pytest.raises(UserError, match=r"hex:5, .*, kayles, or install its package"):
+        games.make_game("kayle:3")

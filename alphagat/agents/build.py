@@ -32,10 +32,15 @@ def check_one_family(config: Config, games: Sequence[Game]) -> None:
     """
     names = ", ".join(game.name for game in games)
     families = [game.family for game in games]
-    if len({(game.topology.vocabulary, game.num_features, game.value_support) for game in games}) > 1:
+    if len(set(families)) == 1 and len({game.num_features for game in games}) > 1:
+        numbers = ", ".join(str(game.num_features) for game in games)
+        raise UserError(
+            f"config.boards: {names} have {numbers} features per node; boards of one family must have the same features"
+        )
+    if len({(game.topology.vocabulary, game.value_support) for game in games}) > 1:
         raise UserError(
             f"config.boards: {names} are of the families {', '.join(families)}; boards of one run share weights, so "
-            "take boards of one family"
+            "take boards of one family, with one vocabulary and value_support"
         )
     if not fits_sizes(config, games):
         raise UserError(

@@ -64,14 +64,18 @@ EXAMPLES = (
 
 @functools.lru_cache(maxsize=256)  # clients of a server choose names
 def make_game(name: str) -> Game:
-    """Makes the board of that name, e.g. `hex:5`; equal names give equal objects. Raises UserError if unknown."""
+    """Makes the board of that name, e.g. `hex:5`; equal names give equal objects. Raises UserError if there is none."""
     if not name.isprintable():  # an error is one line
         raise UserError(f"board {name!r}: it has a line break or another control character; remove it")
     family = name.partition(":")[0]
     make = GAMES.get(family) or _load_installed(family)
     if make is None:
-        raise UserError(f"board {name}: there is no such game; use one such as {', '.join(EXAMPLES)}")
-    return make(name)
+        examples = ", ".join((*EXAMPLES, *sorted(point.name for point in _installed())))
+        raise UserError(f"board {name}: there is no such game; use one such as {examples}, or install its package")
+    game = make(name)
+    if not isinstance(game, Game):
+        raise UserError(f"board {name}: its package made {game!r}; the function must return a Game")
+    return game
 
 
 def _load_installed(family: str) -> Callable[[str], Game] | None:

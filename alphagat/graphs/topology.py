@@ -108,13 +108,19 @@ def topology_from_matrix(
     )
 
 
-def complete_topology(vocabulary: RelationVocabulary, num_nodes: int) -> Topology:
-    """Builds the topology of a game in which any edge can occur, and an action chooses a node.
+def complete_topology(
+    vocabulary: RelationVocabulary,
+    num_nodes: int,
+    actions: tuple[np.ndarray, np.ndarray] | None = None,
+    action_kinds: np.ndarray | None = None,
+) -> Topology:
+    """Builds the topology of a game in which any edge can occur.
 
-    All nodes are of kind 0, and all actions, one per node, too. Edges of nodes to themselves have relation 0, the
-    others relation 1.
+    All nodes are of kind 0. Edges of nodes to themselves have relation 0, the others relation 1. `actions` and
+    `action_kinds` are as in `topology_from_matrix`; without `actions`, one action chooses each node.
     """
     nodes = np.arange(num_nodes)
     between = 1 - np.eye(num_nodes, dtype=np.int32)
-    topology = topology_from_matrix(vocabulary, between, 0 * nodes, (nodes, nodes), (1, num_nodes))
+    actions = (nodes, nodes) if actions is None else actions
+    topology = topology_from_matrix(vocabulary, between, 0 * nodes, actions, (1, num_nodes), action_kinds)
     return dataclasses.replace(topology, edges_vary=True)

@@ -164,3 +164,11 @@ def test_edges_go_with_boards_whose_edges_vary(wrong: str):
 def test_the_kernel_refuses_varying_edges():
     assert "same edges" in str(find_misfit(COMPLETE, 64, "float32"))
     assert find_misfit(dataclasses.replace(COMPLETE, edges_vary=False), 64, "float32") is None
+
+
+def test_several_actions_may_choose_one_node():
+    nodes, kinds = np.tile(np.arange(3), 2), np.repeat([0, 1], 3)
+    topology = complete_topology(VOCABULARY, 3, (nodes, nodes), kinds)
+    assert topology.edges_vary
+    assert topology.action_receivers.tolist() == topology.action_senders.tolist() == [0, 1, 2, 0, 1, 2]
+    assert topology.action_kinds.tolist() == [0, 0, 0, 1, 1, 1]

@@ -1,11 +1,15 @@
 """One network for several boards: schedule, resume, transfer of weights, and incompatible boards."""
 
+import copy
+
 import chex
 import jax
 import pytest
 
 from alphagat.agents.agent import load
+from alphagat.agents.build import check_one_family
 from alphagat.errors import UserError
+from alphagat.games import make_game
 from alphagat.games.states import first_state
 from alphagat.runs.metrics import read_metrics
 from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
@@ -172,3 +176,12 @@ def test_a_board_of_another_family_is_refused(finished):
     config.init_from = str(finished / "nowhere")
     with pytest.raises(UserError, match="holds no run"):
         train(config, finished.parent / "new")
+
+
+def test_boards_of_one_family_with_other_features_are_refused():
+    game, other = make_game("hex:2"), copy.copy(make_game("hex:3"))
+    other.num_features = 12
+    with pytest.raises(
+        UserError, match="config.boards: hex:2, hex:3 have 9, 12 features per node; boards of one family"
+    ):
+        check_one_family(tiny_config(), [game, other])
