@@ -181,7 +181,5 @@ def test_a_board_of_another_family_is_refused(finished):
 def test_boards_of_one_family_with_other_features_are_refused():
     game, other = make_game("hex:2"), copy.copy(make_game("hex:3"))
     other.num_features = 12
-    with pytest.raises(
-        UserError, match="config.boards: hex:2, hex:3 have 9, 12 features per node; boards of one family"
-    ):
+    with pytest.raises(UserError, match="hex:2, hex:3 have 9, 12 features per node; boards of one family"):
         check_one_family(tiny_config(), [game, other])
