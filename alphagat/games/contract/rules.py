@@ -92,8 +92,8 @@ def check_rewards(games: RandomGames) -> None:
 def check_keys(games: RandomGames) -> str | None:
     """Only the key decides what is random: `init` draws from it, and `step` of a game without chance ignores it."""
     game = games.game
-    keys = jax.random.split(jax.random.key(0), games.number)
-    once, again = (jax.jit(lambda keys: jax.vmap(game.init)(keys))(keys) for _ in range(2))
+    keys, others = (jax.random.split(jax.random.key(seed), games.number) for seed in range(2))
+    once, again = (jax.jit(lambda keys: jax.vmap(game.init)(keys))(keys) for _ in range(2))  # traced anew
     fix = "draw with jax.random from the key"
     require(game, _equal(once, again), f"init returns different states for one key; {fix}")
     if isinstance(game, StochasticGame):
@@ -101,7 +101,7 @@ def check_keys(games: RandomGames) -> str | None:
     step = jax.jit(jax.vmap(game.step))
     for ply in range(min(len(games.actions), NUM_PLIES)):
         states = jax.tree.map(lambda x, ply=ply: x[ply], games.states)
-        one, other = (step(states, games.actions[ply], each) for each in (keys, keys[::-1]))
+        one, other = (step(states, games.actions[ply], each) for each in (keys, others))
         fix = "subclass base.StochasticGame for chance"
         require(game, _equal(one, other), f"step returns different states for different keys; {fix}")
     return None
