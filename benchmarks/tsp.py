@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="of the instances")
     parser.add_argument("--simulations", type=int, nargs="*", default=[16, 64], help="per move, one player each")
-    parser.add_argument("--exact", action=argparse.BooleanOptionalAction, default=True, help="solve them exactly, too")
+    parser.add_argument("--no-exact", dest="exact", action="store_false", help="do not solve them exactly")
     options = parser.parse_args()
     sharding.configure_cpu_devices(1)
     agent = load(options.run, board=options.board)
