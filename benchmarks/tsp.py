@@ -34,11 +34,14 @@ def main() -> None:
     parser.add_argument("--board", help="tsp:N (default: the run's first)")
     parser.add_argument("--instances", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="of the instances")
+    parser.add_argument("--considered", type=int, help="search.max_num_considered_actions (default: the run's)")
     parser.add_argument("--simulations", type=int, nargs="*", default=[16, 64], help="per move, one player each")
     parser.add_argument("--no-exact", dest="exact", action="store_false", help="do not solve them exactly")
     options = parser.parse_args()
     sharding.configure_cpu_devices(1)
     agent = load(options.run, board=options.board)
+    if options.considered is not None:
+        agent.config.search.max_num_considered_actions = options.considered
     game = agent.game
     assert isinstance(game, TspGame)
     starts = jax.device_get(jax.vmap(game.init)(jax.random.split(jax.random.key(options.seed), options.instances)))
