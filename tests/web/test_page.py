@@ -1040,7 +1040,7 @@ def test_a_rejected_link_leaves_the_address_of_the_game(serve, page):
     open_page(page, serve("hex:3"))
     page.evaluate("location.hash = 'board=hex:99&seed=1'")
     page.wait_for_selector("#toast:has-text('does not offer the board hex:99')")
-    assert "board=hex%3A3" in page.url
+    page.wait_for_url(lambda url: "board=hex%3A3" in url)  # after an answer of the server
 
 
 def test_an_answer_that_breaks_off_is_reported(serve, page):
