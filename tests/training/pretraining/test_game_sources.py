@@ -205,7 +205,7 @@ def test_one_bad_file_of_a_folder_is_named(tmp_path):
     with pytest.raises(UserError, match=r"--games .*c\.sgf: game 1: it is damaged"):
         read(str(tmp_path))
     (tmp_path / "c.sgf").write_text("(;GN[tic_tac_toe]" * 2000 + ")" * 2000)
-    with pytest.raises(UserError, match=r"--games .*c\.sgf: game 1: it has more than 1,000 levels of nested variations"):
+    with pytest.raises(UserError, match=r"--games .*c\.sgf: game 1: it has more than 1,000 levels of nested"):
         read(str(tmp_path))
 
 
