@@ -3,13 +3,11 @@
 import traceback
 from pathlib import Path
 
-import alphagat
 from alphagat.games.base import Game
 
-HINTS = {
-    "Tracer": "init, step and observe are compiled: use jnp.where instead of if, and jnp instead of np",
-    "Concretization": "init, step and observe are compiled: use jnp.where instead of if, and jnp instead of np",
-}
+PACKAGE = Path(__file__).parents[2]
+HINT = "init, step and observe are compiled: use jnp.where instead of if, and jnp instead of np"
+OF_TRACING = "Tracer", "Concretization"  # in the names of JAX's errors
 
 
 def describe_fault(game: Game, error: Exception) -> str:
@@ -17,10 +15,10 @@ def describe_fault(game: Game, error: Exception) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_of_the_game(frame.filename)]
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}: " if frames else ""
     kind = type(error).__name__
-    hint = next((f"; {text}" for word, text in HINTS.items() if word in kind), "")
+    hint = f"; {HINT}" if any(word in kind for word in OF_TRACING) else ""
     reason = str(error).strip().partition("\n")[0] or "no message"
     return f"board {game.name}: {place}{kind}: {reason}{hint}"
 
 
 def _is_of_the_game(file: str) -> bool:
-    return "site-packages" not in file and not file.startswith((str(Path(alphagat.__file__).parent), "<"))
+    return "site-packages" not in file and not file.startswith((str(PACKAGE), "<"))
