@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from alphagat.games.base import Game, StochasticGame
+from alphagat.games.batches import compile_init
 
 
 def is_deterministic_duel(game: Game) -> bool:
@@ -23,7 +24,7 @@ def moves_determine_positions(game: Game) -> bool:
 @functools.lru_cache(maxsize=64)
 def draws_its_start(game: Game) -> bool:
     """Returns whether the first position depends on the key."""
-    starts = jax.device_get(jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), 4)))
+    starts = jax.device_get(compile_init(game)(jax.random.split(jax.random.key(0), 4)))
     return any((leaf != leaf[:1]).any() for leaf in jax.tree.leaves(starts))
 
 

@@ -3,6 +3,7 @@
 import traceback
 from pathlib import Path
 
+from alphagat.errors import first_line
 from alphagat.games.base import Game
 
 PACKAGE = Path(__file__).parents[2]
@@ -16,8 +17,7 @@ def describe_fault(game: Game, error: Exception) -> str:
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}: " if frames else ""
     kind = type(error).__name__
     hint = f"; {HINT}" if any(word in kind for word in OF_TRACING) else ""
-    reason = str(error).strip().partition("\n")[0] or "no message"
-    return f"board {game.name}: {place}{kind}: {reason}{hint}"
+    return f"board {game.name}: {place}{kind}: {first_line(error) or 'no message'}{hint}"
 
 
 def _is_of_the_game(file: str) -> bool:

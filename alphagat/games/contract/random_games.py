@@ -24,24 +24,33 @@ class RandomGames:
     Attributes:
       game: the board.
       actions: `[T, B]` int32, arbitrary once terminated.
-      players: `[T + 1, B]` int8, to move.
       legal: `[T + 1, B, A]` bool.
-      rewards: `[T + 1, B, num_players]` float32, for the last move.
-      terminated: `[T + 1, B]` bool.
       states: the states, `[T + 1, B, ...]`.
     """
 
     game: Game
     actions: np.ndarray
-    players: np.ndarray
     legal: np.ndarray
-    rewards: np.ndarray
-    terminated: np.ndarray
     states: Any
 
     @property
     def number(self) -> int:
         return self.actions.shape[1]
+
+    @property
+    def players(self) -> np.ndarray:
+        """Returns `[T + 1, B]` int8, the player to move."""
+        return self.states.current_player
+
+    @property
+    def rewards(self) -> np.ndarray:
+        """Returns `[T + 1, B, num_players]` float32, the rewards of the last move."""
+        return self.states.rewards
+
+    @property
+    def terminated(self) -> np.ndarray:
+        """Returns `[T + 1, B]` bool."""
+        return self.states.terminated
 
     def length(self, number: int) -> int:
         """Returns the plies of one game until it is over, or until the record ends."""
@@ -61,20 +70,12 @@ class RandomGames:
 def play(game: Game, num_games: int, seed: int) -> RandomGames:
     """Plays games in which each move is drawn from the legal actions, all equally likely.
 
-    The game must have kept `rules.check_shapes`.
+    The game must have kept `declarations.check_shapes`.
     """
     init_key, play_key = jax.random.split(jax.random.key(seed))
     first = compile_init(game)(jax.random.split(init_key, num_games))
     actions, states, legal = jax.device_get(_compile_play(game)(first, play_key))
-    return RandomGames(
-        game=game,
-        actions=actions[:-1],
-        players=states.current_player,
-        legal=legal,
-        rewards=states.rewards,
-        terminated=states.terminated,
-        states=states,
-    )
+    return RandomGames(game, actions[:-1], legal, states)
 
 
 @functools.lru_cache(maxsize=64)

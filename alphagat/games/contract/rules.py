@@ -13,8 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from alphagat.errors import UserError
+from alphagat.errors import UserError, first_line
 from alphagat.games.base import Game, StochasticGame
+from alphagat.games.batches import compile_step
 from alphagat.games.contract.random_games import RandomGames, compile_features
 from alphagat.games.contract.require import expect, require
 from alphagat.games.states import draws_its_start, first_state
@@ -31,9 +32,8 @@ def check_batches(games: RandomGames) -> None:
     try:
         legal = np.asarray(batch.legal_action_mask)
     except (TypeError, ValueError, IndexError) as error:
-        line = str(error).partition("\n")[0]
         raise UserError(
-            f"board {games.game.name}: legal_action_mask fails on a batch of states ({line}); {fix}"
+            f"board {games.game.name}: legal_action_mask fails on a batch of states ({first_line(error)}); {fix}"
         ) from error
     same = legal.shape == games.legal[0].shape and (legal == games.legal[0]).all()
     require(games.game, same, f"legal_action_mask of a batch of states differs from that of each state; {fix}")
@@ -98,7 +98,7 @@ def check_keys(games: RandomGames) -> str | None:
     require(game, _equal(once, again), f"init returns different states for one key; {fix}")
     if isinstance(game, StochasticGame):
         return "there is chance"
-    step = jax.jit(jax.vmap(game.step))
+    step = compile_step(game)
     for ply in range(min(len(games.actions), NUM_PLIES)):
         states = jax.tree.map(lambda x, ply=ply: x[ply], games.states)
         one, other = (step(states, games.actions[ply], each) for each in (keys, others))
@@ -186,7 +186,7 @@ def check_winning_actions(games: RandomGames) -> str | None:
         return "none occurred"
     states = jax.tree.map(lambda x: x[plies, rows], games.states)
     actions = wins[plies, rows].argmax(axis=-1).astype(np.int32)
-    after = jax.jit(jax.vmap(game.step))(states, actions, jax.random.split(jax.random.key(0), len(plies)))
+    after = compile_step(game)(states, actions, jax.random.split(jax.random.key(0), len(plies)))
     paid = np.take_along_axis(np.asarray(after.rewards), games.players[plies, rows][:, None].astype(int), axis=-1)
     won = np.asarray(after.terminated) & (paid[:, 0] > 0)
     require(game, won.all(), "winning_actions names a legal move that does not win at once")
