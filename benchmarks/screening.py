@@ -10,8 +10,8 @@ boards without one, plain MCTS with 800 rollouts. The labels depend only on the 
 `compare` trains students on these labels in the way of a run: batches of 256, a warm-up, a cosine decay and random
 symmetries. Each student takes as many updates as fit into --seconds of AlphaZero time: per update, 6 evaluations
 of a batch and 1 gradient. Both times are medians of rounds in which the networks alternate, on one core, in parts that
-fit into its cache, as in a run. Slow networks thus take fewer updates. A command keeps to one core, so two can run side
-by side.
+fit into its cache, as in a run. Slow networks thus take fewer updates; with --updates, all take equally many. A command
+keeps to one core, so two can run side by side.
 
 Rules, written before any run:
 
@@ -44,6 +44,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from gat_against_resnet import FIRST_STEPS, widen
+from gateau import AT_ONCE as GATEAU_AT_ONCE
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -68,7 +69,7 @@ from alphagat.runtime.cpu_cache import fewest_parts
 from alphagat.search.tree import mask_illegal
 from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 
-BOARDS = "connect_four", "hex:5", "hex:7", "othello:6", "breakthrough:6"
+BOARDS = "connect_four", "hex:5", "hex:7", "othello:6", "breakthrough:6", "gardner_chess"
 ROLLOUTS = 800  # of a teacher without a network
 BATCH = 256
 EVALUATIONS_PER_UPDATE = 6  # 24 simulations per position, each trained on 4 times
@@ -77,8 +78,8 @@ SOLVED = 1500
 REPEATS = 8  # consecutive evaluations or gradients per timing
 CONSOLE = Console(width=200)
 
-# By name. Other fields are the defaults, with a width of 48 unless stated; the ResNets have about as many parameters as
-# the default.
+# By name. Other fields are the defaults, with a width of 48 unless stated; the ResNets and the network of AlphaGateau
+# have about as many parameters as the default.
 BASE = {"width": 48}
 NETWORKS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -95,7 +96,9 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "large_mixing": {"width": 64, "num_blocks": 6, "blocks": ("mixing",)},
     "resnet": {"name": "resnet", "width": 32},
     "resnet_pool": {"name": "resnet_pool", "width": 32},
+    "gateau": {"name": "gateau", "width": 44},
 }
+AT_ONCE = {"gateau": GATEAU_AT_ONCE}  # positions of a part; the others: as in a run
 
 
 class Labels(NamedTuple):
@@ -314,10 +317,12 @@ def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[fl
     Each runs in a loop inside one program, as in self-play and training: a program that runs once also pays for fresh
     memory.
     """
-    parts = fewest_parts(BATCH)
-    batch = jax.device_put(batch_of(labels, np.arange(BATCH // parts)))
+    sizes = {student.name: AT_ONCE.get(student.name, BATCH // fewest_parts(BATCH)) for student in students}
+    parts = {name: jax.device_put(batch_of(labels, np.arange(size))) for name, size in sizes.items()}
 
     def gradients(student: Student) -> Callable[[], Any]:
+        batch = parts[student.name]
+
         def once(params: Any, _: None) -> tuple[Any, None]:
             gradient, _ = student.gradient(params, batch)
             return jax.tree.map(lambda leaf, change: leaf + 0 * change, params, gradient), None
@@ -325,11 +330,12 @@ def time_students(students: list[Student], labels: Labels) -> dict[str, tuple[fl
         return functools.partial(jax.jit(lambda params: jax.lax.scan(once, params, length=REPEATS)[0]), student.params)
 
     def evaluations(student: Student) -> Callable[[], Any]:
-        return repeat_evaluation(student.network, student.params, batch.nodes, REPEATS)
+        return repeat_evaluation(student.network, student.params, parts[student.name].nodes, REPEATS)
 
     kinds = {"evaluation": evaluations, "gradient": gradients}
     calls = {(student.name, kind): make(student) for student in students for kind, make in kinds.items()}
-    seconds = {key: statistics.median(found) * parts / REPEATS for key, found in take_turns(calls, ROUNDS).items()}
+    rounds = take_turns(calls, ROUNDS)
+    seconds = {key: statistics.median(found) * BATCH / sizes[key[0]] / REPEATS for key, found in rounds.items()}
     return {
         student.name: (seconds[student.name, "evaluation"], seconds[student.name, "gradient"]) for student in students
     }
@@ -353,7 +359,7 @@ def compare(options: argparse.Namespace) -> None:
     rows = {}
     for student in students:
         evaluation, gradient = seconds[student.name]
-        student.steps = round(options.seconds / (EVALUATIONS_PER_UPDATE * evaluation + gradient))
+        student.steps = options.updates or round(options.seconds / (EVALUATIONS_PER_UPDATE * evaluation + gradient))
         rate = best_rate(lambda rate, student=student: score(student, rate, 0)["loss"])
         rows[student.name] = rate, [score(student, rate, seed) for seed in range(1, options.seeds + 1)]
         show(rows, students, seconds)
@@ -421,6 +427,7 @@ def main() -> None:
     parser.add_argument("--core", type=int, default=0, help="the CPU core to use (default: %(default)s)")
     parser.add_argument("--optimizer", default="muon", choices=OPTIMIZERS, help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=240, help="of AlphaZero time (default: %(default)s)")
+    parser.add_argument("--updates", type=int, help="of each network, instead of as many as fit into --seconds")
     parser.add_argument("--seeds", type=int, default=3, help="per network (default: %(default)s)")
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):  # Linux

@@ -4,7 +4,7 @@ import contextlib
 import gc
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -72,22 +72,29 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
                 claim.take(is_new=False)
                 if jax.process_index() == 0:
                     restore_replaced(folder)
-            try:
+            with _ends_explained(folder):
                 recorded = (
                     _agree_unless_preempted(lambda: read_recorded(run, folder)) if run.learns_from_games else None
                 )
                 _retry(run, folder, claim, profiler, recorded)
-            except Preempted as error:
-                ending = Interrupted if error.by_keyboard else Preempted
-                raise ending(is_saved=bool(list_steps(folder))) from error
-            except JointError:
-                raise
-            except Exception as error:
-                if failure := disk_failure(error):
-                    step = max(list_steps(folder), default=0)
-                    then = f"to continue from iteration {step}" if step else "to start again"
-                    raise DiskError(f"{folder}: {failure} and run the command again {then}") from error
-                raise
+
+
+@contextlib.contextmanager
+def _ends_explained(folder: Path) -> Iterator[None]:
+    """Completes the errors with which a run ends early: what is saved, and how to continue."""
+    try:
+        yield
+    except Preempted as error:
+        ending = Interrupted if error.by_keyboard else Preempted
+        raise ending(is_saved=bool(list_steps(folder))) from error
+    except JointError:
+        raise
+    except Exception as error:
+        if failure := disk_failure(error):
+            step = max(list_steps(folder), default=0)
+            then = f"to continue from iteration {step}" if step else "to start again"
+            raise DiskError(f"{folder}: {failure} and run the command again {then}") from error
+        raise
 
 
 def _prepare(
@@ -175,9 +182,7 @@ def _train(
     start = find_start(run, folder)  # must precede every write into a new folder
     owed = _is_evaluation_owed(config, start)
     if start.iteration >= config.num_iterations and not owed:
-        if is_first:
-            say_finished(config, folder, start.iteration)
-        return
+        return say_finished(config, folder, start.iteration) if is_first else None
     if rollback := rollbacks.count(run, start.iteration):
         start = start._replace(state=with_another_key(start.state, rollback))
     evaluator = _agree_unless_preempted(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
@@ -194,8 +199,8 @@ def _train(
         report = Reporter(run, sinks, hours_so_far(folder))
         if rollback:
             report.say(f"{rollbacks.reason}: retry {rollback} from the last checkpoint, with another random key")
-        notes = [*sinks.writer.notes, *sinks.ratings.notes] if sinks else []
-        report.say(*moved, *notes, *opening_lines(run, start, recorded), *profiler.opening_lines(start.iteration))
+        report.say(*moved, *(sinks.notes if sinks else []))
+        report.say(*opening_lines(run, start, recorded), *profiler.opening_lines(start.iteration))
         iterations = _compile(run, start.state, report, recorded)
         if evaluator is not None and not start.iteration:
             report.say(*evaluator.describe_start(start.state))
@@ -204,8 +209,7 @@ def _train(
         report.start_clock()
         steps.iterate(state, start.iteration)
         if sinks:
-            done = max(start.iteration, config.num_iterations)
-            sinks.display.finish(closing_lines(run.boards[0].game, folder, done))
+            sinks.display.finish(closing_lines(run.boards[0].game, folder, max(start.iteration, config.num_iterations)))
 
 
 def _open_folder(folder: Path, config: Config, start: Start, recorded: Recorded | None) -> list[str]:

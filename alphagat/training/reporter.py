@@ -49,6 +49,11 @@ class Sinks:
     display: Display
     ratings: LiveRatings
 
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know about the files that were opened."""
+        return [*self.writer.notes, *self.ratings.notes]
+
 
 @dataclasses.dataclass
 class _Unwritten:

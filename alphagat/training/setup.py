@@ -123,31 +123,13 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
     """
     games = [make_game(name) for name in config.boards]
     check_one_family(config, games)
-    for target in auxiliary_targets(config):
-        if not target.can_teach(games[0]):
-            raise UserError(
-                f"config.network.{target.name}_head=True: board {games[0].name} does not define {target.meaning}; "
-                "set it to False"
-            )
+    check_auxiliary_targets(config, games[0])
     order = boards_by_iteration(config)
     plans = [
         make_plan(config, game, order.count(number), plays_last=order[-1] == number)
         for number, game in enumerate(games)
     ]
-    learner = config.learner
-    schedule = make_schedule(
-        learning_rate=learner.learning_rate,
-        warmup_steps=learner.warmup_steps,
-        total_steps=sum(plan.total_updates for plan in plans),
-        final_learning_rate_fraction=learner.final_learning_rate_fraction,
-    )
-    optimizer = make_optimizer(
-        name=learner.optimizer,
-        schedule=schedule,
-        weight_decay=learner.weight_decay,
-        clip_norm=learner.clip_norm,
-        as_one_vector=not config.mesh.splits_network,
-    )
+    schedule, optimizer = make_configured_optimizer(config, sum(plan.total_updates for plan in plans))
     for game in games:
         check_fused(config, game)
     networks = [make_configured_network(config, game) for game in games]
@@ -157,6 +139,35 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
         Setup(config, game, plan, network, make_network_evaluator(game, network), schedule, optimizer)
         for game, plan, network in zip(games, plans, networks)
     )
+
+
+def make_configured_optimizer(config: Config, total_steps: int) -> tuple[optax.Schedule, optax.GradientTransformation]:
+    """Builds the schedule of the learning rate over `total_steps` updates, and the optimizer that follows it."""
+    learner = config.learner
+    schedule = make_schedule(
+        learning_rate=learner.learning_rate,
+        warmup_steps=learner.warmup_steps,
+        total_steps=total_steps,
+        final_learning_rate_fraction=learner.final_learning_rate_fraction,
+    )
+    optimizer = make_optimizer(
+        name=learner.optimizer,
+        schedule=schedule,
+        weight_decay=learner.weight_decay,
+        clip_norm=learner.clip_norm,
+        as_one_vector=not config.mesh.splits_network,
+    )
+    return schedule, optimizer
+
+
+def check_auxiliary_targets(config: Config, game: Game) -> None:
+    """Checks that the game defines what each auxiliary head learns. Raises UserError otherwise."""
+    for target in auxiliary_targets(config):
+        if not target.can_teach(game):
+            raise UserError(
+                f"config.network.{target.name}_head=True: board {game.name} does not define {target.meaning}; "
+                "set it to False"
+            )
 
 
 def check_fused(config: Config, game: Game) -> None:
