@@ -4,9 +4,11 @@ from rich import filesize
 
 
 def counted(number: int, noun: str) -> str:
-    """Returns a number and its noun, such as `1 device`, `8 devices` or `1,024 other processes`."""
+    """Returns a number and its noun, such as `1 device`, `8 plies` or `1,024 other processes`."""
     if number == 1:
         return f"1 {noun}"
+    if noun.endswith("ly"):
+        return f"{number:,} {noun[:-1]}ies"
     return f"{number:,} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
 
 

@@ -22,6 +22,8 @@ FILES = sorted(file for folder in ("alphagat", "benchmarks") for file in (ROOT /
         (1, "other process", "1 other process"),
         (1200, "other process", "1,200 other processes"),
         (3, "match", "3 matches"),
+        (1, "ply", "1 ply"),
+        (2, "ply", "2 plies"),
     ],
 )
 def test_a_noun_agrees_with_its_number(number, noun, text):

@@ -13,6 +13,7 @@ PLAYERS = f"""\
 A and B are each one of these:
   a run folder, one of its checkpoints (runs/1/checkpoints/40), or a file of alphagat export
   shipped           the network of the package that plays the board
+  hex, chess, ...   a network of the package, by its name
 {WITHOUT_NETWORK}
   gtp:COMMAND       a program that speaks GTP
   uci:COMMAND       a program that speaks UCI
@@ -80,7 +81,7 @@ def _add_course(parser: commands.ArgumentParser) -> None:
         help="stop once a sequential test decides between these Elo differences; if the first is negative: --sprt=-5,0",
     )
     parser.add_argument("--out", metavar="FILE", help="a new file for the games: SGF, or PGN for chess")
-    help = "games in progress (default: all; 8 with an engine; 64 with --sprt)"
+    help = "games in progress (default: 64 with --sprt; else 8 with an engine, all without)"
     commands.add_number(parser, "--games_at_once", int, Limits(at_least=2, at_most=MAX_GAMES), help=help)
 
 

@@ -51,7 +51,10 @@ def report(argv: Sequence[str]) -> None:
 
 
 def _is_report(file: Path) -> bool:
-    return file.is_file() and MARK in file.read_bytes()[:MARKED_BYTES]
+    if not file.is_file():
+        return False
+    with file.open("rb") as stream:
+        return MARK in stream.read(MARKED_BYTES)
 
 
 def make_parser() -> commands.ArgumentParser:
@@ -81,4 +84,4 @@ def _write(folders: Sequence[Path], file: Path, follow: float | None) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Writes a report with the arguments `argv` (without the program's name) and returns the exit status."""
-    return commands.run(report, argv, interrupted="interrupted; the last page remains")
+    return commands.run(report, argv, interrupted="interrupted; a page already written remains")

@@ -46,7 +46,7 @@ class Kind(NamedTuple):
 KINDS = {each.usage.partition(":")[0]: Kind(each.usage) for each in OPPONENTS} | {
     "gtp": Kind("gtp:COMMAND", ("move_seconds",), "gtp:'gnugo --mode gtp'"),
     "uci": Kind("uci:COMMAND", ("move_seconds", "move_nodes", "engine_option"), "uci:stockfish"),
-    "pgx": Kind("pgx:FILE", ("simulations",)),
+    "pgx": Kind("pgx:FILE", ("simulations",), "pgx:connect_four_v0.ckpt"),
 }
 
 
@@ -64,13 +64,13 @@ def make_contender(
     Raises:
       UserError: there is no such player, or it does not play the board.
     """
-    kind, _, argument = name.partition(":")
+    kind = name.partition(":")[0]
     if kind == "gtp":
-        return GtpEngine(game, _command_of(name), limits.seconds)
+        return GtpEngine(game, _argument_of(name), limits.seconds)
     if kind == "uci":
-        return UciEngine(game, _command_of(name), limits.seconds, limits.nodes, limits.options)
+        return UciEngine(game, _argument_of(name), limits.seconds, limits.nodes, limits.options)
     if kind == "pgx":
-        return pgx_model_player(game, Path(argument), num_simulations)
+        return pgx_model_player(game, Path(_argument_of(name)), num_simulations)
     if name == "solver" and game.name in SOLVER_BOARDS:
         return SolverEngine(game, seed)
     if kind in KINDS:
@@ -101,12 +101,17 @@ def default_board(*names: str) -> str | None:
 
 def _unknown(name: str) -> UserError:
     usages = ", ".join(each.usage for each in KINDS.values())
-    return UserError(f"player {name!r}: there is no such player or folder; use {sources.USAGES}, {usages}")
+    return UserError(
+        f"player {name!r}: there is no such player or folder; use {sources.USAGES}, hex or another network of the "
+        f"package, {usages}"
+    )
 
 
-def _command_of(name: str) -> str:
-    kind, _, command = name.partition(":")
-    if not command.strip():
+def _argument_of(name: str) -> str:
+    """Returns what follows the colon, a command or a file."""
+    kind, _, argument = name.partition(":")
+    if not argument.strip():
         known = KINDS[kind]
-        raise UserError(f"player {name!r}: it names no program; use {known.usage}, such as {known.example}")
-    return command
+        missing = "file" if known.usage.endswith("FILE") else "program"
+        raise UserError(f"player {name!r}: it names no {missing}; use {known.usage}, such as {known.example}")
+    return argument

@@ -34,7 +34,7 @@ def elo_text(score: float) -> str:
     """Formats the Elo difference with the expected score `score`; the sign ≥ or ≤ marks a clipped one."""
     value = elo_difference(score)
     clipped = "≥" if value >= MAX_ELO else "≤" if value <= -MAX_ELO else ""
-    return f"{clipped}{value:+.0f}"
+    return f"{clipped}{value:+z.0f}"
 
 
 def solo_table(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]) -> Table:
@@ -53,16 +53,20 @@ def solo_table(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]
     return table
 
 
-def notes(names: tuple[str, str], result: MatchResult, test: Sprt | None) -> list[str]:
-    """Lists the games that were forfeited, and the verdict of the sequential test."""
+def notes(
+    names: tuple[str, str], result: MatchResult, test: Sprt | None, hypotheses: tuple[float, float] | None
+) -> list[str]:
+    """Lists the games that were forfeited, and the verdict of the sequential test of two `hypotheses` in Elo."""
     lines = []
     for name, lost in zip(names, (result.outcomes < 0, result.outcomes > 0)):
         reasons, counts = np.unique(result.forfeits[lost & (result.forfeits != "")], return_counts=True)
         for reason, count in zip(reasons, counts):
             lines.append(f"{name} forfeited {counted(count, 'game')}: {reason}")
-    if test is not None:
+    if test is not None and hypotheses is not None:
+        low, high = hypotheses
+        verdict = test.verdict if test.verdict == "undecided" else f"{high:+g} Elo {test.verdict}, against {low:+g}"
         lines.append(
-            f"SPRT: {test.verdict} after {result.num_games} games, log likelihood ratio {test.llr:.2f} "
+            f"SPRT: {verdict}, after {result.num_games} games, log likelihood ratio {test.llr:.2f} "
             f"({test.lower:.2f} rejects, {test.upper:.2f} accepts)"
         )
     return lines
@@ -91,4 +95,4 @@ def solo_line(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores])
 
 def _ratio(scores: tuple[Scores, Scores]) -> str:
     ratio = scores[0].ratio_to(scores[1])
-    return "undefined" if math.isnan(ratio) else f"{ratio:.1f}"
+    return "undefined" if math.isnan(ratio) else f"{ratio:.3g}"

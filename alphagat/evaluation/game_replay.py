@@ -15,7 +15,7 @@ CHUNK = 512  # games per batch
 
 
 class Replayed(NamedTuple):
-    """All N positions of `[G]` games in which a player moved.
+    """The N positions of G games in which a move was made.
 
     Attributes:
       states: `[N]`.
@@ -40,6 +40,7 @@ def play_again(game: Game, records: Sequence[GameRecord], labels: Sequence[str])
     A game ends where the rules end it, even if its record goes on: elsewhere a draw may have to be claimed.
 
     Args:
+      records: at least one, each with at least one move.
       labels: name each record in error messages.
 
     Raises:

@@ -15,6 +15,7 @@ from alphagat.evaluation.openings import Openings
 from alphagat.evaluation.players import Player, act_in_batches
 from alphagat.games.base import Game
 from alphagat.games.batches import count, take
+from alphagat.wording import counted
 
 
 def play_hosted_match(
@@ -76,7 +77,7 @@ def _ask(
             actions[number] = engine.choose(position)
         except EngineError as error:
             failed[int(row)] = error.end
-            report(f"{engine.name} lost a game after {len(history.moves)} plies, {error.end}: {error}")
+            report(f"{engine.name} lost a game after {counted(len(history.moves), 'ply')}, {error.end}: {error}")
     return actions, failed
 
 

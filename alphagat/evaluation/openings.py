@@ -24,6 +24,7 @@ from alphagat.games.batches import (
     take,
 )
 from alphagat.games.states import draws_its_start, select
+from alphagat.wording import counted
 
 MAX_CANDIDATES = 65_536
 MAX_ROUNDS = 1_000
@@ -74,8 +75,8 @@ def distinct_openings(game: Game, num_openings: int, seed: int) -> Openings:
     if with_images is not None:
         return _to_device(with_images)
     raise UserError(
-        f"board {game.name}: it has at most {most} distinct openings after any number of plies, fewer than the "
-        f"{num_openings} requested: play at most {2 * most} games, two per opening"
+        f"board {game.name}: it has at most {counted(most, 'distinct opening')} after any number of plies, fewer than "
+        f"the {num_openings:,} requested: play at most {2 * most:,} games, two per opening"
     )
 
 
@@ -94,13 +95,15 @@ def openings_after(game: Game, num_plies: int, seed: int, num_openings: int | No
     for ply in range(num_plies):
         openings = _next_ply(game, openings, None, generator)
         if count(openings.states) == 0:
-            raise UserError(f"board {game.name}: every game is over after {ply + 1} plies; use openings of fewer plies")
+            raise UserError(
+                f"board {game.name}: every game is over after {counted(ply + 1, 'ply')}; use openings of fewer plies"
+            )
     available = count(openings.states)
     requested = available if num_openings is None else num_openings
     if available < requested:
         raise UserError(
-            f"board {game.name}: it has {available} distinct openings of {num_plies} plies, fewer than the {requested} "
-            f"requested: play at most {2 * available} games, two per opening"
+            f"board {game.name}: it has {counted(available, 'distinct opening')} of {counted(num_plies, 'ply')}, fewer "
+            f"than the {requested:,} requested: play at most {2 * available:,} games, two per opening"
         )
     return _draw(openings, requested, generator)
 
@@ -121,8 +124,8 @@ def _next_ply(game: Game, openings: Openings, limit: int | None, generator: np.r
     if limit is None and len(parents) > MAX_CANDIDATES:
         plies = openings.actions.shape[1] + 1
         raise UserError(
-            f"board {game.name}: {len(parents):,} openings of {plies} plies exceed the limit of {MAX_CANDIDATES:,}; "
-            f"use at most {plies - 1} plies"
+            f"board {game.name}: {len(parents):,} openings of {counted(plies, 'ply')} exceed the limit of "
+            f"{MAX_CANDIDATES:,}; use at most {counted(plies - 1, 'ply')}"
         )
     if limit is not None and len(parents) > limit:
         drawn = generator.choice(len(parents), limit, replace=False)

@@ -110,8 +110,8 @@ def solve(board_name: str) -> Solver:
       UserError: the board is none of these.
     """
     if (solver := _find_solver(board_name)) is None:
-        here = f"there is no exact solver here; use tic_tac_toe or hex:2 to hex:{MAX_HEX_SIZE}"
-        raise UserError(f"board {board_name}: {here} (alphagat match and the oracle also solve connect_four)")
+        solved = f"tic_tac_toe, connect_four or hex:2 to hex:{MAX_HEX_SIZE}"
+        raise UserError(f"board {board_name}: there is no exact solver; use {solved}")
     return solver
 
 

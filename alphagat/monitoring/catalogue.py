@@ -23,7 +23,7 @@ def points(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:z.3g}"
 
 
-WHOLE, DECIMALS = "{:,.0f}".format, "{:.3f}".format
+WHOLE, DECIMALS = "{:z,.0f}".format, "{:.3f}".format
 PERCENT, EXACT_PERCENT = "{:.0%}".format, "{:.1%}".format
 
 
@@ -57,7 +57,7 @@ RESULTS = (
     Metric(ELO, "Elo", WHOLE, "Elo"),
     Metric(WIN_RATE, "against {opponent}", PERCENT, "Score against", is_share=True),
     Metric(SCORE, "score", points, "Points per game"),
-    Metric(SCORE_RATIO, "against {opponent}", "{:.1f} times its score".format),
+    Metric(SCORE_RATIO, "against {opponent}", "{:.3g} times its score".format),
     Metric(f"{ORACLE}best_move", "best moves, network", PERCENT, "Best moves", "network", True),
     Metric(f"{ORACLE}best_move_search", "best moves, with search", PERCENT, "Best moves", "search", True),
     Metric(f"{HOLDOUT}policy_accuracy", "held-out moves predicted", EXACT_PERCENT, HELD_OUT, "moves predicted", True),

@@ -76,6 +76,7 @@ def tick_text(value: float) -> str:
 
 
 def draw_chart(
+    title: str,
     curves: Sequence[Curve],
     axis: str,
     end: float,
@@ -86,6 +87,7 @@ def draw_chart(
     """Returns one SVG element with the curves, which have at least one point in total.
 
     Args:
+      title: begins the name of the chart that screen readers read.
       axis: label of the x axis and CSS class of the chart.
       end: end of the x axis, which starts at 0; equal for all charts of a run, so that they are comparable.
       text: formats the values of the y axis.
@@ -108,7 +110,8 @@ def draw_chart(
     shapes += _draw_levels([(curve, strokes[curve.label].colour) for curve in curves], y_of)
     for curve in curves:
         shapes += _draw_curve(curve, strokes[curve.label], x_of, y_of, text)
-    name = html.escape(f"{', '.join(each.label for each in curves)} over {axis}")
+    labels = ", ".join(each.label for each in curves if each.label)
+    name = html.escape(f"{title}{': ' if labels else ''}{labels} over {axis}")
     return f'<svg class="{axis}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">{"".join(shapes)}</svg>'
 
 

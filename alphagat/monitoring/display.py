@@ -189,7 +189,8 @@ class PlainDisplay(Display):
 
     def _show(self, scalars: Mapping[str, float], results: Sequence[ResultText]) -> None:
         now = self._clock()
-        if now - self._printed_at >= PLAIN_SECONDS or self.iteration >= self.total_iterations or results:
+        is_first, is_last = len(self._updates) == 1, self.iteration >= self.total_iterations
+        if now - self._printed_at >= PLAIN_SECONDS or is_first or is_last or results:
             self._printed_at = now
             self.message(self._line())
         if results:

@@ -51,7 +51,7 @@ def player_name(iteration: float) -> str:
 
 
 def rated_players(ratings: Mapping[str, Rating], lines: Sequence[Line]) -> list[Rated]:
-    """Returns the other players by rating, then the networks of the run by iteration.
+    """Returns the players that are not networks of the run, by rating, then its networks, by iteration.
 
     Args:
       ratings: by name of the player.
@@ -80,8 +80,8 @@ def table(title: str, players: Sequence[Rated]) -> Table:
             each.name,
             "" if each.frames is None else f"{each.frames:,.0f}",
             "" if each.hours is None else f"{each.hours:.2f}",
-            f"{each.elo:,.0f}",
-            f"{each.low:,.0f} to {each.high:,.0f}",
+            f"{each.elo:z,.0f}",
+            f"{each.low:z,.0f} to {each.high:z,.0f}",
         )
     return found
 
@@ -96,7 +96,7 @@ def draw(file: Path, curves: Mapping[str, Sequence[Rated]], title: str) -> None:
         drawn = [_curve(board, players, axis) for board, players in curves.items()]
         places = [place for curve in drawn for place in curve.places]
         if places:
-            chart = draw_chart(drawn, AXIS_CLASSES[axis], max(places), tick_text, False)
+            chart = draw_chart("Elo", drawn, AXIS_CLASSES[axis], max(places), tick_text, False)
             x = len(panels) * WIDTH
             panels.append(
                 f'<g transform="translate({x} {HEADER})">{_sized(chart)}'

@@ -115,7 +115,8 @@ def draw(chart: Chart, lines: Sequence[Line]) -> Figure:
     for axis, name in AXIS_CLASSES.items():
         curves = [_curve(axis, label, points) for label, points in chart.curves.items()]
         if any(len(each.places) for each in curves):
-            drawings[name] = draw_chart(curves, name, _end(lines, axis), text, chart.is_share, chart.strokes)
+            end = _end(lines, axis)
+            drawings[name] = draw_chart(chart.title, curves, name, end, text, chart.is_share, chart.strokes)
     strokes = chart.strokes
     legend = [Entry(label, text(points[-1][1].value), *strokes[label]) for label, points in chart.curves.items()]
     return Figure(chart.title, legend, drawings)

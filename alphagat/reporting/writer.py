@@ -24,7 +24,7 @@ class PageWriter:
         self._pictures = ""
 
     def write(self, refresh: float | None = None) -> bool:
-        """Writes the page, and returns whether the run has ended: its last iteration is logged and checkpointed.
+        """Writes the page, and returns whether the run has ended: its last iteration is logged, evaluated and saved.
 
         Args:
           refresh: seconds after which a browser reloads the page of a run in progress; None: never.

@@ -49,7 +49,7 @@ def counts(output: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("score", "text"), [(1, "≥+1200"), (0.9995, "≥+1200"), (0.75, "+191"), (0.5, "+0"), (0, "≤-1200")]
+    ("score", "text"), [(1, "≥+1200"), (0.9995, "≥+1200"), (0.75, "+191"), (0.5, "+0"), (0.4995, "+0"), (0, "≤-1200")]
 )
 def test_a_clipped_difference_is_marked(score, text):
     assert elo_text(score) == text
@@ -123,7 +123,7 @@ def test_a_decided_match_stops_early(capsys):
     flags = ["--board", "tic_tac_toe", "--sprt", "0,50", "--games", "500", "--games_at_once", "20"]
     assert match.run(["mcts:50", "random", *flags]) == 0
     printed = capsys.readouterr().out
-    assert "SPRT: accepted after" in printed
+    assert "Elo accepted, against" in printed
     assert sum(counts(printed)) < 500
 
 
@@ -184,7 +184,7 @@ def test_games_forfeited_by_an_engine_are_listed(capsys):
 def test_forfeits_are_counted_by_player_and_reason():
     outcomes, forfeits = np.array([[-1.0, 1, 1], [-1, -1, -1]]), np.array([["died", "", "died"], ["resigned"] * 3])
     result = MatchResult(outcomes, np.ones((2, 3), int), np.zeros((2, 3, 1), int), forfeits)
-    assert notes(("a", "b"), result, None) == [
+    assert notes(("a", "b"), result, None, None) == [
         "a forfeited 1 game: died",
         "a forfeited 3 games: resigned",
         "b forfeited 1 game: died",
@@ -207,7 +207,7 @@ def test_single_player_games_compare_mean_scores(capsys):
     assert match.run(["random", "random", "--board", "2048:3", "--games", "4"]) == 0
     rows = cells(capsys.readouterr().out)
     assert rows["player"] == rows["against"] == "random"
-    assert rows["ratio of scores"] == "1.0"  # both players use the same keys
+    assert rows["ratio of scores"] == "1"  # both players use the same keys
     assert rows["largest tile, at least"].endswith(": 100.0%")
 
 
@@ -253,6 +253,7 @@ MISTAKES = {
     "one player": (["random", "random", "--board", "2048", "--sprt", "0,30"], "--sprt: 2048 is a game for one player"),
     "odd games": (["random", "random", "--board", "hex:3", "--games", "7"], "--games 7: it must be an even number"),
     "too many games": (["random", "random", "--board", "hex:2", "--games", "600"], "play at most"),
+    "no file": (["random", "pgx:", "--board", "go:5"], "it names no file; use pgx:FILE, such as pgx:connect_four_v0"),
     "no program": (["random", "gtp:", "--board", "go:5"], "it names no program; use gtp:COMMAND, such as gtp:'gnugo "),
     "no UCI program": (
         ["random", "uci:", "--board", "chess"],

@@ -55,17 +55,23 @@ def test_the_table_of_a_match_is_in_the_view_of_the_first_player(result):
 
 
 def test_the_note_of_a_sequential_test_names_its_limits(result):
-    (note,) = notes(NAMES, result, Sprt(1.5, -2.94, 2.89, "undecided"))
-    assert note == ("SPRT: undecided after 100 games, log likelihood ratio 1.50 (-2.94 rejects, 2.89 accepts)")
+    (note,) = notes(NAMES, result, Sprt(1.5, -2.94, 2.89, "undecided"), (0, 30))
+    assert note == "SPRT: undecided, after 100 games, log likelihood ratio 1.50 (-2.94 rejects, 2.89 accepts)"
+
+
+@pytest.mark.parametrize("verdict", ["accepted", "rejected"])
+def test_the_verdict_of_a_sequential_test_names_its_hypotheses(result, verdict):
+    (note,) = notes(NAMES, result, Sprt(3.0, -2.94, 2.89, verdict), (-5, 30))
+    assert note.startswith(f"SPRT: +30 Elo {verdict}, against -5, after 100 games")
 
 
 def test_the_scores_of_single_players_are_those_of_their_names(scores):
     line = solo_line(MERGE, NAMES, scores)
     assert re.search(
-        r"A: mean score 400 \(95% interval 37\d to 42\d\); B: 200 \(17\d to 22\d\); ratio 2\.0, 3 games", line
+        r"A: mean score 400 \(95% interval 37\d to 42\d\); B: 200 \(17\d to 22\d\); ratio 2, 3 games", line
     )
     table = solo_table(MERGE, NAMES, scores)
-    assert rows_of(table)["ratio of scores"] == "2.0"
+    assert rows_of(table)["ratio of scores"] == "2"
     texts = list(map(str, table.columns[1].cells))
     for (name, mean, plies), found in zip((("A", "400", "40"), ("B", "200", "20")), (texts[:3], texts[3:6])):
         assert (found[0], found[1].split()[0], found[2]) == (name, mean, plies)

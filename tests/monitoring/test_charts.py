@@ -29,8 +29,19 @@ def points(text: str) -> np.ndarray:
     return np.array([[float(number) for number in pair.split(",")] for pair in text.split()])
 
 
+@pytest.mark.parametrize(
+    ("labels", "name"), [(["", ""], "Elo over hours"), (["network", "search"], "Elo: network, search over hours")]
+)
+def test_the_name_for_screen_readers_has_the_title_and_the_labels(labels, name):
+    curves = [curve([0, 1], [0.0, 1.0])._replace(label=label) for label in labels]
+    drawing = ET.fromstring(draw_chart("Elo", curves, "hours", 1, tick_text, True))
+    assert drawing.get("aria-label") == name
+
+
 def test_points_are_placed_by_the_axes():
-    drawing = ET.fromstring(draw_chart([curve([0, 5, 10], [0.0, 1.0, 0.25], 0.1)], "frames", 10, tick_text, True))
+    drawing = ET.fromstring(
+        draw_chart("Elo", [curve([0, 5, 10], [0.0, 1.0, 0.25], 0.1)], "frames", 10, tick_text, True)
+    )
     (line,) = drawing.findall("polyline")
     middle = (LEFT + RIGHT) / 2
     expected = [[LEFT, BOTTOM], [middle, TOP], [RIGHT, BOTTOM - (BOTTOM - TOP) / 4]]
@@ -50,7 +61,7 @@ def test_points_are_placed_by_the_axes():
 
 
 def test_one_point_is_a_dot_with_its_interval():
-    drawing = ET.fromstring(draw_chart([curve([6], [-34.0], 100)], "iterations", 6, tick_text, False))
+    drawing = ET.fromstring(draw_chart("Elo", [curve([6], [-34.0], 100)], "iterations", 6, tick_text, False))
     (dot,) = drawing.findall("circle")
     assert (dot.findtext("title") or "") == "loss <1>: -34 at 6"
     assert float(dot.get("cx") or 0) == RIGHT
@@ -61,7 +72,7 @@ def test_one_point_is_a_dot_with_its_interval():
 
 def test_long_curves_are_averaged_over_equal_intervals():
     values = np.arange(2 * MAX_POINTS + 3) % 2  # averages to 0.5 over intervals of even length
-    drawing = draw_chart([curve(np.arange(len(values)), values)], "iterations", len(values), tick_text, True)
+    drawing = draw_chart("Elo", [curve(np.arange(len(values)), values)], "iterations", len(values), tick_text, True)
     assert "<circle" not in drawing
     found = re.search(r'<polyline class="curve" points="([^"]*)"', drawing)
     assert found
@@ -85,7 +96,7 @@ def test_long_curves_are_averaged_over_equal_intervals():
     ],
 )
 def test_ticks_are_round_numbers(end, axis, ticks):
-    drawing = ET.fromstring(draw_chart([curve([0, end], [0, 1])], axis, end, tick_text, True))
+    drawing = ET.fromstring(draw_chart("Elo", [curve([0, end], [0, 1])], axis, end, tick_text, True))
     assert [each.text for each in drawing.findall("text") if each.get("text-anchor") == "middle"] == ticks
 
 
@@ -99,19 +110,21 @@ def test_a_tick_has_a_unit_after_rounding(value, text):
 @pytest.mark.parametrize("value", [60.0, 0.1, -42.0])
 def test_values_that_differ_by_rounding_are_drawn_as_equal(value):
     values = [value, np.nextafter(value, np.inf)]
-    drawing = ET.fromstring(draw_chart([curve([0, 1], values)], "iterations", 1, tick_text, True))
+    drawing = ET.fromstring(draw_chart("Elo", [curve([0, 1], values)], "iterations", 1, tick_text, True))
     assert len([each for each in drawing.findall("text") if each.get("text-anchor") == "end"]) > 1
 
 
 def test_a_long_label_at_the_edge_fits_into_the_drawing():
-    drawing = ET.fromstring(draw_chart([curve([0, 1000], [0, 1])], "iterations", 1000, tick_text, True))
+    drawing = ET.fromstring(draw_chart("Elo", [curve([0, 1000], [0, 1])], "iterations", 1000, tick_text, True))
     (label,) = (each for each in drawing.findall("text") if each.text == "1,000")
     assert RIGHT - 10 < float(label.get("x") or 0) < RIGHT - 5
 
 
 def test_levels_lie_within_the_axis():
     levels = {"<random>": -300.0}
-    drawing = ET.fromstring(draw_chart([curve([0, 6], [0, 90])._replace(levels=levels)], "hours", 6, tick_text, False))
+    drawing = ET.fromstring(
+        draw_chart("Elo", [curve([0, 6], [0, 90])._replace(levels=levels)], "hours", 6, tick_text, False)
+    )
     (line,) = [each for each in drawing.findall("line") if each.get("stroke-dasharray")]
     assert TOP < float(line.get("y1") or 0) <= BOTTOM
     assert "<random>" in drawing.itertext()
@@ -121,7 +134,9 @@ def test_a_long_curve_without_intervals_is_drawn_pale_below_its_average():
     def lines(number, low):
         places, values = np.arange(number, dtype=float), np.arange(number, dtype=float) % 2
         curve = Curve("", places, values, values - low, values)
-        return re.findall(r'<polyline class="curve"[^>]*>', draw_chart([curve], "iterations", number, str, False))
+        return re.findall(
+            r'<polyline class="curve"[^>]*>', draw_chart("Elo", [curve], "iterations", number, str, False)
+        )
 
     assert [("stroke-opacity" in each) for each in lines(100, 0)] == [True, False]
     assert [("stroke-opacity" in each) for each in lines(20, 0)] == [False]
@@ -139,7 +154,7 @@ def test_the_average_weighs_values_by_their_age():
 def test_many_curves_differ_in_stroke_and_are_named_by_tooltips(length):
     places = np.arange(length, dtype=float)
     curves = [Curve(f"<{number}>", places, places, places, places) for number in range(30)]
-    drawing = ET.fromstring(draw_chart(curves, "iterations", length, tick_text, False))
+    drawing = ET.fromstring(draw_chart("Elo", curves, "iterations", length, tick_text, False))
     lines = [each for each in drawing.findall("polyline") if not each.get("stroke-opacity")]
     strokes = [(each.get("stroke"), each.get("stroke-dasharray")) for each in lines]
     assert len(set(strokes)) == 30
@@ -149,5 +164,5 @@ def test_many_curves_differ_in_stroke_and_are_named_by_tooltips(length):
 
 def test_the_tooltip_of_a_dot_names_only_a_curve_with_a_label():
     only = curve([6], [0.5])._replace(label="")
-    drawing = ET.fromstring(draw_chart([only], "iterations", 6, tick_text, False))
+    drawing = ET.fromstring(draw_chart("Elo", [only], "iterations", 6, tick_text, False))
     assert [each.findtext("title") for each in drawing.findall("circle")] == ["0.5 at 6"]

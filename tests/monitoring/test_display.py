@@ -184,6 +184,14 @@ def test_plain_prints_first_last_and_timed_lines():
     assert "\x1b" not in stream.getvalue()
 
 
+def test_plain_prints_the_first_iteration_soon_after_a_stage():
+    display, clock, stream = plain(total=100)
+    display.stage("compiling 1 program")
+    clock.now += PLAIN_SECONDS / 2
+    display.update(metrics(1))
+    assert "iteration 1/100" in stream.getvalue()
+
+
 def test_plain_prints_a_stage_if_nothing_was_printed_for_a_while():
     display, clock, stream = plain(total=100)
     display.stage("compiling 1 program")
@@ -338,7 +346,7 @@ def test_scalars_of_several_boards_are_not_mixed():
 
 def test_a_single_player_game_shows_its_score():
     results = Result("score", "2048", 5432.1, 5000.0, 6000.0), Result("score_ratio", "2048", 4.94, opponent="random")
-    assert "score 5,432 (5,000 to 6,000), against random 4.9 times its score" in shown(["2048"], *results)
+    assert "score 5,432 (5,000 to 6,000), against random 4.94 times its score" in shown(["2048"], *results)
     small = Result("score", "2048", 0.5234, 0.4, 0.61)
     assert "score 0.523 (0.4 to 0.61)" in shown(["2048"], small)
 
