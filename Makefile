@@ -17,7 +17,7 @@ STAMP := $(VENV)/.installed$(if $(EXTRAS),-$(EXTRAS))
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do \
 		printf '  make %-10s %s\n' "$$name" "$$text"; done
-	@printf '\n  Set CONFIG and WORKDIR for train, ARGS for train and test, EXTRAS=cuda12 or cuda13 for NVIDIA GPUs,\n'
+	@printf '\n  Set CONFIG and WORKDIR for train, ARGS for train, test, bench and docs, EXTRAS=cuda12 or cuda13 for NVIDIA GPUs,\n'
 	@printf '  PYTHON=python3.12 to choose an interpreter. Example: make train CONFIG=configs/connect_four.py\n'
 
 $(STAMP): requirements.lock pyproject.toml

@@ -68,9 +68,8 @@ def compile_kernel(program: str, num_warps: int, num_stages: int) -> str:
         source.write_text(program)
         kernel = triton.compile(str(source), target=target, options=options)
         assembly.write_text(kernel.asm["ptx"])
-        assembler = max(
-            Path(str(triton.__file__)).parent.glob("backends/nvidia/bin/ptxas*")
-        )  # the newer one has a suffix
+        # The newer one has a suffix.
+        assembler = max(Path(str(triton.__file__)).parent.glob("backends/nvidia/bin/ptxas*"))
         command = [assembler, "-v", "--gpu-name=sm_90a", assembly, "-o", Path(folder) / "kernel.cubin"]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     found = re.findall(r"\d+ registers|\d+ bytes spill (?:stores|loads)", said)

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from alphagat import load
 from alphagat.agents.agent import Agent
+from alphagat.agents.analysis import no_search
 from alphagat.evaluation.openings import Openings, openings_after
 from alphagat.evaluation.oracles import score_positions
 from alphagat.games.base import Game
@@ -39,10 +40,9 @@ def exact_signs(game: Game, openings: Openings) -> np.ndarray:
 
 def values_of(agent: Agent, openings: Openings, simulations: int) -> np.ndarray:
     """Returns `[N]`, the value of each opening for the first player; 0 simulations: the network alone."""
-    if not simulations:
-        return -np.asarray(agent.evaluator(agent.params, openings.states).value)
-    plies, search = jnp.ones(len(openings.actions), jnp.int32), jax.jit(agent.search(simulations))
-    return -np.asarray(search(agent.params, jax.random.key(0), openings.states, plies).value)
+    search = agent.search(simulations) if simulations else no_search(agent.evaluator)
+    plies = jnp.ones(len(openings.actions), jnp.int32)
+    return -np.asarray(jax.jit(search)(agent.params, jax.random.key(0), openings.states, plies).value)
 
 
 def main() -> None:

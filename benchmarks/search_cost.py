@@ -4,7 +4,7 @@
 
 Prints milliseconds per simulation and game (the fastest of several rounds, in which all take turns), with the shipped
 network. `legal columns` matters only for games with `max_legal_actions` below their number of actions. The network is
-timed in a loop of as many evaluations, each depending on the one before.
+timed in a loop of one evaluation per simulation, each depending on the one before; a search adds one, of its root.
 """
 
 import argparse

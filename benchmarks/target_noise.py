@@ -67,7 +67,7 @@ def main() -> None:
     history = play_games(agent, options.games, options.seed)
     plies = np.asarray(history.length) - 1
     targets = {each: np.asarray(value_targets(history, each)) for each in options.lambdas}
-    columns = "plies", "positions", *(f"lambda {each:g}" for each in targets), "search value", "move"
+    columns = "plies", "decided positions", *(f"lambda {each:g}" for each in targets), "search value", "move"
     table = Table(*columns, title=f"{agent.game.name}, {options.source}: share of right signs")
     random = np.random.default_rng(options.seed)
     for low, high in zip(options.plies, options.plies[1:]):
@@ -80,8 +80,8 @@ def main() -> None:
         decided, is_kept = values != 0, np.sign(scores[np.arange(len(values)), history.action[rows]]) == values
         estimates = [each[rows] for each in (*targets.values(), np.asarray(history.search_value))]
         are_right = [(np.sign(estimate) == values)[decided] for estimate in estimates]
-        shares = [f"{right.mean():.1%}" for right in (*are_right, is_kept)]
-        table.add_row(f"{low} to {high - 1}", str(len(values)), *shares)
+        shares = [f"{right.mean():.1%}" for right in (*are_right, is_kept)]  # `is_kept`: also of drawn positions
+        table.add_row(f"{low} to {high - 1}", str(decided.sum()), *shares)
     Console(width=160).print(table)
 
 

@@ -2,7 +2,7 @@
 
 Measurements alternate in one process, and each figure is the median over the rounds, so noise affects all alike.
 The number in brackets is the median ratio to the first number of devices in the same round. Compare figures within one
-table only.
+table only. XLA drops the recording of positions from self-play that is timed alone.
 """
 
 import argparse
