@@ -61,6 +61,11 @@ class MeshConfig:
         """Whether several devices share a network."""
         return self.model * self.stage > 1
 
+    @property
+    def ravels_gradients(self) -> bool:
+        """Whether gradients are averaged and clipped as one vector; a split network would have to gather them first."""
+        return not self.splits_network
+
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class NetworkConfig:
@@ -272,7 +277,7 @@ class LearnerConfig:
         at_least=0,
         at_most=MAX_BATCH,
     )
-    optimizer: str = setting("muon", "optimizer", choices=("muon", "lamb", "lars", "adamw", "sgd"))
+    optimizer: str = setting("muon", "optimizer", choices=("muon", "lamb", "adamw", "sgd"))
     learning_rate: float = setting(0.02, "peak learning rate", above=0, at_most=1_000)
     warmup_steps: int = setting(50, "updates of linear warm-up, before a cosine decay", at_least=0, at_most=10**9)
     final_learning_rate_fraction: float = setting(

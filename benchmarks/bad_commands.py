@@ -24,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 from alphagat import config_fields
-from alphagat.bounds import Number
 from alphagat.cli import COMMANDS
+from alphagat.cli.number_actions import Number
 from alphagat.config import Config
 
 ROOT = Path(__file__).parents[1]

@@ -142,7 +142,7 @@ def share_programs() -> None:
         return get
 
     loop.make_iterations = once("iterations", loop.make_iterations)
-    loop.make_evaluator = once("evaluator", loop.make_evaluator)
+    loop.RunEvaluator = once("evaluator", loop.RunEvaluator)
 
 
 def resume(folder: Path) -> tuple[int, str]:

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from alphagat.bounds import Limits, Number, Numbers, read_number
+from alphagat.bounds import Limits, read_number
 from alphagat.cli import COMMANDS
+from alphagat.cli.number_actions import Number, Numbers
 from alphagat.errors import UserError
 
 # Flags that hold no number, or one that another test checks: --profile (tests/training/test_profiling.py), --holdout

@@ -14,6 +14,7 @@ from alphagat.bounds import Limits
 from alphagat.config import Config, LearnerConfig
 from alphagat.config_fields import Field
 from alphagat.errors import UserError
+from alphagat.network_traits import NETWORK_TRAITS
 
 REFUSED = [
     ("boards", (), "hex:5"),
@@ -34,7 +35,7 @@ REFUSED = [
     ("num_iterations", True, "type int"),
     ("mesh.data", -1, "at least 0"),
     ("mesh.data", 3, "multiple of config.mesh.data=3"),
-    ("network.name", "gta", "gat, resnet"),
+    ("network.name", "gta", ", ".join(NETWORK_TRAITS)),
     ("network.backend", "sparse", "dense, jraph"),
     ("network.width", 0, "at least 1"),
     ("network.num_heads", 5, "the nearest divisor is 4"),
@@ -64,7 +65,7 @@ REFUSED = [
     ("pretrain.holdout", 1.0, "at least 0 and below 1"),
     ("learner.batch_size", 508, "the nearest are 504 and 512"),
     ("learner.replay_ratio", 0.0, "above 0"),
-    ("learner.optimizer", "adam", "muon, lamb, lars, adamw, sgd"),
+    ("learner.optimizer", "adam", "muon, lamb, adamw, sgd"),
     ("learner.ema_decay", 0.99999999, "at most 0.99999"),  # 1 in float32
     ("trackers", ("wandb", "wandb"), "name each tracker once"),
     ("learner.final_learning_rate_fraction", 1.5, "at most 1"),

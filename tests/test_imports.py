@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "search": {"games", "networks"},
     "selfplay": {"games", "search"},
     "replay": set(),
-    "learner": {"networks", "replay"},
+    "learner": {"networks"},
     "evaluation": {"games", "search"},
     "runs": set(),
     "agents": {"games", "networks", "search", "evaluation", "runs"},

@@ -15,8 +15,9 @@ from typing import Any, NoReturn, TextIO
 
 from absl import logging
 
-from alphagat.bounds import MAX_GAMES, MAX_SEED, MAX_SIMULATIONS, Limits, Number, shown
+from alphagat.bounds import MAX_GAMES, MAX_SEED, MAX_SIMULATIONS, Limits, shown
 from alphagat.cli import COMMANDS
+from alphagat.cli.number_actions import Number
 from alphagat.errors import (
     BROKEN,
     INTERRUPTED,

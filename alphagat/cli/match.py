@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from alphagat.bounds import MAX_GAMES, MAX_PLIES, MAX_SIMULATIONS, MAX_SYMMETRIES, Limits, Numbers
+from alphagat.bounds import MAX_GAMES, MAX_PLIES, MAX_SIMULATIONS, MAX_SYMMETRIES, Limits
 from alphagat.cli import commands
+from alphagat.cli.number_actions import Numbers
 from alphagat.errors import UserError
 from alphagat.opponents import OPPONENTS
 from alphagat.runtime import terminal

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from alphagat.bounds import MAX_ITERATIONS, Limits, Numbers
+from alphagat.bounds import MAX_ITERATIONS, Limits
 from alphagat.cli import commands
+from alphagat.cli.number_actions import Numbers
 from alphagat.runtime import terminal
 from alphagat.wording import counted
 

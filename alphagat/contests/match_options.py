@@ -7,8 +7,9 @@ from pathlib import Path
 
 from alphagat.contests.contenders import EngineLimits, options_of
 from alphagat.errors import UserError
-from alphagat.evaluation.game_files import check_installed, file_ending, has_files
+from alphagat.evaluation.game_files import check_installed, file_ending
 from alphagat.games.base import Game
+from alphagat.games.states import moves_determine_positions
 from alphagat.runs.atomic_files import check_new
 
 SPRT_PART = 32  # openings between two tests
@@ -82,8 +83,11 @@ def read_settings(options: MatchOptions, game: Game) -> Settings:
     part_size = (options.games_at_once or 0) // 2 or (SPRT_PART if options.sprt else None)
     out = None if options.out is None else Path(options.out)
     if out is not None:
-        if not has_files(game):
-            raise UserError(f"--out: {game.name} has chance, which game files do not hold; leave this option out")
+        if not moves_determine_positions(game):
+            raise UserError(
+                f"--out: {game.name} has chance or a random first position, which game files do not hold; leave this "
+                "option out"
+            )
         check_installed(game)
         check_new(out, file_ending(game))
     return Settings(options.games, options.seed, options.opening_plies, part_size, options.sprt, out)

@@ -14,7 +14,6 @@ from alphagat.evaluation.match_result import MatchResult
 from alphagat.evaluation.move_names import replay
 from alphagat.evaluation.openings import Openings
 from alphagat.games.base import Game
-from alphagat.games.states import moves_determine_positions
 
 CHESS = "chess"
 PGN_START = re.compile(r"(?:\s|[%;].*)*+(?:\[|1\s*\.)")  # comment lines, then a tag or, without tags, the first move
@@ -42,11 +41,6 @@ def records_of(game: Game, names: tuple[str, str], openings: Openings, result: M
 
 def file_ending(game: Game) -> str:
     return ".pgn" if game.name == CHESS else ".sgf"
-
-
-def has_files(game: Game) -> bool:
-    """Returns whether files can hold its games."""
-    return moves_determine_positions(game)
 
 
 def check_installed(game: Game) -> None:

@@ -16,7 +16,7 @@ def write_atomically(file: Path, contents: str | bytes) -> None:
       UserError: `file` is a folder.
     """
     if file.is_dir():
-        raise UserError(f"{file} is a folder, and a file of that name has to be written; rename it")
+        raise UserError(f"{file} is a folder, but a file of that name must be written; rename the folder")
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as stream:

@@ -55,8 +55,8 @@ def check_run_folder(workdir: str | os.PathLike, config: Config) -> Path:
     A run without progress may be replaced: it failed, or was stopped, before its first iteration.
 
     Raises:
-      UserError: `workdir` is empty, a file or no valid name, Orbax takes its path for a pattern, or it contains other
-        files, or a run that differs in a field that may not change.
+      UserError: `workdir` is empty, a file or no valid name, has characters that Orbax reads as a pattern, or contains
+        other files, or a run that differs in a field that may not change.
     """
     if not os.fspath(workdir):  # a Path would mean the current folder
         raise UserError("--workdir '': it is empty; name a folder")

@@ -89,8 +89,7 @@ class MetricsWriter:
             *truncate_after(self._file, restored_iteration),
         ]
         self._stream = self._file.open("a")
-        # The suffix separates the file of a start from that of another start within the same second, which it would
-        # overwrite.
+        # Without the suffix, a second start within the same second would overwrite this file.
         self._events = Events(
             folder / TENSORBOARD_FOLDER,
             purge_step=restored_iteration + 1,

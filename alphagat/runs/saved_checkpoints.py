@@ -38,7 +38,7 @@ class SavedCheckpoints:
         return find_damage(self.directory / str(step), ITEMS, step, identity_in(self._workdir))
 
     def find_metadata_damage(self, step: int) -> str | None:
-        """Describes the damage of the file that Orbax reads of all steps before it writes one; None if it is intact."""
+        """Describes the damage to the metadata of `step`, which Orbax reads before any save; None if it is intact."""
         return find_metadata_damage(self.directory / str(step))
 
     def restore(self, shapes: Any, step: int, *, verify: bool = True) -> Any:

@@ -1,4 +1,4 @@
-"""What a command shows while it prepares, and streams that nobody reads any more."""
+"""Status lines on standard error, and output streams whose reader is gone."""
 
 import contextlib
 import os
@@ -22,6 +22,6 @@ def say(line: str) -> None:
 
 
 def silence(stream: IO[str]) -> None:
-    """Directs a stream that cannot be written to nowhere: later output, and what is buffered, raises nothing."""
+    """Redirects a broken stream to the null device, so that buffered and later output raises no error."""
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())

@@ -25,8 +25,9 @@ from alphagat.agents.analysis import Analysis
 from alphagat.agents.attention import attention_blocks
 from alphagat.config import NetworkConfig
 from alphagat.errors import ServiceError, UserError, first_line
-from alphagat.evaluation.game_files import GameRecord, has_files, read_games, to_text
+from alphagat.evaluation.game_files import GameRecord, read_games, to_text
 from alphagat.games.base import Game
+from alphagat.games.states import moves_determine_positions
 from alphagat.serving import limits, messages
 from alphagat.serving.hosts import LOCAL, AllowedHosts
 from alphagat.serving.live_run import LiveRun
@@ -144,7 +145,7 @@ def _add_files(app: FastAPI, roster: Roster) -> None:
     def record(request: RecordRequest) -> PlainTextResponse:
         """Writes the game as SGF, or as PGN for chess."""
         session, playthrough = _replay(roster, request)
-        if not has_files(session.game):
+        if not moves_determine_positions(session.game):
             raise UserError(f"board {request.board}: game files hold only two-player games without chance")
         return PlainTextResponse(to_text(_record_of(session.game, playthrough, request)))
 

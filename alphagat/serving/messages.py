@@ -6,8 +6,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
 from alphagat.agents.analysis import Analysis
-from alphagat.evaluation.game_files import file_ending, has_files
+from alphagat.evaluation.game_files import file_ending
 from alphagat.games.base import Game
+from alphagat.games.states import moves_determine_positions
 from alphagat.serving.limits import MAX_BODY, MAX_MOVES, MAX_NAME, MAX_PATH
 from alphagat.serving.playthrough import Playthrough, Playthroughs
 
@@ -68,7 +69,7 @@ def describe_board(game: Game, networks: list[dict[str, Any]]) -> dict[str, Any]
         "goal": game.goal,
         "players": [{"name": name, "colour": colour} for name, colour in colours],
         "networks": networks,
-        "record": file_ending(game) if has_files(game) else None,
+        "record": file_ending(game) if moves_determine_positions(game) else None,
     }
 
 

@@ -64,9 +64,9 @@ def _board_lines(setup: Setup, board: BoardState | None) -> Iterator[str]:
             f"without targets ({setup.plan.num_waiting} plies per game)"
         )
     if jax.default_backend() == "gpu" and (obstacle := fusing_obstacle(config, setup.game)):
-        yield f"blocks as XLA's operations, not as one kernel: {obstacle}"
+        yield f"blocks run as separate XLA operations, not as one kernel: {obstacle}"
     if isinstance(network, FusedNetwork):
-        yield "blocks as one GPU kernel, which agrees with XLA's operations"
+        yield "blocks run as one GPU kernel, which agrees with XLA's operations"
     if isinstance(network, PipelinedNetwork):
         counts = " + ".join(str(count) for count in network.blocks_per_stage)
         yield f"{counts} blocks in {config.mesh.stage} stages, balanced by their arithmetic"

@@ -3,7 +3,7 @@
 It detects silent errors: a faulty device, a miscompiled rule, a target with the wrong sign or of another ply.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +15,7 @@ from alphagat.games.base import Game, StochasticGame
 from alphagat.runtime import sharding
 from alphagat.selfplay.auxiliary_targets import AuxiliaryTarget, record_all
 from alphagat.selfplay.ply import Ply
-from alphagat.training.plan import Plan
+from alphagat.training.setup import Setup, auxiliary_targets
 
 TOLERANCE = 1e-4  # absolute, for float32 sums and targets
 
@@ -59,12 +59,11 @@ class Replayed(NamedTuple):
 class Auditor:
     """Checks the audits of one board."""
 
-    def __init__(
-        self, game: Game, plan: Plan, value_lambda: float, discount: float, auxiliary: Iterable[AuxiliaryTarget] = ()
-    ):
-        self._game, self._plan, self._lambda, self._discount = game, plan, value_lambda, discount
-        self._auxiliary = tuple(auxiliary)
-        self._replay = _make_replay(game, self._auxiliary)
+    def __init__(self, setup: Setup):
+        self._game, self._plan = setup.game, setup.plan
+        self._lambda, self._discount = setup.config.selfplay.value_lambda, setup.config.search.discount
+        self._auxiliary = tuple(auxiliary_targets(setup.config))
+        self._replay = _make_replay(setup.game, self._auxiliary)
 
     def check(self, audit: Audit) -> None:
         """Checks the game of the first device that this process addresses.

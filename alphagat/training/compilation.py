@@ -17,7 +17,7 @@ from alphagat.training.state import RunState
 from alphagat.wording import sized
 
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # in the first line of JAX's error
-PATIENCE_SECONDS = 60.0  # for other processes to run out of memory, too
+PATIENCE_SECONDS = 60.0  # how long to wait for the other processes to report the same failure
 
 
 def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[stages.Compiled]:

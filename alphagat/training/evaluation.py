@@ -50,23 +50,42 @@ class EvaluationResult(NamedTuple):
     previous: int = 0
 
 
-class Matches:
-    """The opponents and openings of a run; all evaluations share the openings."""
+class RunEvaluator:
+    """Plays the opponents of a run on all boards, and predicts the recorded games that were held out, if there are any.
 
-    def __init__(self, run: Run):
+    All evaluations share the openings.
+    """
+
+    def __init__(self, run: Run, recorded: Recorded | None = None):
         self._boards = [_BoardMatches(setup, run.mesh) for setup in run.boards]
+        self._holdout = None if recorded is None else Holdout(run, recorded)
 
-    def play(self, state: RunState, iteration: int, stage: Callable[[str], None]) -> tuple[RunState, EvaluationResult]:
-        """Plays every opponent on every board; returns the state with `previous_params` updated, and the evaluation.
+    def describe_start(self, state: RunState) -> list[str]:
+        """Returns a line with the held-out metrics of the initial parameters, if there are recorded games."""
+        if self._holdout is None:
+            return []
+        rows = describe_results(self._holdout.measure(state.train.acting), self._holdout.boards)
+        words = ", ".join(f"{each.label} {each.value}" for each in rows)
+        return [f"before the first update: {words or 'nothing is held out'}"]
+
+    def evaluate(
+        self, state: RunState, iteration: int, stage: Callable[[str], None]
+    ) -> tuple[RunState, EvaluationResult]:
+        """Returns the state, marked as evaluated and with `previous_params` updated, and the evaluation.
 
         Args:
-          stage: receives the name of each match before it starts.
+          stage: receives the name of each part before it starts.
         """
+        held_out = []
+        if self._holdout is not None:
+            stage("held-out positions")
+            held_out = self._holdout.measure(state.train.acting)
         found = EvaluationResult([], [], int(state.evaluated))
         for board in self._boards:
             here = board.play(state.train.acting, state.previous_params, iteration, stage)
             found.results.extend(here.results)
             found.games.extend(here.games)
+        found.results.extend(held_out)
         # Copied, because the next iteration donates the parameters.
         previous = jax.tree.map(jnp.copy, state.train.acting)
         return state.replace(previous_params=previous, evaluated=jnp.copy(state.iteration)), found
@@ -138,34 +157,3 @@ def _draw_openings(game: Game, num_games: int, seed: int) -> Openings:
 def match_result(board: str, opponent: str, match: MatchResult) -> Result:
     """Returns the score in [0, 1], where a draw counts half, and its 95% interval."""
     return Result(WIN_RATE, board, match.score, *match.interval, opponent)
-
-
-class RunEvaluator:
-    """The evaluation of a run; `holdout` is None without recorded games."""
-
-    def __init__(self, matches: Matches, holdout: Holdout | None):
-        self._matches, self._holdout = matches, holdout
-
-    def describe_start(self, state: RunState) -> list[str]:
-        """Returns a line with the held-out metrics of the initial parameters, if there are recorded games."""
-        if self._holdout is None:
-            return []
-        rows = describe_results(self._holdout.measure(state.train.acting), self._holdout.boards)
-        words = ", ".join(f"{each.label} {each.value}" for each in rows)
-        return [f"before the first update: {words or 'nothing is held out'}"]
-
-    def evaluate(
-        self, state: RunState, iteration: int, stage: Callable[[str], None]
-    ) -> tuple[RunState, EvaluationResult]:
-        """Returns the state, marked as evaluated, and the evaluation. `stage` receives the name of each part."""
-        held_out = []
-        if self._holdout is not None:
-            stage("held-out positions")
-            held_out = self._holdout.measure(state.train.acting)
-        state, found = self._matches.play(state, iteration, stage)
-        return state, found._replace(results=found.results + held_out)
-
-
-def make_evaluator(run: Run, recorded: Recorded | None) -> RunEvaluator:
-    """Prepares the matches of a run, and the held-out positions of its recorded games."""
-    return RunEvaluator(Matches(run), None if recorded is None else Holdout(run, recorded))

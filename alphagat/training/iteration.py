@@ -29,8 +29,8 @@ from alphagat.training.setup import Setup, auxiliary_targets, scales_loss
 from alphagat.training.state import BOARD_SPECS, BoardState, RunState, Sample, params_shardings
 
 Metrics = dict[str, jax.Array]
-# Folded into keys of no group and no iteration; those fold in their number. `jax.random.split` makes the keys that the
-# numbers from 0 on would give.
+# Reserved numbers for `fold_in`. Groups and iterations fold in their own numbers, and `split` yields the keys of 0, 1,
+# and so on; none of these reaches the reserved ones.
 NO_GROUP, EVALUATIONS, RETRIES = (2**31 - number for number in (1, 2, 3))
 
 
@@ -242,7 +242,7 @@ def make_updates(
         setup.optimizer,
         ema_decay=setup.config.learner.ema_decay,
         scale_loss=scales_loss(setup.config),
-        as_one_vector=not setup.config.mesh.splits_network,
+        as_one_vector=setup.config.mesh.ravels_gradients,
     )
 
     def all_updates(train: TrainState, batches: Callable[[jax.Array], tuple]) -> tuple[TrainState, Metrics]:
@@ -299,7 +299,7 @@ def gradients_of(
         auxiliary=[AuxiliaryLoss(each.name, weight, each.loss) for each, weight in targets.items()],
         axis_name=sharding.DATA,
         num_micro_batches=setup.micro_batch_counts(mesh)[0],
-        as_one_vector=not setup.config.mesh.splits_network,
+        as_one_vector=setup.config.mesh.ravels_gradients,
     )
 
     def find_gradients(params: Any, loss_scale: jax.Array, *source: Any):

@@ -24,7 +24,7 @@ from alphagat.runtime.preemption import Interrupted, Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training.announcements import closing_lines, opening_lines, say_finished
 from alphagat.training.compilation import OUT_OF_MEMORY, with_less_memory
-from alphagat.training.evaluation import EvaluationResult, RunEvaluator, make_evaluator
+from alphagat.training.evaluation import EvaluationResult, RunEvaluator
 from alphagat.training.folder_claim import FolderClaim
 from alphagat.training.iterations import Iterations, make_iterations
 from alphagat.training.memory import check_memory
@@ -185,7 +185,7 @@ def _train(
         return say_finished(config, folder, start.iteration) if is_first else None
     if rollback := rollbacks.count(run, start.iteration):
         start = start._replace(state=with_another_key(start.state, rollback))
-    evaluator = _agree_unless_preempted(lambda: make_evaluator(run, recorded)) if config.evaluation.every else None
+    evaluator = _agree_unless_preempted(lambda: RunEvaluator(run, recorded)) if config.evaluation.every else None
     claim.take(is_new=True)
     # Must precede opening the checkpoints, which all processes do together.
     moved = sharding.agree(lambda: _open_folder(folder, config, start, recorded) if is_first else [])

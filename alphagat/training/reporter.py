@@ -33,7 +33,7 @@ from alphagat.training.audit import Audit, Auditor
 from alphagat.training.evaluation import EvaluationResult, PlayedGame
 from alphagat.training.iteration import Metrics
 from alphagat.training.pretraining.program import EPOCHS, POSITIONS
-from alphagat.training.setup import Run, auxiliary_targets
+from alphagat.training.setup import Run
 
 
 class Diverged(Exception):
@@ -99,12 +99,8 @@ class Reporter:
           hours: training time before this start.
         """
         self._plan, self._max_skipped = run.boards[0].plan, run.config.learner.max_skipped
-        selfplay, discount = run.config.selfplay, run.config.search.discount
-        self._audit_every = selfplay.audit_every
-        self._auditors = [
-            Auditor(setup.game, setup.plan, selfplay.value_lambda, discount, auxiliary_targets(setup.config))
-            for setup in run.boards
-        ]
+        self._audit_every = run.config.selfplay.audit_every
+        self._auditors = [Auditor(setup) for setup in run.boards]
         self._run = run
         self._alone = run.boards[0].game.num_players == 1
         self._boards = [setup.game.name for setup in run.boards]

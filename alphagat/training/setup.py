@@ -155,7 +155,7 @@ def make_configured_optimizer(config: Config, total_steps: int) -> tuple[optax.S
         schedule=schedule,
         weight_decay=learner.weight_decay,
         clip_norm=learner.clip_norm,
-        as_one_vector=not config.mesh.splits_network,
+        as_one_vector=config.mesh.ravels_gradients,
     )
     return schedule, optimizer
 

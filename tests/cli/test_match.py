@@ -239,7 +239,8 @@ def test_games_with_chance_are_not_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("alphagat.contests.match.play_duel", None)
     assert match.run(["random", "random", "--board", "2048:2", "--out", str(tmp_path / "games.sgf")]) == 2
     assert capsys.readouterr().err == (
-        "error: --out: 2048:2 has chance, which game files do not hold; leave this option out\n"
+        "error: --out: 2048:2 has chance or a random first position, which game files do not hold; leave this option "
+        "out\n"
     )
 
 

@@ -13,12 +13,12 @@ import sgfmill.sgf
 from alphagat.errors import UserError
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.engines.base import FORFEITS
-from alphagat.evaluation.game_files import GameRecord, has_files, read_games, records_of, to_text
+from alphagat.evaluation.game_files import GameRecord, read_games, records_of, to_text
 from alphagat.evaluation.game_replay import play_again
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.players import make_opponent
 from alphagat.games import GAMES, make_game
-from alphagat.games.states import first_state
+from alphagat.games.states import first_state, moves_determine_positions
 from tests.evaluation.toy import PileGame, RandomPileGame
 
 KEY = jax.random.key(3)
@@ -193,7 +193,7 @@ def test_unparsable_text_is_rejected(text):
 
 def test_only_moves_from_a_fixed_position_make_a_file():
     games = [PileGame(9), RandomPileGame(10), make_game("tsp:4"), make_game("2048:2"), make_game("hex:3")]
-    assert [has_files(game) for game in games] == [True, False, False, False, True]
+    assert [moves_determine_positions(game) for game in games] == [True, False, False, False, True]
 
 
 def test_names_of_moves_with_brackets_read_back(monkeypatch: pytest.MonkeyPatch):

@@ -40,4 +40,4 @@ def test_a_run_on_recorded_games_says_how_its_network_is_computed(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(announcements, "fusing_obstacle", lambda *_: "it is too wide")
     _, *lines = opening_lines(run, start, Recorded([], ["9 games"], {}))
-    assert lines == ["9 games", "hex:2: blocks as XLA's operations, not as one kernel: it is too wide"]
+    assert lines == ["9 games", "hex:2: blocks run as separate XLA operations, not as one kernel: it is too wide"]

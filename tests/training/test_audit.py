@@ -10,7 +10,7 @@ from alphagat.errors import AuditError
 from alphagat.runtime import sharding
 from alphagat.training.audit import Auditor
 from alphagat.training.iteration import make_iteration, run_iteration
-from alphagat.training.setup import auxiliary_targets, make_setups
+from alphagat.training.setup import make_setups
 from alphagat.training.state import init_state
 from tests.training.tiny import run_of, tiny_config
 
@@ -44,9 +44,7 @@ def audits_of(board: str):
         seen = np.asarray(audit.history.policy_target)[0, setup.plan.plies_per_iteration :]
         waiting = np.asarray(state.boards[0].games.waiting.policy_target)[0]  # [P, N, A] of the first group
         slots.append([slot for slot in range(setup.plan.group_games) if np.array_equal(seen, waiting[:, slot])])
-    targets = auxiliary_targets(config)
-    auditor = Auditor(setup.game, setup.plan, config.selfplay.value_lambda, config.search.discount, targets)
-    return auditor, audits, slots
+    return Auditor(setup), audits, slots
 
 
 @pytest.mark.parametrize("board", RUNS)

@@ -104,7 +104,7 @@ def test_a_registered_target_is_played_audited_and_trained():
     (setup,), mesh = make_setups(config), sharding.make_mesh(1)
     state, program = init_state(run_of(setup, mesh)), make_iteration(setup, mesh)
     before = jax.device_get(state.train.params["params"]["plies_left"])
-    auditor = Auditor(setup.game, setup.plan, config.selfplay.value_lambda, config.search.discount, targets)
+    auditor = Auditor(setup)
     for number in itertools.count(1):
         state, metrics, audit = run_iteration(program, state)
         auditor.check(audit)

@@ -11,9 +11,10 @@ import numpy as np
 from alphagat.agents.sources import choose_step, find_run
 from alphagat.config import MeshConfig
 from alphagat.errors import UserError
-from alphagat.evaluation.game_files import GameRecord, has_files, read_file
+from alphagat.evaluation.game_files import GameRecord, read_file
 from alphagat.evaluation.game_replay import Replayed, play_again
 from alphagat.games.base import Game
+from alphagat.games.states import moves_determine_positions
 from alphagat.network_traits import DENSE
 from alphagat.replay import Replay
 from alphagat.runs.folder import read_config
@@ -108,7 +109,7 @@ def positions_of(
     A game without a result, or lost by a forfeit unrelated to the position, has no value target. A game that did not
     end by the rules has no auxiliary targets. Moves after the end by the rules are left out.
     """
-    if not has_files(game):
+    if not moves_determine_positions(game):
         raise UserError(f"--games {file}: files hold only two-player games without chance; name a run")
     records = list(labelled.values())
     lengths = np.array([len(record.moves) for record in records])

@@ -8,8 +8,9 @@ import pytest
 
 from alphagat.games import make_game
 from alphagat.learner.update import TrainState, make_health
+from alphagat.runs.metrics import Result
 from alphagat.runtime import sharding
-from alphagat.training.evaluation import EvaluationResult, RunEvaluator
+from alphagat.training import evaluation
 from alphagat.training.pretraining import holdout
 from alphagat.training.pretraining.holdout import _chunks, describe, make_holdout_sums
 from alphagat.training.pretraining.positions import Positions, Split
@@ -76,13 +77,14 @@ def test_results_count_all_chunks_of_a_board(monkeypatch):
     assert [each.value for each in results if each.name == "holdout/value_sign"] == [pytest.approx(0.4)]
 
 
-def test_the_average_is_measured():
-    measured = []
-    held_out = SimpleNamespace(boards=(), measure=lambda params: measured.append(params) or [])
-    matches = SimpleNamespace(play=lambda state, iteration, stage: (state, EvaluationResult(["won"], [])))
-    train = TrainState("raw", None, jnp.zeros((), jnp.int32), make_health(scale_loss=False), "average")
-    evaluator, state = RunEvaluator(matches, held_out), SimpleNamespace(train=train)
+def test_the_average_is_measured(monkeypatch):
+    measured, average, results = [], jnp.ones(3), [Result("holdout/value_sign", BOARD, 0.5)]
+    held_out = SimpleNamespace(boards=(BOARD,), measure=lambda params: measured.append(params) or results)
+    monkeypatch.setattr(evaluation, "Holdout", lambda run, recorded: held_out)
+    train = TrainState(jnp.zeros(3), None, jnp.zeros((), jnp.int32), make_health(scale_loss=False), average)
+    state = SimpleNamespace(train=train, evaluated=0, iteration=jnp.int32(1), replace=lambda **changes: changes)
+    evaluator = evaluation.RunEvaluator(SimpleNamespace(boards=(), mesh=None), "recorded")
     evaluator.describe_start(state)
     _, found = evaluator.evaluate(state, 1, lambda _: None)
-    assert found.results == ["won"]
-    assert measured == ["average", "average"]
+    assert found.results == results
+    assert [params is average for params in measured] == [True, True]
