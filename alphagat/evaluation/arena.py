@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from alphagat.errors import UserError
 from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
 from alphagat.evaluation.openings import Openings
-from alphagat.evaluation.players import Act, Player
+from alphagat.evaluation.players import Act, Player, check_legal, choose
 from alphagat.games.base import Game
 from alphagat.games.batches import count, take
 from alphagat.games.states import select
@@ -61,7 +61,7 @@ def play_match(
       progress: receives the number of games that are over, after each round.
 
     Raises:
-      UserError: the game is not a two-player game.
+      UserError: the game is not a two-player game, or a player makes an illegal move.
       Preempted: a request to stop has arrived.
     """
     if game.num_players != 2:
@@ -77,8 +77,10 @@ def play_match(
     games, num_over, number = programs.start(states), 0, 0
     while num_over < 2 * len(rows):
         preemption.check()
-        games, over = programs.play_round(*arguments, blocks, np.int32(number), games)
+        games, over, illegal = programs.play_round(*arguments, blocks, np.int32(number), games)
         num_over, number = int(over), number + 1
+        for player, num_illegal in zip((player_a, player_b), illegal):
+            check_legal(player.name, int(num_illegal))
         if progress is not None:
             progress(min(num_over, 2 * num_openings))
 
@@ -97,25 +99,25 @@ class MatchPrograms(NamedTuple):
 
     Attributes:
       start: `start(states) -> Games`, of the `[N]` openings.
-      play_round: `play_round(params_a, params_b, key, blocks, number, games) -> (Games, number of games over on all
-        devices)`; consumes its games.
+      play_round: `play_round(params_a, params_b, key, blocks, number, games) -> (Games, over, illegal)`; consumes its
+        games. On all devices, `over` `[]` counts the games that are over, and `illegal` the illegal moves of A and B.
     """
 
     start: Callable[[Any], Games]
-    play_round: Callable[..., tuple[Games, jax.Array]]
+    play_round: Callable[..., tuple[Games, jax.Array, tuple[jax.Array, jax.Array]]]
 
 
 @functools.lru_cache(maxsize=64)
 def _compile_match(game: Game, act_a: Act, act_b: Act, mesh: Mesh) -> MatchPrograms:
     def play_round(params_a: Any, params_b: Any, key: jax.Array, blocks: jax.Array, number: jax.Array, games: Games):
         key = jax.random.fold_in(jax.random.fold_in(key, blocks[0]), number)
-        games = _play_round(game, act_a, act_b, params_a, params_b, key, games)
-        return games, jax.lax.psum(games.done.sum(), sharding.DATA)
+        games, illegal = _play_round(game, act_a, act_b, params_a, params_b, key, games)
+        return games, *jax.lax.psum((games.done.sum(), illegal), sharding.DATA)
 
     replicated, sharded = sharding.REPLICATED, sharding.SHARDED
     specs = (replicated, replicated, replicated, sharded, replicated, sharded)
     start = sharding.over_data(functools.partial(set_up, game), mesh, sharded, sharded)
-    play_round = sharding.over_data(play_round, mesh, specs, (sharded, replicated))
+    play_round = sharding.over_data(play_round, mesh, specs, (sharded, replicated, replicated))
     return MatchPrograms(jax.jit(start), jax.jit(play_round, donate_argnums=5))
 
 
@@ -134,8 +136,8 @@ def set_up(game: Game, states: Any) -> Games:
 
 def _play_round(
     game: Game, act_a: Act, act_b: Act, params_a: Any, params_b: Any, key: jax.Array, games: Games
-) -> Games:
-    """Plays a round: A moves in up to N games and B in up to N others.
+) -> tuple[Games, tuple[jax.Array, jax.Array]]:
+    """Plays a round: A moves in up to N games and B in up to N others. Also returns how many moves of each are illegal.
 
     It sorts the games: A to move, then finished, then B to move. A moves in the first half, B in the second. No game
     waits if players alternate; otherwise games beyond a half wait for a round.
@@ -147,12 +149,15 @@ def _play_round(
     order = jnp.argsort(rank, stable=True)
     ordered = take(games.states, order)
     halves = [take(ordered, part) for part in (slice(half), slice(half, None))]
-    actions = jnp.concatenate([act_a(params_a, key_a, halves[0]), act_b(params_b, key_b, halves[1])])
+    actions_a, is_legal_a = choose(act_a, params_a, key_a, halves[0])
+    actions_b, is_legal_b = choose(act_b, params_b, key_b, halves[1])
+    actions = jnp.concatenate([actions_a, actions_b])
     moves = rank[order] == jnp.where(jnp.arange(2 * half) < half, 0, 2)
+    illegal = (moves[:half] & ~is_legal_a).sum(), (moves[half:] & ~is_legal_b).sum()
     # Undo the sort.
     actions = jnp.zeros(2 * half, jnp.int32).at[order].set(actions)
     moves = jnp.zeros(2 * half, bool).at[order].set(moves)
-    return step(game, games, actions, moves, step_key)
+    return step(game, games, actions, moves, step_key), illegal
 
 
 def step(game: Game, games: Games, actions: jax.Array, moves: jax.Array, key: jax.Array) -> Games:

@@ -18,6 +18,7 @@ from alphagat.games.base import Game, StochasticGame
 from alphagat.games.batches import chunks, take
 from alphagat.opponents import USAGES, find_opponent
 from alphagat.search import Search
+from alphagat.wording import counted
 
 Act = Callable[[Any, jax.Array, Any], jax.Array]  # (params, key, states [B]) -> actions [B]
 
@@ -41,17 +42,45 @@ class Player:
     params: Any = dataclasses.field(default=None, repr=False)
 
 
+def choose(act: Act, params: Any, key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:
+    """Returns the actions of `act`, `[B]` int32, and whether each is legal, `[B]` bool.
+
+    Raises:
+      UserError: when it is traced; the actions are not `[B]` integers.
+    """
+    actions, size = jnp.asarray(act(params, key, states)), len(states.terminated)
+    if actions.shape != (size,) or not jnp.issubdtype(actions.dtype, jnp.integer):
+        found = f"{actions.dtype} {list(actions.shape)}"
+        raise UserError(f"actions of a player: they must be int32 [{size}], one for each state, but are {found}")
+    legal = states.legal_action_mask
+    inside = (actions >= 0) & (actions < legal.shape[1])
+    is_legal = inside & jnp.take_along_axis(legal, jnp.where(inside, actions, 0)[:, None], axis=1)[:, 0]
+    return actions.astype(jnp.int32), is_legal
+
+
+def check_legal(name: str, num_illegal: int) -> None:
+    """Raises UserError if the player called `name` made illegal moves."""
+    if num_illegal:
+        moves = counted(num_illegal, "illegal move")
+        raise UserError(f"player {name!r}: it made {moves}; choose among the actions of states.legal_action_mask")
+
+
 @functools.lru_cache(maxsize=32)
 def compile_act(act: Act) -> Callable:
-    return jax.jit(act)
+    return jax.jit(functools.partial(choose, act))
 
 
 def act_in_batches(player: Player, key: jax.Array, states: Any, rows: np.ndarray, size: int) -> np.ndarray:
-    """Returns the player's action in each of the `rows` of `states`, computed in batches of `size`."""
+    """Returns the player's action in each of the `rows` of `states`, computed in batches of `size`.
+
+    Raises:
+      UserError: an action is illegal.
+    """
     act, actions = compile_act(player.act), np.zeros(len(rows), np.int32)
     for part, padded in chunks(len(rows), size):
-        asked = act(player.params, jax.random.fold_in(key, part[0]), take(states, rows[padded]))
+        asked, is_legal = act(player.params, jax.random.fold_in(key, part[0]), take(states, rows[padded]))
         actions[part] = np.asarray(asked)[: len(part)]
+        check_legal(player.name, int((~np.asarray(is_legal)[: len(part)]).sum()))
     return actions
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from alphagat.evaluation.players import Act, Player
+from alphagat.evaluation.players import Act, Player, check_legal, choose
 from alphagat.evaluation.statistics import mean_interval
 from alphagat.games.base import Game
 from alphagat.games.states import select
@@ -75,6 +75,7 @@ def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh:
     There is no ply cap: the call does not return before every game has ended by the rules.
 
     Raises:
+      UserError: the player makes an illegal move.
       Preempted: a request to stop has arrived.
     """
     mesh = sharding.make_local_mesh() if mesh is None else mesh
@@ -86,23 +87,27 @@ def play_alone(game: Game, player: Player, num_games: int, key: jax.Array, mesh:
     games, num_over, ply = start(keys), 0, 0
     while num_over < padded:
         preemption.check()
-        games, over = play_ply(params, np.int32(ply), games)
+        games, over, num_illegal = play_ply(params, np.int32(ply), games)
         num_over, ply = int(over), ply + 1
+        check_legal(player.name, int(num_illegal))
     played = games.scores, games.plies, achievements(games.states)
     return Scores(*jax.tree.map(lambda values: sharding.fetch(values)[:num_games], played))
 
 
 @functools.lru_cache(maxsize=16)
 def _compile_play(game: Game, act: Act, mesh: Mesh) -> tuple[Callable, Callable, Callable]:
-    """Returns `start(keys)`, `play_ply(params, ply, games)`, which consumes its games, and `achievements(states)`."""
+    """Returns `start(keys)`, `play_ply(params, ply, games)` and `achievements(states)`.
 
-    def play_ply(params: Any, ply: jax.Array, games: Solitaire) -> tuple[Solitaire, jax.Array]:
-        games = _play_ply(game, act, params, ply, games)
-        return games, jax.lax.psum(games.states.terminated.sum(), sharding.DATA)
+    `play_ply` consumes its games, and also returns how many are over and how many moves were illegal.
+    """
+
+    def play_ply(params: Any, ply: jax.Array, games: Solitaire) -> tuple[Solitaire, jax.Array, jax.Array]:
+        games, num_illegal = _play_ply(game, act, params, ply, games)
+        return games, *jax.lax.psum((games.states.terminated.sum(), num_illegal), sharding.DATA)
 
     replicated, sharded = sharding.REPLICATED, sharding.SHARDED
     start = sharding.over_data(functools.partial(_start, game), mesh, sharded, sharded)
-    play_ply = sharding.over_data(play_ply, mesh, (replicated, replicated, sharded), (sharded, replicated))
+    play_ply = sharding.over_data(play_ply, mesh, (replicated, replicated, sharded), (sharded, replicated, replicated))
     achievements = sharding.over_data(jax.vmap(game.achievement), mesh, sharded, sharded)
     return jax.jit(start), jax.jit(play_ply, donate_argnums=2), jax.jit(achievements)
 
@@ -118,13 +123,15 @@ def _start(game: Game, keys: jax.Array) -> Solitaire:
     return Solitaire(jax.vmap(game.init)(init_keys), keys, jnp.zeros(len(keys)), jnp.zeros(len(keys), jnp.int32))
 
 
-def _play_ply(game: Game, act: Act, params: Any, ply: jax.Array, games: Solitaire) -> Solitaire:
-    """Plays one move in each game that is not over."""
+def _play_ply(game: Game, act: Act, params: Any, ply: jax.Array, games: Solitaire) -> tuple[Solitaire, jax.Array]:
+    """Plays one move in each game that is not over. Also returns how many of them are illegal."""
     act_keys, step_keys = _split(jax.vmap(jax.random.fold_in, in_axes=(0, None))(games.keys, ply))
-    after = jax.vmap(game.step)(games.states, act(params, act_keys[0], games.states), step_keys)
+    actions, is_legal = choose(act, params, act_keys[0], games.states)
+    after = jax.vmap(game.step)(games.states, actions, step_keys)
     running = ~games.states.terminated
-    return games._replace(
+    games = games._replace(
         states=select(running, after, games.states),
         scores=games.scores + jnp.where(running, after.rewards[:, 0], 0.0),
         plies=games.plies + running,
     )
+    return games, (running & ~is_legal).sum()

@@ -198,3 +198,51 @@ def test_single_player_game_is_rejected(monkeypatch):
     monkeypatch.setattr(PileGame, "num_players", 1)
     with pytest.raises(UserError, match="two players"):
         play_match(PileGame(4), _first((0, 1, 2)), _first((0, 1, 2)), _from(piles([4])), KEY)
+
+
+def first_square(params, key, states):
+    """Takes the first square, whether it is free or not."""
+    return jnp.zeros(len(states.terminated), jnp.int32)
+
+
+def outside(params, key, states):
+    return jnp.full(len(states.terminated), -1, jnp.int32)
+
+
+@pytest.mark.parametrize("num_devices", [1, 2])
+@pytest.mark.parametrize("act", [first_square, outside])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_player_that_makes_an_illegal_move_is_refused(act, is_first, num_devices):
+    game = make_game("tic_tac_toe")
+    players = Player("mine", act), make_opponent(game, "random")
+    with pytest.raises(
+        UserError, match=r"^player 'mine': it made \d+ illegal moves?; choose among .*legal_action_mask"
+    ):
+        play_match(
+            game,
+            *(players if is_first else players[::-1]),
+            distinct_openings(game, 4, 0),
+            jax.random.key(0),
+            sharding.make_mesh(num_devices),
+        )
+
+
+def test_illegal_moves_in_games_that_do_not_wait_for_the_player_do_not_count():
+    """Both halves of a round have games in which the player does not move."""
+    game, openings = PileGame(9), Openings(piles([3, 9, 9, 9]), np.zeros((4, 0), np.int32))
+
+    def take_one(params, key, states):
+        return jnp.where(states.terminated, -1, jnp.zeros(len(states.terminated), jnp.int32))
+
+    result = play_match(game, Player("ones", take_one), Player("ones", take_one), openings, jax.random.key(0))
+    assert result.plies.tolist() == [[3, 9, 9, 9]] * 2
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda actions: actions.astype(jnp.float32), lambda actions: actions[:, None], lambda actions: actions[0]]
+)
+def test_actions_of_the_wrong_type_or_shape_are_refused(wrong):
+    game = make_game("tic_tac_toe")
+    player = Player("mine", lambda params, key, states: wrong(states.legal_action_mask.argmax(axis=1)))
+    with pytest.raises(UserError, match=r"^actions of a player: they must be int32 \[4\], one for each state, but are"):
+        play_match(game, player, make_opponent(game, "random"), distinct_openings(game, 4, 0), jax.random.key(0))

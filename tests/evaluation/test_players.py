@@ -79,3 +79,10 @@ def test_solver_plays_every_best_move():
     states = jax.vmap(GAME.init)(jax.random.split(KEY, 200))
     player = make_opponent(GAME, "solver")
     assert len(np.unique(player.act(player.params, KEY, states))) == 9
+
+
+def test_an_illegal_move_beside_an_engine_is_refused():
+    player = Player("mine", lambda params, key, states: jnp.full(len(states.terminated), 2))
+    assert act_in_batches(player, KEY, piles([40] * 3), np.arange(3), 2).tolist() == [2, 2, 2]
+    with pytest.raises(UserError, match=r"^player 'mine': it made 1 illegal move; choose among"):
+        act_in_batches(player, KEY, piles([40, 40, 2]), np.arange(3), 4)

@@ -11,6 +11,7 @@ import pytest
 
 from alphagat.contests import match_report
 from alphagat.errors import UserError
+from alphagat.evaluation import single_player
 from alphagat.evaluation.players import Player, mcts_player, random_player
 from alphagat.evaluation.single_player import Scores, play_alone
 from alphagat.games import make_game
@@ -81,10 +82,15 @@ class KeyGame:
         return state.ply
 
 
-def test_no_key_is_used_twice():
+def test_no_key_is_used_twice(monkeypatch):
     def act(params, key, states):
         return jnp.broadcast_to(jax.random.key_data(key), (len(states.ply), 2))
 
+    def choose(act, *arguments):
+        actions = act(*arguments)
+        return actions, jnp.ones(len(actions), bool)
+
+    monkeypatch.setattr(single_player, "choose", choose)  # these actions are keys
     found = play_alone(KeyGame(), Player("keys", act), 4, KEY)
     assert (found.scores == 0).all()
     assert (found.plies == 3).all()
@@ -145,3 +151,9 @@ def test_random_2048_scores_match_known_mean():
 def test_plain_mcts_rejects_chance_moves():
     with pytest.raises(UserError, match=r"mcts:10: board 2048:2 has chance moves"):
         mcts_player(GAME, 10)
+
+
+def test_a_player_that_makes_an_illegal_move_is_refused():
+    player = Player("mine", lambda params, key, states: jnp.zeros(len(states.terminated), jnp.int32))
+    with pytest.raises(UserError, match=r"^player 'mine': it made \d+ illegal moves?; choose among"):
+        play_alone(make_game("tsp:5"), player, 4, jax.random.key(0))
