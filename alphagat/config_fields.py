@@ -89,7 +89,8 @@ def check(field: Field) -> None:
     is_tuple = typing.get_origin(field.type) is tuple
     kind = typing.get_args(field.type)[0] if is_tuple else field.type
     if is_tuple and not (isinstance(field.value, tuple) and all(_has_type(each, kind) for each in field.value)):
-        example = "(1.0, 2.0)" if kind is float else "('a', 'b')"
+        one = isinstance(field.value, str) and kind is str
+        example = f"({field.value!r},)" if one else "(1.0, 2.0)" if kind is float else "('a', 'b')"
         raise refusal(field.path, field.value, f"it must be a tuple of {kind.__name__}, such as {example}")
     if not is_tuple and not _has_type(field.value, kind):
         fix = f"it must be of type {kind.__name__}, not {type(field.value).__name__}"

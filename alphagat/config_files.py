@@ -72,7 +72,8 @@ def _find(path: str) -> Path:
     folder = file if file.is_dir() else file.parent
     neighbours = sorted(each.name for each in folder.glob("*.py") if each.name != "__init__.py")
     have = f"{folder}/ has {', '.join(neighbours) or 'no Python file'}"
-    raise UserError(f"--config {path}: there is no such file; {have}")
+    what = "it is neither a run nor a Python file" if file.is_dir() else "there is no such file"
+    raise UserError(f"--config {path}: {what}; {have}")
 
 
 def _candidates(path: str) -> list[Path]:
@@ -164,8 +165,14 @@ def _unknown_field(path: str, known: list[str]) -> str:
     if inside:
         return f"--config.{path} is a section; set one of its fields, such as --config.{inside[0]}"
     same_name = [each for each in known if each.rpartition(".")[2] == path.rpartition(".")[2]]
-    near = same_name[:1] or difflib.get_close_matches(path, known, n=1, cutoff=0.0)
+    initials = [each for each in known if path.rpartition(".")[2] == "".join(word[0] for word in _words(each))]
+    near = same_name[:1] or initials[:1] or difflib.get_close_matches(path, known, n=1, cutoff=0.0)
     return f"--config.{path}: there is no such field; the nearest is --config.{near[0]}"
+
+
+def _words(path: str) -> list[str]:
+    """Returns the words of the last name in a path: `learning` and `rate` of `learner.learning_rate`."""
+    return path.rpartition(".")[2].split("_")
 
 
 def config_help() -> str:

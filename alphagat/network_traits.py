@@ -11,8 +11,9 @@ class NetworkTraits:
     Attributes:
       implementation: `module:class` of the flax module.
       plays_any_size: the weights fit every board of the family, not only one size.
-      passes_messages: its `network.blocks` pass messages along the edges, in `num_heads` heads and `mixing_groups`
-        groups, which must divide its width.
+      reads_edges: it plays boards whose edges differ between positions (`Game.edges`).
+      passes_messages: it is made of `network.blocks`, as the GAT, with `num_heads` heads and `mixing_groups` groups,
+        which must divide its width.
       supports_model_parallel: the devices of the `model` axis can share its layers.
       supports_stages: its blocks can run as a pipeline along the `stage` axis.
       supports_auxiliary_heads: it can predict auxiliary targets.
@@ -20,6 +21,7 @@ class NetworkTraits:
 
     implementation: str
     plays_any_size: bool = False
+    reads_edges: bool = False
     passes_messages: bool = False
     supports_model_parallel: bool = False
     supports_stages: bool = False
@@ -47,6 +49,7 @@ NETWORK_TRAITS = {
     "gat": NetworkTraits(
         implementation="alphagat.networks.gat:GraphAttentionNetwork",
         plays_any_size=True,
+        reads_edges=True,
         passes_messages=True,
         supports_model_parallel=True,
         supports_stages=True,

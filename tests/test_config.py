@@ -77,7 +77,7 @@ REFUSED = [
     ("evaluation.opponents", ("mcts:65537",), "mcts:SIMULATIONS must be at least 1 and at most 65536"),
     ("evaluation.opponents", (f"mcts:1{'0' * 100}",), "mcts:SIMULATIONS must be at least 1 and at most 65536"),
     ("evaluation.opponents", ("random", "random"), "once"),
-    ("evaluation.opponents", "random", "tuple of str"),
+    ("evaluation.opponents", "random", "it must be a tuple of str, such as ('random',)"),
     ("checkpoint.keep", 0, "at least 1"),
 ]
 

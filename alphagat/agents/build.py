@@ -47,10 +47,10 @@ def check_one_family(config: Config, games: Sequence[Game]) -> None:
             f"config.network.name={config.network.name!r} has weights for one size of board, but config.boards has "
             f"{names}; set it to {networks_with('plays_any_size')}, or take one board"
         )
-    if games[0].topology.edges_vary and not NETWORK_TRAITS[config.network.name].passes_messages:
+    if games[0].topology.edges_vary and not NETWORK_TRAITS[config.network.name].reads_edges:
         raise UserError(
             f"config.network.name={config.network.name!r} sees no edges, but those of {names} differ between "
-            f"positions; set it to {networks_with('passes_messages')}"
+            f"positions; set it to {networks_with('reads_edges')}"
         )
 
 

@@ -9,6 +9,7 @@ from alphagat.bounds import Limits
 from alphagat.cli import commands
 from alphagat.errors import UserError
 from alphagat.runs.atomic_files import check_writable
+from alphagat.runtime import terminal
 from alphagat.wording import sized
 
 REPORT_FILE = "report.html"
@@ -74,7 +75,7 @@ def _write(folders: Sequence[Path], file: Path, follow: float | None) -> None:
     from alphagat.reporting.comparison import ComparisonWriter
     from alphagat.reporting.writer import PageWriter
 
-    writer = ComparisonWriter(folders, file) if len(folders) > 1 else PageWriter(folders[0], file)
+    writer = ComparisonWriter(folders, file) if len(folders) > 1 else PageWriter(folders[0], file, terminal.say)
     ended = writer.write(follow)
     sys.stdout.write(f"{file}: {sized(file.stat().st_size)}\n")
     while follow and not ended:

@@ -10,12 +10,15 @@ from alphagat.runtime import distributed, preemption, terminal, xla
 EXAMPLES = """\
 examples:
   alphagat train quickstart
+  alphagat train runs/quickstart                # resumes it with its own config
   alphagat train connect_four --workdir runs/c4 --config.search.num_simulations=64
   alphagat train mine.py --config.evaluation.opponents=random,mcts:50"""
 
 
 def make_parser() -> commands.ArgumentParser:
-    return training_arguments.make_parser("train", "Run the same command again to resume.", EXAMPLES)
+    return training_arguments.make_parser(
+        "train", "To resume a run, repeat the command, or name the folder of the run.", EXAMPLES
+    )
 
 
 def train(argv: Sequence[str]) -> None:

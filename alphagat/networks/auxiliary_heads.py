@@ -6,6 +6,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from alphagat.graphs.topology import Topology
 from alphagat.networks.dense import Dense
 from alphagat.networks.heads import at_least_float32
 
@@ -24,5 +25,7 @@ class OwnershipHead(nn.Module):
         return jnp.tanh(at_least_float32(Dense(1, dtype=self.dtype, name="ownership")(nn.silu(hidden))[..., 0]))
 
 
-# Target name: constructor of its head, which takes the dtype. The parameters of a head carry the name of its target.
-AUXILIARY_HEADS: dict[str, Callable[[jnp.dtype], nn.Module]] = {"ownership": OwnershipHead}
+# Target name: constructor of its head from the board and the dtype. The head names its parameters after the target.
+AUXILIARY_HEADS: dict[str, Callable[[Topology, jnp.dtype], nn.Module]] = {
+    "ownership": lambda topology, dtype: OwnershipHead(dtype),
+}

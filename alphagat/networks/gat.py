@@ -55,12 +55,16 @@ class GraphAttentionNetwork(nn.Module):
         self.policy = PolicyHead(self.topology, self.dtype)
         self.value = ValueHead(self.value_pools, self.value_support, self.dtype)
         for name in self.auxiliary_heads:
-            setattr(self, name, AUXILIARY_HEADS[name](self.dtype))  # an attribute names its parameters
+            setattr(self, name, AUXILIARY_HEADS[name](self.topology, self.dtype))  # an attribute names its parameters
 
     def __call__(
         self, nodes: jax.Array, edges: jax.Array | None = None, with_auxiliary: bool = False
     ) -> tuple[Any, ...]:
         return self.read_out(self.transform(self.embed(nodes), edges), with_auxiliary)
+
+    def describe(self, nodes: jax.Array, edges: jax.Array | None = None) -> jax.Array:
+        """Returns the input of the heads, `[B, V, D]`, for the inputs of the network."""
+        return self.norm(self.transform(self.embed(nodes), edges))
 
     def embed(self, nodes: jax.Array) -> jax.Array:
         """Returns the input of the first block: `[B, V, F]` -> `[B, V, D]`."""

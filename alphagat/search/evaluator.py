@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from alphagat.errors import UserError
 from alphagat.games.base import Game
 from alphagat.games.states import network_inputs
 from alphagat.networks import Network
@@ -64,7 +65,7 @@ def make_plain_evaluator(game: Game, network: Network) -> Evaluator:
     """Returns the evaluator that observes each state and applies the network to it."""
 
     def evaluate(params: Any, states: Any) -> Evaluation:
-        return map_in_parts(lambda part: _apply(network, params, *network_inputs(game, part)), states)
+        return map_in_parts(lambda part: _apply(game, network, params, *network_inputs(game, part)), states)
 
     return evaluate
 
@@ -82,7 +83,7 @@ def make_averaging_evaluator(game: Game, network: Network, num_symmetries: int) 
         if edges is not None:
             edges = edges[:, node_permutations[:, :, None], node_permutations[:, None, :]]  # [B, S, V, V, R]
         images = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (images, edges))
-        evaluations = map_in_parts(lambda part: _apply(network, params, *part), images)
+        evaluations = map_in_parts(lambda part: _apply(game, network, params, *part), images)
         logits, values = jax.tree.map(lambda x: x.reshape(len(nodes), num_symmetries, *x.shape[1:]), evaluations)
         logits = jnp.take_along_axis(logits, jnp.asarray(inverses)[None], axis=2)
         return Evaluation(logits.mean(axis=1), values.mean(axis=1))
@@ -90,10 +91,20 @@ def make_averaging_evaluator(game: Game, network: Network, num_symmetries: int) 
     return evaluate
 
 
-def _apply(network: Network, params: Any, nodes: jax.Array, edges: jax.Array | None) -> Evaluation:
+def _apply(game: Game, network: Network, params: Any, nodes: jax.Array, edges: jax.Array | None) -> Evaluation:
     """Evaluates positions by the network alone."""
     prior_logits, output = cast(tuple[jax.Array, jax.Array], network.apply(params, nodes, edges))
+    support = () if network.value_support is None else (len(network.value_support),)
+    _check_shape(network, "prior logits", "are", prior_logits, (len(nodes), game.num_actions))
+    _check_shape(network, "value", "is", output, (len(nodes), *support))
     return Evaluation(prior_logits, expected_value(output, network.value_support))
+
+
+def _check_shape(network: Network, name: str, verb: str, output: jax.Array, shape: tuple[int, ...]) -> None:
+    """Raises UserError when it is traced if an output of the network has another shape."""
+    if output.shape != shape:
+        kind, found = type(network).__name__, list(output.shape)
+        raise UserError(f"network {kind}: its {name} must be {list(shape)}, but {verb} {found}")
 
 
 def _take_wins(evaluation: Evaluation, wins: jax.Array) -> Evaluation:

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 from alphagat import config_fields
+from alphagat.errors import UserError
 from alphagat.evaluation.move_names import replay
 from alphagat.monitoring.display import Display, make_display
 from alphagat.monitoring.live_ratings import LiveRatings
@@ -118,6 +119,7 @@ class Reporter:
 
         Raises:
           Diverged: too many consecutive updates up to the previous iteration, or its searches, were not finite.
+          UserError: its searches were not finite before any update.
           AuditError: the self-play of the previous iteration broke the rules.
         """
         self.flush()
@@ -195,7 +197,7 @@ class Reporter:
         iteration, board, audit, line = self._last.iteration, self._last.board, self._last.audit, self._last.line
         sums, _ = self._last.fetched.result()
         if sums.get("searches_not_finite"):  # before the audit, which would blame the rules
-            raise Diverged(f"searches of iteration {iteration} were not finite")
+            raise self._search_failure(iteration)
         number = self._run.num_iterations_of(board, iteration)
         if audit is not None and self._audit_every and number % self._audit_every == 0:
             self._auditors[board].check(audit)
@@ -207,6 +209,16 @@ class Reporter:
         skipped = int(line[f"{TRAIN}skipped_in_a_row"])
         if skipped >= self._max_skipped:
             raise Diverged(f"up to iteration {iteration}, the last {skipped} updates were not finite")
+
+    def _search_failure(self, iteration: int) -> Exception:
+        """Returns the error of an iteration whose searches were not finite. Before any update, no retry can help."""
+        if iteration > 1 + min(setup.plan.first_update_iteration for setup in self._run.boards):
+            return Diverged(f"searches of iteration {iteration} were not finite")
+        boards = self._run.config.boards
+        return UserError(
+            f"config.boards={boards}: searches of iteration {iteration} were not finite, before any update; check the "
+            f"features and rewards with alphagat check {boards[0]}"
+        )
 
     def _describe(self, iteration: int, sums: dict[str, float], seconds: float) -> dict[str, float]:
         self._seconds += seconds

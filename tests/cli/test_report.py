@@ -144,9 +144,13 @@ def test_a_damaged_checkpoint_falls_back_to_the_previous_one(run):
     for file in (run / "checkpoints" / "4" / "params").rglob("*"):
         if file.is_file():
             file.write_bytes(b"")
-    writer = PageWriter(run, run / "report.html")
-    assert not writer.write()
+    said = []
+    writer = PageWriter(run, run / "report.html", said.append)
+    for _ in range(2):
+        assert not writer.write()
     assert "The network of iteration 2 with" in (run / "report.html").read_text()
+    (line,) = said
+    assert line.startswith("the page does not show iteration 4: ")
 
 
 def test_a_run_without_metrics_or_checkpoints_has_a_page(run):

@@ -12,6 +12,7 @@ from alphagat import config_fields, config_files
 from alphagat.cli import commands, pretrain, train
 from alphagat.config import Config
 from alphagat.errors import UserError
+from alphagat.runs.folder import open_run_folder
 from alphagat.runtime import distributed, xla
 from tests.fuzz import mutants, text_mutants
 
@@ -52,11 +53,43 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Config,
     return recorded
 
 
+@pytest.fixture
+def run_folder(calls) -> Path:
+    """Returns the folder of a run of `good.py` with another seed."""
+    config = config_files.load_config("configs/good.py", ["--config.seed=5"])
+    return open_run_folder(Path("runs/mine"), config) or Path("runs/mine")
+
+
+def test_the_folder_of_a_run_resumes_it_with_its_own_config(calls, run_folder):
+    assert train.run([f"{run_folder}/", "--config.num_iterations=9"]) == 0
+    ((config, folder),) = calls
+    assert folder == run_folder
+    assert (config.boards, config.seed, config.num_iterations) == (("hex:3",), 5, 9)
+
+
+def test_the_config_of_a_run_may_start_another_run(calls, run_folder):
+    assert train.run([str(run_folder), "--workdir", "runs/other", "--config.seed=6"]) == 0
+    ((config, folder),) = calls
+    assert (folder, config.boards, config.seed) == (Path("runs/other"), ("hex:3",), 6)
+
+
+def test_a_run_named_like_a_config_does_not_hide_it(calls, run_folder):
+    run_folder.rename("quickstart")
+    assert train.run(["quickstart"]) == 0
+    ((config, folder),) = calls
+    assert (folder, config.boards) == (Path("runs/quickstart"), ("hex:5",))
+
+
 BASE = ["--config", "configs/good.py", "--workdir", "w"]
 MISTAKES = {
     "no flags": ([], "CONFIG is missing; name one, such as quickstart"),
     "no config": (["--workdir", "w"], "CONFIG is missing"),
     "no such name": (["quickstrat"], "config quickstrat: there is no such file or config; the nearest is quickstart"),
+    "a folder": (
+        ["configs"],
+        "--config configs: it is neither a run nor a Python file; configs/ has empty.py, good.py",
+    ),
+    "initials": ([*BASE, "--config.learner.lr=1"], "the nearest is --config.learner.learning_rate"),
     "two configs": ([*BASE, "quickstart"], "--config configs/good.py: quickstart already names a config; give only"),
     "config without a path": (["--workdir", "w", "--config"], "--config: expected one argument"),
     "init_from twice": (
@@ -65,7 +98,6 @@ MISTAKES = {
     ),
     "missing file": (["--config", "configs/god", "--workdir", "w"], "configs/ has empty.py, good.py"),
     "missing folder": (["--config", "nowhere/x.py", "--workdir", "w"], "nowhere/ has no Python file"),
-    "a folder": (["--config", "configs", "--workdir", "w"], "configs/ has empty.py, good.py"),
     "raises": (["--config", "configs/raises", "--workdir", "w"], "configs/raises.py, line 2: RuntimeError: no way"),
     "raises late": (["--config", "configs/raises_late", "--workdir", "w"], "line 2: ZeroDivisionError"),
     "quits": (["--config", "configs/quits", "--workdir", "w"], "configs/quits.py, line 1: SystemExit: 0"),

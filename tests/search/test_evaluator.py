@@ -7,6 +7,7 @@ import pytest
 
 from alphagat.agents.build import make_configured_network, make_params
 from alphagat.config import Config
+from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Symmetries
 from alphagat.games.tsp import TspGame
@@ -39,6 +40,32 @@ def test_actions_that_win_at_once_have_the_prior_and_the_value():
     prior = jax.nn.softmax(evaluation.prior_logits[1])
     assert game.action_names[int(prior.argmax())] == "e3"
     assert prior.max() == 1
+
+
+class WrongNetwork:
+    """Returns zeros of the given shapes."""
+
+    value_support = None
+
+    def __init__(self, *shapes):
+        self.shapes = shapes
+
+    def apply(self, params, nodes, edges):
+        return tuple(jnp.zeros((len(nodes), *shape)) for shape in self.shapes)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "text"),
+    [
+        (((9,), (1,)), r"^network WrongNetwork: its value must be \[2\], but is \[2, 1\]$"),
+        (((10,), ()), r"^network WrongNetwork: its prior logits must be \[2, 9\], but are \[2, 10\]$"),
+    ],
+)
+def test_a_network_with_outputs_of_the_wrong_shape_is_named(shapes, text):
+    game = make_game("tic_tac_toe")
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2))
+    with pytest.raises(UserError, match=text):
+        make_network_evaluator(game, WrongNetwork(*shapes))(None, states)
 
 
 @pytest.mark.parametrize("num_symmetries", [2, 8])

@@ -83,7 +83,7 @@ def toy_config(board):
 @pytest.fixture
 def _registered(monkeypatch):
     monkeypatch.setitem(AUXILIARY_TARGETS, "plies_left", PliesLeft())
-    monkeypatch.setitem(AUXILIARY_HEADS, "plies_left", PliesLeftHead)
+    monkeypatch.setitem(AUXILIARY_HEADS, "plies_left", lambda topology, dtype: PliesLeftHead(dtype))
 
 
 def test_every_target_has_a_head_and_config_fields():

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.reporting.page import tiles_of
 from alphagat.runs.metrics import Result, read_metrics
@@ -141,12 +142,22 @@ def test_searches_that_are_not_finite_are_no_broken_rules(tmp_path, monkeypatch,
     """The audit would report the targets of such a search as an error of the rules."""
     monkeypatch.setattr(report_module.Auditor, "check", lambda *_: pytest.fail("audited"))
     audit: Any = object()
-    with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
-        report = Reporter(run, sinks if has_outputs else None, hours=0.0)
-        report.add(1, 0, metrics | {"searches_not_finite": jnp.float32(3)}, audit)
-        with pytest.raises(Diverged, match=r"^searches of iteration 1 were not finite$"):
-            report.flush()
-    assert read_metrics(tmp_path) == []
+    run = tiny_run()
+    before_an_update = 1 + run.boards[0].plan.first_update_iteration
+    errors = {
+        before_an_update: (
+            UserError,
+            rf"config.boards=.*: searches of iteration {before_an_update} .*alphagat check hex:2$",
+        ),
+        before_an_update + 1: (Diverged, rf"^searches of iteration {before_an_update + 1} were not finite$"),
+    }
+    for iteration, (kind, text) in errors.items():
+        with open_sinks(run, tmp_path / str(iteration), 0) as sinks:
+            report = Reporter(run, sinks if has_outputs else None, hours=0.0)
+            report.add(iteration, 0, metrics | {"searches_not_finite": jnp.float32(3)}, audit)
+            with pytest.raises(kind, match=text):
+                report.flush()
+        assert read_metrics(tmp_path / str(iteration)) == []
 
 
 def test_an_iteration_in_which_no_game_ended(tmp_path, metrics):
