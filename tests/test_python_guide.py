@@ -13,8 +13,8 @@ GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "python.md"
 
 def test_the_blocks_run_in_order(tmp_path, monkeypatch, capsys):
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(blocks) == 6
-    small = {"num_openings=64": "num_openings=2", "mcts:100": "mcts:1"}
+    assert len(blocks) == 7
+    small = {"num_openings=64": "num_openings=2", "mcts:100": "mcts:1", "num_simulations=32": "num_simulations=2"}
     code = "\n".join(blocks)
     for text, smaller in small.items():
         assert text in code

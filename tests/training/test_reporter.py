@@ -152,12 +152,13 @@ def test_searches_that_are_not_finite_are_no_broken_rules(tmp_path, monkeypatch,
         before_an_update + 1: (Diverged, rf"^searches of iteration {before_an_update + 1} were not finite$"),
     }
     for iteration, (kind, text) in errors.items():
-        with open_sinks(run, tmp_path / str(iteration), 0) as sinks:
+        (folder := tmp_path / str(iteration)).mkdir()
+        with open_sinks(run, folder, 0) as sinks:
             report = Reporter(run, sinks if has_outputs else None, hours=0.0)
             report.add(iteration, 0, metrics | {"searches_not_finite": jnp.float32(3)}, audit)
             with pytest.raises(kind, match=text):
                 report.flush()
-        assert read_metrics(tmp_path / str(iteration)) == []
+        assert read_metrics(folder) == []
 
 
 def test_an_iteration_in_which_no_game_ended(tmp_path, metrics):
