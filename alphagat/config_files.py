@@ -97,6 +97,8 @@ def summary(name: str) -> str:
 
 
 def _get_config(file: Path) -> Config:
+    if file.suffix == ".json":
+        raise UserError(f"--config {file}: it is no Python file; for the config of a run, name the folder of the run")
     try:
         get_config = runpy.run_path(str(file)).get("get_config")
         config = get_config() if callable(get_config) else None

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from alphagat import config_files, config_validation
 from alphagat.bounds import Limits
 from alphagat.cli import commands, training_arguments
 from alphagat.config import Config
@@ -29,9 +28,7 @@ def examine(argv: Sequence[str]) -> None:
     path = training_arguments.named_config(options)
     if overrides and not path:
         raise UserError(f"{overrides[0]} needs a config, such as quickstart")
-    config = config_files.load_config(path, overrides) if path else None
-    if config:
-        config_validation.validate(config)
+    config = training_arguments.load_config(path, overrides) if path else None
 
     from rich.console import Console
 

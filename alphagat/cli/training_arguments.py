@@ -73,8 +73,7 @@ def add_config(parser: commands.ArgumentParser) -> None:
         "named_config",
         nargs="?",
         metavar="CONFIG",
-        help="a name of alphagat configs, a Python file with get_config() (.py is optional), or the folder of a run, "
-        "which this resumes",
+        help="a name of alphagat configs, a Python file with get_config() (.py is optional), or the folder of a run",
     )
     parser.add_argument("--config", metavar="CONFIG", help="the same as CONFIG")
 
@@ -132,27 +131,31 @@ def checked(known: argparse.Namespace, overrides: list[str]) -> TrainingArgument
     if known.init_from:
         refuse_both("--init_from", "init_from", overrides)
         overrides = [*overrides, f"{FIELD}init_from={known.init_from}"]
-    is_run = _names_a_run(path)
-    config = _config_of_run(path, overrides) if is_run else config_files.load_config(path, overrides)
-    config_validation.validate(config)
+    config = load_config(path, overrides)
     xla.check_flags(known.xla)
-    folder = path if is_run else known.folder.format(config=Path(path).name.removesuffix(".py"))
+    folder = path if _is_run(path) else known.folder.format(config=Path(path).name.removesuffix(".py"))
     workdir = Path(known.workdir or folder)
     return TrainingArguments(workdir, config, known.profile, known.xla, known.nodes, known.node_rank, known.coordinator)
 
 
-def _names_a_run(path: str) -> bool:
+def load_config(path: str, overrides: Sequence[str]) -> Config:
+    """Loads and validates the config that CONFIG names: a file, or that of the run in a folder."""
+    if _is_run(path):
+        from alphagat.runs.folder import read_config
+
+        config = config_files.override(read_config(path), overrides, path)
+    else:
+        config = config_files.load_config(path, overrides)
+    config_validation.validate(config)
+    return config
+
+
+def _is_run(path: str) -> bool:
     if path in config_files.names() or not Path(path).is_dir():
         return False
     from alphagat.runs.folder import is_run  # which imports JAX
 
     return is_run(Path(path))
-
-
-def _config_of_run(path: str, overrides: Sequence[str]) -> Config:
-    from alphagat.runs.folder import read_config
-
-    return config_files.override(read_config(path), overrides, path)
 
 
 def refuse_both(flag: str, path: str, overrides: Sequence[str]) -> None:

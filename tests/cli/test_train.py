@@ -34,6 +34,7 @@ FILES = {
     "syntax.py": "def get_config(:\n",
     "empty.py": "",
     "wrong_type.py": "def get_config():\n    return {}\n",
+    "run.json": "{}",
     "invalid.py": "from alphagat.config import *\n\ndef get_config():\n    return Config(seed=-1)\n",
 }
 
@@ -88,6 +89,10 @@ MISTAKES = {
     "a folder": (
         ["configs"],
         "--config configs: it is neither a run nor a Python file; configs/ has empty.py, good.py",
+    ),
+    "JSON": (
+        ["configs/run.json"],
+        "--config configs/run.json: it is no Python file; for the config of a run, name the",
     ),
     "initials": ([*BASE, "--config.learner.lr=1"], "the nearest is --config.learner.learning_rate"),
     "two configs": ([*BASE, "quickstart"], "--config configs/good.py: quickstart already names a config; give only"),
