@@ -153,16 +153,15 @@ def _add_files(app: FastAPI, roster: Roster) -> None:
     def games(request: FileRequest) -> dict[str, Any]:
         """Reads the games of an SGF or PGN file, at most `MAX_GAMES`.
 
-        The first, which the page opens, is checked, and ends where our rules end it.
+        The one with the requested number, which the page opens, is checked, and ends where our rules end it.
         """
         records = read_games(request.text, request.board)[:MAX_GAMES]
-        moves = [_moves_of(records[0], roster), *(each.moves for each in records[1:])] if records else []
-        return {
-            "games": [
-                {"board": each.board, "moves": part, "names": each.names}
-                for each, part in zip(records, moves, strict=True)
-            ]
-        }
+        found = [{"board": each.board, "moves": each.moves, "names": each.names} for each in records]
+        if records:
+            if request.number >= len(records):
+                raise UserError(f"number {request.number}: the file has games 0 to {len(records) - 1}")
+            found[request.number]["moves"] = _moves_of(records[request.number], roster)
+        return {"games": found}
 
 
 def _moves_of(record: GameRecord, roster: Roster) -> Sequence[str]:

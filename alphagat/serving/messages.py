@@ -52,12 +52,15 @@ class RecordRequest(GameRequest):
 
 
 class FileRequest(BaseModel):
-    """Requests the games of an SGF or PGN file; `board` is that of games that name none."""
+    """Requests the games of an SGF or PGN file; `board` is that of games that name none, and `number`, from 0, is that of
+    the game to check.
+    """
 
     model_config = ConfigDict(extra="forbid")
     # The limit, which no body exceeds, makes pydantic refuse surrogates without a partner.
     text: Annotated[str, StringConstraints(max_length=MAX_BODY, strict=True)]
     board: Name = ""
+    number: Annotated[int, Field(ge=0, strict=True)] = 0
 
 
 def describe_board(game: Game, networks: list[dict[str, Any]]) -> dict[str, Any]:

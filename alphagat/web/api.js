@@ -49,5 +49,5 @@ export const analysis = (game, player, simulations, signal) =>
 export const attention = (game, player, signal) => json("api/attention", { ...game, player }, signal);
 export const record = async (game, names, resigned) =>
   received((await call("api/record", { ...game, names, resigned })).text());
-export const games = (text, board) => json("api/games", { text, board });
+export const games = (text, board, number) => json("api/games", { text, board, number });
 export const run = () => json("api/run");

@@ -5,7 +5,7 @@ import { Board } from "./board.js";
 import { drawn } from "./choice.js";
 import { listen, showAttentionControls, showControls } from "./controls.js";
 import { $, capital, html } from "./dom.js";
-import { read, save, writeRecord } from "./files.js";
+import { pick, read, save, showFile, writeRecord } from "./files.js";
 import { showCandidates, showChart, showCounts, showLine, showMoves, showValue, title } from "./panels.js";
 import { prepare } from "./preparation.js";
 import { marks, nearestMark, summary, verdict } from "./review.js";
@@ -348,7 +348,8 @@ async function replaceGame(name, saved, signal) {
   const resigned = [0, 1].includes(saved.resigned) ? saved.resigned : null, isSwapped = saved.isSwapped ?? false;
   Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false, resigned, isSwapped });
   game.swapsBack = Boolean(saved.swapsBack && saved.sides);
-  Object.assign(view, { block: null, head: -1 });
+  Object.assign(view, { block: null, head: -1, file: saved.file ?? null });
+  showFile(view.file);
   if (saved.sides) settings.sides = saved.sides;
   else if (moves.length && saved.ply === undefined) settings.sides = ["person", "person"]; // the network does not move in a file
   if (game.swapsBack) settings.engines = exchanged().engines; // stored as before the swap
@@ -376,6 +377,11 @@ async function start() {
     update, annotate, save,
     open: (name) => attempt(() => open(name)),
     load: (file) => attempt(async () => { const saved = await read(file); await open(saved.board, saved); }),
+    pick: (number) => attempt(async () => {
+      showFile(view.file); // the chosen game, once it is open
+      const saved = await pick(view.file, number);
+      await open(saved.board, saved);
+    }),
     record: () => attempt(writeRecord),
     newGame: () => attempt(() => open(game.board)),
     toFirst: () => goTo(0),

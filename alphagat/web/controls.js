@@ -111,6 +111,7 @@ export function listen(actions) {
     if (event.target.files[0]) actions.load(event.target.files[0]);
     event.target.value = "";
   });
+  $("games").addEventListener("change", (event) => actions.pick(Number(event.target.value)));
   const keys = {
     u: actions.back, r: actions.forward, n: actions.newGame, m: actions.moveNow, h: actions.hint, "?": help,
     v: show("value"), p: show("policy"), l: show("line"), a: show("attention"),

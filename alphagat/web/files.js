@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { levelName } from "./controls.js";
-import { download } from "./dom.js";
+import { $, download, html } from "./dom.js";
 import { engineOf, game, networkOf, request, server, settings } from "./state.js";
 
 const FORMAT = "alphagat-game";
@@ -21,9 +21,26 @@ export function save() {
 /** Reads a file written by `save`, or the first game of an SGF or PGN file. Throws an ApiError if it is invalid. */
 export async function read(file) {
   const text = await file.text();
-  const saved = text.trimStart().startsWith("{") ? parse(text) : (await api.games(text, game.board)).games[0];
-  if (!saved) throw new api.ApiError("This file has no game.");
-  return saved;
+  return text.trimStart().startsWith("{") ? parse(text) : pick({ text, board: game.board }, 0);
+}
+
+/** Returns game `number` of an SGF or PGN file, with the `file` itself, from which another game can be picked. */
+export async function pick({ text, board }, number) {
+  const { games } = await api.games(text, board, number);
+  if (!games.length) throw new api.ApiError("This file has no game.");
+  return { ...games[number], file: { text, board, number, names: games.map((each) => each.names) } };
+}
+
+/** Shows the menu of the games of the open file, if it has several. */
+export function showFile(file) {
+  const menu = $("games");
+  menu.hidden = !(file?.names.length > 1);
+  if (menu.hidden) return;
+  menu.replaceChildren(...file.names.map((names, number) => {
+    const players = names.some(Boolean) ? `: ${names.map((each) => each || "?").join(" – ")}` : "";
+    return html("option", { value: number, textContent: `Game ${number + 1}${players}` });
+  }));
+  menu.value = file.number;
 }
 
 function parse(text) {

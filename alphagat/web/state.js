@@ -7,7 +7,7 @@ export const game = {
   isSwapped: false, // whether the sides were swapped after the first move
   swapsBack: false, // whether the next game has the sides from before the swap: nobody has chosen others since
 };
-export const view = { position: null, analysis: null, attention: null, node: null, block: 0, head: -1 };
+export const view = { position: null, analysis: null, attention: null, node: null, block: 0, head: -1, file: null };
 export const server = { info: null, board: null }; // the boards on offer, and the description of the current one
 export const SHOWN = ["value", "policy", "line", "attention"];
 export const settings = {

@@ -352,6 +352,19 @@ def test_a_file_ends_where_the_game_ends(client):
     assert client.post("/api/position", json={"board": "hex:3", "moves": moves}).json()["over"]
 
 
+def test_the_requested_game_of_a_file_is_checked(client):
+    moves = ["a1", "a2", "b1", "b2", "c1", "c2"]  # with which White has connected its sides
+    over = "".join(f";{'BW'[ply % 2]}[{move}]" for ply, move in enumerate([*moves, "a3"]))
+    text = f"(;GN[hex:3];B[a1];B[b1])(;GN[hex:3]{over})"
+    answer = client.post("/api/games", json={"text": text, "number": 1})
+    assert [each["moves"] for each in answer.json()["games"]] == [["a1", "b1"], moves]
+    assert client.post("/api/games", json={"text": text, "number": 0}).json()["error"].startswith("move 2, b1, is by")
+    assert client.post("/api/games", json={"text": text, "number": 2}).json() == {
+        "error": "number 2: the file has games 0 to 1"
+    }
+    assert client.post("/api/games", json={"text": text, "number": -1}).status_code == 422
+
+
 def test_long_files_are_cut(client):
     answer = client.post("/api/games", json={"text": "(;GN[hex:3];B[a1])" * 200})
     assert len(answer.json()["games"]) == 100

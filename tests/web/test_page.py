@@ -1070,6 +1070,32 @@ def test_a_person_resigns_on_the_turn_of_the_network(serve, page):
     assert page.inner_text("#status-text") == "You resigned: blue wins"
 
 
+def test_a_menu_lists_the_games_of_a_file(serve, page, tmp_path):
+    open_page(page, serve("hex:3"))
+    assert not page.is_visible("#games")
+    records = [
+        GameRecord("hex:3", ("one", "other"), ("a2", "b2"), (0, 1), 0),
+        GameRecord("hex:4", ("", ""), ("a1",), (0,), 0),
+        GameRecord("hex:3", ("other", "one"), ("c1", "c1"), (0, 1), 0),
+    ]
+    file = tmp_path / "games.sgf"
+    file.write_text("".join(map(to_text, records)))
+    page.set_input_files("#file", file)
+    wait_for_ply(page, 2)
+    assert page.locator("#games option").all_inner_texts() == ["Game 1: one – other", "Game 2", "Game 3: other – one"]
+    page.select_option("#games", "1")
+    wait_for_ply(page, 1)
+    assert (saved(page)["board"], saved(page)["moves"]) == ("hex:4", ["a1"])
+    page.select_option("#games", "2")  # its second move is illegal
+    page.wait_for_selector("#toast:has-text('move 2, c1')")
+    assert page.input_value("#games") == "1"
+    page.select_option("#games", "0")
+    wait_for_ply(page, 2)
+    page.click("#new")
+    wait_for_ply(page, 0)
+    assert not page.is_visible("#games")
+
+
 def test_the_network_does_not_move_in_a_loaded_game(serve, page, tmp_path):
     open_page(page, serve("hex:3"), "person,network")
     file = tmp_path / "game.sgf"
