@@ -52,8 +52,8 @@ class RecordRequest(GameRequest):
 
 
 class FileRequest(BaseModel):
-    """Requests the games of an SGF or PGN file; `board` is that of games that name none, and `number`, from 0, is that of
-    the game to check.
+    """Requests the games of an SGF or PGN file; `board` is that of games that name none, and game `number`, from 0, is
+    checked.
     """
 
     model_config = ConfigDict(extra="forbid")
