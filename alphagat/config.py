@@ -277,7 +277,7 @@ class LearnerConfig:
         at_least=0,
         at_most=MAX_BATCH,
     )
-    optimizer: str = setting("muon", "optimizer", choices=("muon", "lamb", "adamw", "sgd"))
+    optimizer: str = setting("muon", "optimizer", choices=("muon", "lamb", "lars", "adamw", "sgd"))
     learning_rate: float = setting(0.02, "peak learning rate", above=0, at_most=1_000)
     warmup_steps: int = setting(50, "updates of linear warm-up, before a cosine decay", at_least=0, at_most=10**9)
     final_learning_rate_fraction: float = setting(

@@ -65,7 +65,7 @@ REFUSED = [
     ("pretrain.holdout", 1.0, "at least 0 and below 1"),
     ("learner.batch_size", 508, "the nearest are 504 and 512"),
     ("learner.replay_ratio", 0.0, "above 0"),
-    ("learner.optimizer", "adam", "muon, lamb, adamw, sgd"),
+    ("learner.optimizer", "adam", "muon, lamb, lars, adamw, sgd"),
     ("learner.ema_decay", 0.99999999, "at most 0.99999"),  # 1 in float32
     ("trackers", ("wandb", "wandb"), "name each tracker once"),
     ("learner.final_learning_rate_fraction", 1.5, "at most 1"),

@@ -30,6 +30,11 @@ def _lamb(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransf
     )
 
 
+def _lars(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
+    """Builds LARS (You et al. 2017, algorithm 1) with momentum 0.9 and a trust ratio for weight matrices only."""
+    return optax.lars(schedule, weight_decay, is_matrix, trust_coefficient=1.0, trust_ratio_mask=is_matrix)
+
+
 def _adamw(schedule: optax.Schedule, weight_decay: float) -> optax.GradientTransformation:
     return optax.adamw(schedule, weight_decay=weight_decay, mask=is_matrix)
 
@@ -115,7 +120,7 @@ def _muon_dimensions(kernels: Any) -> Any:
     )
 
 
-OPTIMIZERS = {"muon": _muon, "lamb": _lamb, "adamw": _adamw, "sgd": _sgd}
+OPTIMIZERS = {"muon": _muon, "lamb": _lamb, "lars": _lars, "adamw": _adamw, "sgd": _sgd}
 
 
 def make_schedule(

@@ -72,6 +72,19 @@ def slow_lamb(name, num_steps):
     return x
 
 
+def slow_lars(name, num_steps):
+    """Follows You et al. 2017, algorithm 1, in float64, with trust ratio and decay for matrices only."""
+    x, velocity = PARAMS[name].copy(), 0.0
+    for step in range(num_steps):
+        direction = gradients(step)[name]
+        if name == "kernel":
+            direction = direction + DECAY * x
+            direction = np.linalg.norm(x) / np.linalg.norm(direction) * direction  # of the sum, as in Optax
+        velocity = 0.9 * velocity + RATE * direction
+        x -= velocity
+    return x
+
+
 def slow_adamw(name, num_steps):
     """Follows Loshchilov and Hutter 2019, algorithm 2, in float64, with decay for matrices only."""
     x = PARAMS[name].copy()
@@ -81,7 +94,7 @@ def slow_adamw(name, num_steps):
 
 
 @pytest.mark.parametrize("name", PARAMS)
-@pytest.mark.parametrize(("optimizer", "slow"), [("lamb", slow_lamb), ("adamw", slow_adamw)])
+@pytest.mark.parametrize(("optimizer", "slow"), [("lamb", slow_lamb), ("lars", slow_lars), ("adamw", slow_adamw)])
 def test_optimizers_equal_their_definitions(optimizer, slow, name):
     np.testing.assert_allclose(run(optimizer, 4)[name], slow(name, 4), rtol=1e-5)
 
