@@ -21,9 +21,9 @@ def test_the_heads_predict_the_evaluation_from_the_features(board: str):
     features = make_embedding(agent)(agent.params, states)
     assert features.shape == (2, topology.num_nodes, network.width)
     heads = agent.params["params"]
-    logits = PolicyHead(topology).apply({"params": heads["policy"]}, features)
-    output = ValueHead(network.value_pools, support).apply({"params": heads["value"]}, features)
-    evaluation = agent.evaluator(agent.params, states)
+    logits = jax.jit(PolicyHead(topology).apply)({"params": heads["policy"]}, features)
+    output = jax.jit(ValueHead(network.value_pools, support).apply)({"params": heads["value"]}, features)
+    evaluation = jax.jit(agent.evaluator)(agent.params, states)
     np.testing.assert_allclose(logits, evaluation.prior_logits, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(expected_value(output, support), evaluation.value, rtol=1e-4, atol=1e-4)
 

@@ -26,7 +26,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_module_of_the_package_is_a_command_or_shared():
     modules = {file.stem for file in (ROOT / "alphagat" / "cli").glob("*.py")}
-    assert modules - set(COMMANDS) == {"__init__", "commands", "engine_options", "server_options", "training_arguments"}
+    shared = {"__init__", "commands", "engine_options", "number_actions", "server_options", "training_arguments"}
+    assert modules - set(COMMANDS) == shared
     assert set(COMMANDS) <= modules
 
 
