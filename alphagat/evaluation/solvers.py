@@ -110,7 +110,7 @@ def solve(board_name: str) -> Solver:
       UserError: the board is none of these.
     """
     if (solver := _find_solver(board_name)) is None:
-        solved = f"tic_tac_toe, connect_four or hex:2 to hex:{MAX_HEX_SIZE}"
+        solved = f"tic_tac_toe or hex:2 to hex:{MAX_HEX_SIZE} (alphagat match and oracles also solve connect_four)"
         raise UserError(f"board {board_name}: there is no exact solver; use {solved}")
     return solver
 
