@@ -41,7 +41,7 @@ class GateauNetwork(nn.Module):
         assert edges is None, "no board of the screening has edges that vary"
         topology, vocabulary = self.topology, self.topology.vocabulary
         kinds = nn.Embed(len(vocabulary.node_kinds), self.width, name="node_kind")(topology.node_kinds)
-        nodes = nn.Dense(self.width, name="nodes")(nodes) + kinds
+        nodes = nn.Dense(self.width, name="nodes")(nodes) + kinds[None]
         features = nn.Embed(len(vocabulary.relations), self.width, name="relation")(topology.relations)
         features = jnp.broadcast_to(features, (len(nodes), *features.shape))
         for block in range(self.num_blocks):
@@ -50,23 +50,33 @@ class GateauNetwork(nn.Module):
                 new = GateauLayer(topology, name=f"layer_{block}_{layer}")(*new)
             nodes, features = nodes + new[0], features + new[1]
         nodes, features = activate(nodes, "node_norm"), activate(features, "edge_norm")
-        return self._score_actions(features), value_output(self._pool(nodes), self.value_support)
-
-    def _score_actions(self, features: jax.Array) -> jax.Array:
-        """Scores each action from the features of its edge, once per kind of action."""
-        topology, num_kinds = self.topology, len(self.topology.vocabulary.action_kinds)
-        numbers = np.full(topology.relation_matrix.shape, -1)
-        numbers[topology.receivers, topology.senders] = np.arange(topology.num_edges)
-        edges, places = np.unique(numbers[topology.action_receivers, topology.action_senders], return_inverse=True)
-        assert edges[0] >= 0, "an action has no edge"
-        hidden = nn.Dense(self.width, name="policy")(features[:, edges])
-        scores = nn.Dense(num_kinds, name="logit")(at_least_float32(activate(hidden, "policy_norm")))
-        return take_distinct(scores.reshape(len(scores), -1), places * num_kinds + topology.action_kinds)
+        prior_logits = EdgePolicy(topology, name="policy")(features)
+        return prior_logits, value_output(self._pool(nodes), self.value_support)
 
     def _pool(self, nodes: jax.Array) -> jax.Array:
         """Averages the nodes, weighted by one learned softmax."""
         weights = jax.nn.softmax(nn.Dense(1, name="pooling")(nodes), axis=1)
         return nn.relu((weights * nodes).sum(axis=1))
+
+
+class EdgePolicy(nn.Module):
+    """Scores each action from the features of its edge, once per kind of action.
+
+    Call: features of the edges `[B, E, D]` -> prior logits `[B, A]`.
+    """
+
+    topology: Topology
+
+    @nn.compact
+    def __call__(self, features: jax.Array) -> jax.Array:
+        topology, num_kinds = self.topology, len(self.topology.vocabulary.action_kinds)
+        numbers = np.full(topology.relation_matrix.shape, -1)
+        numbers[topology.receivers, topology.senders] = np.arange(topology.num_edges)
+        edges, places = np.unique(numbers[topology.action_receivers, topology.action_senders], return_inverse=True)
+        assert edges[0] >= 0, "an action has no edge"
+        hidden = activate(nn.Dense(features.shape[-1], name="hidden")(features[:, edges]), "norm")
+        scores = nn.Dense(num_kinds, name="logit")(at_least_float32(hidden))
+        return take_distinct(scores.reshape(len(scores), -1), places * num_kinds + topology.action_kinds)
 
 
 class GateauLayer(nn.Module):
