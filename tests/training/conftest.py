@@ -6,7 +6,7 @@ import os
 import pytest
 
 from alphagat.config_fields import to_dict
-from alphagat.training import evaluation, loop
+from alphagat.training import loop
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def process_environment() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def programs_once():
     """Shares compiled programs among all runs of a file, keyed by function and config."""
-    make_iterations, make_matches, programs, matches = loop.make_iterations, evaluation.Matches, {}, {}
+    make_iterations, make_evaluator, programs, evaluators = loop.make_iterations, loop.RunEvaluator, {}, {}
 
     def key(run) -> str:
         values = to_dict(run.config)
@@ -29,12 +29,14 @@ def programs_once():
             programs[key(run)] = make_iterations(run, *arguments)
         return programs[key(run)]
 
-    def match_once(run):
-        if key(run) not in matches:
-            matches[key(run)] = make_matches(run)
-        return matches[key(run)]
+    def prepare_once(run, recorded):
+        if recorded is not None:  # as each run reads it
+            return make_evaluator(run, recorded)
+        if key(run) not in evaluators:
+            evaluators[key(run)] = make_evaluator(run)
+        return evaluators[key(run)]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "make_iterations", compile_once)
-        patch.setattr(evaluation, "Matches", match_once)
+        patch.setattr(loop, "RunEvaluator", prepare_once)
         yield

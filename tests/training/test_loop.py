@@ -37,7 +37,7 @@ from alphagat.runtime.preemption import Interrupted, Preempted
 from alphagat.runtime.xla import CACHE_VARIABLE
 from alphagat.training import iteration, iterations, loop, resume
 from alphagat.training.announcements import closing_lines
-from alphagat.training.evaluation import Matches
+from alphagat.training.evaluation import RunEvaluator
 from alphagat.training.iterations import make_iterations
 from alphagat.training.loop import is_due, train
 from alphagat.training.reporter import Diverged
@@ -353,7 +353,7 @@ def test_a_second_interrupt_ends_at_once(tmp_path, monkeypatch, capfd):
 
 
 def test_an_evaluation_without_enough_memory_is_named_and_repeated(finished, tmp_path, monkeypatch):
-    play, moments = Matches.play, [4]
+    play, moments = RunEvaluator.evaluate, [4]
 
     def exhaust(self, state, iteration, stage):
         if moments and iteration == moments[0]:
@@ -361,7 +361,7 @@ def test_an_evaluation_without_enough_memory_is_named_and_repeated(finished, tmp
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8.00GiB.")
         return play(self, state, iteration, stage)
 
-    monkeypatch.setattr(Matches, "play", exhaust)
+    monkeypatch.setattr(RunEvaluator, "evaluate", exhaust)
     folder = tmp_path / "run"
     with pytest.raises(
         UserError, match=r"^config\.evaluation\.num_games=.* out of memory in the evaluation of iteration 4"
@@ -375,7 +375,7 @@ def test_an_evaluation_without_enough_memory_is_named_and_repeated(finished, tmp
 
 def test_sigterm_in_a_match_saves_at_once_and_replays_the_match(finished, tmp_path, monkeypatch):
     """In the matches of iterations 4 and 12, the last one; uninterrupted, they would take an hour."""
-    play, moments = Matches.play, [4, 12]
+    play, moments = RunEvaluator.evaluate, [4, 12]
 
     def play_for_an_hour(self, state, iteration, stage):
         if moments and iteration == moments[0]:
@@ -384,7 +384,7 @@ def test_sigterm_in_a_match_saves_at_once_and_replays_the_match(finished, tmp_pa
             time.sleep(3600)
         return play(self, state, iteration, stage)
 
-    monkeypatch.setattr(Matches, "play", play_for_an_hour)
+    monkeypatch.setattr(RunEvaluator, "evaluate", play_for_an_hour)
     folder = tmp_path / "run"
     while moments:
         moment = moments[0]
