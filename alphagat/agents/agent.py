@@ -71,7 +71,16 @@ class Agent:
         return make_configured_search(self.game, self.evaluator, self.config, explore=False, num_simulations=number)
 
     def evaluate(self, state: Any) -> Evaluation:
-        """Evaluates one state: prior logits `[A]` and value `[]`, from the view of the player to move."""
+        """Evaluates one state: prior logits `[A]` and value `[]`, from the view of the player to move.
+
+        Raises:
+          UserError: `state` is a batch.
+        """
+        if np.ndim(state.terminated):
+            raise UserError(
+                f"state: it is a batch of shape {list(np.shape(state.terminated))}; pass one state, or call "
+                "agent.evaluator(agent.params, states)"
+            )
         evaluation = _compile(self.evaluator)(self.params, batch_of_one(state))
         return jax.tree.map(lambda x: np.asarray(x[0]), evaluation)
 

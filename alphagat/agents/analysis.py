@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from alphagat.agents.agent import Agent
 from alphagat.errors import UserError
@@ -66,7 +67,12 @@ class Analyzer:
         Args:
           key: draws chance outcomes, and breaks ties between moves.
           params: those of another checkpoint of the same network; None: the agent's.
+
+        Raises:
+          UserError: `states` is no batch.
         """
+        if np.ndim(states.terminated) != 1:
+            raise UserError("states: it must be a batch [B]; for one state, pass games.batches.batch_of_one(state)")
         params = self._params if params is None else params
         return jax.device_get(self._analyze(params, states, key))
 

@@ -139,6 +139,10 @@ def test_evaluates_a_single_state(run):
     logits, value = jax.jit(tiny_setup().network.apply)(second.train.params, agent.game.observe(state)[None])
     np.testing.assert_allclose(found.prior_logits, logits[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.value, value[0], rtol=1e-5, atol=1e-6)
+    with pytest.raises(
+        UserError, match=r"^state: it is a batch of shape \[1\]; pass one state, or call agent.evaluator"
+    ):
+        agent.evaluate(jax.tree.map(lambda x: x[None], state))
 
 
 def test_weights_initialise_runs_with_and_without_an_ownership_head(tmp_path):

@@ -13,6 +13,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.openings import random_positions
 from alphagat.evaluation.solvers import reachable_positions
 from alphagat.games import make_game
+from alphagat.games.states import first_state
 from alphagat.search.tree import VARIATION_LENGTH
 from tests.search.evaluators import make_table_evaluator, make_tree_search, some_positions, uniform_evaluator
 from tests.serving.agents import make_agent
@@ -182,3 +183,10 @@ def test_a_variation_ends_at_a_chance_node():
 def test_refuses_a_negative_number_of_simulations():
     with pytest.raises(UserError, match="simulations -1: it must be 0"):
         Analyzer(agent_of("gumbel"), -1)
+
+
+def test_refuses_a_state_that_is_no_batch():
+    analyze = Analyzer(agent_of("gumbel"), 2)
+    state = first_state(make_game("tic_tac_toe"))
+    with pytest.raises(UserError, match=r"^states: it must be a batch \[B\]; for one state, pass .*batch_of_one"):
+        analyze(state, jax.random.key(0))
