@@ -11,7 +11,7 @@ import pytest
 
 from alphagat import config_fields, config_validation
 from alphagat.bounds import Limits
-from alphagat.config import Config, LearnerConfig
+from alphagat.config import MAX_DEVICES, Config, LearnerConfig
 from alphagat.config_fields import Field
 from alphagat.errors import UserError
 from alphagat.network_traits import NETWORK_TRAITS
@@ -39,6 +39,7 @@ REFUSED = [
     ("network.backend", "sparse", "dense, jraph"),
     ("network.width", 0, "at least 1"),
     ("network.num_heads", 5, "the nearest divisor is 4"),
+    ("network.num_heads", 100, "the nearest divisor is 64"),
     ("network.blocks", (), "at least one kind of attention, mixing, mixing+attention"),
     ("network.blocks", ("convolution",), "attention, mixing, mixing+attention"),
     ("search.algorithm", "alphabeta", "gumbel, puct"),
@@ -64,6 +65,7 @@ REFUSED = [
     ("pretrain.games", ("",), "name files or folders"),
     ("pretrain.holdout", 1.0, "at least 0 and below 1"),
     ("learner.batch_size", 508, "the nearest are 504 and 512"),
+    ("learner.batch_size", 7, "the nearest is 8"),
     ("learner.replay_ratio", 0.0, "above 0"),
     ("learner.optimizer", "adam", "muon, lamb, lars, adamw, sgd"),
     ("learner.ema_decay", 0.99999999, "at most 0.99999"),  # 1 in float32
@@ -124,11 +126,28 @@ def test_refusal_names_field_value_and_fix(path: str, value: object, fix: str):
         ("evaluation.every", 0),
         ("selfplay.value_lambda", 0.0),
         ("mesh.data", 4),
+        ("mesh.stage", 4),
         ("seed", 2**32 - 1),
     ],
 )
 def test_accepts_values_at_the_limits(path: str, value: object):
     config_validation.validate(changed(path, value))
+
+
+def test_accepts_the_most_devices_with_equal_numbers_of_games_groups_and_positions():
+    config = Config()
+    config.mesh.data = config.selfplay.num_games = config.selfplay.num_groups = MAX_DEVICES
+    config.learner.batch_size = config.replay.min_size = config.replay.capacity = MAX_DEVICES
+    config_validation.validate(config)
+
+
+def test_only_some_devices_act():
+    config = Config()
+    config.mesh.data, config.mesh.actors = 3, 2  # the groups are divided among some of them
+    config_validation.validate(config)
+    config.mesh.actors = 3
+    with pytest.raises(UserError, match=r"mesh\.actors=3: it must leave some of the 3 devices .*; try 1$"):
+        config_validation.validate(config)
 
 
 def test_fast_searches_are_no_larger_than_full_ones():
@@ -310,6 +329,11 @@ def test_from_dict_refuses(values, message: str):
 def test_changes_list_value_and_default():
     ((field, default),) = config_fields.changes(changed("search.num_simulations", 5))
     assert (field.path, field.value, default) == ("search.num_simulations", 5, 32)
+
+
+@pytest.mark.parametrize(("value", "text"), [((), "()"), (("a", "b"), "a,b"), (0.5, "0.5"), (True, "True")])
+def test_a_value_is_written_as_in_a_flag(value: object, text: str):
+    assert config_fields.text_of(value) == text
 
 
 def test_configs_refuse_unknown_attributes():

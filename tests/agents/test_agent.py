@@ -162,11 +162,12 @@ def test_weights_initialise_runs_with_and_without_an_ownership_head(tmp_path):
         assert found.keys() == saved[then].keys()
         for part in found.keys() & saved[start].keys():
             jax.tree.map(np.testing.assert_array_equal, found[part], saved[start][part])
-    shapes = jax.tree.map(jnp.shape, saved["with"]["ownership"])
-    assert (
-        jax.tree.map(jnp.shape, load_weights(str(tmp_path / "without"), setups["with"])["params"]["ownership"])
-        == shapes
-    )
+    drawn = []
+    for seed in (0, 1):
+        setups["with"].config.seed = seed
+        drawn.append(load_weights(str(tmp_path / "without"), setups["with"])["params"]["ownership"])
+        assert jax.tree.map(jnp.shape, drawn[-1]) == jax.tree.map(jnp.shape, saved["with"]["ownership"])
+    assert any((one != other).any() for one, other in zip(*map(jax.tree.leaves, drawn)))
 
 
 def test_evaluation_value_scale_applies_unless_the_search_explores():

@@ -98,6 +98,7 @@ def test_the_card_names_the_edges_among_the_inputs(tmp_path):
         (["--out", "net.onnx"], "end the name with .safetensors or .stablehlo"),
         (["--out", "net.stablehlo", "--batch", "0"], "--batch 0: it must be at least 1"),
         (["--out", "net.safetensors", "--batch", "4"], "works for all boards and batch sizes"),
+        (["--out", "net.safetensors", "--board", "hex:5"], "works for all boards and batch sizes"),
         (["--out", "net.stablehlo", "--card", "card.txt"], "card.txt: end the name with .md"),
         (["--out", "net.stablehlo", "--board", "connect_four"], "plays only boards of that family"),
     ],

@@ -7,7 +7,8 @@ import pytest
 
 from alphagat import games
 from alphagat.cli import check
-from alphagat.games.contract import declarations, rules
+from alphagat.games import make_game
+from alphagat.games.contract import declarations, random_games, rules
 
 
 def test_a_sound_game_keeps_every_rule(capsys):
@@ -18,6 +19,27 @@ def test_a_sound_game_keeps_every_rule(capsys):
     assert re.fullmatch("8 random games of [5-9] to 9 plies", others[1])
     assert len(kept) - len(others) == len(declarations.DECLARATIONS) + len(rules.RULES)
     assert kept[-1] == "ok  render and render_svg draw each position, differently after each move, and name the end"
+
+
+def test_the_number_and_the_seed_of_the_command_draw_the_games(capsys, monkeypatch):
+    play, drawn = random_games.play, []
+    monkeypatch.setattr(random_games, "play", lambda *arguments: drawn.append(arguments[1:]) or play(*arguments))
+    assert check.run(["hex:3", "--games", "7", "--seed", "5"]) == 0
+    assert drawn == [(7, 5)]
+    games = play(make_game("hex:3"), 7, 5)
+    lengths = sorted(games.length(number) for number in range(7))
+    assert lengths[0] < lengths[-1]
+    assert f"7 random games of {lengths[0]} to {lengths[-1]} plies\n" in capsys.readouterr().out
+
+
+def test_a_rule_may_add_a_note(capsys, monkeypatch):
+    def rule(played):
+        """Games `end`."""
+        return f"{played.number} of them"
+
+    monkeypatch.setattr(rules, "RULES", (rule,))
+    assert check.run(["hex:2", "--games", "3"]) == 0
+    assert capsys.readouterr().out.endswith("ok  Games end (3 of them)\n")
 
 
 def test_the_first_broken_rule_ends_the_command(capsys, monkeypatch):

@@ -34,6 +34,21 @@ def test_the_speed_of_a_mean_counts_what_each_device_sends(monkeypatch):
     assert speed == 2 * 7 / 8 * 1e6
 
 
+def test_the_mean_has_the_size_of_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(diagnosis, "measure_all_reduce", lambda mesh, megabytes: (1e-3 * mesh.size, 1e9 * megabytes))
+    assert doctor.run(["--megabytes", "0.5"]) == 0
+    assert "mean of 0.5 MB over 8 devices: 8.00 ms, 0.50 GB/s per device\n" in capsys.readouterr().out
+
+
+def test_a_run_is_examined_on_its_devices(tmp_path, monkeypatch):
+    configured, config = [], tiny_config()
+    config.mesh.data = 2
+    monkeypatch.setattr(sharding, "configure_cpu_devices", configured.append)
+    monkeypatch.setattr(diagnosis, "examine", lambda config: [])
+    assert doctor.run(["--megabytes", "0.1", str(write_config(config, tmp_path / "tiny.py"))]) == 0
+    assert configured == [2]
+
+
 def test_devices_are_listed_with_the_memory_in_use(monkeypatch):
     statistics = {"bytes_limit": 80e9, "bytes_in_use": 1e9}
     device = SimpleNamespace(platform="gpu", id=3, device_kind="H100", memory_stats=lambda: statistics)

@@ -153,6 +153,38 @@ def test_a_damaged_checkpoint_falls_back_to_the_previous_one(run):
     assert line.startswith("the page does not show iteration 4: ")
 
 
+def test_the_command_says_which_checkpoint_the_page_does_not_show(run, capsys):
+    (run / "checkpoints" / "4" / MANIFEST_FILE).write_text("")
+    assert report.run([str(run)]) == 0
+    assert capsys.readouterr().err.startswith("the page does not show iteration 4: ")
+
+
+def test_a_checkpoint_that_the_run_deletes_meanwhile_is_not_damaged(run, monkeypatch):
+    load = report_writer.load
+
+    def load_late(folder, step, board):
+        if step == 4:
+            shutil.rmtree(run / "checkpoints" / "4")
+        return load(folder, step, board)
+
+    monkeypatch.setattr(report_writer, "load", load_late)
+    said = []
+    PageWriter(run, run / "report.html", said.append).write()
+    assert "The network of iteration 2 with" in (run / "report.html").read_text()
+    assert said == []
+
+
+def test_pictures_are_drawn_once_per_checkpoint(run, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(report_writer, "load", lambda folder, step, board: step)
+    monkeypatch.setattr(report_writer, "draw_checkpoint", lambda agents: drawn.append(agents) or "<p>drawn</p>")
+    writer = PageWriter(run, run / "report.html")
+    for _ in range(2):
+        writer.write()
+        assert "<p>drawn</p>" in (run / "report.html").read_text()
+    assert drawn == [[4]]
+
+
 def test_a_run_without_metrics_or_checkpoints_has_a_page(run):
     shutil.rmtree(run / "checkpoints")
     (run / METRICS_FILE).unlink()
@@ -337,6 +369,7 @@ def test_errors_give_one_line_and_exit_2(tmp_path, monkeypatch, capsys, options,
         (["a", "b"], "--out is missing; with several runs, name the page, such as comparison.html"),
         (["a", "b", "--out", "c.html"], "so a holds no run"),
         (["a", "b", "./a", "--out", "c.html"], "RUN a: it is named twice; name it once"),
+        (["a", "b/../a", "--out", "c.html"], "RUN b/../a: it is named twice; name it once"),
     ],
 )
 def test_runs_are_named(tmp_path, monkeypatch, capsys, argv, message):

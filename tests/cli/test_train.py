@@ -23,6 +23,7 @@ FILES = {
     "good.py": GOOD,
     "raises.py": "x = 1\nraise RuntimeError('no\\nway')\n",
     "raises_late.py": "def get_config():\n    return 1 / 0\n",
+    "raises_inside.py": "def fail():\n    return 1 / 0\n\ndef get_config():\n    return fail()\n",
     "quits.py": "raise SystemExit(0)\n",
     "quits_late.py": "import sys\n\ndef get_config():\n    sys.exit()\n",
     "recurses.py": "def get_config():\n    return get_config()\n",
@@ -105,6 +106,10 @@ MISTAKES = {
     "missing folder": (["--config", "nowhere/x.py", "--workdir", "w"], "nowhere/ has no Python file"),
     "raises": (["--config", "configs/raises", "--workdir", "w"], "configs/raises.py, line 2: RuntimeError: no way"),
     "raises late": (["--config", "configs/raises_late", "--workdir", "w"], "line 2: ZeroDivisionError"),
+    "raises inside": (
+        ["--config", "configs/raises_inside", "--workdir", "w"],
+        "configs/raises_inside.py, line 2: Zero",
+    ),
     "quits": (["--config", "configs/quits", "--workdir", "w"], "configs/quits.py, line 1: SystemExit: 0"),
     "quits late": (["--config", "configs/quits_late", "--workdir", "w"], "configs/quits_late.py, line 4: SystemExit"),
     "recurses": (["--config", "configs/recurses", "--workdir", "w"], "RecursionError"),
@@ -135,6 +140,10 @@ MISTAKES = {
     ),
     "word like a field": ([*BASE[:2], "--config.seed=1", "--workdir", "w", "seed"], "seed already names a config"),
     "name of an inner field": ([*BASE, "--learning_rate=3"], "set the field by --config.learner.learning_rate=VALUE"),
+    "path of a field": (
+        [*BASE, "--learner.learning_rate=3"],
+        "set the field by --config.learner.learning_rate=VALUE",
+    ),
     "unknown compiler flags": ([*BASE, "--xla", "fast"], "--xla fast: choose one of default, "),
     "abbreviated flag": (
         ["--conf=configs/good.py", "--workdir", "w"],
@@ -196,6 +205,7 @@ def test_the_default_folder_keeps_dots_of_the_name(calls, path):
         (["--config.learner.learning_rate=1"], "learner.learning_rate", 1.0),
         (["--config.mesh.fsdp"], "mesh.fsdp", True),
         (["--config.mesh.fsdp=false"], "mesh.fsdp", False),
+        (["--config.mesh.fsdp=True"], "mesh.fsdp", True),
         (["--config.boards=hex:4"], "boards", ("hex:4",)),
         (["--config.boards=2048"], "boards", ("2048",)),
         (["--config.boards=2048:3,2048"], "boards", ("2048:3", "2048")),

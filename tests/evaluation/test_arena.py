@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
-from alphagat.evaluation import match_parts
+from alphagat.evaluation import arena, match_parts
 from alphagat.evaluation.arena import play_match
 from alphagat.evaluation.match_parts import Series
 from alphagat.evaluation.match_result import MatchResult
@@ -134,6 +134,19 @@ def test_players_draw_anew_in_every_round():
     player = Player("draws", take_one_or_three)
     result = play_match(PileGame(40), player, _first((0, 1, 2)), _from(piles([40])), KEY)
     assert set(result.actions[0, 0, :16:2].tolist()) == {0, 2}
+
+
+def test_players_and_rules_draw_with_different_keys(monkeypatch):
+    keys = []
+    monkeypatch.setattr(arena, "step", lambda game, games, actions, moves, key: keys.append(key))
+
+    def act(params, key, states):
+        keys.append(key)
+        return jnp.zeros(len(states.terminated), jnp.int32)
+
+    game = PileGame(4)
+    arena._play_round(game, act, act, None, None, KEY, arena.set_up(game, piles([4, 4])))
+    assert len({np.asarray(jax.random.key_data(key)).tobytes() for key in (KEY, *keys)}) == 4
 
 
 def test_players_draw_anew_in_every_part():

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from alphagat.errors import UserError
+from alphagat.evaluation import players
 from alphagat.evaluation.players import (
     Player,
     act_in_batches,
+    choose,
     make_opponent,
     mcts_player,
     random_player,
@@ -85,4 +87,18 @@ def test_an_illegal_move_beside_an_engine_is_refused():
     player = Player("mine", lambda params, key, states: jnp.full(len(states.terminated), 2))
     assert act_in_batches(player, KEY, piles([40] * 3), np.arange(3), 2).tolist() == [2, 2, 2]
     with pytest.raises(UserError, match=r"^player 'mine': it made 1 illegal move; choose among"):
-        act_in_batches(player, KEY, piles([40, 40, 2]), np.arange(3), 4)
+        act_in_batches(player, KEY, piles([2, 40, 40]), np.arange(3), 4)
+
+
+@pytest.mark.parametrize("kind", [jnp.int8, jnp.uint32])
+def test_actions_of_any_integer_type_become_int32(kind):
+    actions, is_legal = choose(lambda params, key, states: jnp.full(2, 2, kind), None, KEY, piles([40, 2]))
+    assert (actions.dtype, actions.tolist(), is_legal.tolist()) == (jnp.int32, [2, 2], [True, False])
+
+
+def test_the_search_and_the_choice_of_mcts_draw_with_different_keys(monkeypatch):
+    keys = []
+    monkeypatch.setattr(players, "make_mcts", lambda game, number: lambda key, states: keys.append(key))
+    monkeypatch.setattr(players, "most_visited", lambda key, visits: keys.append(key))
+    players._make_mcts_act.__wrapped__(GAME, 8)(None, KEY, None)
+    assert len({np.asarray(jax.random.key_data(key)).tobytes() for key in (KEY, *keys)}) == 3

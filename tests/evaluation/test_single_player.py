@@ -118,6 +118,10 @@ def test_counts_all_games_when_not_divisible_by_devices():
     assert (found.plies > 0).all()
 
 
+def test_games_end_although_those_that_fill_up_the_devices_end_first():
+    np.testing.assert_array_equal(scores(13, 8).scores, scores(16, 8).scores[:13])
+
+
 def test_interval_contains_mean():
     found = scores(16, 0)
     low, high = found.interval

@@ -143,6 +143,15 @@ def test_a_long_curve_without_intervals_is_drawn_pale_below_its_average():
     assert [("stroke-opacity" in each) for each in lines(100, 1)] == [False]
 
 
+def test_the_average_of_a_long_curve_has_less_noise():
+    places = np.arange(100, dtype=float)
+    noisy = curve(places, places % 2)
+    drawing = ET.fromstring(draw_chart("Elo", [noisy], "iterations", 100, tick_text, True))
+    values, average = (points(each.get("points") or "")[50:, 1] for each in drawing.findall("polyline"))
+    assert np.ptp(values) == BOTTOM - TOP
+    assert 0 < np.ptp(average) < (BOTTOM - TOP) / 2
+
+
 def test_the_average_weighs_values_by_their_age():
     values = np.random.default_rng(0).normal(size=30)
     weights = 0.5 ** (np.subtract.outer(np.arange(30), np.arange(30)) / 4.0)  # of value j in mean i
@@ -166,3 +175,8 @@ def test_the_tooltip_of_a_dot_names_only_a_curve_with_a_label():
     only = curve([6], [0.5])._replace(label="")
     drawing = ET.fromstring(draw_chart("Elo", [only], "iterations", 6, tick_text, False))
     assert [each.findtext("title") for each in drawing.findall("circle")] == ["0.5 at 6"]
+
+
+def test_the_tooltip_of_a_dot_writes_its_value_as_the_axis_does():
+    drawing = ET.fromstring(draw_chart("Score", [curve([6], [0.5])], "iterations", 6, "{:.0%}".format, True))
+    assert [each.findtext("title") for each in drawing.findall("circle")] == ["loss <1>: 50% at 6"]

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from alphagat.monitoring.catalogue import compact, points
-from alphagat.monitoring.display import PLAIN_SECONDS, LiveDisplay, PlainDisplay, make_display
+from alphagat.monitoring.display import PACE_ITERATIONS, PLAIN_SECONDS, LiveDisplay, PlainDisplay, make_display
 from alphagat.monitoring.metric_text import duration, score_scale, sparkline
 from alphagat.runs.metrics import Result
 
@@ -101,6 +101,14 @@ def test_kind_follows_the_console():
     assert isinstance(make_display(3, ["hex:5"], dumb), PlainDisplay)
 
 
+def test_a_notebook_gets_plain_text(monkeypatch, capsys):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    display = make_display(3, ["hex:5"])
+    assert isinstance(display, PlainDisplay)
+    display.message("checkpoint 1")
+    assert capsys.readouterr().out == "checkpoint 1\n"
+
+
 def test_live_shows_progress_numbers_and_scores():
     display, clock = live(100)
     for iteration in range(1, 5):
@@ -155,6 +163,22 @@ def test_live_shows_no_losses_before_the_replay_is_filled():
     assert "waiting for the replay to fill" in drawn(display)
 
 
+def test_live_names_the_source_of_the_games():
+    display, _ = live(100)
+    display.update(metrics(1))
+    assert "self-play" in drawn(display)
+    display.update({"iteration": 2, "board": "hex:5", "pretrain/epochs": 0.5})
+    assert "recorded games" in (text := drawn(display))
+    assert "self-play" not in text
+
+
+def test_a_result_that_is_not_finite_leaves_the_last_one():
+    display, _ = live(100)
+    display.update(metrics(1) | EVALUATION)
+    display.update(metrics(2) | {"results": [Result("elo", "hex:5", math.nan)]})
+    assert "312  (250 to 371)" in drawn(display)
+
+
 def test_live_runs_on_a_terminal_and_ends_with_the_closing_lines():
     terminal = console(force_terminal=True, width=100)
     with make_display(2, ["hex:5"], terminal) as display:
@@ -205,6 +229,13 @@ def test_plain_prints_a_stage_if_nothing_was_printed_for_a_while():
     ]
 
 
+def test_plain_prints_only_the_first_of_stages_in_quick_succession():
+    display, _, stream = plain(total=100)
+    display.stage("match 1 of 2")
+    display.stage("match 2 of 2")
+    assert stream.getvalue() == "match 1 of 2 ...\n"
+
+
 def test_plain_prints_each_evaluation_once_on_separate_lines():
     display, clock, stream = plain(total=100)
     for iteration in range(1, 4):
@@ -238,6 +269,14 @@ def test_time_left_after_a_resume_uses_new_iterations():
         clock.now += 3.0
         display.update(metrics(iteration))
     assert display.seconds_left == 24.0
+
+
+def test_time_left_follows_the_recent_pace():
+    display, clock, _ = plain(total=100)
+    for iteration in range(1, PACE_ITERATIONS + 11):
+        clock.now += 10.0 if iteration <= 10 else 1.0
+        display.update(metrics(iteration))
+    assert display.seconds_left == 100 - (PACE_ITERATIONS + 10)
 
 
 @pytest.mark.parametrize(

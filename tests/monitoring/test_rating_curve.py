@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from alphagat.evaluation.ratings import Rating
-from alphagat.monitoring.charts import BOTTOM, LINE, TOP
+from alphagat.monitoring.charts import BOTTOM, LINE, TOP, WIDTH
 from alphagat.monitoring.rating_curve import draw, player_name, rated_players, table
 
 RATINGS = {
@@ -69,6 +69,17 @@ def test_unknown_axes_have_no_panel(tmp_path):
     text = draw_text(tmp_path, {"hex:5": rated_players({"iteration 4": RATINGS["iteration 4"]}, [])})
     assert ">iterations<" in text
     assert "hours of training" not in text
+
+
+def test_one_board_needs_no_legend(tmp_path):
+    text = draw_text(tmp_path, {"hex:5": rated_players(RATINGS, LINES)}, "one")
+    assert "<tspan" not in text
+
+
+def test_without_networks_there_is_a_title_and_no_panel(tmp_path):
+    root = ElementTree.fromstring(draw_text(tmp_path, {"hex:5": []}, "<none>"))
+    assert [each for each in root.itertext() if each in ("<none>", "iterations")] == ["<none>"]
+    assert int(root.get("width") or 0) == WIDTH
 
 
 def test_each_board_has_a_curve(tmp_path):

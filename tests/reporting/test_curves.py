@@ -1,7 +1,9 @@
 """Charts of a run: their metrics for one board, several boards, and single-player games."""
 
+import math
+
 from alphagat.monitoring.catalogue import PERCENT
-from alphagat.reporting.curves import charts_of, draw, to_html
+from alphagat.reporting.curves import Entry, charts_of, draw, to_html, to_legend
 from alphagat.runs.metrics import Result
 
 
@@ -73,3 +75,21 @@ def test_percentages_are_written_as_in_the_results():
         (chart,) = charts_of(lines, ["hex:5"])
         (entry,) = draw(chart, lines).legend
         assert entry.value == PERCENT(share)
+
+
+def test_the_legend_shows_the_last_value():
+    lines = [{"iteration": number, "board": "hex:5", "train/policy_loss": 4.0 / number} for number in (1, 2, 4)]
+    (chart,) = charts_of(lines, ["hex:5"])
+    assert [entry.value for entry in draw(chart, lines).legend] == ["1"]
+
+
+def test_results_that_are_not_finite_are_left_out():
+    measured = {"holdout/policy_accuracy": 0.5, "holdout/value_sign": math.nan}
+    lines = [
+        {"iteration": 1, "board": "hex:5", "results": [Result(name, "hex:5", measured[name]) for name in measured]}
+    ]
+    assert values_of(lines, "hex:5") == {"Recorded games that were held out": {"moves predicted": [0.5]}}
+
+
+def test_labels_are_not_markup():
+    assert ">&lt;a&gt; <b>1</b></span>" in to_legend([Entry("<a>", "1", "#000", "solid")], "legend")

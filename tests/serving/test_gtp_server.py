@@ -466,7 +466,10 @@ def test_the_periods_of_byoyomi_do_not_share_its_time():
     server = make_server("hex:3", None)
     limits = listen(server)
     talk(server, "kgs-time_settings byoyomi 0 30 5", "time_left b 30 5", "genmove b")
-    assert limits == [(None, share(30))]
+    talk(server, "clear_board")
+    of_next_game = listen(server)
+    talk(server, "time_left b 30 5", "genmove b")
+    assert limits == of_next_game == [(None, share(30))]
 
 
 def test_white_does_not_begin_without_the_swap_rule():

@@ -24,7 +24,8 @@ from tests.training.tiny import run_of, tiny_config, tiny_setup
 def result_of(wins: int, losses: int) -> MatchResult:
     outcomes = np.array([1.0] * wins + [-1.0] * losses, np.float32).reshape(2, -1)
     plies = np.ones(outcomes.shape, np.int32)
-    return MatchResult(outcomes, plies, np.full((*outcomes.shape, 1), 3, np.int32), np.full(outcomes.shape, ""))
+    actions = np.arange(outcomes.size, dtype=np.int32).reshape(*outcomes.shape, 1)
+    return MatchResult(outcomes, plies, actions, np.full(outcomes.shape, ""))
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_every_opponent_is_played_including_the_previous_network(calls):
     assert [(each.name, each.board, each.opponent) for each in first.results] == names
     (shown,) = first.games
     assert shown.game is setup.game
-    assert shown.actions.tolist() == [*calls[2]["openings"].actions[0], 3]
+    assert shown.actions.tolist() == [*calls[2]["openings"].actions[0], 0]
     assert len({call["key"].tobytes() for call in calls}) == 6
     chex.assert_trees_all_equal(calls[0]["openings"], calls[5]["openings"])
 
@@ -107,6 +108,7 @@ def test_result_of_a_match():
 def test_the_network_is_compared_with_perfect_play():
     setup, mesh = tiny_setup(), sharding.make_mesh(1)
     setup.config.evaluation.opponents, setup.config.evaluation.oracle_positions = (), 40
+    setup.config.seed = 3
     state = init_state(run_of(setup, mesh))
     trained = make_params(setup.game, setup.network, jax.random.key(9))
     state = state.replace(train=state.train.replace(params=trained))

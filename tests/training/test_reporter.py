@@ -171,6 +171,37 @@ def test_an_iteration_in_which_no_game_ended(tmp_path, metrics):
     assert line["selfplay/games_per_s"] == 0
 
 
+def test_shares_are_of_the_games_that_ended(tmp_path, metrics):
+    with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
+        report = Reporter(run, sinks, hours=0.0)
+        report.add(1, 0, metrics | {"drawn": jnp.float32(1), "truncated": jnp.float32(2)}, None)
+        report.flush()
+    (line,) = read_metrics(tmp_path)
+    assert (line["selfplay/draws"], line["selfplay/truncated"]) == (0.25, 0.5)
+    assert line["frames"] == run.boards[0].plan.frames_per_iteration
+
+
+def test_an_evaluation_is_written_with_the_iteration_of_its_opponent(tmp_path, metrics):
+    with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
+        report = Reporter(run, sinks, hours=0.0)
+        report.add(1, 0, metrics, None)
+        report.wait()
+        report.add_evaluation(EvaluationResult([], [], previous=7))
+        report.flush()
+    (line,) = read_metrics(tmp_path)
+    assert (line["previous_iteration"], line["num_games"]) == (7, run.config.evaluation.num_games)
+
+
+def test_too_many_skipped_updates_in_a_row_end_the_attempt(metrics):
+    report = Reporter(run := tiny_run(), None, hours=0.0)
+    most = run.config.learner.max_skipped
+    report.add(1, 0, metrics | {"train/skipped_in_a_row": jnp.float32(most - 1)}, None)
+    report.flush()
+    report.add(2, 0, metrics | {"train/skipped_in_a_row": jnp.float32(most)}, None)
+    with pytest.raises(Diverged, match=rf"^up to iteration 2, the last {most} updates were not finite$"):
+        report.flush()
+
+
 def test_a_game_of_each_board_is_drawn(tmp_path, metrics):
     games = [PlayedGame(make_game(board), np.array([0, 1, 2])) for board in ("hex:2", "hex:3")]
     with open_sinks(run := tiny_run(), tmp_path, 0) as sinks:
