@@ -150,7 +150,7 @@ def wins_by(solver, position, move, state):
 
 def test_unsupported_board_sizes_are_rejected():
     for board in ("hex:6", "hex:5:swap"):
-        with pytest.raises(UserError, match=f"board {board}: there is no exact solver here; use .* or hex:2 to hex:5"):
+        with pytest.raises(UserError, match=f"board {board}: there is no exact solver; use .* or hex:2 to hex:5"):
             solve(board)
     for board in ("hex:4", "hex:5"):
         message = f"board {board}: there is no exact solver by table; use tic_tac_toe, hex:2 or hex:3"

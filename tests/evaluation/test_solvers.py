@@ -87,7 +87,7 @@ def test_table_holds_the_best_moves():
 
 def test_too_large_board_is_rejected():
     for board in ("hex:6", "hex:3:swap", "connect_four", "gomoku:9"):
-        with pytest.raises(UserError, match=f"board {board}: there is no exact solver here; use tic_tac_toe"):
+        with pytest.raises(UserError, match=f"board {board}: there is no exact solver; use tic_tac_toe"):
             solve(board)
         with pytest.raises(UserError, match=r"by table; use .* \(alphagat match also solves connect_four"):
             reachable_positions(make_game(board))
