@@ -46,7 +46,7 @@ class Kind(NamedTuple):
 KINDS = {each.usage.partition(":")[0]: Kind(each.usage) for each in OPPONENTS} | {
     "gtp": Kind("gtp:COMMAND", ("move_seconds",), "gtp:'gnugo --mode gtp'"),
     "uci": Kind("uci:COMMAND", ("move_seconds", "move_nodes", "engine_option"), "uci:stockfish"),
-    "pgx": Kind("pgx:FILE", ("simulations",), "pgx:connect_four_v0.ckpt"),
+    "pgx": Kind("pgx:FILE", ("simulations",), "pgx:connect_four_v0.stablehlo"),
 }
 
 

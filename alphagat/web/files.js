@@ -21,7 +21,7 @@ export function save() {
 /** Reads a file written by `save`, or the first game of an SGF or PGN file. Throws an ApiError if it is invalid. */
 export async function read(file) {
   const text = await file.text();
-  return text.trimStart().startsWith("{") ? parse(text) : pick({ text, board: game.board }, 0);
+  return text.trimStart().startsWith("{") ? { ...parse(text), file: null } : pick({ text, board: game.board }, 0);
 }
 
 /** Returns game `number` of an SGF or PGN file, with the `file` itself, from which another game can be picked. */

@@ -31,7 +31,7 @@ def test_a_saved_game_loads(serve, page, tmp_path):
     page.click("#new")
     wait_for_ply(page, 0)
     file = tmp_path / "game.json"
-    file.write_text(json.dumps({**game, "board": "hex:4"}))
+    file.write_text(json.dumps({**game, "board": "hex:4", "file": {}}))  # what the page itself notes has no effect
     page.set_input_files("#file", file)
     wait_for_ply(page, 3)
     assert saved(page) == {**game, "board": "hex:4"}
