@@ -166,15 +166,16 @@ def _unknown_field(path: str, known: list[str]) -> str:
     inside = [each for each in known if each.startswith(f"{path}.")]
     if inside:
         return f"--config.{path} is a section; set one of its fields, such as --config.{inside[0]}"
-    same_name = [each for each in known if each.rpartition(".")[2] == path.rpartition(".")[2]]
-    initials = [each for each in known if path.rpartition(".")[2] == "".join(word[0] for word in _words(each))]
+    name = _name_in(path)
+    same_name = [each for each in known if _name_in(each) == name]
+    initials = [each for each in known if "".join(word[0] for word in _name_in(each).split("_")) == name]
     near = same_name[:1] or initials[:1] or difflib.get_close_matches(path, known, n=1, cutoff=0.0)
     return f"--config.{path}: there is no such field; the nearest is --config.{near[0]}"
 
 
-def _words(path: str) -> list[str]:
-    """Returns the words of the last name in a path: `learning` and `rate` of `learner.learning_rate`."""
-    return path.rpartition(".")[2].split("_")
+def _name_in(path: str) -> str:
+    """Returns the name of the field at a path: `learning_rate` of `learner.learning_rate`."""
+    return path.rpartition(".")[2]
 
 
 def config_help() -> str:

@@ -64,7 +64,7 @@ def play(options: MatchOptions) -> None:
             return
         result, test = play_duel(contest, settings, Console(stderr=True))
     console.print(match_report.match_table(game, contest.names, result))
-    for line in match_report.notes(contest.names, result, test, settings.sprt):
+    for line in match_report.notes(contest.names, result, test):
         console.print(line, markup=False, soft_wrap=True)
 
 

@@ -53,18 +53,16 @@ def solo_table(game: Game, names: tuple[str, str], scores: tuple[Scores, Scores]
     return table
 
 
-def notes(
-    names: tuple[str, str], result: MatchResult, test: Sprt | None, hypotheses: tuple[float, float] | None
-) -> list[str]:
-    """Lists the games that were forfeited, and the verdict of the sequential test of two `hypotheses` in Elo."""
+def notes(names: tuple[str, str], result: MatchResult, test: Sprt | None) -> list[str]:
+    """Lists the games that were forfeited, and the verdict of the sequential test."""
     lines = []
     for name, lost in zip(names, (result.outcomes < 0, result.outcomes > 0)):
         reasons, counts = np.unique(result.forfeits[lost & (result.forfeits != "")], return_counts=True)
         for reason, count in zip(reasons, counts):
             lines.append(f"{name} forfeited {counted(count, 'game')}: {reason}")
-    if test is not None and hypotheses is not None:
-        low, high = hypotheses
-        verdict = test.verdict if test.verdict == "undecided" else f"{high:+g} Elo {test.verdict}, against {low:+g}"
+    if test is not None:
+        is_open = test.verdict == "undecided"
+        verdict = test.verdict if is_open else f"{test.elo1:+g} Elo {test.verdict}, against {test.elo0:+g}"
         lines.append(
             f"SPRT: {verdict}, after {result.num_games} games, log likelihood ratio {test.llr:.2f} "
             f"({test.lower:.2f} rejects, {test.upper:.2f} accepts)"

@@ -24,12 +24,15 @@ class Sprt:
       lower: at or below it, the test accepts `elo0`.
       upper: at or above it, the test accepts `elo1`.
       verdict: `accepted` (`elo1`), `rejected` (`elo0`) or `undecided` (continue the match).
+      elo0, elo1: the hypotheses, as in `sprt`.
     """
 
     llr: float
     lower: float
     upper: float
     verdict: Verdict
+    elo0: float
+    elo1: float
 
 
 def sprt(pair_scores: npt.ArrayLike, elo0: float, elo1: float, alpha: float = 0.05, beta: float = 0.05) -> Sprt:
@@ -61,7 +64,7 @@ def sprt(pair_scores: npt.ArrayLike, elo0: float, elo1: float, alpha: float = 0.
     llr = float(log_likelihood_ratio(count_pairs(pair_scores), elo0, elo1))
     lower, upper = math.log(beta / (1 - alpha)), math.log((1 - beta) / alpha)
     verdict: Verdict = "accepted" if llr >= upper else "rejected" if llr <= lower else "undecided"
-    return Sprt(llr, lower, upper, verdict)
+    return Sprt(llr, lower, upper, verdict, elo0, elo1)
 
 
 def count_pairs(pair_scores: npt.ArrayLike) -> np.ndarray:

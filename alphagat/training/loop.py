@@ -182,7 +182,9 @@ def _train(
     start = find_start(run, folder)  # must precede every write into a new folder
     owed = _is_evaluation_owed(config, start)
     if start.iteration >= config.num_iterations and not owed:
-        return say_finished(config, folder, start.iteration) if is_first else None
+        if is_first:
+            say_finished(config, folder, start.iteration)
+        return
     if rollback := rollbacks.count(run, start.iteration):
         start = start._replace(state=with_another_key(start.state, rollback))
     evaluator = _agree_unless_preempted(lambda: RunEvaluator(run, recorded)) if config.evaluation.every else None

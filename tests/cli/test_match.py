@@ -184,7 +184,7 @@ def test_games_forfeited_by_an_engine_are_listed(capsys):
 def test_forfeits_are_counted_by_player_and_reason():
     outcomes, forfeits = np.array([[-1.0, 1, 1], [-1, -1, -1]]), np.array([["died", "", "died"], ["resigned"] * 3])
     result = MatchResult(outcomes, np.ones((2, 3), int), np.zeros((2, 3, 1), int), forfeits)
-    assert notes(("a", "b"), result, None, None) == [
+    assert notes(("a", "b"), result, None) == [
         "a forfeited 1 game: died",
         "a forfeited 3 games: resigned",
         "b forfeited 1 game: died",

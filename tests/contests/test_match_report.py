@@ -55,13 +55,13 @@ def test_the_table_of_a_match_is_in_the_view_of_the_first_player(result):
 
 
 def test_the_note_of_a_sequential_test_names_its_limits(result):
-    (note,) = notes(NAMES, result, Sprt(1.5, -2.94, 2.89, "undecided"), (0, 30))
+    (note,) = notes(NAMES, result, Sprt(1.5, -2.94, 2.89, "undecided", 0, 30))
     assert note == "SPRT: undecided, after 100 games, log likelihood ratio 1.50 (-2.94 rejects, 2.89 accepts)"
 
 
 @pytest.mark.parametrize("verdict", ["accepted", "rejected"])
 def test_the_verdict_of_a_sequential_test_names_its_hypotheses(result, verdict):
-    (note,) = notes(NAMES, result, Sprt(3.0, -2.94, 2.89, verdict), (-5, 30))
+    (note,) = notes(NAMES, result, Sprt(3.0, -2.94, 2.89, verdict, -5, 30))
     assert note.startswith(f"SPRT: +30 Elo {verdict}, against -5, after 100 games")
 
 
