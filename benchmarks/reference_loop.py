@@ -38,11 +38,11 @@ from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.games.batches import count, take
 from alphagat.games.states import select
+from alphagat.games.symmetries import permute_actions, permute_nodes, random_symmetries
 from alphagat.games.transition import transition
 from alphagat.networks import make_network
 from alphagat.runtime import sharding
 from alphagat.search import make_network_evaluator, make_search
-from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 
 SEARCH = {"algorithm": "gumbel", "max_num_considered_actions": 16, "min_value_range": 0.0}
 
@@ -60,12 +60,12 @@ class Settings:
 
 TUNED = (
     Settings(),
-    Settings(batch_size=256, symmetries=True),
+    Settings(batch_size=256, symmetries=True, learning_rate=3e-3),
+    Settings(batch_size=256, symmetries=True, learning_rate=1e-2),
     Settings(batch_size=256, symmetries=True, passes=4),
     Settings(batch_size=256, symmetries=True, passes=4, learning_rate=3e-3),
-    Settings(batch_size=256, symmetries=True, passes=4, games=32),
+    Settings(batch_size=256, symmetries=True, passes=4, learning_rate=1e-2),
     Settings(batch_size=256, symmetries=True, passes=4, games=32, learning_rate=3e-3),
-    Settings(batch_size=256, symmetries=True, passes=4, games=32, learning_rate=3e-4),
 )
 
 

@@ -59,15 +59,15 @@ from alphagat.evaluation.mcts import make_mcts
 from alphagat.evaluation.openings import random_positions
 from alphagat.evaluation.oracles import Oracle, make_oracle
 from alphagat.games import make_game
-from alphagat.games.base import Game, Symmetries
+from alphagat.games.base import Game
 from alphagat.games.batches import chunks
 from alphagat.games.states import select
+from alphagat.games.symmetries import Symmetries, permute_actions, permute_nodes, random_symmetries
 from alphagat.learner.loss import Batch, alphazero_loss
 from alphagat.learner.optimizer import OPTIMIZERS, make_optimizer, make_schedule
 from alphagat.networks import Network
 from alphagat.runtime.cpu_cache import fewest_parts
 from alphagat.search.tree import mask_illegal
-from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
 
 BOARDS = "connect_four", "hex:5", "hex:7", "othello:6", "breakthrough:6", "gardner_chess"
 ROLLOUTS = 800  # of a teacher without a network

@@ -12,7 +12,7 @@ import numpy as np
 from alphagat.bounds import Limits, check_integer
 from alphagat.errors import UserError
 from alphagat.evaluation.rollout import uniform_actions
-from alphagat.games.base import Game, Symmetries
+from alphagat.games.base import Game
 from alphagat.games.batches import (
     CHUNK,
     chunks,
@@ -24,6 +24,7 @@ from alphagat.games.batches import (
     take,
 )
 from alphagat.games.states import draws_its_start, select
+from alphagat.games.symmetries import Symmetries
 from alphagat.wording import counted
 
 MAX_CANDIDATES = 65_536

@@ -1,7 +1,6 @@
 """The interface of games: pure functions of one state, batched by `jax.vmap`."""
 
 import abc
-import dataclasses
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -10,6 +9,7 @@ import numpy as np
 from flax import struct
 
 from alphagat.games import places, svg
+from alphagat.games.symmetries import Symmetries
 from alphagat.graphs.topology import Topology
 
 
@@ -38,39 +38,6 @@ def absorb(state: Any, after: Any) -> Any:
     """Returns `after`, the state after a move in `state`; if that was terminated, `state` itself with rewards of 0."""
     over = state.replace(rewards=jax.numpy.zeros_like(state.rewards))
     return jax.tree.map(lambda old, new: jax.numpy.where(state.terminated, old, new), over, after)
-
-
-@dataclasses.dataclass(frozen=True)
-class Symmetries:
-    """Permutations that map positions to equivalent ones; row 0 is the identity.
-
-    The transformed features are `features[node_permutations[s]]`, and the transformed policy is
-    `policy[action_permutations[s]]`: both gather. A symmetry may exchange the players (transposition in Hex),
-    because features are from the view of the player to move: it holds for features, policy and value, not for states.
-    Edges of a position are transformed like the features, in both of their nodes.
-
-    Attributes:
-      node_permutations: `[S, V]` int32.
-      action_permutations: `[S, A]` int32.
-    """
-
-    node_permutations: np.ndarray
-    action_permutations: np.ndarray
-
-    @property
-    def num_symmetries(self) -> int:
-        return len(self.node_permutations)
-
-
-def symmetries_of(topology: Topology, node_permutations: np.ndarray) -> Symmetries:
-    """Derives the permutations of actions from those of nodes, `[S, V]`; the kind of an action stays the same."""
-    actions = zip(*(x.tolist() for x in (topology.action_senders, topology.action_receivers, topology.action_kinds)))
-    numbers = {action: number for number, action in enumerate(actions)}
-    action_permutations = [
-        [numbers[node[sender], node[receiver], kind] for sender, receiver, kind in numbers]
-        for node in node_permutations.tolist()
-    ]
-    return Symmetries(node_permutations, np.array(action_permutations, np.int32))
 
 
 class Game(abc.ABC):

@@ -23,6 +23,7 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
 from alphagat.games.rays import displacements, grid_symmetries
+from alphagat.games.symmetries import symmetries_of
 from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -90,7 +91,7 @@ class BreakthroughGame(base.Game):
         # Before the winning move, no piece reaches the last row, so each makes at most N - 2 or N - 3 steps.
         self.max_plies = 2 * size * (2 * size - 5) + 1
         self.topology = make_topology(size)
-        self.symmetries = base.symmetries_of(self.topology, grid_symmetries(size, size)[:2])  # identity, left-right
+        self.symmetries = symmetries_of(self.topology, grid_symmetries(size, size)[:2])  # identity, left-right
         self._names_by_player = tuple(self._names(rows) for rows in (range(size, 0, -1), range(1, size + 1)))
         self.action_names = self._names_by_player[0]
 

@@ -26,6 +26,7 @@ from alphagat.games.chess_rules import ChessState
 from alphagat.games.drawings.pieces import FILLS, draw_pieces
 from alphagat.games.rays import grid_symmetries
 from alphagat.games.square_sets import Squares, only, stack
+from alphagat.games.symmetries import symmetries_of
 
 LETTERS = ".PNBRQK"
 COLUMNS = "abcdefgh"
@@ -58,7 +59,7 @@ class ChessGame(base.Game):
         self.max_plies = chess_rules.MAX_PLIES[size]
         self.topology = chess_graph.make_topology(size)
         reflections = grid_symmetries(size, size)[: 1 if self.has_rights else 2]  # castling tells left from right
-        self.symmetries = base.symmetries_of(self.topology, reflections)
+        self.symmetries = symmetries_of(self.topology, reflections)
         self._actions = chess_graph.make_actions(size)
         self.square_names = tuple(f"{COLUMNS[column]}{size - row}" for row, column in np.ndindex(size, size))
         names, actions = self.square_names, self._actions

@@ -16,6 +16,7 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.games import base, hex_distances, places, svg
 from alphagat.games.rays import displacements, neighbour_table
+from alphagat.games.symmetries import Symmetries
 from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -256,7 +257,7 @@ def make_topology(size: int, swap: bool) -> Topology:
     return topology_from_matrix(VOCABULARY, matrix, kinds, (actions, actions), (size, size))
 
 
-def make_symmetries(size: int, swap: bool) -> base.Symmetries:
+def make_symmetries(size: int, swap: bool) -> Symmetries:
     """Lists the identity, the half turn, and the reflections in both diagonals, which exchange the players."""
     grid = np.arange(size * size).reshape(size, size)
     turned = (
@@ -269,7 +270,7 @@ def make_symmetries(size: int, swap: bool) -> base.Symmetries:
     borders = np.array([border for _, border in turned], np.int32) + size * size
     rest = np.full((len(turned), int(swap)), size * size, np.int32)
     nodes = np.concatenate([cells, borders, rest + 4], axis=1)
-    return base.Symmetries(nodes, np.concatenate([cells, rest], axis=1))
+    return Symmetries(nodes, np.concatenate([cells, rest], axis=1))
 
 
 def make_hex(name: str) -> HexGame:

@@ -15,6 +15,7 @@ from flax import struct
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
 from alphagat.games.rays import displacements, grid_symmetries, ray_names, ray_relations
+from alphagat.games.symmetries import Symmetries
 from alphagat.games.transition import win_rewards
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
@@ -252,14 +253,14 @@ def _add_column_nodes(matrix: np.ndarray, row: np.ndarray, column: np.ndarray) -
     matrix[last[:-1], last[1:]] = VOCABULARY.index("column to the right")
 
 
-def make_symmetries(rows: int, columns: int, gravity: bool) -> base.Symmetries:
+def make_symmetries(rows: int, columns: int, gravity: bool) -> Symmetries:
     """Lists the 8 symmetries of a square, the 4 of other rectangles, or the 2 with gravity."""
     cells = grid_symmetries(rows, columns)
     if not gravity:
-        return base.Symmetries(cells, cells)
+        return Symmetries(cells, cells)
     line = np.arange(columns, dtype=np.int32)
     actions = np.stack([line, line[::-1]])
-    return base.Symmetries(np.concatenate([cells[:2], rows * columns + actions], axis=1), actions)
+    return Symmetries(np.concatenate([cells[:2], rows * columns + actions], axis=1), actions)
 
 
 def make_tic_tac_toe(name: str) -> MnkGame:

@@ -19,6 +19,7 @@ import numpy as np
 from alphagat.errors import UserError
 from alphagat.games import base, svg
 from alphagat.games.rays import ray_names, ray_relations
+from alphagat.games.symmetries import Symmetries
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 NUM_DISTANCES = 4
@@ -125,7 +126,7 @@ class PgxGame(base.Game):
         self.board = Board(rows, columns, len(first.legal_action_mask))
         place, self.max_plies = GAMES[game]
         self.topology = make_topology(self.name, self.board, place(self.board))
-        self.symmetries = base.Symmetries(
+        self.symmetries = Symmetries(
             np.arange(self.topology.num_nodes, dtype=np.int32)[None], np.arange(self.num_actions, dtype=np.int32)[None]
         )
         self.action_names = _action_names(self.board, place(self.board))

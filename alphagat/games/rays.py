@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alphagat.games import base
+from alphagat.games.symmetries import Symmetries
 
 # (name, row step, column step)
 DIRECTIONS = (
@@ -71,7 +71,7 @@ def grid_symmetries(rows: int, columns: int) -> np.ndarray:
     return np.stack([turned.ravel() for turned in grids]).astype(np.int32)
 
 
-def symmetries_with_pass(size: int) -> base.Symmetries:
+def symmetries_with_pass(size: int) -> Symmetries:
     """Lists the 8 symmetries of the cells of a square; nodes and actions are the cells and then the pass."""
     nodes = np.pad(grid_symmetries(size, size), ((0, 0), (0, 1)), constant_values=size * size)
-    return base.Symmetries(nodes, nodes)
+    return Symmetries(nodes, nodes)

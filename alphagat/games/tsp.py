@@ -15,6 +15,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
+from alphagat.games.symmetries import Symmetries
 from alphagat.graphs.topology import RelationVocabulary, complete_topology
 
 MIN_CITIES, MAX_CITIES = 4, 100
@@ -86,7 +87,7 @@ class TspGame(base.Game):
         self.action_names = tuple(str(city + 1) for city in range(num_cities))
         self.topology = complete_topology(VOCABULARY, num_cities)
         nothing_moves = np.arange(num_cities, dtype=np.int32)[None]
-        self.symmetries = base.Symmetries(nothing_moves, nothing_moves)
+        self.symmetries = Symmetries(nothing_moves, nothing_moves)
 
     def init(self, key: jax.Array) -> TspState:
         cities = jax.random.uniform(key, (self.num_cities, 2))

@@ -16,6 +16,7 @@ from alphagat.errors import UserError
 from alphagat.games import base
 from alphagat.games.drawings.numbers import draw_powers_of_two, tile_places
 from alphagat.games.rays import displacements, grid_symmetries
+from alphagat.games.symmetries import Symmetries
 from alphagat.graphs.topology import RelationVocabulary, Topology, topology_from_matrix
 
 MIN_SIZE, USUAL_SIZE, MAX_SIZE = 2, 4, 8
@@ -244,12 +245,12 @@ def make_topology(size: int) -> Topology:
     return topology_from_matrix(VOCABULARY, matrix, kinds, (actions, actions), (size, size))
 
 
-def make_symmetries(size: int) -> base.Symmetries:
+def make_symmetries(size: int) -> Symmetries:
     """Lists `grid_symmetries` of the square, and for each the preimages of left, up, right and down."""
     preimages = [(LEFT, UP, RIGHT, DOWN), (RIGHT, UP, LEFT, DOWN), (LEFT, DOWN, RIGHT, UP), (RIGHT, DOWN, LEFT, UP)]
     preimages += [(each[UP], each[LEFT], each[DOWN], each[RIGHT]) for each in preimages]
     actions = np.array(preimages, np.int32)
-    return base.Symmetries(np.concatenate([grid_symmetries(size, size), size * size + actions], axis=1), actions)
+    return Symmetries(np.concatenate([grid_symmetries(size, size), size * size + actions], axis=1), actions)
 
 
 def make_2048(name: str) -> TwentyFortyEightGame:

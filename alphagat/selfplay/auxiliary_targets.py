@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from alphagat.games.base import Game, Symmetries
+from alphagat.games.base import Game
 from alphagat.games.states import select
+from alphagat.games.symmetries import Symmetries, permute_actions, permute_nodes
 from alphagat.selfplay.ply import Ply
-from alphagat.selfplay.symmetry import permute_actions, permute_nodes
 
 
 class AuxiliaryTarget(abc.ABC):

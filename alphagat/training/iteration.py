@@ -11,6 +11,7 @@ from jax.sharding import Mesh
 
 from alphagat.agents.build import make_configured_search
 from alphagat.games.states import network_inputs
+from alphagat.games.symmetries import permute_actions, permute_edges, permute_nodes, random_symmetries
 from alphagat.learner.loss import AuxiliaryLoss, Batch
 from alphagat.learner.update import TrainState, make_update, mean_gradients
 from alphagat.networks.placement import place_params
@@ -21,7 +22,6 @@ from alphagat.search import Search
 from alphagat.selfplay.auxiliary_targets import AUXILIARY_TARGETS, AuxiliaryTarget
 from alphagat.selfplay.games_in_flight import GamesInFlight, draw_full_searches, make_play
 from alphagat.selfplay.ply import Ply
-from alphagat.selfplay.symmetry import permute_actions, permute_edges, permute_nodes, random_symmetries
 from alphagat.selfplay.targets import value_targets
 from alphagat.training.audit import Audit
 from alphagat.training.plan import Plan

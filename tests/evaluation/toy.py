@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.games import base
+from alphagat.games.symmetries import Symmetries
 
 
 class PileState(base.State):
@@ -23,7 +24,7 @@ class PileGame(base.Game):
     """Take 1 or 3 and pass the turn, or take 2 and move again; who takes the last wins."""
 
     num_actions = 3
-    symmetries = base.Symmetries(np.zeros((1, 1), int), np.arange(3)[None])
+    symmetries = Symmetries(np.zeros((1, 1), int), np.arange(3)[None])
 
     def __init__(self, size: int, max_plies: int = 0):
         self.name, self.size, self.max_plies = f"pile:{size}:{max_plies}", size, max_plies or size

@@ -11,9 +11,9 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.games import base, make_game
-from alphagat.games.base import Symmetries
 from alphagat.games.contract import declarations, faults, random_games, rules
 from alphagat.games.mnk import MnkState
+from alphagat.games.symmetries import Symmetries
 from alphagat.graphs.topology import RelationVocabulary
 
 SEED = 0

@@ -9,10 +9,9 @@ from alphagat.agents.build import make_configured_network, make_params
 from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
-from alphagat.games.base import Symmetries
+from alphagat.games.symmetries import Symmetries, permute_actions, permute_edges, permute_nodes
 from alphagat.games.tsp import TspGame
 from alphagat.search.evaluator import make_network_evaluator, make_plain_evaluator
-from alphagat.selfplay.symmetry import permute_actions, permute_edges, permute_nodes
 from alphagat.training.setup import make_setups
 from tests.games.playing import play
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphagat.games import base
+from alphagat.games.symmetries import Symmetries
 from alphagat.search import SearchOutput
 
 
@@ -28,7 +29,7 @@ class MarkedGame(base.Game):
 
     num_actions = 2
     num_features = 2
-    symmetries = base.Symmetries(np.zeros((1, 1), np.int32), np.arange(2, dtype=np.int32)[None])
+    symmetries = Symmetries(np.zeros((1, 1), np.int32), np.arange(2, dtype=np.int32)[None])
 
     def __init__(self, lengths=(2, 20), turn=2, num_players=2):
         self.name = f"marked:{lengths}:{turn}:{num_players}"

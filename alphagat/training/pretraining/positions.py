@@ -8,8 +8,8 @@ import jax
 import numpy as np
 from flax import struct
 
-from alphagat.games.base import Symmetries
 from alphagat.games.batches import concatenate
+from alphagat.games.symmetries import Symmetries
 
 
 class Positions(struct.PyTreeNode):

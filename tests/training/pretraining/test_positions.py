@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alphagat.games import make_game
-from alphagat.games.base import Symmetries
+from alphagat.games.symmetries import Symmetries
 from alphagat.training.pretraining.positions import Positions, digest, join, split
 
 ACTIONS = np.arange(140, dtype=np.int32)

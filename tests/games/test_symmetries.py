@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alphagat.games import make_game
-from alphagat.selfplay.symmetry import permute_actions, permute_nodes, random_symmetries
+from alphagat.games.symmetries import permute_actions, permute_nodes, random_symmetries
 
 KEY = jax.random.key(0)
 
