@@ -5,7 +5,15 @@ from typing import Any
 from alphagat.config import MAX_DEVICES, Config, MeshConfig, NetworkConfig
 from alphagat.config_fields import assign, check, fields, refusal
 from alphagat.errors import UserError
-from alphagat.network_traits import BLOCK_KINDS, FUSED, NETWORK_TRAITS, messages_of, networks_with
+from alphagat.network_traits import (
+    BLOCK_KINDS,
+    DIVIDES_WIDTH,
+    FUSED,
+    NETWORK_TRAITS,
+    kinds_of_blocks,
+    messages_of,
+    networks_with,
+)
 from alphagat.opponents import PREVIOUS, USAGES, find_opponent
 
 
@@ -74,8 +82,8 @@ def _check_network(network: NetworkConfig) -> None:
 
 def _divided_into(network: NetworkConfig) -> tuple[str, ...]:
     """Returns the fields into which the width of a network's messages is divided."""
-    by_message = {"attention": "num_heads", "mixing": "mixing_groups"}
-    return tuple(field for message, field in by_message.items() if message in messages_of(network.blocks))
+    messages = messages_of(kinds_of_blocks(network.blocks, network.num_blocks))
+    return tuple(field for message, field in DIVIDES_WIDTH.items() if message in messages)
 
 
 def _check_divides(path: str, value: int, whole_path: str, whole: int) -> None:

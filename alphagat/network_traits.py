@@ -12,7 +12,7 @@ class NetworkTraits:
       implementation: `module:class` of the flax module.
       plays_any_size: the weights fit every board of the family, not only one size.
       reads_edges: it plays boards whose edges differ between positions (`Game.edges`).
-      passes_messages: it is made of `network.blocks`, as the GAT, with `num_heads` heads and `mixing_groups` groups,
+      passes_messages: it is made of `network.blocks`, like the GAT, with `num_heads` heads and `mixing_groups` groups,
         which must divide its width.
       supports_model_parallel: the devices of the `model` axis can share its layers.
       supports_stages: its blocks can run as a pipeline along the `stage` axis.
@@ -32,6 +32,10 @@ DENSE, FUSED, AUTO = "dense", "fused", "auto"
 BACKENDS = DENSE, "jraph", FUSED, AUTO  # of `network.backend`
 MAY_FUSE = FUSED, AUTO
 BLOCK_KINDS = "attention", "mixing", "mixing+attention"  # of `network.blocks`
+# By kind of message: the fields of `config.network` without effect in blocks that do not pass it, and the one of them
+# that divides the width.
+FIELDS_OF_A_MESSAGE = {"attention": ("num_heads", "key_size"), "mixing": ("mixing_groups",)}
+DIVIDES_WIDTH = {"attention": "num_heads", "mixing": "mixing_groups"}
 
 
 def messages_of(kinds: Iterable[str]) -> set[str]:

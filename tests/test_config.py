@@ -188,6 +188,8 @@ def test_heads_divide_the_width_of_networks_that_attend():
     config_validation.validate(config)
     config.network.num_heads, config.mesh.model = 1, 2
     config_validation.validate(config)
+    config.network.blocks, config.network.num_blocks = ("mixing", "attention", "mixing"), 1  # the last one
+    config_validation.validate(config)
     config.network.blocks = ("mixing", "mixing+attention")
     with pytest.raises(
         UserError,

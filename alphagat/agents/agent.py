@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 from alphagat import config_validation
-from alphagat.agents.build import fits_sizes, make_configured_network, make_configured_search, param_shapes
+from alphagat.agents.build import make_configured_network, make_configured_search, param_shapes
+from alphagat.agents.compatibility import fits_sizes
 from alphagat.agents.sources import resolve
 from alphagat.bounds import MAX_SIMULATIONS, MAX_SYMMETRIES, Limits, check_integer
 from alphagat.config import Config
@@ -64,6 +65,8 @@ class Agent:
     def search(self, num_simulations: int) -> Search:
         """Builds the run's search without exploration noise, with this number of simulations per move.
 
+        Returns `search(params, key, states [B], plies [B]) -> SearchOutput`; without noise, `plies` has no effect.
+
         Raises:
           UserError: `num_simulations` is no integer from 1 to `bounds.MAX_SIMULATIONS`.
         """
@@ -72,6 +75,8 @@ class Agent:
 
     def evaluate(self, state: Any) -> Evaluation:
         """Evaluates one state: prior logits `[A]` and value `[]`, from the view of the player to move.
+
+        Where `Game.winning_actions` marks a legal move, the value is 1 and only marked moves have a prior.
 
         Raises:
           UserError: `state` is a batch.
@@ -105,8 +110,8 @@ def load(
       iteration: the checkpoint of a run; None: the latest.
       board: any board of the family of the run's boards; None: the run's first.
       precision: overrides `network.precision`; None: the precision used in training.
-      symmetries: evaluations are means over this many images of a position under symmetries of the board, and the
-        network computes as many positions; 1: the position alone.
+      symmetries: evaluations are means over this many images of a position under symmetries of the board, so
+        the network evaluates that many positions; 1: the position alone.
 
     Raises:
       UserError: the source or its checkpoint does not exist or cannot be read, the board is of another family or has

@@ -20,7 +20,8 @@ class Analysis(NamedTuple):
 
     Attributes:
       prior: `[A]` float32, the network's policy; sums to 1, 0 where illegal.
-      network_value: `[]` float32, without search.
+      network_value: `[]` float32, without search. Where `Game.winning_actions` marks a legal move, it is 1, and only
+        marked moves have a prior.
       action: `[]` int32, the move to play.
       policy: `[A]` float32, the search's improved policy (`SearchOutput.policy_target`); sums to 1.
       visits: `[A]` int32, simulations through each action.
@@ -54,7 +55,7 @@ class Analyzer:
           num_simulations: per position; 0: no search, so that `policy` and `value` are the network's.
 
         Raises:
-          UserError: `num_simulations` is negative.
+          UserError: `num_simulations` is negative, no integer or above `bounds.MAX_SIMULATIONS`.
         """
         if num_simulations < 0:
             raise UserError(f"simulations {num_simulations}: it must be 0 (the network alone) or more")

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from alphagat.agents.agent import Agent, load
-from alphagat.agents.build import differing_fields
+from alphagat.agents.compatibility import differing_fields
 from alphagat.errors import UserError
 
 
@@ -29,7 +29,7 @@ def average(agent: Agent, sources: Sequence[str]) -> Agent:
         other = load(source, board=agent.game.name)
         if differing := differing_fields(agent.config.network, other.config.network):
             fields = ", ".join(f"config.network.{name}" for name in differing)
-            raise UserError(f"--average {source}: it differs in {fields}; take networks of one shape")
+            raise UserError(f"network {source}: it differs from the first in {fields}; take networks of one shape")
         every.append(other.params)
     mean = jax.tree.map(lambda *leaves: jax.device_put(np.mean(jax.device_get(leaves), axis=0)), *every)
     return dataclasses.replace(agent, params=mean)

@@ -25,7 +25,7 @@ tags:
 - graph-attention
 - jax
 - board-games
-- {family}
+- "{family}"
 ---
 """
 LOAD = """\

@@ -4,6 +4,7 @@ The package ships some of them: `alphagat.load("hex")`.
 """
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def find_file(source: str | Path) -> Path | None:
         return None
     if path.suffix == ENDING:
         return path
-    return FOLDER / f"{path}{ENDING}" if str(path) in shipped_names() else None
+    return FOLDER / f"{path}{ENDING}" if os.fspath(source) in shipped_names() else None
 
 
 def write(file: Path, params: Any, config: Config, iteration: int) -> None:

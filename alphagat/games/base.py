@@ -168,7 +168,7 @@ class Game(abc.ABC):
         return jax.numpy.zeros_like(state.rewards)
 
     def winning_actions(self, state: Any) -> jax.Array | None:
-        """Returns `[A]` bool, actions that win at once; undefined in terminal states.
+        """Returns `[A]` bool, actions that win at once; illegal ones are ignored. Undefined in terminal states.
 
         None, the default, leaves them to the network and the search. A game should name those that are rare in
         self-play and common against other players. It need not name all.

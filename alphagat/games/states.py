@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from alphagat.errors import UserError
 from alphagat.games.base import Game, StochasticGame
 from alphagat.games.batches import compile_init
 
@@ -47,5 +48,16 @@ def select(condition: jax.Array, yes: Any, no: Any) -> Any:
 
 
 def network_inputs(game: Game, states: Any) -> tuple[jax.Array, jax.Array | None]:
-    """Returns the features of the nodes of `[B]` states, `[B, V, F]`, and their edges, `[B, V, V, R]`, if they vary."""
-    return jax.vmap(game.observe)(states), jax.vmap(game.edges)(states)
+    """Returns the features of the nodes of `[B]` states, `[B, V, F]`, and their edges, `[B, V, V, R]`, if they vary.
+
+    Raises:
+      UserError: `game.edges` returns an array for a topology with fixed edges, or none for one whose edges vary.
+    """
+    edges = jax.vmap(game.edges)(states)
+    if (edges is not None) != game.topology.edges_vary:
+        fix = "return an array [V, V, R]" if game.topology.edges_vary else "return None, or take complete_topology"
+        raise UserError(
+            f"board {game.name}: edges(state) returns {'None' if edges is None else 'an array'}, but edges_vary of its "
+            f"topology is {game.topology.edges_vary}; {fix}"
+        )
+    return jax.vmap(game.observe)(states), edges

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import jraph
 
 from alphagat.graphs.topology import Topology
+from alphagat.networks.edges import batched_graph, check_edges, per_edge
 
 MASKED = -1e30  # finite, so that softmax has no inf - inf; every node has an edge to itself
 
@@ -39,15 +40,8 @@ def split_heads(projected: jax.Array, num_heads: int, key_size: int) -> tuple[ja
 
 
 def edge_bias(relation_bias: jax.Array, topology: Topology) -> jax.Array:
-    """Returns `[H, V, V]` by (receiver, sender): the learned bias, or `MASKED` without an edge.
-
-    It multiplies by a one-hot matrix, because the gradient of a lookup is a scatter-add.
-    """
-    relations = topology.relation_matrix.reshape(-1)
-    one_hot = jax.nn.one_hot(relations, relation_bias.shape[0], dtype=relation_bias.dtype)  # [V * V, R]; -1 gives zeros
-    bias = jnp.einsum("er,rh->he", one_hot, relation_bias)
-    bias = jnp.where((relations >= 0)[None], bias, MASKED)
-    return bias.reshape(-1, topology.num_nodes, topology.num_nodes)
+    """Returns `[H, V, V]` by (receiver, sender): the learned bias, or `MASKED` without an edge."""
+    return jnp.where((topology.relation_matrix >= 0)[None], per_edge(relation_bias, topology), MASKED)
 
 
 def strength_bias(relation_bias: jax.Array, edges: jax.Array) -> jax.Array:
@@ -102,13 +96,6 @@ def _check_shapes(
     chex.assert_equal_shape_prefix([query, value], 3)
     chex.assert_shape(query, (None, topology.num_nodes, None, None))
     chex.assert_shape(relation_bias, (len(topology.vocabulary.relations), query.shape[2]))
-
-
-def check_edges(edges: jax.Array | None, topology: Topology) -> None:
-    """Checks at trace time that the edges of each position are `[B, V, V, R]`. Raises AssertionError otherwise."""
-    if edges is not None:
-        num_nodes, num_relations = topology.num_nodes, len(topology.vocabulary.relations)
-        chex.assert_shape(edges, (None, num_nodes, num_nodes, num_relations))
 
 
 def _scaled(query: jax.Array) -> jax.Array:
@@ -182,28 +169,6 @@ def jraph_attention(
         attention_reduce_fn=lambda edges, weights: edges["value"] * weights[..., None].astype(value.dtype),
     )
     return attend(graphs).nodes.reshape(value.shape)
-
-
-def batched_graph(topology: Topology, batch_size: int, edges: jax.Array | None = None) -> jraph.GraphsTuple:
-    """Returns `batch_size` copies of the board as one `GraphsTuple`.
-
-    The features of its edges are relation numbers, `[B * E]`, or for `edges` of each position `[B, V, V, R]` their
-    strengths, `[B * E, R]`.
-    """
-    if edges is None:
-        relations = jnp.tile(topology.relations, batch_size)
-    else:
-        relations = edges[:, topology.receivers, topology.senders].reshape(-1, edges.shape[-1])
-    offsets = jnp.arange(batch_size, dtype=jnp.int32)[:, None] * topology.num_nodes
-    return jraph.GraphsTuple(
-        nodes=None,
-        edges=relations,
-        senders=(jnp.asarray(topology.senders)[None] + offsets).reshape(-1),
-        receivers=(jnp.asarray(topology.receivers)[None] + offsets).reshape(-1),
-        globals=None,
-        n_node=jnp.full(batch_size, topology.num_nodes, jnp.int32),
-        n_edge=jnp.full(batch_size, topology.num_edges, jnp.int32),
-    )
 
 
 ATTENTION_BACKENDS = {"dense": dense_attention, "jraph": jraph_attention}

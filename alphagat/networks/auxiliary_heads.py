@@ -25,7 +25,8 @@ class OwnershipHead(nn.Module):
         return jnp.tanh(at_least_float32(Dense(1, dtype=self.dtype, name="ownership")(nn.silu(hidden))[..., 0]))
 
 
-# Target name: constructor of its head from the board and the dtype. The head names its parameters after the target.
+# Target name: constructor of its head from the board and the dtype. The network stores the parameters of a
+# head under the name of its target.
 AUXILIARY_HEADS: dict[str, Callable[[Topology, jnp.dtype], nn.Module]] = {
     "ownership": lambda topology, dtype: OwnershipHead(dtype),
 }

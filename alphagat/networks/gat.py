@@ -20,8 +20,8 @@ class GraphAttentionNetwork(nn.Module):
     """Maps node features to prior logits and a value; no parameter depends on the size of the board.
 
     Blocks are pre-norm residual (Xiong et al. 2020): messages along typed edges and a parallel global path, then an
-    MLP. A message is a weighted sum of the senders' values. Its weights come from attention, from signed mixing, or are
-    the sum of both; `blocks` names the kinds, which repeat so that the last block has the last kind.
+    MLP. A message is a weighted sum of the senders' values. The weights come from attention or from signed mixing, or
+    are the sum of both; `blocks` names the kinds, which repeat so that the last block has the last kind.
 
     Call: nodes `[B, V, F]` float32, and if `topology.edges_vary` the edges of each position, `[B, V, V, R]` float32
     (`Game.edges`) -> (prior logits `[B, A]`, not masked; output of the value head from the view of the player to move:
@@ -123,7 +123,9 @@ class MessageBlock(nn.Module):
 
     @nn.compact
     def __call__(self, hidden: jax.Array, edges: jax.Array | None = None) -> jax.Array:  # [B, V, D] -> [B, V, D]
-        assert self.is_initializing() or (edges is not None) == self.topology.edges_vary, "edges of the position"
+        assert self.is_initializing() or (edges is not None) == self.topology.edges_vary, (
+            "edges must be given if they vary"
+        )
         width = hidden.shape[-1]
         branch_scale = (2 * self.num_blocks) ** -0.5
         normed = nn.RMSNorm(dtype=self.dtype, name="attention_norm")(hidden)

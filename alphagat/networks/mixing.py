@@ -23,7 +23,7 @@ import jraph
 import numpy as np
 
 from alphagat.graphs.topology import Topology
-from alphagat.networks.attention import batched_graph, check_edges
+from alphagat.networks.edges import batched_graph, check_edges, per_edge
 
 
 def dense_mixing(
@@ -50,18 +50,10 @@ def mix_by_feature(matrix: jax.Array, values: jax.Array) -> jax.Array:
 
 
 def mixing_matrix(relation_weights: jax.Array, topology: Topology) -> jax.Array:
-    """Returns the weights `[S, V, V]` by (receiver, sender), 0 without an edge.
-
-    It multiplies by a one-hot matrix, because the gradient of a lookup is a scatter-add.
-    """
-    num_nodes = topology.num_nodes
-    one_hot = jax.nn.one_hot(
-        topology.relation_matrix.reshape(-1), len(relation_weights), dtype=relation_weights.dtype
-    )  # [V * V, R]; -1 gives zeros
-    shares = np.zeros((num_nodes, num_nodes), np.float32)
+    """Returns the weights `[S, V, V]` by (receiver, sender), 0 without an edge."""
+    shares = np.zeros((topology.num_nodes, topology.num_nodes), np.float32)
     shares[topology.receivers, topology.senders] = edge_shares(topology)
-    matrix = jnp.einsum("er,rs->se", one_hot, relation_weights).reshape(-1, num_nodes, num_nodes)
-    return matrix * shares.astype(matrix.dtype)[None]
+    return per_edge(relation_weights, topology) * shares.astype(relation_weights.dtype)[None]
 
 
 def jraph_mixing(

@@ -134,13 +134,17 @@ class Convolution(nn.Module):
 
     @nn.compact
     def __call__(self, cells: jax.Array) -> jax.Array:  # [B, rows, columns, D] -> [B, rows, columns, features]
-        rows, columns, width = cells.shape[1:]
-        kernel = self.param("kernel", nn.initializers.lecun_normal(), (3, 3, width, self.features))
+        kernel = self.param("kernel", nn.initializers.lecun_normal(), (3, 3, cells.shape[-1], self.features))
         cells, kernel = cells.astype(self.dtype), kernel.astype(self.dtype)
-        if jax.default_backend() != "cpu":
-            return jax.lax.conv_general_dilated(
-                cells, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-            )
-        padded = jnp.pad(cells, ((0, 0), (1, 1), (1, 1), (0, 0)))
-        shifted = [padded[:, down : down + rows, right : right + columns] for down in range(3) for right in range(3)]
-        return jnp.tensordot(jnp.concatenate(shifted, axis=-1), kernel.reshape(9 * width, self.features), axes=1)
+        return jax.lax.platform_dependent(cells, kernel, cpu=multiply_patches, default=convolve)
+
+
+def convolve(cells: jax.Array, kernel: jax.Array) -> jax.Array:
+    return jax.lax.conv_general_dilated(cells, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def multiply_patches(cells: jax.Array, kernel: jax.Array) -> jax.Array:
+    rows, columns = cells.shape[1:3]
+    padded = jnp.pad(cells, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    shifted = [padded[:, down : down + rows, right : right + columns] for down in range(3) for right in range(3)]
+    return jnp.tensordot(jnp.concatenate(shifted, axis=-1), kernel.reshape(-1, kernel.shape[-1]), axes=1)

@@ -40,9 +40,8 @@ def evaluate_states(evaluate: Evaluator, params: Any, states: Any) -> Evaluation
 
 
 def make_network_evaluator(game: Game, network: Network, num_symmetries: int = 1) -> Evaluator:
-    """Returns the evaluator of players: the network's, except where `Game.winning_actions` names some.
-
-    There the value is 1, and only these actions have a prior.
+    """Returns the network's evaluator. Where `Game.winning_actions` marks a legal move, the value is 1, and only the
+    marked moves have a prior.
 
     Args:
       num_symmetries: with more than 1, prior logits and value are means over images of each state under so many
@@ -56,7 +55,7 @@ def make_network_evaluator(game: Game, network: Network, num_symmetries: int = 1
     def evaluate(params: Any, states: Any) -> Evaluation:
         evaluation = evaluate_by_network(params, states)
         wins = jax.vmap(game.winning_actions)(states)
-        return evaluation if wins is None else _take_wins(evaluation, wins)
+        return evaluation if wins is None else _take_wins(evaluation, wins & states.legal_action_mask)
 
     return evaluate
 

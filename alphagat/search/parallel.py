@@ -3,12 +3,8 @@
 The other searches fill a device with many positions; this one serves a player with a single position. Leaves are
 selected one after another. Pending simulations count as visits but not yet as values: WU-UCT (Liu et al. 2020, "Watch
 the unobserved", equation 4). A simulation that reaches a pending leaf is dropped; its pending visits remain until the
-round ends and steer later simulations elsewhere.
-
-The score of an action is Q + c P sqrt(N) / (1 + n), with Q in [-1, 1] the mean result, n the visits of the action and N
-those of the node, both including pending ones, and c = c1 + log((1 + N + c2) / c2) (Silver et al. 2018, methods,
-"Search"). The Q of an unvisited action is the mean of its node minus `FIRST_PLAY_REDUCTION` times the square root of
-the total prior of the visited actions.
+round ends and steer later simulations elsewhere. The score of an action is that of `search.puct`, whose visits include
+pending ones.
 """
 
 import functools
@@ -43,10 +39,8 @@ from alphagat.search.growing_tree import (
     tree_bytes,
 )
 from alphagat.search.memory import check_trees
+from alphagat.search.puct import EXPLORATION, EXPLORATION_BASE, unvisited_value
 from alphagat.search.tree import SearchOutput, root_statistics
-
-EXPLORATION, EXPLORATION_BASE = 1.25, 19652.0  # c1, c2
-FIRST_PLAY_REDUCTION = 0.2
 
 
 class Leaves(NamedTuple):
@@ -68,11 +62,12 @@ class ParallelSearch(NamedTuple):
 
     Attributes:
       start: `start(params, state) -> Tree` evaluates one non-terminal state.
-      resume: `resume(params, tree, state) -> Tree` starts from the state but keeps its subtree of `tree`, at any depth.
+      resume: `resume(params, tree, state) -> Tree` starts from the state but keeps its subtree of `tree`, at any depth,
+        with the values that earlier `params` gave; a state that the tree does not have starts a new one.
       grow: `grow(params, tree, num_simulations, limit) -> Tree` runs whole rounds until the root has at least
         `num_simulations`, but at most `limit` or `capacity` (both `[]` int32). Repeated calls continue the same tree.
       read: `read(tree) -> SearchOutput` of a batch of one: the most visited move (ties: the best value), visit shares,
-        and the mean value of the simulations.
+        and the mean over the root's evaluation and the simulations.
       prior: `prior(tree) -> [1, A]`, the network's policy at the root.
     """
 
@@ -102,7 +97,9 @@ def make_growing_search(
       UserError: the game has chance moves or is not for two players, or the tree does not fit into memory.
     """
     if not is_deterministic_duel(game):
-        raise UserError(f"board {game.name}: the parallel search needs a game for two players without chance")
+        raise UserError(
+            f"board {game.name}: the growing search needs two players and no chance moves; use search.make_search"
+        )
     check_trees(1, capacity, tree_bytes(game, capacity))
 
     rules, compact = game, lambda state: state
@@ -158,8 +155,7 @@ def _best_action(tree: Tree, node: jax.Array) -> jax.Array:
     taken = visits + tree.waiting[node]
     total = 1 + taken.sum()
     mean = (tree.raw_values[node] + sums.sum()) / (1 + visits.sum())
-    untried = mean - FIRST_PLAY_REDUCTION * jnp.sqrt(jnp.where(taken > 0, prior, 0.0).sum())
-    values = jnp.where(visits > 0, sums / jnp.maximum(visits, 1), untried)
+    values = jnp.where(visits > 0, sums / jnp.maximum(visits, 1), unvisited_value(mean, prior, taken > 0))
     rate = EXPLORATION + jnp.log((1 + total + EXPLORATION_BASE) / EXPLORATION_BASE)
     scores = values + rate * prior * jnp.sqrt(total) / (1 + taken)
     return jnp.where(prior > 0, scores, -jnp.inf).argmax().astype(jnp.int32)

@@ -19,6 +19,7 @@ from alphagat.search.backup import faster_backup
 from alphagat.search.compact import CompactGame, columns_of, is_compact, make_compact_search
 from alphagat.search.evaluator import Evaluator
 from alphagat.search.memory import check_trees, tree_bytes
+from alphagat.search.puct import q_values
 from alphagat.search.stochastic import make_stochastic_search
 from alphagat.search.tree import (
     Search,
@@ -31,6 +32,7 @@ from alphagat.search.tree import (
     policy_value,
 )
 
+ALGORITHMS = "gumbel", "puct"
 MAXVISIT_INIT = 50.0  # mctx's default: Q-values weigh in proportion to it plus the visits of the most visited action
 
 
@@ -98,7 +100,8 @@ def make_puct_search(
     exploration_plies: int,
     discount: float,
 ) -> Search:
-    """Returns AlphaZero's search: PUCT with root noise (Silver et al. 2018, methods, "Search").
+    """Returns AlphaZero's search: PUCT by the score of `search.puct`, with root noise (Silver et al. 2018, methods,
+    "Search").
 
     In the first `exploration_plies` plies of a game the move is sampled from visits ** (1 / temperature); afterwards it
     is the most visited one. The policy target is the visit shares at any temperature.
@@ -119,6 +122,7 @@ def make_puct_search(
             recurrent_fn,
             num_simulations=num_simulations,
             invalid_actions=invalid_actions(states),
+            qtransform=q_values,
             dirichlet_fraction=0.0,  # `add_root_noise` instead
         )
         move = draw_move(move_key, output.action_weights, jnp.where(plies < exploration_plies, temperature, 0.0))
@@ -134,7 +138,7 @@ def add_root_noise(key: jax.Array, prior_logits: jax.Array, states: Any, alpha: 
     mctx's own noise spreads over all actions and loses what falls on illegal ones: on chess, with about 30 of 1,858
     actions legal, almost all of it.
     """
-    draws = jax.random.loggamma(key, alpha, prior_logits.shape)  # normalised, a Dirichlet sample
+    draws = jax.random.loggamma(key, alpha, prior_logits.shape)  # normalized, a Dirichlet sample
     noise = jax.nn.softmax(mask_illegal(draws, states))
     mixed = (1 - fraction) * jax.nn.softmax(prior_logits) + fraction * noise
     return mask_illegal(jnp.log(mixed), states)
@@ -172,12 +176,17 @@ def make_search(
     """Returns the `gumbel` or `puct` search; without `explore` it adds no noise and plays its best move.
 
     With `explore` it explores in the first `exploration_plies` plies of a game; the root noise of PUCT does not end.
-    Values are multiplied by `discount` per move. When it is traced, the search raises UserError if its trees do not fit
-    into memory.
+    Values are multiplied by `discount` per move.
 
     Raises:
-      UserError: the game has chance moves, and `algorithm` is PUCT or `discount` is not 1.
+      UserError: the algorithm is unknown, `num_simulations` is not positive, or the game has chance moves, and
+        `algorithm` is PUCT or `discount` is not 1. The search raises it when it is traced, for states that are no batch
+        and if its trees do not fit into memory.
     """
+    if algorithm not in ALGORITHMS:
+        raise UserError(f"config.search.algorithm={algorithm!r}: it must be one of {', '.join(ALGORITHMS)}")
+    if num_simulations < 1:
+        raise UserError(f"config.search.num_simulations={num_simulations}: it must be at least 1")
     if isinstance(game, StochasticGame):
         if algorithm == "puct":
             raise UserError(f"config.search.algorithm='puct': board {game.name} has chance moves; set it to 'gumbel'")
@@ -199,7 +208,9 @@ def make_search(
             )
         options: dict[str, Any] = {
             "num_simulations": num_simulations,
-            "max_num_considered_actions": min(max_num_considered_actions, game.num_actions),  # mctx makes a row of each
+            "max_num_considered_actions": min(
+                max_num_considered_actions, game.num_actions
+            ),  # mctx's table of visits has a row per considered action
             "qtransform": functools.partial(scaled_q_values, value_scale=value_scale, min_value_range=min_value_range),
             "exploration_plies": explored,
         }
@@ -210,8 +221,18 @@ def make_search(
     search = make_compact_search(game, evaluate, make) if is_compact(game) else make(game, evaluate)
 
     def search_within_memory(params: Any, key: jax.Array, states: Any, plies: jax.Array) -> SearchOutput:
+        _check_batch(states, plies)
         check_trees(len(states.terminated), num_simulations, tree_bytes(game, num_simulations))
         with faster_backup():
             return search(params, key, states, plies)
 
     return search_within_memory
+
+
+def _check_batch(states: Any, plies: jax.Array) -> None:
+    """Raises UserError unless the states are a batch `[B]` with as many `plies`."""
+    shape = jnp.shape(states.terminated)
+    if len(shape) != 1:
+        raise UserError("states: it must be a batch [B]; for one state, pass games.batches.batch_of_one(state)")
+    if jnp.shape(plies) != shape:
+        raise UserError(f"plies: its shape is {list(jnp.shape(plies))}; pass one number per state, {list(shape)}")

@@ -96,7 +96,7 @@ def make_stochastic_search(
     qtransform: Callable[[mctx.Tree, jax.Array], jax.Array],
     exploration_plies: int,
 ) -> Search:
-    """Returns the search of the module's docstring; about half of its simulations reach a new afterstate."""
+    """Returns the search of a game with chance moves. About half of its simulations reach a new afterstate."""
     recurrent_fn = make_chance_recurrent_fn(game, evaluate)
     num_actions, num_outcomes = game.num_actions, game.num_chance_outcomes
     select_at_root = functools.partial(

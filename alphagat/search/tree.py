@@ -42,7 +42,8 @@ class SearchOutput(NamedTuple):
     Attributes:
       action: `[B]` int32, the move to play.
       policy_target: `[B, A]`, sums to 1: completed-Q action weights (Gumbel) or visit shares (PUCT).
-      value: `[B]`, of the position: that of the improved policy (Gumbel) or the mean over simulations (PUCT).
+      value: `[B]`, of the position: that of the improved policy (Gumbel), or the mean over the root's evaluation and
+        the simulations (PUCT).
       root: statistics of the tree; None for a search without a tree.
       surprise: `[B]`, as in `policy_surprise`; None for searches that produce no training targets.
     """

@@ -13,7 +13,7 @@ import numpy as np
 from alphagat.agents.agent import Agent, load
 from alphagat.agents.analysis import Analyzer
 from alphagat.agents.attention import attention_blocks, make_attention
-from alphagat.agents.build import differing_fields
+from alphagat.agents.compatibility import differing_fields
 from alphagat.agents.sources import SHIPPED, find_run, node_kinds, resolve, shipped_network_for
 from alphagat.agents.weight_files import shipped_names
 from alphagat.config import Config, NetworkConfig

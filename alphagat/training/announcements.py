@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from alphagat.agents.build import fusing_obstacle
+from alphagat.agents.build import param_shapes
 from alphagat.config import Config
 from alphagat.games import make_game
 from alphagat.games.base import Game
@@ -19,8 +19,8 @@ from alphagat.networks.pipeline import PipelinedNetwork
 from alphagat.runs.folder import CHECKPOINT_FOLDER
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.resume import Start
-from alphagat.training.setup import Run, Setup
-from alphagat.training.state import BoardState
+from alphagat.training.setup import Run, Setup, kernel_obstacle
+from alphagat.training.state import BoardState, held_share
 from alphagat.wording import counted, sized
 
 
@@ -37,6 +37,7 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
         lines.append(f"{num_actors} for self-play, {mesh.size - num_actors} for learning")
     for setup, board in itertools.zip_longest(run.boards, start.state.boards):  # no state without self-play
         lines += [f"{setup.game.name}: {line}" for line in _board_lines(setup, board)]
+    lines += _slicing_lines(run)
     if config.init_from and not start.iteration:
         lines.append(f"starts from the weights of {config.init_from}")
     if plan.num_games != asked and recorded is None:
@@ -55,6 +56,20 @@ def opening_lines(run: Run, start: Start, recorded: Recorded | None) -> list[str
     return lines
 
 
+def _slicing_lines(run: Run) -> list[str]:
+    """Says if `mesh.fsdp` saves less than half of the memory that it should."""
+    config, mesh, setup = run.config, run.mesh, run.boards[0]
+    if not config.mesh.fsdp:
+        return []
+    share = held_share(mesh, param_shapes(setup.game, setup.network), fsdp=True)
+    if share <= (1 + 1 / mesh.size) / 2:
+        return []
+    return [
+        f"config.mesh.fsdp=True: each device keeps {share:.0%} of the parameters, since {counted(mesh.size, 'device')} "
+        f"divide few of their dimensions; set config.network.width to a multiple of {mesh.size}, or use other devices"
+    ]
+
+
 def _board_lines(setup: Setup, board: BoardState | None) -> Iterator[str]:
     """Yields the memory of a board's state, if it has one, and how its network is computed."""
     config, network = setup.config, setup.network
@@ -63,7 +78,7 @@ def _board_lines(setup: Setup, board: BoardState | None) -> Iterator[str]:
             f"memory over all devices: {_size(board.replay)} of replay, {_size(board.games.waiting)} of positions "
             f"without targets ({setup.plan.num_waiting} plies per game)"
         )
-    if jax.default_backend() == "gpu" and (obstacle := fusing_obstacle(config, setup.game)):
+    if jax.default_backend() == "gpu" and (obstacle := kernel_obstacle(config, setup.game)):
         yield f"blocks run as separate XLA operations, not as one kernel: {obstacle}"
     if isinstance(network, FusedNetwork):
         yield "blocks run as one GPU kernel, which agrees with XLA's operations"

@@ -19,6 +19,7 @@ from alphagat.runtime.memory import device_memory
 from alphagat.search.memory import num_bytes, state_bytes, tree_bytes
 from alphagat.selfplay.auxiliary_targets import blank_records
 from alphagat.training.setup import Run, Setup, auxiliary_targets
+from alphagat.training.state import held_share
 from alphagat.wording import sized
 
 FLOAT = 4  # bytes
@@ -142,8 +143,10 @@ def _parameters(run: Run, params: float) -> float:
     optimizer = num_bytes(jax.eval_shape(run.boards[0].optimizer.init, matrix)) / num_bytes(matrix)
     # The parameters now, at the last evaluation, their average, and those of the actors.
     copies = 2 + optimizer + bool(config.learner.ema_decay) + bool(config.mesh.actors)
-    shares = mesh.shape[sharding.MODEL] * mesh.shape[sharding.STAGE]
-    return copies * params / (shares * (mesh.shape[sharding.DATA] if config.mesh.fsdp else 1))
+    if config.mesh.splits_network or config.mesh.fsdp:
+        shapes = param_shapes(run.boards[0].game, run.boards[0].network)
+        params *= held_share(mesh, shapes, fsdp=config.mesh.fsdp)
+    return copies * params
 
 
 def _selfplay(setup: Setup, num_devices: int) -> list[Part]:

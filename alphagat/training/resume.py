@@ -7,7 +7,8 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from alphagat.agents.build import differing_fields, fits_sizes, make_configured_network, make_params, param_shapes
+from alphagat.agents.build import make_params, make_portable_network, param_shapes
+from alphagat.agents.compatibility import differing_fields, fits_sizes
 from alphagat.agents.sources import Source, resolve
 from alphagat.errors import UserError
 from alphagat.games import make_game
@@ -65,7 +66,7 @@ def load_weights(name: str, setup: Setup) -> Any:
     source = resolve(name, board=setup.game.name)
     _check_weights_fit(name, source, setup)
     theirs, ours = source.config.network, setup.config.network
-    shapes = param_shapes(setup.game, make_configured_network(source.config, setup.game))
+    shapes = param_shapes(setup.game, make_portable_network(source.config, setup.game))
     params = source.read_params(shapes)["params"]
     extra, missing = (set(a.auxiliary_heads) - set(b.auxiliary_heads) for a, b in ((theirs, ours), (ours, theirs)))
     params = {name: part for name, part in params.items() if name not in extra}

@@ -7,7 +7,8 @@ import jax
 import optax
 from jax.sharding import Mesh
 
-from alphagat.agents.build import check_one_family, fusing_obstacle, make_configured_network
+from alphagat.agents.build import asks_for_kernel, fusing_obstacle, make_configured_network, make_portable_network
+from alphagat.agents.compatibility import check_one_family
 from alphagat.config import Config, MeshConfig
 from alphagat.errors import UserError
 from alphagat.games import make_game
@@ -132,7 +133,8 @@ def make_setups(config: Config) -> tuple[Setup, ...]:
     schedule, optimizer = make_configured_optimizer(config, sum(plan.total_updates for plan in plans))
     for game in games:
         check_fused(config, game)
-    networks = [make_configured_network(config, game) for game in games]
+    make = make_portable_network if config.mesh.splits_network else make_configured_network
+    networks = [make(config, game) for game in games]
     if config.mesh.stage > 1:
         networks = [pipeline(config, game, network) for game, network in zip(games, networks)]
     return tuple(
@@ -176,10 +178,17 @@ def check_fused(config: Config, game: Game) -> None:
     Raises:
       UserError: this machine, the board or the network prevents it.
     """
-    obstacle = fusing_obstacle(config, game)
+    obstacle = kernel_obstacle(config, game)
     if obstacle and config.network.backend == FUSED:
         fix = f"set it to {AUTO!r} or {DENSE!r}"
         raise UserError(f"config.network.backend={FUSED!r} on board {game.name}: {obstacle}; {fix}")
+
+
+def kernel_obstacle(config: Config, game: Game) -> str | None:
+    """Returns why the blocks of a run are no kernel; None if they are one, or if the config asks for none."""
+    if asks_for_kernel(config) and config.mesh.splits_network:
+        return "several devices share the network"
+    return fusing_obstacle(config, game)
 
 
 def auxiliary_targets(config: Config) -> dict[AuxiliaryTarget, float]:

@@ -153,8 +153,8 @@ def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
         axes: list[Any] = [None] * leaf.ndim
         if mesh.shape[sharding.MODEL] > 1 and (dimension := model_dimension(path, leaf)) is not None:
             axes[dimension] = sharding.MODEL
-        # Slice one dimension over all axes, or over the first axis if no dimension is divisible by their product.
-        for sliced in (together, together[:1]):
+        # Slice one dimension over all axes, or over one of them if no dimension is divisible by their product.
+        for sliced in (together, *((axis,) for axis in together)):
             num_slices = math.prod(mesh.shape[axis] for axis in sliced)
             if num_slices > 1 and (dimension := slice_dimension(leaf, num_slices, axes)) is not None:
                 axes[dimension] = sliced
@@ -162,6 +162,14 @@ def params_shardings(mesh: Mesh, shapes: Any, *, fsdp: bool) -> Any:
         return NamedSharding(mesh, PartitionSpec(*axes)) if any(axes) else sharding.replicated(mesh)
 
     return jax.tree_util.tree_map_with_path(split, shapes)
+
+
+def held_share(mesh: Mesh, shapes: Any, *, fsdp: bool) -> float:
+    """Returns the share of the parameters that a device holds, which is 1 if nothing is split."""
+    places = jax.tree.leaves(params_shardings(mesh, shapes, fsdp=fsdp))
+    leaves = jax.tree.leaves(shapes)
+    held = sum(math.prod(place.shard_shape(leaf.shape)) for place, leaf in zip(places, leaves, strict=True))
+    return held / sum(leaf.size for leaf in leaves)
 
 
 def _initial_board(setup: Setup, number: int, key: jax.Array) -> BoardState:

@@ -9,7 +9,8 @@ import pytest
 
 from alphagat.agents import weight_files
 from alphagat.agents.agent import load
-from alphagat.agents.build import differing_fields, make_configured_network, make_params
+from alphagat.agents.build import make_configured_network, make_params
+from alphagat.agents.compatibility import differing_fields
 from alphagat.cli import export
 from alphagat.config import NetworkConfig
 from alphagat.games import make_game
@@ -81,7 +82,7 @@ def test_refuses_another_shape(run, tmp_path, capsys, field, value):
     params = make_params(game, make_configured_network(config, game), jax.random.key(0))
     weight_files.write(other, params, config, 3)
     assert export.run([str(run), "--average", str(other), "--out", str(tmp_path / "mean.safetensors")]) == 2
-    assert f"it differs in config.network.{field}" in capsys.readouterr().err
+    assert f"it differs from the first in config.network.{field}" in capsys.readouterr().err
     assert not (tmp_path / "mean.safetensors").exists()
 
 

@@ -38,7 +38,7 @@ def test_the_card_describes_the_exported_checkpoint(tmp_path, capsys):
     assert "| against random | 75% (60% to 85%) |" in (tmp_path / "again.md").read_text()
     _, front_matter, body = card.read_text().split("---\n", 2)
     assert yaml.safe_load(front_matter)["library_name"] == "alphagat"
-    assert "hex" in yaml.safe_load(front_matter)["tags"]
+    assert yaml.safe_load(front_matter)["tags"][-1] == "hex"
     assert "after iteration 7, 448 frames, 0.02 hours" in body
     assert 'alphagat.load("tiny.safetensors")' in body
     assert "| against random | 75% (60% to 85%) |" in body

@@ -63,6 +63,9 @@ def test_missing_sources_are_refused(run, tmp_path):
         (tmp_path, None, "holds no run"),
         ("nothing", None, "nothing/config.json does not exist; use a run folder"),
         ("nothing.safetensors", None, "does not exist; use a run folder"),
+        ("./hex", None, "hex/config.json does not exist"),
+        ("hex/", None, "hex/config.json does not exist"),
+        (Path("nowhere/hex"), None, "nowhere/hex/config.json does not exist"),
         ("shipped", None, "'shipped' needs a board"),
     ):
         with pytest.raises(UserError) as refusal:

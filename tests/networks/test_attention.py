@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from alphagat.graphs.topology import Topology
-from alphagat.networks.attention import ATTENTION_BACKENDS, batched_graph
+from alphagat.networks.attention import ATTENTION_BACKENDS
+from alphagat.networks.edges import batched_graph
 from tests.networks.boards import irregular_topology
 
 BATCH, HEADS, WIDTH = 2, 3, 4

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
-from alphagat.agents.build import fusing_obstacle, make_configured_network, make_portable_network
+from alphagat.agents.build import make_configured_network, make_portable_network
 from alphagat.config import Config, NetworkConfig
 from alphagat.errors import UserError
 from alphagat.games import make_game
@@ -22,7 +22,7 @@ from alphagat.networks.gat import GraphAttentionNetwork
 from alphagat.networks.placement import place_params
 from alphagat.runtime import sharding
 from alphagat.search import make_network_evaluator, make_search
-from alphagat.training.setup import make_setups
+from alphagat.training.setup import kernel_obstacle, make_setups
 
 pytestmark = pytest.mark.filterwarnings("ignore:The Pallas Triton backend:DeprecationWarning")  # in later versions
 
@@ -237,7 +237,7 @@ def test_without_a_gpu_a_fused_run_is_refused_and_a_fused_player_is_dense():
     config.network.backend = "auto"
     (setup,) = make_setups(config)
     assert setup.network == network
-    assert fusing_obstacle(config, setup.game) == "it needs an NVIDIA GPU, and there is none"
+    assert kernel_obstacle(config, setup.game) == "it needs an NVIDIA GPU, and there is none"
 
 
 def pretend_a_gpu(monkeypatch: pytest.MonkeyPatch, kind: str) -> list[str]:
@@ -249,14 +249,16 @@ def pretend_a_gpu(monkeypatch: pytest.MonkeyPatch, kind: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["NVIDIA H100 80GB HBM3", "NVIDIA H200", "NVIDIA A100-SXM4-40GB"])
+@pytest.mark.parametrize(
+    "kind", ["NVIDIA H100 80GB HBM3", "NVIDIA H200", "NVIDIA A100-SXM4-40GB", "NVIDIA GH200 480GB"]
+)
 def test_auto_fuses_on_the_gpus_where_it_was_measured(monkeypatch: pytest.MonkeyPatch, kind: str):
     """`fused` tries any GPU, and neither fuses if the results differ."""
     game, disagreement = make_game("hex:3"), pretend_a_gpu(monkeypatch, kind)
     auto, fused = (Config(boards=("hex:3",), network=NetworkConfig(backend=name)) for name in ("auto", "fused"))
     dense = make_portable_network(auto, game)
     assert isinstance(dense, GraphAttentionNetwork)
-    assert make_configured_network(auto, game) == (dense if "A100" in kind else FusedNetwork(dense))
+    assert make_configured_network(auto, game) == (FusedNetwork(dense) if "NVIDIA H" in kind else dense)
     assert make_configured_network(fused, game) == FusedNetwork(dense)
     disagreement.append("they differ")
     assert make_configured_network(auto, game) == make_configured_network(fused, game) == dense
@@ -264,10 +266,12 @@ def test_auto_fuses_on_the_gpus_where_it_was_measured(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("axis", ["model", "stage"])
 def test_auto_is_dense_for_a_network_that_devices_share(monkeypatch: pytest.MonkeyPatch, axis: str):
+    """A player of such a run has one device."""
     pretend_a_gpu(monkeypatch, "NVIDIA H200")
     config, game = Config(boards=("hex:3",)), make_game("hex:3")
-    assert isinstance(make_configured_network(config, game), FusedNetwork)
-    assert fusing_obstacle(config, game) is None
+    assert kernel_obstacle(config, game) is None
     setattr(config.mesh, axis, 2)
-    assert isinstance(make_configured_network(config, game), GraphAttentionNetwork)
-    assert fusing_obstacle(config, game) == "several devices share the network"
+    assert kernel_obstacle(config, game) == "several devices share the network"
+    (setup,) = make_setups(config)
+    assert not isinstance(setup.network, FusedNetwork)
+    assert isinstance(make_configured_network(config, game), FusedNetwork)

@@ -1,6 +1,7 @@
 """The residual baseline reads the same features as the GAT, including the borders of Hex."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
@@ -11,7 +12,7 @@ import pytest
 
 from alphagat.games import make_game
 from alphagat.games.batches import compile_init
-from alphagat.networks import make_network
+from alphagat.networks import make_network, resnet
 from alphagat.networks.resnet import Convolution, ResidualBlock
 
 
@@ -211,10 +212,21 @@ def test_a_move_is_read_at_its_origin_from_the_plane_of_its_step(name: str, num_
     assert len({*map(tuple, by_step.values())}) == len(by_step) == num_planes
 
 
-@pytest.mark.parametrize("backend", ["cpu", "gpu"])
-def test_both_convolutions_equal_flax(backend: str, monkeypatch):
+def test_an_exported_convolution_fits_each_platform():
+    module, cells = Convolution(5, jnp.dtype("float32")), jnp.zeros((2, 4, 6, 3))
+    apply = jax.jit(functools.partial(module.apply, module.init(jax.random.key(0), cells)))
+    programs = {
+        platforms: jax.export.export(apply, platforms=platforms)(cells).mlir_module()
+        for platforms in (("cpu",), ("cuda",), ("cpu", "cuda"))
+    }
+    found = {platforms: "stablehlo.convolution" in text for platforms, text in programs.items()}
+    assert found == {("cpu",): False, ("cuda",): True, ("cpu", "cuda"): True}
+
+
+@pytest.mark.parametrize("form", [resnet.multiply_patches, resnet.convolve])
+def test_both_convolutions_equal_flax(form: Callable, monkeypatch):
     """Compares values, gradients and initial parameters."""
-    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    monkeypatch.setattr(resnet, "multiply_patches", form)
     ours = Convolution(5, jnp.dtype("float32"))
     theirs = nn.Conv(5, (3, 3), use_bias=False)
     cells = np.random.default_rng(0).normal(size=(2, 4, 6, 3)).astype(np.float32)

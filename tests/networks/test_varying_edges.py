@@ -157,7 +157,7 @@ def test_parameters_do_not_depend_on_whether_edges_vary():
 @pytest.mark.parametrize("wrong", ["edges missing", "edges too many"])
 def test_edges_go_with_boards_whose_edges_vary(wrong: str):
     topology, edges = (COMPLETE, None) if wrong == "edges missing" else (static_topology(RELATIONS[0]), EDGES)
-    with pytest.raises(AssertionError, match="edges of the position"):
+    with pytest.raises(AssertionError, match="edges must be given if they vary"):
         gat(topology).apply(PARAMS, NODE_FEATURES, edges)
 
 

@@ -41,6 +41,16 @@ def test_actions_that_win_at_once_have_the_prior_and_the_value():
     assert prior.max() == 1
 
 
+def test_only_legal_actions_win_at_once(monkeypatch):
+    game = make_game("tic_tac_toe")
+    network = make_configured_network(Config(boards=(game.name,)), game)
+    params = make_params(game, network, jax.random.key(0))
+    states = jax.tree.map(lambda leaf: leaf[None], play(game.name, "a1 b1"))
+    expected = make_network_evaluator(game, network)(params, states)
+    monkeypatch.setattr(type(game), "winning_actions", lambda self, state: ~state.legal_action_mask, raising=False)
+    jax.tree.map(np.testing.assert_array_equal, make_network_evaluator(game, network)(params, states), expected)
+
+
 class WrongNetwork:
     """Returns zeros of the given shapes."""
 

@@ -11,7 +11,7 @@ from alphagat.errors import UserError
 from alphagat.evaluation.solvers import position_code, reachable_positions
 from alphagat.games import make_game
 from alphagat.games.states import first_state
-from alphagat.search import Evaluation
+from alphagat.search import Evaluation, make_search
 from alphagat.search.parallel import make_growing_search
 from tests.evaluation.toy import PileGame, pile_values, piles
 from tests.search import puct
@@ -79,6 +79,20 @@ def test_discount_prefers_immediate_win():
 def positions(game):
     states = piles([3, 5, 8, 12]) if game is PILE else some_positions(game, 12)[0]
     return [jax.tree.map(lambda x, row=row: x[row], states) for row in range(len(states.terminated))]
+
+
+@every_game
+def test_puct_of_a_batch_matches_the_plain_reference(game):
+    evaluate, states = make_evaluator(game), positions(game)
+    search = make_search(game, evaluate, algorithm="puct", num_simulations=NUM_SIMULATIONS, explore=False)
+    batch = jax.tree.map(lambda *x: jnp.stack(x), *states)
+    output = jax.jit(search)(None, KEY, batch, jnp.zeros(len(states), jnp.int32))
+    for row, state in enumerate(states):
+        expected = puct.grow(game, evaluate, state, NUM_SIMULATIONS, num_leaves=1)
+        for action, returns in expected.returns.items():
+            assert output.root.visits[row, action] == len(returns)
+            if returns:
+                assert output.root.action_values[row, action] == pytest.approx(np.mean(returns), abs=1e-4)
 
 
 @every_num_leaves
@@ -277,5 +291,5 @@ def test_has_the_common_search_interface():
 
 
 def test_rejects_chance_games():
-    with pytest.raises(UserError, match="board 2048: the parallel search needs a game for two players without chance"):
+    with pytest.raises(UserError, match="board 2048: the growing search needs two players and no chance moves; use"):
         make_growing_search(make_game("2048"), uniform_evaluator, capacity=8, num_leaves=2)

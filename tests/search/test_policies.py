@@ -416,6 +416,30 @@ def test_the_defaults_of_a_search_are_those_of_a_config():
     assert defaults == {name: getattr(config, name) for name in defaults}
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"algorithm": "ucb"}, r"^config\.search\.algorithm='ucb': it must be one of gumbel, puct$"),
+        ({"num_simulations": 0}, r"^config\.search\.num_simulations=0: it must be at least 1$"),
+    ],
+)
+@every_algorithm
+def test_a_search_that_cannot_be_made_is_refused(algorithm, options, message):
+    options = {"algorithm": algorithm, "num_simulations": 2, **options}
+    with pytest.raises(UserError, match=message):
+        make_search(GAME, uniform_evaluator, explore=False, **options)
+
+
+@every_algorithm
+def test_a_search_needs_a_batch_and_as_many_plies(algorithm):
+    search = make_search(GAME, uniform_evaluator, algorithm=algorithm, num_simulations=2, explore=False)
+    states, plies = some_positions(GAME, 3)
+    with pytest.raises(UserError, match=r"^plies: its shape is \[1\]; pass one number per state, \[3\]$"):
+        search(None, KEY, states, plies[:1])
+    with pytest.raises(UserError, match=r"^states: it must be a batch \[B\]; for one state, pass games\.batches"):
+        search(None, KEY, jax.tree.map(lambda x: x[0], states), plies[0])
+
+
 def test_surprise_is_bounded_where_legal_moves_have_no_prior():
     """As evaluations of players do where a move wins at once; the noise still sends simulations elsewhere."""
 

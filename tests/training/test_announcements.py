@@ -1,5 +1,7 @@
 """The lines before the first iteration."""
 
+import re
+
 import jax
 import pytest
 
@@ -32,12 +34,26 @@ def test_the_lines_describe_devices_and_memory(actors: int):
     assert lines[-1] == "resumed after iteration 3"
 
 
+@pytest.mark.parametrize(("num_devices", "share"), [(2, None), (3, 100)])
+def test_parameters_that_cannot_be_sliced_are_announced(num_devices: int, share: int | None):
+    config = tiny_config()
+    config.mesh.data, config.mesh.fsdp, config.network.width = num_devices, True, 64
+    config.selfplay.num_groups, config.selfplay.num_games, config.learner.batch_size = 6, 36, 36
+    run = make_run(config, sharding.make_mesh(num_devices))
+    lines = [line for line in opening_lines(run, Start(init_state(run), 0, {}), None) if "fsdp" in line]
+    if share is None:
+        assert not lines
+    else:
+        (line,) = lines
+        assert re.match(rf"config.mesh.fsdp=True: each device keeps {share}% of .* a multiple of {num_devices}, ", line)
+
+
 def test_a_run_on_recorded_games_says_how_its_network_is_computed(monkeypatch):
     config = tiny_config()
     config.pretrain.games = ("games.sgf",)
     run = make_run(config, sharding.make_mesh(1))
     start = Start(init_state(run), 0, {})
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr(announcements, "fusing_obstacle", lambda *_: "it is too wide")
+    monkeypatch.setattr(announcements, "kernel_obstacle", lambda *_: "it is too wide")
     _, *lines = opening_lines(run, start, Recorded([], ["9 games"], {}))
     assert lines == ["9 games", "hex:2: blocks run as separate XLA operations, not as one kernel: it is too wide"]

@@ -39,7 +39,24 @@ def resnet() -> Config:
     return config
 
 
-@pytest.mark.parametrize("make", [tiny_config, othello, blocks_of_two_kinds, resnet])
+def sliced(num_devices: int) -> Config:
+    config = tiny_config()
+    config.mesh.data, config.mesh.fsdp, config.network.width = num_devices, True, 64
+    config.selfplay.num_groups, config.selfplay.num_games, config.learner.batch_size = 6, 36, 36
+    return config
+
+
+def sliced_over_some() -> Config:
+    return sliced(2)
+
+
+def sliced_over_none() -> Config:
+    return sliced(3)  # which divides no dimension of the large parameters
+
+
+@pytest.mark.parametrize(
+    "make", [tiny_config, othello, blocks_of_two_kinds, resnet, sliced_over_some, sliced_over_none]
+)
 def test_the_kept_parts_are_the_run_state(make):
     config = make()
     run = make_run(config, sharding.make_mesh(config.mesh.data))

@@ -7,12 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import NamedSharding, PartitionSpec
 
 from alphagat.networks import partition
 from alphagat.runtime import sharding
 from alphagat.training.iteration import make_find_gradients, make_iteration, run_iteration
 from alphagat.training.setup import Setup, make_setups
-from alphagat.training.state import init_state, placed_shapes, state_shardings
+from alphagat.training.state import init_state, params_shardings, placed_shapes, state_shardings
 from tests.training.tiny import run_of, tiny_config
 
 ITERATIONS = 3
@@ -120,6 +121,16 @@ def test_parameters_are_sharded():
         assert len(kernels) == 2 * 3  # parameters and momentum of three blocks
         for kernel in kernels:
             assert math.prod(kernel.sharding.shard_shape(kernel.shape)) == kernel.size // divisor
+
+
+@pytest.mark.parametrize(
+    ("data", "stage", "axes"),
+    [(2, 2, ("stage", "data")), (2, 3, "data"), (3, 2, "stage"), (3, 1, None)],
+)
+def test_a_leaf_is_sliced_over_the_axes_that_divide_it(data: int, stage: int, axes):
+    mesh, leaf = sharding.make_mesh(data, 1, stage), jax.ShapeDtypeStruct((50, 100), jnp.float32)
+    place = params_shardings(mesh, leaf, fsdp=True)
+    assert place.is_equivalent_to(NamedSharding(mesh, PartitionSpec(None, axes)), 2)
 
 
 def test_half_precision_trains_with_a_loss_scale():

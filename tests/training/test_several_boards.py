@@ -7,7 +7,7 @@ import jax
 import pytest
 
 from alphagat.agents.agent import load
-from alphagat.agents.build import check_one_family
+from alphagat.agents.compatibility import check_one_family
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.states import first_state

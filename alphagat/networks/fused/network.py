@@ -92,7 +92,7 @@ def find_obstacle(network: GraphAttentionNetwork, backend: str) -> str | None:
     if jax.default_backend() != "gpu":
         return "it needs an NVIDIA GPU, and there is none"
     kind = jax.devices()[0].device_kind
-    if backend == AUTO and not any(name in kind for name in MEASURED_GPUS):
+    if backend == AUTO and not any(name in kind.split() for name in MEASURED_GPUS):
         return f"its speed on a {kind} is not known; {FUSED!r} tries it"
     misfit = find_misfit(network.topology, network.width, network.dtype.name)
     return misfit or find_disagreement(FusedNetwork(network))
