@@ -1,4 +1,4 @@
-# An image with the versions of requirements.lock, which cluster/jobset.yaml names alphagat:latest.
+# Builds the image alphagat:latest of cluster/jobset.yaml, with the versions of requirements.lock.
 #
 #   docker build -t alphagat .                               # for CPUs
 #   docker build -t alphagat --build-arg EXTRAS=cuda12 .     # for NVIDIA GPUs; the wheels contain CUDA

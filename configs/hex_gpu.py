@@ -3,7 +3,8 @@
     alphagat train hex_gpu
 
 The network of the package is the checkpoint of iteration 165 of a run of five minutes. Nodes had five features then;
-today they have nine, so this config gives a different network. The card (alphagat/weights/hex.md) has what else differed.
+today they have nine, so this config gives a different network. The card (alphagat/weights/hex.md) lists the other
+differences.
 """
 
 from alphagat.config import Config

@@ -48,7 +48,7 @@ class Game(abc.ABC):
       num_players: 1 or 2.
       max_plies: an upper bound on the length of games from `init`.
       num_features: F of `observe`.
-      history_features: columns of `observe` that only tell by which moves a position arose. Openings that differ in
+      history_features: columns of `observe` that describe only how a position was reached. Openings that differ in
         nothing else count as equal.
       value_support: ascending, the support of a categorical value head; None if every return lies in [-1, 1]. Equal for
         all boards of a family.
@@ -156,7 +156,7 @@ class Game(abc.ABC):
         return None
 
     def achievement(self, state: Any) -> jax.Array | None:
-        """Returns `[]` int32, by which people judge the end of a one-player game besides its score.
+        """Returns `[]` int32, the number, besides the score, by which people judge a finished one-player game.
 
         None, the default, if there is no such number.
         """
@@ -164,7 +164,9 @@ class Game(abc.ABC):
         return None
 
     def truncation_rewards(self, state: Any) -> jax.Array:
-        """Returns `[num_players]`, what truncation at a ply cap pays besides the last move; by default 0, a draw."""
+        """Returns `[num_players]`, the reward for truncation at a ply cap, in addition to that of the last move; by
+        default 0, a draw.
+        """
         return jax.numpy.zeros_like(state.rewards)
 
     def winning_actions(self, state: Any) -> jax.Array | None:

@@ -158,15 +158,15 @@ def draw_hexagons(stones: np.ndarray, marked: np.ndarray, row_names: Sequence[st
 
 
 def _hexagon_borders(size: int, corners) -> list[str]:
-    """Draws the four borders; at each sharp corner, two borders share one edge equally."""
+    """Draws the four borders; at each blunt corner, two borders share one edge equally."""
     last = size - 1
-    sharp = [_halfway(*corners(0, last)[:2]), _halfway(*corners(last, 0)[3:5])]
+    blunt = [_halfway(*corners(0, last)[:2]), _halfway(*corners(last, 0)[3:5])]
     top = [point for column in range(size) for point in (corners(0, column)[5], corners(0, column)[0])]
     right = [point for row in range(size) for point in corners(row, last)[1:3]]
     bottom = [point for column in range(size) for point in (corners(last, column)[4], corners(last, column)[3])]
     left = [point for row in range(size) for point in (corners(row, 0)[5], corners(row, 0)[4])]
-    bottom = [sharp[1], *bottom[1:], corners(last, last)[2]]
-    borders = ([*top, sharp[0]], bottom, [*left, sharp[1]], [sharp[0], *right])
+    bottom = [blunt[1], *bottom[1:], corners(last, last)[2]]
+    borders = ([*top, blunt[0]], bottom, [*left, blunt[1]], [blunt[0], *right])
     return [line(points, 11, COLOURS[border // 2], "butt") for border, points in enumerate(borders)]
 
 

@@ -1,7 +1,5 @@
-"""Iterations that play and learn concurrently on separate devices; the learners use the games of the previous
-iteration.
-
-As in AlphaGo Zero (Silver et al. 2017, Methods, "Self-play training pipeline").
+"""Iterations that play and learn concurrently on separate devices, as in AlphaGo Zero (Silver et al. 2017, Methods,
+"Self-play training pipeline"). The learners use the games of the previous iteration.
 """
 
 import functools

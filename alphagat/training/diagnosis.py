@@ -46,10 +46,10 @@ def links() -> list[str]:
     if program is None:
         return []
     try:
-        told = subprocess.run([program, "topo", "-m"], capture_output=True, text=True, timeout=20, check=False)
+        result = subprocess.run([program, "topo", "-m"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return told.stdout.splitlines() if told.returncode == 0 else []
+    return result.stdout.splitlines() if result.returncode == 0 else []
 
 
 def measure_all_reduce(mesh: Mesh, megabytes: float) -> tuple[float, float]:
@@ -114,10 +114,10 @@ def examine(config: Config) -> Iterator[str]:
 
 def versions() -> Iterator[tuple[str, str]]:
     """Yields the names and versions of Python, the platform, and the packages that a run depends on."""
-    told = describe_environment()
-    yield "python", told["python"]
-    yield "platform", told["platform"]
-    yield from told["packages"].items()
+    environment = describe_environment()
+    yield "python", environment["python"]
+    yield "platform", environment["platform"]
+    yield from environment["packages"].items()
 
 
 def _is_writable(folder: Path) -> bool:

@@ -115,13 +115,13 @@ def positions_of(
     lengths = np.array([len(record.moves) for record in records])
     check_memory(game, file, int(lengths.sum()), auxiliary)
     played = play_again(game, records, list(labelled))
-    told = np.array([np.nan if record.outcome is None else record.outcome for record in records], np.float32)
+    recorded = np.array([np.nan if record.outcome is None else record.outcome for record in records], np.float32)
     is_fair = np.array([record.forfeit in FAIR_ENDS for record in records])
-    outcomes = np.where(is_fair, np.where(np.isnan(told), played.results, told), np.nan)
+    outcomes = np.where(is_fair, np.where(np.isnan(recorded), played.results, recorded), np.nan)
     outcome = outcomes[played.games] * discount**played.to_go
     target = np.where(played.states.current_player == 0, outcome, -outcome)
     is_known = ~np.isnan(target)
-    differs = is_fair & ~np.isnan(told + played.results) & (np.sign(played.results) != told)
+    differs = is_fair & ~np.isnan(recorded + played.results) & (np.sign(played.results) != recorded)
     counts = {
         "go on after the end by the rules, and are cut there": np.bincount(played.games) < lengths,
         "have no result or were forfeited, and train only the policy": np.isnan(outcomes),
