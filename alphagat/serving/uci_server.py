@@ -45,6 +45,7 @@ class UciServer:
         self._thinker, self._version = thinker, version
         self._simulations = simulations or thinker.agent.config.evaluation.num_simulations
         self._shows_wdl = False
+        fen.state_from_fen(fen.START)  # compiles, so that no move has to wait for it
         self._game: LiveGame | None = LiveGame(thinker.agent.game)  # None: the last position was invalid
         self._start: str = fen.START
         self._moves: tuple[str, ...] = ()  # from there to the current position

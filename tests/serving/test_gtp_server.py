@@ -8,6 +8,7 @@ import sys
 import time
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 
@@ -24,6 +25,7 @@ from tests.evaluation.host_games import begin, play, play_against_random
 from tests.fuzz import line_mutants
 from tests.search.evaluators import uniform_evaluator
 from tests.serving.agents import make_agent
+from tests.serving.compilations import compiled
 
 
 @functools.cache
@@ -474,3 +476,14 @@ def test_the_periods_of_byoyomi_do_not_share_its_time():
 
 def test_white_does_not_begin_without_the_swap_rule():
     assert talk(make_server("hex:3"), "play w a1") == ["? illegal move: black is to move"]
+
+
+def test_moves_and_analyses_compile_nothing():
+    jax.clear_caches()
+    agent = make_agent("breakthrough:5", uniform_evaluator)  # the names of its moves depend on the position
+    server = GtpServer(thinker_of, Thinker(agent, max_simulations=64, keeps_tree=True), 8, "1.2.3")
+    names = compiled()
+    names.clear()
+    answers = talk(server, "genmove b", "lz-analyze 1", "genmove w", "genmove b")
+    assert [answer[0] for answer in answers] == ["="] * 4
+    assert names == []

@@ -26,6 +26,7 @@ from tests.evaluation.host_games import play_against_random
 from tests.fuzz import line_mutants
 from tests.search.evaluators import uniform_evaluator
 from tests.serving.agents import make_agent
+from tests.serving.compilations import compiled
 from tests.training.tiny import tiny_config
 
 
@@ -331,3 +332,12 @@ def test_centipawns_are_a_tangent_of_the_value():
 def test_a_move_that_was_taken_back_is_not_in_the_next_position(server):
     talk(server, "position startpos moves e2e4 e7e5", "position startpos moves d2d4")
     assert server._game.position.moves == ("d2d4",)
+
+
+def test_positions_and_moves_compile_nothing():
+    jax.clear_caches()
+    server, names = UciServer(Thinker(thinker().agent, max_simulations=8, keeps_tree=True), 8, "1.2.3"), compiled()
+    names.clear()
+    talk(server, "go nodes 8", "position startpos moves e2e4 e7e5", "go nodes 8")
+    talk(server, "position fen r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 99 1 moves e1g1", "go nodes 8")
+    assert names == []
