@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from alphagat.errors import UserError
+from alphagat.errors import UserError, internal_error
 from alphagat.evaluation.engines.base import Position
 from alphagat.evaluation.engines.gtp import without_controls
 from alphagat.evaluation.live_game import IllegalMoveError
@@ -99,7 +99,10 @@ class GtpServer:
             answer = self.answer(words) if len(line) <= MAX_LINE else ("?", TOO_LONG)
             if self._analysis is not None:
                 _write(out, f"={number}\n")
-                self._analyze(lines, out)
+                try:
+                    self._analyze(lines, out)
+                except Exception as error:  # as in `answer`
+                    _write(out, f"{internal_error(error)}\n")
                 _write(out, "\n")
                 continue
             sign, text = answer
@@ -121,7 +124,7 @@ class GtpServer:
         except (CommandError, IllegalMoveError, UserError) as error:
             return "?", " ".join(str(error).split())
         except Exception as error:  # one failed command must not end the game
-            return "?", f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
+            return "?", internal_error(error)
 
     def _boardsize(self, size: str, height: str | None = None) -> None:
         if height is not None and _int(height) != _int(size):  # HexGui sends width and height

@@ -5,6 +5,7 @@
   `depth`, `mate`, `searchmoves` and pondering are not supported: an `info string` reports that they are ignored.
 - `score cp` is 100 tan(pi / 2 value) for the value in [-1, 1] of the player to move. UCI_ShowWDL always
   reports 0 draws, because the network does not predict them; a draw counts as half a win and half a loss.
+- After an error in a search, the move is the best of the last report, or if there is none, any legal move.
 - A position from FEN has no history, so earlier repetitions do not count.
 - The rules of the package end a game at its maximum length, and at draws that a player must claim elsewhere. If the
   game goes on, the engine treats that position as the start of a game, without history.
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from alphagat.agents.analysis import Analysis
-from alphagat.errors import UserError
+from alphagat.errors import UserError, internal_error
 from alphagat.evaluation.live_game import IllegalMoveError, LiveGame
 from alphagat.games import chess_rules
 from alphagat.serving import fen, move_reports
@@ -134,18 +135,22 @@ class UciServer:
         limits = self._read_limits(words)
         is_infinite = "infinite" in words
         simulations, seconds = (None, None) if is_infinite else self._budget(limits, game)
-        reported_at, last, stopped = 0.0, None, False
-        for progress in self._thinker.think(game.position.state, simulations, seconds):
-            last = progress
-            if stopped := self._is_stopped(is_infinite):
-                break
-            if progress.seconds - reported_at >= INFO_SECONDS:
-                reported_at = progress.seconds
-                self._report(game, progress)
+        line, stopped = (next(iter(game.position.legal_actions())),), False
+        reported_at, last = 0.0, None
+        try:
+            for progress in self._thinker.think(game.position.state, simulations, seconds):
+                last = progress
+                if stopped := self._is_stopped(is_infinite):
+                    break
+                if progress.seconds - reported_at >= INFO_SECONDS:
+                    reported_at = progress.seconds
+                    line = self._report(game, progress)
+            assert last is not None
+            line = self._report(game, last)
+        except Exception as error:  # one failed search must not lose the game
+            self._say(f"info string {internal_error(error)}")
         if is_infinite and not stopped:
             self._is_stopped(is_infinite, wait=True)
-        assert last is not None
-        line = self._report(game, last)
         self._say(f"bestmove {line[0]}" + (f" ponder {line[1]}" if len(line) > 1 else ""))
 
     def _read_limits(self, words: Sequence[str]) -> dict[str, int]:

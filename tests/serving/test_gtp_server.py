@@ -390,6 +390,15 @@ def test_an_internal_error_does_not_end_the_game(monkeypatch):
     ]
 
 
+def test_a_failed_analysis_does_not_end_the_game(monkeypatch):
+    server = make_server("hex:3")
+    monkeypatch.setattr(server, "_thinker", SimpleNamespace(think=lambda _: 1 / 0))
+    assert talk(server, "4 lz-analyze", "5 play b a1") == [
+        "=4\ninternal error: ZeroDivisionError: division by zero",
+        "=5",
+    ]
+
+
 def test_unsupported_games_raise():
     with pytest.raises(UserError, match=r"board 2048: .* a game for two players without chance"):
         make_server("2048")

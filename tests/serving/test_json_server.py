@@ -94,6 +94,19 @@ def test_a_search_beyond_the_memory_is_an_error(monkeypatch):
     assert answered["rootInfo"]["visits"] == 0
 
 
+def test_a_failed_batch_is_answered_and_the_next_one_too(monkeypatch):
+    class Failing(Analyzer):
+        def __call__(self, states, key):
+            return 1 / 0 if len(states.terminated) == BATCH else super().__call__(states, key)
+
+    monkeypatch.setattr("alphagat.serving.json_server.Analyzer", Failing)
+    *failed, answered = ask({"id": "x", "moves": MOVES, "analyzeTurns": list(range(5))})
+    error = "internal error: ZeroDivisionError: division by zero"
+    assert failed == [{"id": "x", "turnNumber": turn, "error": error} for turn in range(BATCH)]
+    assert answered["turnNumber"] == 4
+    assert answered["rootInfo"]["visits"] == SIMULATIONS
+
+
 def test_mixed_boards_and_visits_are_all_answered():
     queries = [
         {"id": f"{board} {visits} {row}", "board": board, "maxVisits": visits, "moves": ["b2"][:row]}

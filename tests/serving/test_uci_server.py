@@ -249,7 +249,8 @@ def test_infinite_runs_until_stop(server):
     server.serve(SimpleNamespace(readline=lambda _: next(slow, "")), write)
     assert arrived.is_set()
     said = [line.split()[0] for line in write.getvalue().splitlines()]
-    assert said == ["readyok", "info", "bestmove", "readyok"]
+    assert sorted(said[:-2]) == ["info", "readyok"]
+    assert said[-2:] == ["bestmove", "readyok"]
 
 
 def test_infinite_stops_at_the_end_of_input(server, monkeypatch):
@@ -341,3 +342,28 @@ def test_positions_and_moves_compile_nothing():
     talk(server, "go nodes 8", "position startpos moves e2e4 e7e5", "go nodes 8")
     talk(server, "position fen r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 99 1 moves e1g1", "go nodes 8")
     assert names == []
+
+
+@pytest.mark.parametrize("reports", [False, True], ids=["at once", "after a report"])
+def test_a_search_that_fails_still_moves(server, monkeypatch, reports):
+    fen, mate = next(iter(MATES.items()))
+    talk(server, f"position fen {fen}")
+    analysis = thinker().analyze(server._game.position.state, 64)
+
+    def think(*_):
+        if reports:
+            yield Progress(64, 64, 1.5, lambda: analysis)
+        raise MemoryError("no space\nleft")
+
+    monkeypatch.setattr(thinker(), "think", think)
+    *_, error, best = talk(server, "go nodes 64")
+    assert error == "info string internal error: MemoryError: no space"
+    assert (best == f"bestmove {mate}") == reports
+    assert best.removeprefix("bestmove ") in server._game.position.legal_actions()
+    assert talk(server, "isready") == ["readyok"]
+
+
+def test_a_search_that_fails_waits_for_stop(server, monkeypatch):
+    monkeypatch.setattr(server, "_thinker", SimpleNamespace(think=lambda *_: 1 / 0))
+    said = talk(server, "go infinite", "isready", "stop")
+    assert [line.split()[0] for line in said] == ["info", "readyok", "bestmove"]
