@@ -131,8 +131,12 @@ class JsonServer:
         if not isinstance(moves, list):
             raise QueryError("expected a list of moves", "moves")
         turns = query.get("analyzeTurns", [len(moves)])
-        if not isinstance(turns, list) or not all(_is_int(turn) and 0 <= turn <= len(moves) for turn in turns):
-            raise QueryError(f"expected a list of whole numbers from 0 to {len(moves)}", "analyzeTurns")
+        if (
+            not isinstance(turns, list)
+            or not turns
+            or not all(_is_int(turn) and 0 <= turn <= len(moves) for turn in turns)
+        ):
+            raise QueryError(f"expected one or more whole numbers from 0 to {len(moves)}, in a list", "analyzeTurns")
         repeated = next((turn for turn, number in collections.Counter(turns).items() if number > 1), None)
         if repeated is not None:  # or a short query could ask for any number of searches
             raise QueryError(f"{repeated} is repeated; give each number once", "analyzeTurns")
