@@ -20,9 +20,8 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from alphagat.errors import UserError, internal_error
-from alphagat.evaluation.engines.base import Position
 from alphagat.evaluation.engines.gtp import without_controls
-from alphagat.evaluation.live_game import IllegalMoveError
+from alphagat.evaluation.live_game import IllegalMoveError, Position
 from alphagat.games.go import GoGame
 from alphagat.serving import gtp_names, gtp_score, move_reports
 from alphagat.serving.clock import Clock
