@@ -39,6 +39,9 @@ OUTPUT_OPTIONS = (
 )
 
 
+MAX_THINKERS = 3  # a player holds compiled programs and a tree
+
+
 class AnalysisRequest(NamedTuple):
     """Holds what an analysis command asks for.
 
@@ -280,11 +283,13 @@ class GtpServer:
 
     def _set_board(self, name: str) -> None:
         """Starts a new game on the board `name`. On UserError the current game is kept."""
-        if name not in self._thinkers:
-            self._thinkers[name] = self._make_thinker(name)
-        for thinker in self._thinkers.values():
-            thinker.forget()
-        self._thinker = self._thinkers[name]
+        thinker = self._thinkers.pop(name, None) or self._make_thinker(name)
+        self._thinkers[name] = thinker  # the newest is last
+        for old in list(self._thinkers)[:-MAX_THINKERS]:
+            del self._thinkers[old]
+        for each in self._thinkers.values():
+            each.forget()
+        self._thinker = thinker
         if not gtp_names.has_names(self._thinker.agent.game):
             raise UserError(f"board {name}: its moves have names of several words, which GTP cannot express")
         self._turns = Turns(self._thinker.agent.game)

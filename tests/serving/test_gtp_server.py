@@ -249,6 +249,14 @@ def test_a_move_with_its_analysis_spends_the_clock(monkeypatch):
     assert [clock.main for clock in server._clocks] == [792, 800]
 
 
+def test_only_the_last_boards_are_kept():
+    made = []
+    server = GtpServer(lambda name: made.append(name) or thinker_of(name), thinker_of("hex:3"), 4, "1.2.3")
+    for size in (4, 5, 3, 4, 6, 3, 4, 5):
+        talk(server, f"boardsize {size}")
+    assert made == ["hex:4", "hex:5", "hex:6", "hex:5"]
+
+
 def test_the_interval_of_an_analysis_is_in_centiseconds():
     server = make_server("hex:3")
     server.answer(["lz-analyze", "50"])
