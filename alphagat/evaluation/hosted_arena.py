@@ -78,7 +78,7 @@ def _ask(
             actions[number] = engine.choose(position)
         except EngineError as error:
             failed[int(row)] = error.end
-            report(f"{engine.name} lost a game after {counted(len(history.moves), 'ply')}, {error.end}: {error}")
+            report(f"{engine.name} forfeited a game after {counted(len(history.moves), 'ply')} ({error.end}): {error}")
     return actions, failed
 
 
