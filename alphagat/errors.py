@@ -43,6 +43,11 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n")[0][:200]
 
 
+def internal_error(error: BaseException) -> str:
+    """Returns one line about an unexpected error, the answer to the command that raised it."""
+    return f"internal error: {type(error).__name__}: {first_line(error)}"
+
+
 _FREE = "free some"
 _FIXES = {
     errno.ENOSPC: _FREE,

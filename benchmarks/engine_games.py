@@ -19,10 +19,10 @@ import time
 import numpy as np
 
 from alphagat.contests.contenders import EngineLimits, make_contender
-from alphagat.evaluation.engines.base import Engine, EngineError, Position
+from alphagat.evaluation.engines.base import Engine, EngineError
 from alphagat.evaluation.engines.gtp import GtpEngine
 from alphagat.evaluation.engines.uci import UciEngine
-from alphagat.evaluation.live_game import LiveGame
+from alphagat.evaluation.live_game import LiveGame, Position
 from alphagat.games import make_game
 from alphagat.games.base import Game
 

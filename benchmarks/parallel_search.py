@@ -21,8 +21,9 @@ from timing import ROUNDS, take_turns
 
 from alphagat import load
 from alphagat.agents.agent import Agent
-from alphagat.evaluation.engines.base import Engine, Position
+from alphagat.evaluation.engines.base import Engine
 from alphagat.evaluation.hosted_arena import play_hosted_match
+from alphagat.evaluation.live_game import Position
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import make_oracle
 from alphagat.games.batches import take

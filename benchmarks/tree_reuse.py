@@ -13,8 +13,9 @@ import numpy as np
 
 from alphagat import load
 from alphagat.agents.agent import Agent
-from alphagat.evaluation.engines.base import Engine, Position
+from alphagat.evaluation.engines.base import Engine
 from alphagat.evaluation.hosted_arena import play_hosted_match
+from alphagat.evaluation.live_game import Position
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.search.growing_tree import Tree
 from alphagat.search.parallel import make_growing_search

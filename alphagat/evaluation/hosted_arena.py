@@ -8,7 +8,8 @@ import jax
 import numpy as np
 
 from alphagat.evaluation import arena
-from alphagat.evaluation.engines.base import Engine, EngineError, Position
+from alphagat.evaluation.engines.base import Engine, EngineError
+from alphagat.evaluation.live_game import Position
 from alphagat.evaluation.match_result import FORFEIT_DTYPE, MatchResult
 from alphagat.evaluation.move_names import History, replay
 from alphagat.evaluation.openings import Openings
@@ -77,7 +78,7 @@ def _ask(
             actions[number] = engine.choose(position)
         except EngineError as error:
             failed[int(row)] = error.end
-            report(f"{engine.name} lost a game after {counted(len(history.moves), 'ply')}, {error.end}: {error}")
+            report(f"{engine.name} forfeited a game after {counted(len(history.moves), 'ply')} ({error.end}): {error}")
     return actions, failed
 
 

@@ -1,5 +1,6 @@
-"""One game in progress: play by move name, and undo."""
+"""One game in progress: its position, play by move name, and undo."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,9 +9,40 @@ import jax
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.evaluation.engines.base import Position
 from alphagat.games.base import Game, StochasticGame
 from alphagat.games.states import first_state
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Position:
+    """One game in progress.
+
+    Attributes:
+      game: its board.
+      state: one state with numpy leaves; `Engine.choose` gets only non-terminal ones.
+      moves: `game.action_name` of each move from the initial position, e.g. `("b3", "c3", "pass")`.
+      players: who made each move, 0 or 1.
+    """
+
+    game: Game
+    state: Any
+    moves: tuple[str, ...]
+    players: tuple[int, ...]
+
+    @property
+    def player(self) -> int:
+        """The player to move."""
+        return int(self.state.current_player)
+
+    def legal_actions(self) -> dict[str, int]:
+        """Returns the legal actions as a dict keyed by `game.action_name`."""
+        actions = np.flatnonzero(_legal_action_mask(self.state))
+        return dict(zip(self.game.names_of(self.state, actions), actions.tolist()))
+
+
+@jax.jit
+def _legal_action_mask(state: Any) -> jax.Array:
+    return state.legal_action_mask  # in chess, a computation
 
 
 class IllegalMoveError(Exception):

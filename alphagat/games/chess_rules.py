@@ -98,17 +98,17 @@ def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_pa
 
 def without_history(state: ChessState) -> ChessState:
     """Returns the position as the start of a game, so that a game can go on in which nobody claims a draw. It is over
-    only after mate or stalemate, or with too little material.
+    only after mate or stalemate.
     """
     planes, _ = legal_planes(state)
-    over = ~planes.any().any() | is_insufficient(state.position(), state.size)
+    over = ~planes.any().any()
     return state.replace(
         terminated=over,
         reversible=jnp.int8(0),
         repetitions=jnp.int8(0),
         num_moves=jnp.int16(0),
         hashes=jnp.zeros_like(state.hashes).at[0].set(hash_of(state)),
-        planes=planes.where(~over).words(state.size**2),
+        planes=planes.words(state.size**2),
     )
 
 

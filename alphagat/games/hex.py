@@ -24,6 +24,7 @@ MIN_SIZE, MAX_SIZE = 2, 19
 NEIGHBOURS = ((0, -1), (0, 1), (-1, 0), (1, 0), (-1, 1), (1, -1))
 CELL, BORDER, SWAP = 0, 1, 2
 TOP, BOTTOM, LEFT, RIGHT = 0, 1, 2, 3
+SWAPS = ("swap-pieces", "swap")  # what other programs call a swap
 VOCABULARY = RelationVocabulary(
     family="hex",
     version=1,

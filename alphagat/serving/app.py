@@ -279,7 +279,7 @@ async def _answer_while_connected(http: Request, answer: asyncio.Future) -> Any:
         await asyncio.wait({answer, disconnect}, timeout=limits.ANSWER_S, return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
             return answer.result()
-        raise HTTPException(504 if not disconnect.done() else 499, "no answer in time; ask again")
+        raise HTTPException(504 if not disconnect.done() else 499, "no answer in time; try again")
     finally:
         disconnect.cancel()
         answer.cancel()
@@ -295,7 +295,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Busy)
     async def busy(_: Request, error: Busy) -> JSONResponse:
-        return refuse(503, f"{error}; ask again", {"Retry-After": str(error.retry_after_s)})
+        return refuse(503, f"{error}; try again", {"Retry-After": str(error.retry_after_s)})
 
     @app.exception_handler(ServiceError)
     async def broken(_: Request, error: ServiceError) -> JSONResponse:

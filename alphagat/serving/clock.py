@@ -2,7 +2,7 @@
 
 import dataclasses
 
-LAG_SECONDS = 0.05  # per move, between our clock and the controller's
+LAG_SECONDS = 0.05  # per move, between our clock and the controller's, unless the controller sets it
 LAG_SHARE = 0.05
 MIN_SECONDS = 0.01
 MOVES_LEFT = (8, 40)  # least and most number of moves that share a player's main time
@@ -41,12 +41,14 @@ def moves_left(plies_left: int) -> int:
     return min(max(plies_left // 4, fewest), most)
 
 
-def less_lag(seconds: float) -> float:
+def less_lag(seconds: float, lag: float = LAG_SECONDS) -> float:
     """Returns the seconds for one move, less the lag."""
-    return max(MIN_SECONDS, seconds * (1 - LAG_SHARE) - LAG_SECONDS)
+    return max(MIN_SECONDS, seconds * (1 - LAG_SHARE) - lag)
 
 
-def seconds_with_increment(left: float, increment: float, moves_to_go: int | None, plies_left: int) -> float:
+def seconds_with_increment(
+    left: float, increment: float, moves_to_go: int | None, plies_left: int, lag: float = LAG_SECONDS
+) -> float:
     """Returns the seconds for one move on a clock with an increment per move; at most `left`.
 
     Args:
@@ -54,5 +56,6 @@ def seconds_with_increment(left: float, increment: float, moves_to_go: int | Non
       increment: seconds added after each move.
       moves_to_go: moves until the next time control; None: the rest of the game.
       plies_left: as in `Clock.seconds_for_move`.
+      lag: seconds per move between our clock and the controller's.
     """
-    return less_lag(min(left / (moves_to_go or moves_left(plies_left)) + increment, left))
+    return less_lag(min(left / (moves_to_go or moves_left(plies_left)) + increment, left), lag)

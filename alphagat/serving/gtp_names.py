@@ -3,11 +3,10 @@
 import re
 
 from alphagat.errors import UserError
-from alphagat.evaluation.engines.gtp import SWAPS
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.games.go import GoGame
-from alphagat.games.hex import HexGame
+from alphagat.games.hex import SWAPS, HexGame
 
 BLACK_FIRST, WHITE_FIRST = ("black", "white"), ("white", "black")
 

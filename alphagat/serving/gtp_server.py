@@ -9,6 +9,7 @@
   each move gets a fixed number of simulations.
 - An analysis runs until the next line arrives, and ignores options of KataGo that change only what is written. Its
   `winrate` is (1 + value) / 2, so a draw counts as half a win.
+- `lz-genmove_analyze` and `kata-genmove_analyze` write the analysis of a `genmove`, then `play` and the move.
 """
 
 import dataclasses
@@ -17,12 +18,12 @@ import inspect
 import re
 import time
 from collections.abc import Callable, Sequence
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
-from alphagat.errors import UserError
-from alphagat.evaluation.engines.base import Position
+from alphagat.agents.analysis import Analysis
+from alphagat.errors import UserError, internal_error
 from alphagat.evaluation.engines.gtp import without_controls
-from alphagat.evaluation.live_game import IllegalMoveError
+from alphagat.evaluation.live_game import IllegalMoveError, Position
 from alphagat.games.go import GoGame
 from alphagat.serving import gtp_names, gtp_score, move_reports
 from alphagat.serving.clock import Clock
@@ -30,11 +31,31 @@ from alphagat.serving.line_reader import MAX_LINE, TOO_LONG, Lines
 from alphagat.serving.thinking import Progress, Thinker
 from alphagat.serving.turns import Turns
 
+DIALECTS = ("lz", "kata")  # of Leela Zero and KataGo
 # KataGo's options of an analysis that change only what is written, each with a value. They are ignored.
 OUTPUT_OPTIONS = (
     *("ownership", "ownershipStdev", "movesOwnership", "rootInfo", "minmoves", "maxmoves"),
     *("pvVisits", "pvEdgeVisits", "noResultValue"),
 )
+
+
+MAX_THINKERS = 3  # a player holds compiled programs and a tree
+
+
+class AnalysisRequest(NamedTuple):
+    """Holds what an analysis command asks for.
+
+    Attributes:
+      dialect: `lz` or `kata`.
+      interval: seconds between lines.
+      position: the position to search.
+      player: who makes the best move in the end; None: nobody, and the analysis runs until the next line arrives.
+    """
+
+    dialect: str
+    interval: float
+    position: Position
+    player: int | None
 
 
 class CommandError(Exception):
@@ -60,8 +81,7 @@ class GtpServer:
         self._simulations = simulations
         self._setting: Clock | None = None
         self._in_periods = False
-        # Of a requested analysis: dialect, seconds between lines, and position.
-        self._analysis: tuple[str, float, Position] | None = None
+        self._analysis: AnalysisRequest | None = None
         self._set_board(thinker.agent.game.name)
         self._commands = {
             "protocol_version": lambda: "2",
@@ -80,8 +100,8 @@ class GtpServer:
             "time_settings": self._time_settings,
             "kgs-time_settings": self._kgs_time_settings,
             "time_left": self._time_left,
-            "lz-analyze": functools.partial(self._begin_analysis, "lz"),
-            "kata-analyze": functools.partial(self._begin_analysis, "kata"),
+            **{f"{dialect}-analyze": functools.partial(self._begin_analysis, dialect) for dialect in DIALECTS},
+            **{f"{dialect}-genmove_analyze": functools.partial(self._begin_genmove, dialect) for dialect in DIALECTS},
         }
         if isinstance(thinker.agent.game, GoGame):
             self._commands["komi"] = self._komi
@@ -99,7 +119,10 @@ class GtpServer:
             answer = self.answer(words) if len(line) <= MAX_LINE else ("?", TOO_LONG)
             if self._analysis is not None:
                 _write(out, f"={number}\n")
-                self._analyze(lines, out)
+                try:
+                    self._analyze(lines, out)
+                except Exception as error:  # as in `answer`
+                    _write(out, f"{internal_error(error)}\n")
                 _write(out, "\n")
                 continue
             sign, text = answer
@@ -121,7 +144,7 @@ class GtpServer:
         except (CommandError, IllegalMoveError, UserError) as error:
             return "?", " ".join(str(error).split())
         except Exception as error:  # one failed command must not end the game
-            return "?", f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
+            return "?", internal_error(error)
 
     def _boardsize(self, size: str, height: str | None = None) -> None:
         if height is not None and _int(height) != _int(size):  # HexGui sends width and height
@@ -153,21 +176,31 @@ class GtpServer:
             raise CommandError(f"illegal move: {error}") from error
 
     def _genmove(self, colour: str) -> str:
-        player, begin, turns = self._player(colour), time.monotonic(), self._turns
-        turns.give_turn(player)
-        if turns.is_over:
+        player, begin = self._player(colour), time.monotonic()
+        position = self._position_for(player)
+        analysis = self._thinker.analyze(position.state, *self._budget(player))
+        return self._make_move(player, position, analysis, time.monotonic() - begin)
+
+    def _position_for(self, player: int) -> Position:
+        position = self._turns.position_for(player)
+        if position.state.terminated:
             raise CommandError("the game is over")
-        clock, simulations, seconds = self._clocks[player], self._simulations, None
-        if clock is not None:
-            seconds = clock.seconds_for_move(turns.game.max_plies - len(turns.position.moves))
-        elif simulations is None:
-            simulations = self._thinker.agent.config.evaluation.num_simulations
-        action = int(self._thinker.analyze(turns.position.state, simulations, seconds).action)
-        name = turns.game.action_name(turns.position.state, action)
-        turns.play_for(player, name)
-        if clock is not None:
-            clock.spend(time.monotonic() - begin)
-        return gtp_names.vertex(turns.game, name)
+        return position
+
+    def _budget(self, player: int) -> tuple[int | None, float | None]:
+        """Returns the limits of simulations and seconds of a move; None for no limit."""
+        clock = self._clocks[player]
+        if clock is None:
+            return self._simulations or self._thinker.agent.config.evaluation.num_simulations, None
+        return self._simulations, clock.seconds_for_move(self._turns.game.max_plies - len(self._turns.position.moves))
+
+    def _make_move(self, player: int, position: Position, analysis: Analysis, seconds: float) -> str:
+        """Plays the best move after a search of some seconds, and returns its vertex."""
+        name = position.game.action_name(position.state, int(analysis.action))
+        self._turns.play_for(player, name)
+        if (clock := self._clocks[player]) is not None:
+            clock.spend(seconds)
+        return gtp_names.vertex(position.game, name)
 
     def _final_score(self) -> str:
         score = gtp_score.score(self._turns)
@@ -207,29 +240,42 @@ class GtpServer:
     # Analysis, in the dialects of Leela Zero and KataGo.
 
     def _begin_analysis(self, dialect: str, *words: str) -> None:
-        rest, position = _without_output_options(words), self._turns.position
-        if rest and (player := gtp_names.player_of(position.game, rest[0])) is not None:
-            position = self._turns.position_for(player)
+        player, interval = self._read_analysis(words)
+        self._analysis = AnalysisRequest(dialect, interval, self._position_for(player), None)
+
+    def _begin_genmove(self, dialect: str, *words: str) -> None:
+        player, interval = self._read_analysis(words)
+        self._analysis = AnalysisRequest(dialect, interval, self._position_for(player), player)
+
+    def _read_analysis(self, words: Sequence[str]) -> tuple[int, float]:
+        """Returns the player, by default the one to move, and the seconds between lines."""
+        rest = _without_output_options(words)
+        player = gtp_names.player_of(self._turns.game, rest[0]) if rest else None
+        if player is not None:
             rest.pop(0)
         if len(rest) > 1:
             raise CommandError(f"syntax error: {rest[1]} is unknown; expected [COLOUR] [CENTISECONDS]")
-        if position.state.terminated:
-            raise CommandError("the game is over")
-        self._analysis = dialect, max(1, _int(rest[0]) if rest else 100) / 100, position
+        interval = max(1, _int(rest[0]) if rest else 100) / 100
+        return (self._turns.position.player if player is None else player), interval
 
     def _analyze(self, lines: Lines, out: TextIO) -> None:
         assert self._analysis is not None
-        (dialect, interval, position), self._analysis = self._analysis, None
+        (dialect, interval, position, player), self._analysis = self._analysis, None
+        limits = (None, None) if player is None else self._budget(player)
         reported_at, last = 0.0, None
-        for progress in self._thinker.think(position.state):
+        for progress in self._thinker.think(position.state, *limits):
             last = progress
-            if lines.has_more():
+            if player is None and lines.has_more():
                 break
             if progress.seconds - reported_at >= interval:
                 reported_at = progress.seconds
                 _report(dialect, position, progress, out)
-        if last is not None and (reported_at < last.seconds):
+        assert last is not None
+        if reported_at < last.seconds:
             _report(dialect, position, last, out)
+        if player is not None:
+            _write(out, f"play {self._make_move(player, position, last.read(), last.seconds)}\n")
+            return
         while not lines.has_more():
             time.sleep(0.01)
 
@@ -237,11 +283,13 @@ class GtpServer:
 
     def _set_board(self, name: str) -> None:
         """Starts a new game on the board `name`. On UserError the current game is kept."""
-        if name not in self._thinkers:
-            self._thinkers[name] = self._make_thinker(name)
-        for thinker in self._thinkers.values():
-            thinker.forget()
-        self._thinker = self._thinkers[name]
+        thinker = self._thinkers.pop(name, None) or self._make_thinker(name)
+        self._thinkers[name] = thinker  # the newest is last
+        for old in list(self._thinkers)[:-MAX_THINKERS]:
+            del self._thinkers[old]
+        for each in self._thinkers.values():
+            each.forget()
+        self._thinker = thinker
         if not gtp_names.has_names(self._thinker.agent.game):
             raise UserError(f"board {name}: its moves have names of several words, which GTP cannot express")
         self._turns = Turns(self._thinker.agent.game)

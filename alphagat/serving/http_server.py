@@ -20,7 +20,7 @@ from alphagat.serving import limits
 from alphagat.serving.middleware import HEADERS
 from alphagat.serving.service import BatchService
 
-ENDING = "the server is ending"
+ENDING = "the server is shutting down"
 
 
 def make_server(app: Any, service: BatchService) -> uvicorn.Server:
@@ -113,7 +113,7 @@ class Protocol(H11Protocol):
         if self.waits_for_client:
             late = limits.TRANSFER_S, self._drop, 408, f"no complete request within {limits.TRANSFER_S:g} s"
         else:
-            late = limits.ANSWER_S + limits.TRANSFER_S, self._drop, 504, "no answer in time; ask again"
+            late = limits.ANSWER_S + limits.TRANSFER_S, self._drop, 504, "no answer in time; try again"
         self._timer = self.loop.call_later(*late)
 
     def _make_room(self) -> None:
@@ -126,7 +126,7 @@ class Protocol(H11Protocol):
             return
         waiting = [each for each in crowd if each.waits_for_client]  # this connection is one of them
         chosen = max(waiting, key=lambda each: (count[each.client_key], -each.since))
-        chosen._drop(503, "there are too many connections; ask again")
+        chosen._drop(503, "there are too many connections; try again")
 
     def _drop(self, status: int, message: str) -> None:
         """Ends the connection, with an answer unless another one has begun or is not taken."""

@@ -19,7 +19,7 @@ Answers come as soon as they are ready, in any order:
 
 `winrate` is (1 + value) / 2 for the player to move, from the value after the search; `rawWinrate` is the same from the
 value before it. The answer to an invalid query is `{"id": "q1", "error": "...", "field": "moves"}`, without `id` or
-`field` if unknown.
+`field` if unknown. A search that fails is answered by `{"id": "q1", "turnNumber": 2, "error": "..."}`.
 """
 
 import collections
@@ -32,7 +32,7 @@ import jax
 from alphagat import bounded_json
 from alphagat.agents.agent import Agent
 from alphagat.agents.analysis import Analysis, Analyzer
-from alphagat.errors import UserError
+from alphagat.errors import UserError, internal_error
 from alphagat.evaluation.live_game import IllegalMoveError
 from alphagat.games.base import Game
 from alphagat.games.batches import stack, take
@@ -131,8 +131,12 @@ class JsonServer:
         if not isinstance(moves, list):
             raise QueryError("expected a list of moves", "moves")
         turns = query.get("analyzeTurns", [len(moves)])
-        if not isinstance(turns, list) or not all(_is_int(turn) and 0 <= turn <= len(moves) for turn in turns):
-            raise QueryError(f"expected a list of whole numbers from 0 to {len(moves)}", "analyzeTurns")
+        if (
+            not isinstance(turns, list)
+            or not turns
+            or not all(_is_int(turn) and 0 <= turn <= len(moves) for turn in turns)
+        ):
+            raise QueryError(f"expected one or more whole numbers from 0 to {len(moves)}, in a list", "analyzeTurns")
         repeated = next((turn for turn, number in collections.Counter(turns).items() if number > 1), None)
         if repeated is not None:  # or a short query could ask for any number of searches
             raise QueryError(f"{repeated} is repeated; give each number once", "analyzeTurns")
@@ -171,12 +175,12 @@ class JsonServer:
         try:
             with terminal.status("analyzing"):  # the first batch also compiles
                 analysis = self._analyzer(batch[0])(states, jax.random.key(0))
-        except UserError as error:  # too large for the memory
-            for task in batch:
-                _write(out, {"id": task.query, "turnNumber": task.turn, "error": str(error)})
-            return
-        for row, task in enumerate(batch):
-            _write(out, describe(task, take(analysis, row)))
+            answers = [describe(task, take(analysis, row)) for row, task in enumerate(batch)]
+        except Exception as error:  # one failed batch must not end the others
+            message = str(error) if isinstance(error, UserError) else internal_error(error)  # UserError: the memory
+            answers = [{"id": task.query, "turnNumber": task.turn, "error": message} for task in batch]
+        for answer in answers:
+            _write(out, answer)
 
     def _analyzer(self, task: Task) -> Analyzer:
         name = task.game.name, task.simulations

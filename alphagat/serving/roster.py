@@ -100,7 +100,7 @@ class Roster:
     def players(self, board: str) -> tuple[str, ...]:
         """Returns the names of the players of a board, the default one first. Raises UserError if it is not offered."""
         if board not in self._sources:
-            raise UserError(f"board {board[:40]}: it is not played here; use one of {', '.join(self.boards)}")
+            raise UserError(f"board {board[:40]}: this server does not offer it; use one of {', '.join(self.boards)}")
         return tuple(self._sources[board])
 
     def session(self, board: str) -> BoardSession:
@@ -155,9 +155,9 @@ class Roster:
             source = self._sources[board][name]
             config = resolve(source, board=board).config
             if differing_fields(config.network, self._agents[board, name].config.network):
-                raise ServiceError(f"{name} has another network now; start the command again")
+                raise ServiceError(f"{name} now has a different network; restart the command")
             if not all(name in self._sources.get(each, ()) for each in config.boards):
-                raise ServiceError(f"{name} has other boards now; start the command again")
+                raise ServiceError(f"{name} now has different boards; restart the command")
             self._agents[board, name] = load(source, board=board)
 
     def prepare(self, program: Program) -> Callable[[Any], Any]:

@@ -198,7 +198,7 @@ class BatchService:
     def _end(self, error: BaseException, batch: Sequence[_Request] = ()) -> None:
         """Fails all requests, since no others will be answered."""
         with self._changed:
-            self.failure = f"the evaluation thread ended by {type(error).__name__}: {error}; start the server again"
+            self.failure = f"the evaluation thread failed with {type(error).__name__}: {error}; restart the server"
             left = self._take_all()
             self._closed = True
             self._changed.notify_all()

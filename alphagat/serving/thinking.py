@@ -8,8 +8,9 @@ import jax
 
 from alphagat.agents.agent import Agent
 from alphagat.agents.analysis import Analysis, combine
-from alphagat.games.states import first_state
+from alphagat.evaluation.live_game import LiveGame
 from alphagat.search.parallel import Tree, make_growing_search
+from alphagat.serving.move_reports import ranked_moves
 
 SLICE_SECONDS = 0.05  # of search between checks of clock and input
 FIRST_SLICE = 8  # simulations, while the speed is unknown
@@ -42,7 +43,7 @@ class Thinker:
     """
 
     def __init__(self, agent: Agent, max_simulations: int, num_leaves: int | None = None, *, keeps_tree: bool = False):
-        """Compiles the search and measures its speed.
+        """Compiles the search and the rules, and measures the speed of the search.
 
         Args:
           num_leaves: positions per call of the network; None: 1 on a CPU, where larger batches are no faster, else 8.
@@ -71,13 +72,17 @@ class Thinker:
             return jax.tree.map(lambda x: x[0], analysis)
 
         self._read = jax.jit(read)
-        first = first_state(agent.game)
+        self._rehearse()
+
+    def _rehearse(self) -> None:
+        """Makes a move, so that later ones compile nothing, and measures the speed."""
+        game = LiveGame(self.agent.game)
         for _ in range(2):  # the first compiles, the second measures
             self.forget()
-            for progress in self.think(first, simulations=FIRST_SLICE):
-                progress.read()
-        if keeps_tree:
-            self._begin(first)  # compiles
+            analysis = self.analyze(game.position.state, FIRST_SLICE)
+        game.play(ranked_moves(game.game, game.position.state, analysis)[0].name)
+        if self._keeps_tree:
+            self._begin(game.position.state)
         self.forget()
 
     def think(self, state: Any, simulations: int | None = None, seconds: float | None = None) -> Iterator[Progress]:

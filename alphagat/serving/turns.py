@@ -5,8 +5,7 @@ the swap rule, a white stone as the first move is the result of a swap: black pl
 swapped.
 """
 
-from alphagat.evaluation.engines.base import Position
-from alphagat.evaluation.live_game import IllegalMoveError, LiveGame
+from alphagat.evaluation.live_game import IllegalMoveError, LiveGame, Position
 from alphagat.games.base import Game
 from alphagat.games.hex import HexGame, mirrored
 from alphagat.serving.gtp_names import colours

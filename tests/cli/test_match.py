@@ -178,7 +178,7 @@ def test_games_forfeited_by_an_engine_are_listed(capsys):
     printed = capsys.readouterr()
     assert counts(printed.out) == [2, 0, 0]
     assert "forfeited 2 games: died" in printed.out
-    assert printed.err.count("lost a game after") == 2
+    assert printed.err.count("forfeited a game after") == 2
 
 
 def test_forfeits_are_counted_by_player_and_reason():

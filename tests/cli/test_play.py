@@ -89,7 +89,7 @@ def test_a_failed_evaluation_thread_ends_the_server_with_one_line(tmp_path, monk
 
     monkeypatch.setattr(Roster, "prepare", prepare)
     assert play.run(["--workdir", save_untrained(tmp_path, "hex:2"), "--port", "0"]) == 1
-    error = "error: the evaluation thread ended by SystemExit: gone; start the server again\n"
+    error = "error: the evaluation thread failed with SystemExit: gone; restart the server\n"
     assert capsys.readouterr().err == error
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from alphagat.evaluation.engines.base import Engine, Position
+from alphagat.evaluation.engines.base import Engine
 from alphagat.evaluation.engines.process import GAME_FOLDERS
+from alphagat.evaluation.live_game import Position
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.games.states import first_state

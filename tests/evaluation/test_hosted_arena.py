@@ -137,7 +137,7 @@ def test_engine_failure_forfeits_only_its_game(side):
     assert (result.plies[1 - engine_first] == 6).all()
     assert ((result.actions >= 0).sum(axis=2) == result.plies).all()
     assert len(lines) == 8
-    assert lines[0] == "fails lost a game after 6 plies, timed out: it said: nothing"
+    assert lines[0] == "fails forfeited a game after 6 plies (timed out): it said: nothing"
 
 
 def test_joined_parts_equal_whole_match():

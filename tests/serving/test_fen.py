@@ -60,9 +60,11 @@ BACK_RANKS = (  # the last one and the first one
 
 
 @pytest.mark.parametrize(("last", "first"), BACK_RANKS)
-def test_insufficient_material_ends_the_game_as_in_python_chess(last, first):
+def test_insufficient_material_ends_the_game_after_the_next_move(last, first):
     fen = f"{last}/8/8/8/8/8/8/{first} b - - 0 1"
     game, board = LiveGame(CHESS, from_fen(fen)), chess.Board(fen)
+    assert set(game.position.legal_actions()) == {move.uci() for move in board.legal_moves}
+    game.play(next(move.uci() for move in board.legal_moves))
     assert game.is_over == board.is_insufficient_material()
     assert bool(game.position.legal_actions()) != game.is_over
 

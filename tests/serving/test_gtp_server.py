@@ -8,6 +8,7 @@ import sys
 import time
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 
@@ -24,6 +25,7 @@ from tests.evaluation.host_games import begin, play, play_against_random
 from tests.fuzz import line_mutants
 from tests.search.evaluators import uniform_evaluator
 from tests.serving.agents import make_agent
+from tests.serving.compilations import compiled
 
 
 @functools.cache
@@ -213,6 +215,48 @@ def test_an_analysis_ends_with_the_next_line(dialect):
     assert refused[1].startswith("? syntax error: avoid is unknown")
 
 
+@pytest.mark.parametrize("dialect", ["lz", "kata"])
+def test_a_move_with_its_analysis(dialect, monkeypatch):
+    """The next line does not end it."""
+    server = make_server("hex:3", 64)
+    monkeypatch.setattr(server._thinker, "speed", 1.0)  # so that it takes several slices
+    talk(server, "play b b1", "play w a2", "play b b2", "play w a1")
+    command = f"{dialect}-genmove_analyze"
+    refused, answer, score = talk(server, f"{command} w", f"7 {command} b 1", "final_score")
+    assert refused == "? black is to move"
+    first, *reports, played = answer.split("\n")
+    assert first == "=7"
+    assert all(line.startswith("info move ") for line in reports)
+    best = re.search(r"^info move (\S+) .* order 0 ", reports[-1])[1]
+    assert sum(map(int, re.findall(" visits ([0-9]+)", reports[-1]))) == 64
+    assert best in ("a3", "b3")
+    assert played == f"play {best}"
+    assert score == "= B+"
+    assert talk(server, f"{command} w", "undo", f"known_command {command}") == ["? the game is over", "=", "= true"]
+
+
+def test_a_move_with_its_analysis_spends_the_clock(monkeypatch):
+    server, requests = make_server("hex:3", None), []
+    *_, progress = server._thinker.think(server._turns.position.state, 4)
+
+    def think(state, simulations, seconds):
+        requests.append((simulations, seconds))
+        yield progress._replace(seconds=8.0)
+
+    monkeypatch.setattr(server._thinker, "think", think)
+    talk(server, "time_settings 800 0 0", "lz-genmove_analyze 1")
+    assert requests == [(None, pytest.approx(less_lag(800 / 8)))]
+    assert [clock.main for clock in server._clocks] == [792, 800]
+
+
+def test_only_the_last_boards_are_kept():
+    made = []
+    server = GtpServer(lambda name: made.append(name) or thinker_of(name), thinker_of("hex:3"), 4, "1.2.3")
+    for size in (4, 5, 3, 4, 6, 3, 4, 5):
+        talk(server, f"boardsize {size}")
+    assert made == ["hex:4", "hex:5", "hex:6", "hex:5"]
+
+
 def test_the_interval_of_an_analysis_is_in_centiseconds():
     server = make_server("hex:3")
     server.answer(["lz-analyze", "50"])
@@ -388,6 +432,15 @@ def test_an_internal_error_does_not_end_the_game(monkeypatch):
     ]
 
 
+def test_a_failed_analysis_does_not_end_the_game(monkeypatch):
+    server = make_server("hex:3")
+    monkeypatch.setattr(server, "_thinker", SimpleNamespace(think=lambda *_: 1 / 0))
+    assert talk(server, "4 lz-analyze", "5 play b a1") == [
+        "=4\ninternal error: ZeroDivisionError: division by zero",
+        "=5",
+    ]
+
+
 def test_unsupported_games_raise():
     with pytest.raises(UserError, match=r"board 2048: .* a game for two players without chance"):
         make_server("2048")
@@ -408,7 +461,12 @@ LINES = (
     *("play b a1", "play white b2", "play w swap-pieces", "genmove b", "genmove white", "undo", "showboard"),
     *("final_score", "time_settings 0 1 1", "time_settings 60 0 0", "time_left b 5 0", "kgs-time_settings none"),
     *("kgs-time_settings byoyomi 5 1 3", "lz-analyze b 10", "kata-analyze interval 5", "play b a1 # comment"),
-    *("kata-analyze 10 ownership true", "kata-analyze b minmoves 3 interval 5"),
+    *(
+        "lz-genmove_analyze b 10",
+        "kata-genmove_analyze 5",
+        "kata-analyze 10 ownership true",
+        "kata-analyze b minmoves 3 interval 5",
+    ),
 )
 
 
@@ -434,7 +492,7 @@ def test_a_board_of_another_size_keeps_the_swap_rule():
 def test_an_analysis_is_written_once_per_interval(monkeypatch):
     server, out, times = make_server("hex:3"), io.StringIO(), (0.3, 0.6, 0.9, 1.2)
     *_, progress = server._thinker.think(server._turns.position.state, 4)
-    monkeypatch.setattr(server._thinker, "think", lambda _: (progress._replace(seconds=spent) for spent in times))
+    monkeypatch.setattr(server._thinker, "think", lambda *_: (progress._replace(seconds=spent) for spent in times))
     server.answer(["lz-analyze", "50"])
     arrived = itertools.chain([False] * len(times), itertools.repeat(True))
     server._analyze(SimpleNamespace(has_more=lambda: next(arrived)), out)
@@ -474,3 +532,14 @@ def test_the_periods_of_byoyomi_do_not_share_its_time():
 
 def test_white_does_not_begin_without_the_swap_rule():
     assert talk(make_server("hex:3"), "play w a1") == ["? illegal move: black is to move"]
+
+
+def test_moves_and_analyses_compile_nothing():
+    jax.clear_caches()
+    agent = make_agent("breakthrough:5", uniform_evaluator)  # the names of its moves depend on the position
+    server = GtpServer(thinker_of, Thinker(agent, max_simulations=64, keeps_tree=True), 8, "1.2.3")
+    names = compiled()
+    names.clear()
+    answers = talk(server, "genmove b", "lz-analyze 1", "genmove w", "genmove b")
+    assert [answer[0] for answer in answers] == ["="] * 4
+    assert names == []

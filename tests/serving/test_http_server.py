@@ -137,7 +137,7 @@ def test_a_client_above_its_limit_loses_its_oldest_connection(connected, monkeyp
     slow = [connected(GET[:3]) for _ in range(2)]
     answered = connected(GET)
     assert answer_on(answered)[2] == b"ok"
-    assert refused(mine) == (503, "there are too many connections; ask again")
+    assert refused(mine) == (503, "there are too many connections; try again")
     assert all(map(is_open, (other, *slow, answered)))
 
 
@@ -183,7 +183,7 @@ def test_an_answer_may_take_longer_than_a_transfer(connected, app, monkeypatch):
 def test_an_answer_that_takes_too_long_is_504(connected, app, monkeypatch):
     monkeypatch.setattr(limits, "ANSWER_S", 0.1)
     monkeypatch.setattr(limits, "TRANSFER_S", 0.1)
-    assert refused(connected(WAIT)) == (504, "no answer in time; ask again")
+    assert refused(connected(WAIT)) == (504, "no answer in time; try again")
     app.open_gate()
 
 
@@ -206,7 +206,7 @@ def test_the_server_ends_with_the_evaluation_thread_and_waits_for_no_client(app,
         service.failure = "gone"
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
-        assert refused(client) == (503, "the server is ending")
+        assert refused(client) == (503, "the server is shutting down")
 
 
 def test_the_server_ends_although_an_answer_takes_long(app, service, monkeypatch):
@@ -218,7 +218,7 @@ def test_the_server_ends_although_an_answer_takes_long(app, service, monkeypatch
         service.failure = "gone"
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
-        assert refused(client) == (503, "the server is ending")
+        assert refused(client) == (503, "the server is shutting down")
 
 
 def test_an_ipv6_network_is_one_client():

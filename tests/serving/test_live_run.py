@@ -97,7 +97,7 @@ def test_a_run_that_was_started_anew_is_followed(live):
 
 
 @pytest.mark.parametrize(
-    ("boards", "factor", "new"), [(("hex:2",), 2, "another network"), (("mnk:3x3x3",), 1, "other boards")]
+    ("boards", "factor", "new"), [(("hex:2",), 2, "a different network"), (("mnk:3x3x3",), 1, "different boards")]
 )
 def test_a_run_that_was_started_anew_with_another_network_or_family_is_not_played(live, boards, factor, new):
     folder, run = live
@@ -110,7 +110,7 @@ def test_a_run_that_was_started_anew_with_another_network_or_family_is_not_playe
     with CheckpointWriter(folder) as writer:
         writer.save(init_state(make_run(config, sharding.make_mesh(1))), 2)
     for _ in range(2):
-        with pytest.raises(ServiceError, match=f"mine has {new} now; start the command again"):
+        with pytest.raises(ServiceError, match=f"mine now has {new}; restart the command"):
             run.describe()
     evaluate(batch_of_one(first_state(make_game("hex:2"))))
 

@@ -62,7 +62,7 @@ def test_a_board_is_added_and_opened_once(folder):
     assert roster.session("hex:2") is roster.session("hex:2")
     assert roster.session("hex:2:swap").game.swap
     for board in ("hex:12", "go:9", "", "../hex:3"):
-        with pytest.raises(UserError, match=f"board {board}: it is not played here; use one of hex:3"):
+        with pytest.raises(UserError, match=f"board {board}: this server does not offer it; use one of hex:3"):
             roster.session(board)
 
 

@@ -320,7 +320,7 @@ def test_a_failed_thread_answers_every_request(make, device):
     service._programs[0] = ending_the_thread
     device.gate.set()
     assert first.result(PATIENCE_S)["state"] == 5
-    with pytest.raises(ServiceError, match="the evaluation thread ended by SystemExit: gone; start the server again"):
+    with pytest.raises(ServiceError, match="the evaluation thread failed with SystemExit: gone; restart the server"):
         waiting.result(PATIENCE_S)
     with pytest.raises(ServiceError, match="SystemExit"):
         other.result(PATIENCE_S)

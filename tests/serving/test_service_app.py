@@ -397,7 +397,7 @@ def test_a_full_queue_is_503(roster):
     with TestClient(make_app(roster, Full(), 0), base_url=ADDRESS) as client:
         answer = client.post("/api/analysis", json=game("b2", simulations=0))
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-        assert answer.json()["error"] == "8 requests already waiting; ask again"
+        assert answer.json()["error"] == "8 requests already waiting; try again"
 
 
 def test_a_failed_evaluation_thread_is_503(roster):
@@ -407,7 +407,7 @@ def test_a_failed_evaluation_thread_is_503(roster):
     service = BatchService(prepare, max_batch=4, max_wait_ms=0, max_queue=8)
     with TestClient(make_app(roster, service, 0), base_url=ADDRESS) as client:
         assert (client.get("/health").status_code, client.get("/health").json()) == (200, {"evaluation": "alive"})
-        error = "the evaluation thread ended by SystemExit: gone; start the server again"
+        error = "the evaluation thread failed with SystemExit: gone; restart the server"
         for path, body in (("/api/analysis", game("b2", simulations=0)), ("/api/attention", game()), ("/health", None)):
             answer = client.post(path, json=body) if body else client.get(path)
             assert (answer.status_code, answer.json()) == (503, {"error": error})

@@ -26,6 +26,7 @@ from tests.evaluation.host_games import play_against_random
 from tests.fuzz import line_mutants
 from tests.search.evaluators import uniform_evaluator
 from tests.serving.agents import make_agent
+from tests.serving.compilations import compiled
 from tests.training.tiny import tiny_config
 
 
@@ -50,6 +51,10 @@ def test_a_golden_transcript(server):
         "id name AlphaGAT 1.2.3",
         "id author the AlphaGAT contributors",
         "option name Simulations type spin default 8 min 1 max 64",
+        "option name MultiPV type spin default 1 min 1 max 218",
+        "option name Move Overhead type spin default 50 min 0 max 10000",
+        "option name Hash type spin default 16 min 1 max 33554432",
+        "option name Threads type spin default 1 min 1 max 1024",
         "option name UCI_ShowWDL type check default false",
         "uciok",
         "readyok",
@@ -178,7 +183,7 @@ def test_limits(server, requests):
     for line in go:
         talk(server, line)
     talk(server, "position startpos moves e2e4", "go wtime 1 btime 20000 movestogo 10")
-    said = talk(server, "setoption name Simulations value 5", "setoption name Simulations value 99", "go depth 3")
+    said = talk(server, "setoption name Simulations value 5", "go depth 3")
     assert requests == [
         (8, None),
         (30, None),
@@ -189,8 +194,7 @@ def test_limits(server, requests):
         (None, 1.85),
         (5, None),
     ]
-    assert said[0] == "info string there is no option 'Simulations' with a value '99'"
-    assert said[1] == "info string depth is ignored: only nodes and time limit the search"
+    assert said[0] == "info string depth is ignored: only nodes and time limit the search"
 
 
 def test_black_has_its_own_clock_and_increment(server, requests):
@@ -205,17 +209,68 @@ def test_the_moves_that_are_left_share_the_clock(server, requests, monkeypatch):
     assert requests == [(None, round(less_lag(30 / ((80 - 20) // 4)), 3))]
 
 
-@pytest.mark.parametrize("value", ["0", "65", "-1", "²", "٣", "1e1", "9" * 20, "9" * 5000])
-def test_an_invalid_number_of_simulations_is_reported(value):
-    server = UciServer(thinker(), 8, "1.2.3")
+@pytest.mark.parametrize("value", ["0", "65", "-1", "²", "٣", "1e1", "9" * 20])
+def test_an_invalid_number_of_simulations_is_reported(server, value):
     assert talk(server, f"setoption name Simulations value {value}", "isready") == [
-        f"info string there is no option 'Simulations' with a value {value!r}",
+        f"info string option Simulations: {value} is not a whole number from 1 to 64",
         "readyok",
     ]
 
 
+OPTIONS = "Simulations, MultiPV, Move Overhead, Hash, Threads, UCI_ShowWDL"
+OPTION_MISTAKES = {
+    "name Ponder value true": f"there is no option Ponder; the options are {OPTIONS}",
+    "name Ponder": f"there is no option Ponder; the options are {OPTIONS}",
+    "name move overhead value": "option Move Overhead has no value; give a whole number from 0 to 10000",
+    "name Move Overhead": "option Move Overhead has no value; give a whole number from 0 to 10000",
+    "name MultiPV value 219": "option MultiPV: 219 is not a whole number from 1 to 218",
+    "name UCI_ShowWDL value yes": "option UCI_ShowWDL: yes is not true or false",
+    "Simulations value 3": "setoption has no name; write setoption name NAME value VALUE",
+    "": "setoption has no name; write setoption name NAME value VALUE",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), OPTION_MISTAKES.items())
+def test_an_invalid_option_is_reported(server, words, message):
+    assert talk(server, f"setoption {words}") == [f"info string {message}"]
+
+
+def test_the_move_overhead_replaces_the_lag(server, requests):
+    said = talk(server, "setoption name Move Overhead value 300", "go movetime 1000", "go wtime 41000 winc 2000")
+    assert requests == [(None, 0.65), (None, round((41 / 40 + 2) * 0.95 - 0.3, 3))]
+    assert not any("string" in line for line in said)
+
+
+def test_several_lines_are_reported_best_first(server):
+    fen, mate = next(iter(MATES.items()))
+    *infos, best = talk(server, "setoption name MultiPV value 3", f"position fen {fen}", "go nodes 64")
+    found = [re.search(r"^info depth [0-9]+ multipv ([1-3]) .* score cp (-?[0-9]+) pv (\S+)", info) for info in infos]
+    assert [match[1] for match in found if match] == ["1", "2", "3"]
+    assert best == f"bestmove {mate}"
+    assert found[0].groups() == ("1", "12800", mate)
+    assert len({match[3] for match in found}) == 3
+
+
+def test_infinite_waits_for_stop_without_a_move(server):
+    said = talk(server, "position fen 7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "go infinite", "isready", "stop")
+    assert said == ["info string the game is over", "readyok", "bestmove (none)"]
+
+
+@pytest.mark.parametrize("position", ["4k3/8/8/8/8/8/8/4K3 w - - 0 1", "4k3/8/8/8/8/8/4q3/4K3 w - - 0 1 moves e1e2"])
+def test_too_little_material_does_not_end_the_game(server, position):
+    *_, best = talk(server, f"position fen {position}", "go nodes 8")
+    board = chess.Board("4k3/8/8/8/8/8/4K3/8 b - - 0 1" if "moves" in position else position)
+    assert board.parse_uci(best.split()[1]) in board.legal_moves
+
+
 LINES = (
-    *("uci", "ucinewgame", "setoption name Simulations value 4", "setoption name UCI_ShowWDL value true"),
+    *(
+        "uci",
+        "ucinewgame",
+        "setoption name Simulations value 4",
+        "setoption name MultiPV value 2",
+        "setoption name UCI_ShowWDL value true",
+    ),
     *("position startpos", "position startpos moves e2e4 e7e5", "position startpos moves e2e4 e7e5 g1f3"),
     "position fen r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1 moves e1g1",
     *("go nodes 2", "go movetime 1", "go wtime 100 btime 100 winc 1 binc 1 movestogo 2", "go infinite", "stop"),
@@ -248,7 +303,8 @@ def test_infinite_runs_until_stop(server):
     server.serve(SimpleNamespace(readline=lambda _: next(slow, "")), write)
     assert arrived.is_set()
     said = [line.split()[0] for line in write.getvalue().splitlines()]
-    assert said == ["readyok", "info", "bestmove", "readyok"]
+    assert sorted(said[:-2]) == ["info", "readyok"]
+    assert said[-2:] == ["bestmove", "readyok"]
 
 
 def test_infinite_stops_at_the_end_of_input(server, monkeypatch):
@@ -316,7 +372,8 @@ def test_our_own_controller_plays_a_game(tmp_path):
     params = make_params(game, make_configured_network(config, game), jax.random.key(0))
     weight_files.write(tmp_path / "chess.safetensors", params, config, 0)
     command = f"{sys.executable} -m alphagat uci {tmp_path / 'chess.safetensors'} --max_simulations 16"
-    with UciEngine(game, command, nodes=2, options={"Simulations": "2"}) as engine:
+    options = {"Simulations": "2", "Hash": "512", "Threads": "4", "Move Overhead": "100", "UCI_ShowWDL": "true"}
+    with UciEngine(game, command, nodes=2, options=options) as engine:
         last = play_against_random(engine, game, 0)[-1]
     board = chess.Board()
     for move in last.moves:
@@ -331,3 +388,37 @@ def test_centipawns_are_a_tangent_of_the_value():
 def test_a_move_that_was_taken_back_is_not_in_the_next_position(server):
     talk(server, "position startpos moves e2e4 e7e5", "position startpos moves d2d4")
     assert server._game.position.moves == ("d2d4",)
+
+
+def test_positions_and_moves_compile_nothing():
+    jax.clear_caches()
+    server, names = UciServer(Thinker(thinker().agent, max_simulations=8, keeps_tree=True), 8, "1.2.3"), compiled()
+    names.clear()
+    talk(server, "go nodes 8", "position startpos moves e2e4 e7e5", "go nodes 8")
+    talk(server, "position fen r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 99 1 moves e1g1", "go nodes 8")
+    assert names == []
+
+
+@pytest.mark.parametrize("reports", [False, True], ids=["at once", "after a report"])
+def test_a_search_that_fails_still_moves(server, monkeypatch, reports):
+    fen, mate = next(iter(MATES.items()))
+    talk(server, f"position fen {fen}")
+    analysis = thinker().analyze(server._game.position.state, 64)
+
+    def think(*_):
+        if reports:
+            yield Progress(64, 64, 1.5, lambda: analysis)
+        raise MemoryError("no space\nleft")
+
+    monkeypatch.setattr(thinker(), "think", think)
+    *_, error, best = talk(server, "go nodes 64")
+    assert error == "info string internal error: MemoryError: no space"
+    assert (best == f"bestmove {mate}") == reports
+    assert best.removeprefix("bestmove ") in server._game.position.legal_actions()
+    assert talk(server, "isready") == ["readyok"]
+
+
+def test_a_search_that_fails_waits_for_stop(server, monkeypatch):
+    monkeypatch.setattr(server, "_thinker", SimpleNamespace(think=lambda *_: 1 / 0))
+    said = talk(server, "go infinite", "isready", "stop")
+    assert [line.split()[0] for line in said] == ["info", "readyok", "bestmove"]

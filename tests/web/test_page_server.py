@@ -167,7 +167,7 @@ def test_a_busy_server_is_asked_six_times(serve, page, is_busy_for):
     def answer(route):
         asked.append(route)
         if len(asked) <= is_busy_for:
-            route.fulfill(status=503, headers={"Retry-After": "0.01"}, json={"error": "the queue is full; ask again"})
+            route.fulfill(status=503, headers={"Retry-After": "0.01"}, json={"error": "the queue is full; try again"})
         else:
             route.continue_()
 

@@ -1,54 +1,18 @@
 """The interface of engines: host players that move in one position at a time."""
 
 import abc
-import dataclasses
 import re
 import typing
 from collections.abc import Sequence
-from typing import Any, Literal
-
-import jax
-import numpy as np
+from typing import Literal
 
 from alphagat.bounds import shown
-from alphagat.games.base import Game
+from alphagat.evaluation.live_game import Position
 
 # Reasons for which an engine loses a game other than by the rules.
 Forfeit = Literal["resigned", "illegal move", "timed out", "died", "refused"]
 FORFEITS: tuple[str, ...] = typing.get_args(Forfeit)
 MOST_LINES = 3  # of an engine's output in a message
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Position:
-    """One game in progress.
-
-    Attributes:
-      game: its board.
-      state: one state with numpy leaves; `Engine.choose` gets only non-terminal ones.
-      moves: `game.action_name` of each move from the initial position, e.g. `("b3", "c3", "pass")`.
-      players: who made each move, 0 or 1.
-    """
-
-    game: Game
-    state: Any
-    moves: tuple[str, ...]
-    players: tuple[int, ...]
-
-    @property
-    def player(self) -> int:
-        """The player to move."""
-        return int(self.state.current_player)
-
-    def legal_actions(self) -> dict[str, int]:
-        """Returns the legal actions as a dict keyed by `game.action_name`."""
-        actions = np.flatnonzero(_legal_action_mask(self.state))
-        return dict(zip(self.game.names_of(self.state, actions), actions.tolist()))
-
-
-@jax.jit
-def _legal_action_mask(state: Any) -> jax.Array:
-    return state.legal_action_mask  # in chess, a computation
 
 
 class EngineError(Exception):

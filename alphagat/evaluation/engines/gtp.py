@@ -22,15 +22,15 @@ import re
 import time
 
 from alphagat.errors import UserError
-from alphagat.evaluation.engines.base import Engine, EngineError, Position, in_one_line
+from alphagat.evaluation.engines.base import Engine, EngineError, in_one_line
 from alphagat.evaluation.engines.process import MAX_WAITING_LINES, START_SECONDS, EngineProcess, split_command
+from alphagat.evaluation.live_game import Position
 from alphagat.games.base import Game
 from alphagat.games.go import GoGame
-from alphagat.games.hex import HexGame, mirrored
+from alphagat.games.hex import SWAPS, HexGame, mirrored
 from alphagat.games.othello import OthelloGame
 
 COLOURS = ("black", "white")
-SWAPS = ("swap-pieces", "swap")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,8 @@
 import numpy as np
 
 from alphagat.errors import UserError
-from alphagat.evaluation.engines.base import Engine, Position
+from alphagat.evaluation.engines.base import Engine
+from alphagat.evaluation.live_game import Position
 from alphagat.evaluation.oracles import CONNECT_FOUR, make_scorer
 from alphagat.games.base import Game
 from alphagat.games.batches import batch_of_one

@@ -17,7 +17,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from alphagat.errors import UserError
-from alphagat.evaluation.engines.base import Engine, EngineError, Position, in_one_line, last_lines
+from alphagat.evaluation.engines.base import Engine, EngineError, in_one_line, last_lines
 from alphagat.evaluation.engines.process import (
     EXIT_SECONDS,
     MAX_LINE_BYTES,
@@ -27,6 +27,7 @@ from alphagat.evaluation.engines.process import (
     kill_group,
     split_command,
 )
+from alphagat.evaluation.live_game import Position
 from alphagat.games.base import Game
 
 NODES_SECONDS = 600.0  # timeout of a move limited by nodes

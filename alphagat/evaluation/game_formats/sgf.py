@@ -7,13 +7,12 @@ from string import ascii_lowercase
 from sgfmill import sgf_grammar
 
 from alphagat.errors import UserError
-from alphagat.evaluation.engines.gtp import SWAPS
 from alphagat.evaluation.game_formats import limits
 from alphagat.evaluation.game_formats.record import GameRecord
 from alphagat.games import make_game
 from alphagat.games.base import Game
 from alphagat.games.go import GoGame
-from alphagat.games.hex import HexGame
+from alphagat.games.hex import SWAPS, HexGame
 from alphagat.games.mnk import MnkGame
 from alphagat.games.othello import OthelloGame
 
