@@ -9,7 +9,7 @@ from jax import stages
 from jax.sharding import Mesh
 
 from alphagat.errors import UserError, first_line
-from alphagat.runtime import distributed, terminal
+from alphagat.runtime import distributed, sharding, terminal
 from alphagat.runtime.memory import memory_held, memory_limit, memory_needed
 from alphagat.training.iteration import make_iteration, program_arguments
 from alphagat.training.setup import Run, Setup
@@ -48,11 +48,12 @@ def compile_to_fit(
     """
     setup, mesh = run.boards[number], run.learner_mesh
     elsewhere = memory_elsewhere(state, number, mesh)
-    asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config.mesh.memory_gb)
+    asked = setup.config.learner.num_micro_batches
+    limit = -sharding.largest(-memory_limit(setup.config.mesh.memory_gb))
     counts = setup.micro_batch_counts(mesh)
     for count in counts:
         compiled = lower(dataclasses.replace(setup, least_micro_batches=count)).compile()
-        program = memory_needed(compiled)
+        program = sharding.largest(memory_needed(compiled))
         needed = program + elsewhere
         if not limit or not program or needed <= limit:
             run.micro_batches[number] = count

@@ -11,13 +11,13 @@ from typing import TypeVar
 import jax
 from jax.experimental import multihost_utils
 
-from alphagat import config_files, config_validation
+from alphagat import config_fields, config_files, config_validation
 from alphagat.bounds import shown
 from alphagat.config import Config
 from alphagat.errors import DiskError, JointError, UserError, disk_failure, first_line
 from alphagat.runs import compile_times, trackers
 from alphagat.runs.checkpoint_writer import CheckpointWriter, restore_replaced, set_aside
-from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
+from alphagat.runs.folder import check_run_folder, is_run, open_run_folder, package_versions
 from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Interrupted, Preempted
@@ -66,17 +66,36 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
     with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
         sharding.wait_for_all("starting")
+        _check_same_start(config)
         run, folder, profiler.span = sharding.agree(lambda: _prepare(config, workdir, profile))
+        _check_same_cut(run)
         with FolderClaim(folder) as claim:
             if is_run(folder):
                 claim.take(is_new=False)
                 if jax.process_index() == 0:
                     restore_replaced(folder)
             with _ends_explained(folder):
-                recorded = (
-                    _agree_unless_preempted(lambda: read_recorded(run, folder)) if run.learns_from_games else None
-                )
+                recorded = _read_games(run, folder) if run.learns_from_games else None
                 _retry(run, folder, claim, profiler, recorded)
+
+
+def _check_same_start(config: Config) -> None:
+    """Checks that all processes train the same run. Raises JointError."""
+    versions = {f"the version of {name}": version for name, version in package_versions().items()}
+    sharding.check_equal(versions, "install the same one on all machines")
+    values = {f"config.{field.path}": field.value for field in config_fields.fields(config)}
+    sharding.check_equal(values, "start all of them with the same command")
+
+
+def _check_same_cut(run: Run) -> None:
+    """Checks that all processes cut the networks alike, which depends on the memory of a device. Raises JointError."""
+    cuts = {
+        f"config.mesh.stage={run.config.mesh.stage}: the cut of the network for {setup.game.name}": cut
+        for setup in run.boards
+        if (cut := getattr(setup.network, "blocks_per_stage", None))
+    }
+    if cuts:
+        sharding.check_equal(cuts, "set config.mesh.memory_gb")
 
 
 @contextlib.contextmanager
@@ -112,6 +131,14 @@ def _prepare(
 def _agree_unless_preempted(work: Callable[[], T]) -> T:
     """Returns the result of `work`, which takes long and may be abandoned; UserError ends all processes."""
     return sharding.agree(lambda: preemption.run(work))
+
+
+def _read_games(run: Run, folder: Path) -> Recorded:
+    """Reads the recorded games, the same in all processes. Raises Preempted."""
+    recorded = _agree_unless_preempted(lambda: read_recorded(run, folder))
+    games = {f"--games: the set of positions of {board}": digest for board, digest in recorded.digests.items()}
+    sharding.check_equal(games, "give all of them the same files")
+    return recorded
 
 
 def _read_config(config: Config | str | os.PathLike) -> Config:

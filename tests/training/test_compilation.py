@@ -13,11 +13,12 @@ from alphagat.runtime import cpu_cache, sharding, terminal
 from alphagat.runtime.memory import memory_held, memory_needed
 from alphagat.search.memory import num_bytes
 from alphagat.training import compilation, iterations, loop
-from alphagat.training.compilation import compile_iterations, memory_elsewhere, with_less_memory
+from alphagat.training.compilation import compile_iterations, compile_to_fit, memory_elsewhere, with_less_memory
 from alphagat.training.iteration import make_find_gradients
 from alphagat.training.memory import estimate_memory
 from alphagat.training.setup import make_run
 from alphagat.training.state import init_state
+from tests.processes import as_processes
 from tests.training.tiny import tiny_config
 
 
@@ -116,6 +117,19 @@ def test_fewest_micro_batches_that_fit(memory_gb: float, count: int):
     if count > 1:
         assert said[0] == f"hex:2: needs 17.0 GB per device, of {memory_gb:.1f} GB"
         assert said[-1] == f"hex:2: each device splits its part of a batch into {count} micro-batches"
+
+
+@pytest.mark.usefixtures("planned", "large_cache")
+def test_processes_with_unequal_memory_choose_the_same_micro_batches(monkeypatch):
+    run = make_run(config_with(0), sharding.make_mesh(1))
+    state = init_state(run)
+    monkeypatch.setattr(compilation, "memory_limit", lambda _: (17.01e9, 4e9)[jax.process_index()])
+
+    def compile_here() -> int:
+        program = compile_to_fit(run, state, 0, lambda setup: compilation.make_iteration(setup, run.mesh), print)
+        return program.num_micro_batches
+
+    assert as_processes(monkeypatch, [compile_here, compile_here]) == [8, 8]
 
 
 @pytest.mark.usefixtures("planned", "large_cache")
