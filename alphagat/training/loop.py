@@ -16,8 +16,8 @@ from alphagat.bounds import shown
 from alphagat.config import Config
 from alphagat.errors import DiskError, JointError, UserError, disk_failure, first_line
 from alphagat.runs import compile_times, trackers
-from alphagat.runs.checkpoint_writer import CheckpointWriter, restore_replaced, set_aside
-from alphagat.runs.folder import check_run_folder, is_run, open_run_folder, package_versions
+from alphagat.runs.checkpoint_writer import CheckpointWriter, set_aside
+from alphagat.runs.folder import check_run_folder, open_run_folder, package_versions
 from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Interrupted, Preempted
@@ -70,10 +70,7 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
         run, folder, profiler.span = sharding.agree(lambda: _prepare(config, workdir, profile))
         _check_same_cut(run)
         with FolderClaim(folder) as claim:
-            if is_run(folder):
-                claim.take(is_new=False)
-                if jax.process_index() == 0:
-                    restore_replaced(folder)
+            claim.take(is_new=False)
             with _ends_explained(folder):
                 recorded = _read_games(run, folder) if run.learns_from_games else None
                 _retry(run, folder, claim, profiler, recorded)
