@@ -150,26 +150,28 @@ def _read_config(config: Config | str | os.PathLike) -> Config:
 
 def _retry(run: Run, folder: Path, claim: FolderClaim, profiler: Profiler, recorded: Recorded | None) -> None:
     """Trains to the end, again from the last checkpoint after non-finite updates or searches, or a lack of memory."""
-    rollbacks = _Rollbacks()
+    attempts = _Attempts()
     while True:
         try:
-            return _train(run, folder, claim, profiler, rollbacks, recorded)
+            return _train(run, folder, claim, profiler, attempts, recorded)
         except Diverged as error:
-            rollbacks.error = error.with_traceback(None)
+            attempts.error = error.with_traceback(None)
         except jax.errors.JaxRuntimeError as error:
-            run = with_less_memory(run, error)
+            run = with_less_memory(run, attempts.num_micro_batches, error)
         gc.collect()  # tracebacks hold the old state, and two states may not fit into memory
 
 
-class _Rollbacks:
-    """Counts the returns to a checkpoint.
+class _Attempts:
+    """What an attempt to train leaves for the next one, and how often the run has returned to a checkpoint.
 
     Attributes:
+      num_micro_batches: the most of any program that was compiled last; 0 before.
       error: why the last attempt failed, until the next one starts.
       reason: why the run last returned to a checkpoint.
     """
 
     def __init__(self) -> None:
+        self.num_micro_batches = 0
         self.error: Diverged | None = None
         self.reason = ""
         self._count = self._iteration = 0
@@ -198,7 +200,7 @@ def _train(
     folder: Path,
     claim: FolderClaim,
     profiler: Profiler,
-    rollbacks: _Rollbacks,
+    attempts: _Attempts,
     recorded: Recorded | None,
 ) -> None:
     """Trains to the end. Raises Diverged to return to the last checkpoint."""
@@ -209,7 +211,7 @@ def _train(
         if is_first:
             say_finished(config, folder, start.iteration)
         return
-    if rollback := rollbacks.count(run, start.iteration):
+    if rollback := attempts.count(run, start.iteration):
         start = start._replace(state=with_another_key(start.state, rollback))
     evaluator = _agree_unless_preempted(lambda: RunEvaluator(run, recorded)) if config.evaluation.every else None
     claim.take(is_new=True)
@@ -224,10 +226,11 @@ def _train(
         )
         report = Reporter(run, sinks, hours_so_far(folder))
         if rollback:
-            report.say(f"{rollbacks.reason}: retry {rollback} from the last checkpoint, with another random key")
+            report.say(f"{attempts.reason}: retry {rollback} from the last checkpoint, with another random key")
         report.say(*moved, *(sinks.notes if sinks else []))
         report.say(*opening_lines(run, start, recorded), *profiler.opening_lines(start.iteration))
         iterations = _compile(run, start.state, report, recorded)
+        attempts.num_micro_batches = iterations.num_micro_batches
         if evaluator is not None and not start.iteration:
             report.say(*evaluator.describe_start(start.state))
         steps = _Steps(run, iterations, evaluator, checkpoints, report, profiler)

@@ -490,15 +490,15 @@ def test_nonfinite_parameters_roll_the_run_back(tmp_path, monkeypatch, capsys):
 
 def test_only_returns_to_one_checkpoint_are_counted(monkeypatch):
     monkeypatch.setattr(loop, "MAX_ROLLBACKS", 2)
-    run, rollbacks = tiny_run(), loop._Rollbacks()
+    run, attempts = tiny_run(), loop._Attempts()
     counts = []
     for fails, step in ((False, 0), (True, 0), (False, 0), (True, 0), (True, 20), (True, 20)):
-        rollbacks.error = Diverged("updates were not finite") if fails else None
-        counts.append(rollbacks.count(run, step))
+        attempts.error = Diverged("updates were not finite") if fails else None
+        counts.append(attempts.count(run, step))
     assert counts == [0, 1, 1, 2, 1, 2]
-    rollbacks.error = Diverged("updates were not finite")
+    attempts.error = Diverged("updates were not finite")
     with pytest.raises(UserError, match="even after 2 returns"):
-        rollbacks.count(run, 20)
+        attempts.count(run, 20)
 
 
 def test_a_retry_starts_without_the_old_state(monkeypatch):
@@ -508,7 +508,7 @@ def test_a_retry_starts_without_the_old_state(monkeypatch):
     class State:
         pass
 
-    def fail(run, folder, claim, profiler, rollbacks, recorded):
+    def fail(run, folder, claim, profiler, attempts, recorded):
         alive.append([each() for each in states if each() is not None])
         if len(states) < 2:
             state = State()
@@ -918,7 +918,7 @@ def test_invalid_matches_are_refused_before_any_write(finished, tmp_path, monkey
 
 def test_rounded_fields_are_reported(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(loop._Steps, "iterate", lambda *_: None)
-    monkeypatch.setattr(loop, "make_iterations", lambda *_: None)
+    monkeypatch.setattr(loop, "make_iterations", lambda *_: SimpleNamespace(num_micro_batches=1))
     monkeypatch.setattr(loop, "closing_lines", lambda *_: [])
     config = changed(tiny_config(), "selfplay.num_games", 23)
     train(changed(config, "learner.replay_ratio", 0.01), tmp_path / "run")
