@@ -61,7 +61,7 @@ def compile_to_fit(
         compiled = lower(dataclasses.replace(setup, least_micro_batches=count)).compile()
         program = sharding.largest(memory_needed(compiled))
         needed = program + elsewhere
-        if not limit or not program or needed <= limit:
+        if not program or needed <= limit:
             if count > setup.num_micro_batches(mesh):
                 say(f"{setup.game.name}: each device splits its part of a batch into {count} micro-batches")
             return Fitted(compiled, count)
