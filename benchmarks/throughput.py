@@ -112,7 +112,7 @@ def network_parts(name: str, config: Config) -> dict:
         network=setup.network,
         value_weight=1.0,
         axis_name=sharding.DATA,
-        num_micro_batches=setup.micro_batch_counts(mesh)[0],
+        num_micro_batches=setup.num_micro_batches(mesh),
     )
 
     def evaluate(params, nodes):

@@ -60,12 +60,13 @@ class CheckpointWriter:
         Raises:
           FloatingPointError: a parameter is not finite; nothing is written.
           UserError: as `check_folder`.
+          RuntimeError: Orbax refused the step.
         """
         self.check_folder()
-        copied = _copy(state)
         if not _is_finite((state.train.params, state.train.average)):
             raise FloatingPointError(f"a parameter is not finite after iteration {step}; no checkpoint was written")
-        self._manager.wait_until_finished()
+        self._manager.wait_until_finished()  # before the copy: two may not fit into memory
+        copied = _copy(state)
         hide_late_work()
         self._saving = step
         items = {RUN: copied, PARAMS: copied.train.acting}

@@ -167,7 +167,7 @@ def describe_environment() -> dict[str, Any]:
         "argv": sys.argv,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: version for name in PACKAGES if (version := _version(name))},
+        "packages": {name: version for name, version in package_versions().items() if version},
         "devices": [str(device.device_kind) for device in jax.devices()],
         "backend": jax.default_backend(),
         "num_processes": jax.process_count(),
@@ -223,6 +223,11 @@ def read_starts(workdir: str | os.PathLike) -> list[dict[str, Any]]:
     except (OSError, ValueError):
         return []
     return [start for start in starts if isinstance(start, dict)] if isinstance(starts, list) else []
+
+
+def package_versions() -> dict[str, str | None]:
+    """Returns the versions of the packages on which a run depends; None: not installed."""
+    return {name: _version(name) for name in PACKAGES}
 
 
 def _version(package: str) -> str | None:

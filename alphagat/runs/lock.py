@@ -63,6 +63,13 @@ class FolderLock:
             os.close(self._descriptor)
             self._descriptor = None
 
+    def read_holder(self) -> bytes:
+        """Returns what the file of the lock says about its holder, in any process; empty without a file."""
+        try:
+            return self._file.read_bytes()
+        except OSError:
+            return b""
+
     def __enter__(self) -> "FolderLock":
         return self
 
@@ -81,6 +88,7 @@ class FolderLock:
         holder = {"host": socket.gethostname(), "pid": os.getpid(), "started": time.strftime("%Y-%m-%d %H:%M:%S")}
         os.truncate(self._descriptor, 0)
         os.write(self._descriptor, json.dumps(holder).encode())
+        os.fsync(self._descriptor)  # other machines read it while this one keeps the file open
 
     def _describe_holder(self) -> str:
         try:

@@ -14,16 +14,16 @@ UNLIMITED = 2**60  # bytes; version 1 of control groups writes a number above th
 
 
 def memory_limit(memory_gb: float) -> float:
-    """Returns the bytes that a device may use: `memory_gb`, or the driver's limit if that is 0; 0 if unknown."""
-    return memory_gb * 1e9 or float((jax.local_devices()[0].memory_stats() or {}).get("bytes_limit", 0))
+    """Returns the bytes that a device may use: `memory_gb`, or the driver's limit if that is 0; infinite if unknown."""
+    return memory_gb * 1e9 or (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit") or math.inf
 
 
 def device_memory(memory_gb: float = 0.0) -> float:
     """Returns the bytes that a device may still use: `memory_limit`, or an equal share of the free memory of the
-    machine if the devices are CPUs; 0 if unknown.
+    machine if the devices are CPUs; infinite if unknown.
     """
     limit = memory_limit(memory_gb)
-    if limit or jax.default_backend() != "cpu":
+    if math.isfinite(limit) or jax.default_backend() != "cpu":
         return limit
     return available_memory() / jax.local_device_count()
 
@@ -45,7 +45,8 @@ def memory_held(mesh: Mesh, arrays: Any) -> int:
 
 
 def available_memory(root: Path = ROOT) -> float:
-    """Returns the free bytes of the machine or of the control group of this process, whichever are fewer; 0 if unknown.
+    """Returns the free bytes of the machine or of the control group of this process, whichever are fewer; infinite if
+    unknown.
 
     Memory that the system uses as a cache counts as free.
 
@@ -59,7 +60,7 @@ def available_memory(root: Path = ROOT) -> float:
         limit, used = _number(group, "memory.max", "memory.limit_in_bytes"), _number(group, *_USED)
         if limit is not None and used is not None and limit < UNLIMITED:
             free.append(max(limit - used + _cached(group), 0.0))
-    return min(free, default=0.0)
+    return min(free, default=math.inf)
 
 
 _USED = "memory.current", "memory.usage_in_bytes"

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TypeVar
@@ -20,6 +21,7 @@ SAYS = b"\ninterrupted: saving after this iteration; Ctrl-C again ends at once\n
 
 _requested = threading.Event()
 _by_keyboard = threading.Event()
+_abandoned = weakref.WeakSet[threading.Thread]()
 
 
 class Preempted(Exception):
@@ -96,8 +98,8 @@ def is_requested() -> bool:
 
 
 def check() -> None:
-    """Raises Preempted if a request to stop has arrived."""
-    if is_requested():
+    """Raises Preempted if a request to stop has arrived, or the work of this thread was abandoned."""
+    if is_requested() or threading.current_thread() in _abandoned:
         raise Preempted
 
 
@@ -109,7 +111,8 @@ def run(work: Callable[[], T]) -> T:
     thread, and a match or a compilation may be one native call.
 
     Raises:
-      Preempted: a request to stop has arrived. `work` continues in the background until the process ends.
+      Preempted: a request to stop has arrived. `work` continues in the background until it calls `check`, even if
+        another run has started by then, as in a notebook.
     """
     results: list[T] = []
     errors: list[BaseException] = []
@@ -122,9 +125,13 @@ def run(work: Callable[[], T]) -> T:
 
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
-    while thread.is_alive():
-        check()
-        thread.join(0.05)
+    try:
+        while thread.is_alive():
+            check()
+            thread.join(0.05)
+    except BaseException:
+        _abandoned.add(thread)
+        raise
     if errors:
         raise errors[0]
     return results[0]

@@ -6,8 +6,9 @@ partitioner, which follows the sharding of the parameters, and over `stage` by b
 """
 
 import contextlib
+import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -176,6 +177,29 @@ def agree(work: Callable[[], T]) -> T:
         text = messages[first, :-1].tobytes().rstrip(b"\0").decode(errors="replace")
         raise JointError(text, is_reported_here=jax.process_index() == first)
     return results[0]
+
+
+def check_equal(values: Mapping[str, Any], fix: str) -> None:
+    """Checks that all processes, which call this with the same names, have the same values.
+
+    Raises:
+      JointError: they differ; the message names the first value that does, and ends with `fix`.
+    """
+    if jax.process_count() == 1:
+        return
+    digests = [hashlib.sha256(repr(value).encode(errors="backslashreplace")).digest() for value in values.values()]
+    gathered = multihost_utils.process_allgather(np.stack([np.frombuffer(digest, np.uint8) for digest in digests]))
+    differs = (gathered != gathered[0]).any(axis=(0, 2))  # [processes, values, 32] before
+    if differs.any():
+        name = list(values)[int(differs.argmax())]
+        raise JointError(f"{name} differs between the processes; {fix}", is_reported_here=jax.process_index() == 0)
+
+
+def largest(value: float) -> float:
+    """Returns the largest of the values with which the processes call this, in single precision."""
+    if jax.process_count() == 1:
+        return value
+    return float(multihost_utils.process_allgather(np.float32(value)).max())
 
 
 def wait_for_all(where: str) -> None:

@@ -47,7 +47,8 @@ def supervise(
 ) -> int:
     """Runs `command` in `num_processes` processes until they end, and returns their exit status.
 
-    Each process gets `--nodes`, `--node_rank` and `--coordinator`, and its own GPU if there are GPUs.
+    Each process gets `--nodes`, `--node_rank` and `--coordinator`, and its own GPU if there are GPUs. SIGTERM, SIGHUP
+    and the first Ctrl-C let the processes save; the second Ctrl-C kills them.
 
     Args:
       progress: a file that gets a line whenever the run makes progress. A restart may remove lines, back to the last
@@ -91,14 +92,14 @@ def _repeat(
         if restarts > patience.restarts:
             raise UserError(
                 f"the processes ended {counted(restarts, 'time')} without progress, last with status {status}; fix "
-                "the error above, or raise --restarts"
+                "the error above, or raise --restarts, or --hang_minutes if they only took longer"
             )
         pause = min(2.0 ** min(restarts, 10), LONGEST_PAUSE)  # 2.0**1024 is no float
         say(f"restarting all processes from the last checkpoint in {pause:.0f} s")
         until = time.monotonic() + pause
         while time.monotonic() < until:
             if received:
-                return status
+                return status if received[0] == signal.SIGINT else REQUEUE
             time.sleep(POLL_SECONDS)
 
 
@@ -206,27 +207,34 @@ def _watch(
         if _stamp(progress) != seen:
             seen, since = _stamp(progress), time.monotonic()
         if time.monotonic() - since > patience.hang_seconds:
-            say(f"no progress for {patience.hang_seconds:.0f} s")
+            say(f"no progress for {patience.hang_seconds:.0f} s; if matches take longer, raise --hang_minutes")
             _kill(processes)
             return -signal.SIGKILL
         time.sleep(POLL_SECONDS)
-    if not _terminate(processes, patience.grace_seconds):
-        grace = f"{patience.grace_seconds:.0f} s"
-        say(f"killed what still ran {grace} after the signal; for more time, raise --grace_seconds")
+    if received[:1] == [signal.SIGINT]:
+        say(f"stopping: the processes save (at most {patience.grace_seconds:.0f} s); Ctrl-C again kills them")
+    if killed := _terminate(processes, patience.grace_seconds, received):
+        say(f"killed what still ran {killed}")
     return next((p.returncode for p in processes if p.returncode), 0)
 
 
-def _terminate(processes: Sequence[subprocess.Popen], seconds: float) -> bool:
-    """Terminates the processes, and returns whether all ended within `seconds`; kills the others."""
+def _terminate(processes: Sequence[subprocess.Popen], seconds: float, received: Sequence[int]) -> str:
+    """Terminates the processes, and kills those that do not end within `seconds`, or before a second Ctrl-C.
+
+    Returns when it killed a process; empty if it killed none.
+    """
     deadline = time.monotonic() + seconds
     for process in processes:
         process.terminate()
     while any(process.poll() is None for process in processes):
+        if received.count(signal.SIGINT) > 1:
+            _kill(processes)
+            return "after the second Ctrl-C"
         if time.monotonic() > deadline:
             _kill(processes)
-            return False
+            return f"{seconds:.0f} s after the signal; for more time, raise --grace_seconds"
         time.sleep(POLL_SECONDS)
-    return True
+    return ""
 
 
 def _kill(processes: Sequence[subprocess.Popen]) -> None:

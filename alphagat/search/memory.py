@@ -23,7 +23,7 @@ def check_trees(num_trees: int, num_simulations: int, bytes_per_tree: float) -> 
       UserError: the message names the two sizes, the estimate and the limit.
     """
     limit = device_memory()
-    if limit and num_trees * bytes_per_tree > limit:
+    if num_trees * bytes_per_tree > limit:
         raise UserError(
             f"{num_simulations:,} simulations for {counted(num_trees, 'game')} at once: the search trees need about "
             f"{sized(num_trees * bytes_per_tree)}, of {sized(limit)}; lower one of the two numbers"

@@ -18,7 +18,7 @@ from alphagat.runs.metrics import TRAIN
 from alphagat.runtime import sharding
 from alphagat.selfplay.games_in_flight import GamesInFlight
 from alphagat.training.audit import Audit
-from alphagat.training.compilation import compile_to_fit
+from alphagat.training.compilation import Fitted, compile_to_fit
 from alphagat.training.iteration import (
     Metrics,
     are_final,
@@ -53,7 +53,11 @@ class ActorLearnerIterations:
     @property
     def programs(self) -> dict[str, list[stages.Compiled]]:
         """The programs of the actors and of the learners, one per board."""
-        return {"playing": self._play, "learning": self._learn}
+        return {"playing": self._play, "learning": [each.program for each in self._learn]}
+
+    @property
+    def num_micro_batches(self) -> int:
+        return max(each.num_micro_batches for each in self._learn)
 
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, Audit]:
         """Starts iteration number `iteration`, counted from 1; the results may still be running."""
@@ -64,7 +68,7 @@ class ActorLearnerIterations:
         if iteration > 1:
             before = self._run.order[iteration - 2]
             arguments = self._learn_arguments(state, before, iteration - 1)
-            train, replay, board_iteration, learned = self._learn[before](*arguments)
+            train, replay, board_iteration, learned = self._learn[before].program(*arguments)
             boards[before] = boards[before].replace(replay=replay, iteration=board_iteration)
         is_final = are_final(self._run.boards[number].plan, self._run.num_iterations_of(number, iteration - 1))
         block = Block(
@@ -92,7 +96,7 @@ class ActorLearnerIterations:
 
     @functools.cached_property
     def _metric_names(self) -> list[str]:
-        structure = self._learn[0].out_tree
+        structure = self._learn[0].program.out_tree
         return sorted(jax.tree.unflatten(structure, [None] * structure.num_leaves)[-1])
 
     def _nothing_learned(self) -> Metrics:
@@ -114,7 +118,7 @@ class ActorLearnerIterations:
         program = make_play_program(self._run.boards[number], self._actors)
         return program.lower(*self._play_arguments(state, number, 1)).compile()
 
-    def _compile_learn(self, number: int, state: RunState, say: Callable[[str], None]) -> stages.Compiled:
+    def _compile_learn(self, number: int, state: RunState, say: Callable[[str], None]) -> Fitted:
         arguments = self._learn_arguments(state, number, 1)
 
         def lower(setup: Setup) -> stages.Lowered:

@@ -3,13 +3,14 @@
 import dataclasses
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import jax
 from jax import stages
 from jax.sharding import Mesh
 
 from alphagat.errors import UserError, first_line
-from alphagat.runtime import distributed, terminal
+from alphagat.runtime import distributed, sharding, terminal
 from alphagat.runtime.memory import memory_held, memory_limit, memory_needed
 from alphagat.training.iteration import make_iteration, program_arguments
 from alphagat.training.setup import Run, Setup
@@ -20,7 +21,14 @@ OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # in the first line of JAX's error
 PATIENCE_SECONDS = 60.0  # how long to wait for the other processes to report the same failure
 
 
-def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[stages.Compiled]:
+class Fitted(NamedTuple):
+    """A program that fits into memory, and the number of micro-batches for which it was compiled."""
+
+    program: stages.Compiled
+    num_micro_batches: int
+
+
+def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) -> list[Fitted]:
     """Compiles the program of each board for states like `state`, concurrently in a single-process run.
 
     A program that does not fit into memory is recompiled with the next of `Setup.micro_batch_counts`.
@@ -29,7 +37,7 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
       UserError: a program does not fit.
     """
 
-    def compile_board(number: int) -> stages.Compiled:
+    def compile_board(number: int) -> Fitted:
         arguments = program_arguments(state, number)
         return compile_to_fit(run, state, number, lambda setup: make_iteration(setup, run.mesh).lower(*arguments), say)
 
@@ -41,24 +49,22 @@ def compile_iterations(run: Run, state: RunState, say: Callable[[str], None]) ->
 
 def compile_to_fit(
     run: Run, state: RunState, number: int, lower: Callable[[Setup], stages.Lowered], say: Callable[[str], None]
-) -> stages.Compiled:
+) -> Fitted:
     """Compiles `lower(setup)`, the learners' program of board `number`, with the first of `setup.micro_batch_counts`
-    that fits into memory beside the other arrays of `state`, and notes it in `run.micro_batches`. Raises as
-    `compile_iterations` does.
+    that fits into memory beside the other arrays of `state`. Raises as `compile_iterations` does.
     """
     setup, mesh = run.boards[number], run.learner_mesh
     elsewhere = memory_elsewhere(state, number, mesh)
-    asked, limit = setup.config.learner.num_micro_batches, memory_limit(setup.config.mesh.memory_gb)
-    counts = setup.micro_batch_counts(mesh)
-    for count in counts:
+    asked = setup.config.learner.num_micro_batches
+    limit = -sharding.largest(-memory_limit(setup.config.mesh.memory_gb))
+    for count in setup.micro_batch_counts(mesh):
         compiled = lower(dataclasses.replace(setup, least_micro_batches=count)).compile()
-        program = memory_needed(compiled)
+        program = sharding.largest(memory_needed(compiled))
         needed = program + elsewhere
-        if not limit or not program or needed <= limit:
-            run.micro_batches[number] = count
-            if count > counts[0]:
+        if not program or needed <= limit:
+            if count > setup.num_micro_batches(mesh):
                 say(f"{setup.game.name}: each device splits its part of a batch into {count} micro-batches")
-            return compiled
+            return Fitted(compiled, count)
         say(f"{setup.game.name}: needs {sized(needed)} per device, of {sized(limit)}")
     fixes = ["set config.learner.num_micro_batches=0"] if asked else []
     fixes += [] if setup.config.network.remat else ["set config.network.remat=True"]
@@ -77,8 +83,11 @@ def memory_elsewhere(state: RunState, number: int, mesh: Mesh) -> int:
     return memory_held(mesh, (others, state.previous_params))
 
 
-def with_less_memory(run: Run, error: Exception) -> Run:
+def with_less_memory(run: Run, num_micro_batches: int, error: Exception) -> Run:
     """Returns the run with twice as many micro-batches, after a compiled program ran out of memory.
+
+    Args:
+      num_micro_batches: the most of any compiled program; 0 before the first is compiled.
 
     Raises:
       UserError: the config sets the number of micro-batches, it cannot grow, or another process has not run out of
@@ -89,7 +98,7 @@ def with_less_memory(run: Run, error: Exception) -> Run:
     if OUT_OF_MEMORY not in reason:
         raise error
     learner, setup, mesh = run.config.learner, run.boards[0], run.learner_mesh
-    least = 2 * max([setup.micro_batch_counts(mesh)[0], *run.micro_batches.values()])
+    least = 2 * max(setup.num_micro_batches(mesh), num_micro_batches)
     if learner.num_micro_batches or least > setup.positions_per_device(mesh):
         fix = "set it to 0" if learner.num_micro_batches else "lower config.selfplay.num_games"
         raise UserError(

@@ -298,7 +298,7 @@ def gradients_of(
         value_weight=learner.value_weight,
         auxiliary=[AuxiliaryLoss(each.name, weight, each.loss) for each, weight in targets.items()],
         axis_name=sharding.DATA,
-        num_micro_batches=setup.micro_batch_counts(mesh)[0],
+        num_micro_batches=setup.num_micro_batches(mesh),
         as_one_vector=setup.config.mesh.ravels_gradients,
     )
 

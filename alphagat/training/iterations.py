@@ -23,6 +23,11 @@ class Iterations(Protocol):
         """The programs of each role, such as `playing`, one per board."""
         ...
 
+    @property
+    def num_micro_batches(self) -> int:
+        """The most micro-batches of any program."""
+        ...
+
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, Audit | None]:
         """Starts iteration number `iteration`, counted from 1, and consumes `state`.
 
@@ -37,15 +42,19 @@ class SelfplayIterations:
     def __init__(self, run: Run, state: RunState, say: Callable[[str], None]):
         """Compiles the programs of all boards. Raises UserError if one does not fit into memory."""
         self._order = run.order
-        self._programs = compile_iterations(run, state, say)
+        self._fitted = compile_iterations(run, state, say)
 
     @property
     def programs(self) -> dict[str, list[stages.Compiled]]:
-        return {"an iteration": self._programs}
+        return {"an iteration": [each.program for each in self._fitted]}
+
+    @property
+    def num_micro_batches(self) -> int:
+        return max(each.num_micro_batches for each in self._fitted)
 
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, Audit]:
         board = self._order[iteration - 1]
-        return run_iteration(self._programs[board], state, board)
+        return run_iteration(self._fitted[board].program, state, board)
 
 
 def make_iterations(

@@ -11,13 +11,13 @@ from typing import TypeVar
 import jax
 from jax.experimental import multihost_utils
 
-from alphagat import config_files, config_validation
+from alphagat import config_fields, config_files, config_validation
 from alphagat.bounds import shown
 from alphagat.config import Config
 from alphagat.errors import DiskError, JointError, UserError, disk_failure, first_line
 from alphagat.runs import compile_times, trackers
-from alphagat.runs.checkpoint_writer import CheckpointWriter, restore_replaced, set_aside
-from alphagat.runs.folder import check_run_folder, is_run, open_run_folder
+from alphagat.runs.checkpoint_writer import CheckpointWriter, set_aside
+from alphagat.runs.folder import check_run_folder, open_run_folder, package_versions
 from alphagat.runs.saved_checkpoints import list_steps
 from alphagat.runtime import preemption, sharding
 from alphagat.runtime.preemption import Interrupted, Preempted
@@ -66,17 +66,33 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
     with preemption.listening(), profiler.listening():
         sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
         sharding.wait_for_all("starting")
+        _check_same_start(config)
         run, folder, profiler.span = sharding.agree(lambda: _prepare(config, workdir, profile))
+        _check_same_cut(run)
         with FolderClaim(folder) as claim:
-            if is_run(folder):
-                claim.take(is_new=False)
-                if jax.process_index() == 0:
-                    restore_replaced(folder)
+            claim.take(is_new=False)
             with _ends_explained(folder):
-                recorded = (
-                    _agree_unless_preempted(lambda: read_recorded(run, folder)) if run.learns_from_games else None
-                )
+                recorded = _read_games(run, folder) if run.learns_from_games else None
                 _retry(run, folder, claim, profiler, recorded)
+
+
+def _check_same_start(config: Config) -> None:
+    """Checks that all processes train the same run. Raises JointError."""
+    versions = {f"the version of {name}": version for name, version in package_versions().items()}
+    sharding.check_equal(versions, "install the same one on all machines")
+    values = {f"config.{field.path}": field.value for field in config_fields.fields(config)}
+    sharding.check_equal(values, "start all of them with the same command")
+
+
+def _check_same_cut(run: Run) -> None:
+    """Checks that all processes cut the networks alike, which depends on the memory of a device. Raises JointError."""
+    cuts = {
+        f"config.mesh.stage={run.config.mesh.stage}: the cut of the network for {setup.game.name}": cut
+        for setup in run.boards
+        if (cut := getattr(setup.network, "blocks_per_stage", None))
+    }
+    if cuts:
+        sharding.check_equal(cuts, "set config.mesh.memory_gb")
 
 
 @contextlib.contextmanager
@@ -114,6 +130,14 @@ def _agree_unless_preempted(work: Callable[[], T]) -> T:
     return sharding.agree(lambda: preemption.run(work))
 
 
+def _read_games(run: Run, folder: Path) -> Recorded:
+    """Reads the recorded games, the same in all processes. Raises Preempted."""
+    recorded = _agree_unless_preempted(lambda: read_recorded(run, folder))
+    games = {f"--games: the set of positions of {board}": digest for board, digest in recorded.digests.items()}
+    sharding.check_equal(games, "give all of them the same files")
+    return recorded
+
+
 def _read_config(config: Config | str | os.PathLike) -> Config:
     if isinstance(config, str | os.PathLike):
         return config_files.load_config(os.fspath(config))
@@ -126,26 +150,28 @@ def _read_config(config: Config | str | os.PathLike) -> Config:
 
 def _retry(run: Run, folder: Path, claim: FolderClaim, profiler: Profiler, recorded: Recorded | None) -> None:
     """Trains to the end, again from the last checkpoint after non-finite updates or searches, or a lack of memory."""
-    rollbacks = _Rollbacks()
+    attempts = _Attempts()
     while True:
         try:
-            return _train(run, folder, claim, profiler, rollbacks, recorded)
+            return _train(run, folder, claim, profiler, attempts, recorded)
         except Diverged as error:
-            rollbacks.error = error.with_traceback(None)
+            attempts.error = error.with_traceback(None)
         except jax.errors.JaxRuntimeError as error:
-            run = with_less_memory(run, error)
+            run = with_less_memory(run, attempts.num_micro_batches, error)
         gc.collect()  # tracebacks hold the old state, and two states may not fit into memory
 
 
-class _Rollbacks:
-    """Counts the returns to a checkpoint.
+class _Attempts:
+    """What an attempt to train leaves for the next one, and how often the run has returned to a checkpoint.
 
     Attributes:
+      num_micro_batches: the most of any program that was compiled last; 0 before.
       error: why the last attempt failed, until the next one starts.
       reason: why the run last returned to a checkpoint.
     """
 
     def __init__(self) -> None:
+        self.num_micro_batches = 0
         self.error: Diverged | None = None
         self.reason = ""
         self._count = self._iteration = 0
@@ -174,7 +200,7 @@ def _train(
     folder: Path,
     claim: FolderClaim,
     profiler: Profiler,
-    rollbacks: _Rollbacks,
+    attempts: _Attempts,
     recorded: Recorded | None,
 ) -> None:
     """Trains to the end. Raises Diverged to return to the last checkpoint."""
@@ -185,7 +211,7 @@ def _train(
         if is_first:
             say_finished(config, folder, start.iteration)
         return
-    if rollback := rollbacks.count(run, start.iteration):
+    if rollback := attempts.count(run, start.iteration):
         start = start._replace(state=with_another_key(start.state, rollback))
     evaluator = _agree_unless_preempted(lambda: RunEvaluator(run, recorded)) if config.evaluation.every else None
     claim.take(is_new=True)
@@ -200,10 +226,11 @@ def _train(
         )
         report = Reporter(run, sinks, hours_so_far(folder))
         if rollback:
-            report.say(f"{rollbacks.reason}: retry {rollback} from the last checkpoint, with another random key")
+            report.say(f"{attempts.reason}: retry {rollback} from the last checkpoint, with another random key")
         report.say(*moved, *(sinks.notes if sinks else []))
         report.say(*opening_lines(run, start, recorded), *profiler.opening_lines(start.iteration))
         iterations = _compile(run, start.state, report, recorded)
+        attempts.num_micro_batches = iterations.num_micro_batches
         if evaluator is not None and not start.iteration:
             report.say(*evaluator.describe_start(start.state))
         steps = _Steps(run, iterations, evaluator, checkpoints, report, profiler)

@@ -70,7 +70,7 @@ def check_memory(run: Run) -> None:
     """
     limit = device_memory(run.config.mesh.memory_gb)
     estimate = estimate_memory(run)
-    if limit and estimate.needed > limit:
+    if estimate.needed > limit:
         part = estimate.largest
         twice = ", twice during a checkpoint" if part in estimate.kept and estimate.copies > 1 else ""
         section, _, name = part.field.partition(".")

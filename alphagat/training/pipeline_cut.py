@@ -44,7 +44,7 @@ def pipeline(config: Config, game: Game, network: Network) -> PipelinedNetwork:
         return sum(getattr(block, name) for block in blocks[start:stop]) + ends
 
     def flops_where_it_fits(start: int, stop: int) -> float:
-        fits = not limit or of_stage("memory", start, stop) <= limit
+        fits = of_stage("memory", start, stop) <= limit
         return of_stage("flops", start, stop) if fits else math.inf
 
     worst, counts = cut_blocks(num_blocks, config.mesh.stage, flops_where_it_fits)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Iterator
 
 import jax
 import optax
@@ -46,32 +47,35 @@ class Setup:
         """Returns the size of a device's share of a batch."""
         return self.config.learner.batch_size // mesh.shape[sharding.DATA]
 
-    def micro_batch_counts(self, mesh: Mesh) -> list[int]:
-        """Returns the numbers of micro-batches to try in turn: the one that the config sets, or if it sets none, the
+    def micro_batch_counts(self, mesh: Mesh) -> Iterator[int]:
+        """Yields the numbers of micro-batches to try in turn: the one that the config sets, or if it sets none, the
         divisors of a device's share from the fewest parts that fit into the cache of a CPU core.
         """
         if self.config.learner.num_micro_batches:
-            return [self.config.learner.num_micro_batches]
+            yield self.config.learner.num_micro_batches
+            return
         share = self.positions_per_device(mesh)
         least = max(self.least_micro_batches, fewest_parts(share))
-        return [count for count in range(least, share + 1) if share % count == 0]
+        yield from (count for count in range(least, share + 1) if share % count == 0)
+
+    def num_micro_batches(self, mesh: Mesh) -> int:
+        """Returns the first of `micro_batch_counts`, which the programs of this setup use."""
+        return next(self.micro_batch_counts(mesh))
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Everything static about a run, and how its programs were compiled.
+    """Everything static about a run.
 
     Attributes:
       config: validated.
       mesh: all devices of the run.
       boards: one setup per board of the config, in its order.
-      micro_batches: the number of micro-batches with which the program of each board was last compiled.
     """
 
     config: Config
     mesh: Mesh
     boards: tuple[Setup, ...]
-    micro_batches: dict[int, int] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def order(self) -> tuple[int, ...]:

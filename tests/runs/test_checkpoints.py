@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shutil
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import pytest
 
 from alphagat.agents.build import param_shapes
 from alphagat.errors import UserError
-from alphagat.runs import manifest
+from alphagat.runs import checkpoint_writer, manifest
 from alphagat.runs.checkpoint_writer import CheckpointWriter, set_aside
 from alphagat.runs.folder import open_run_folder
 from alphagat.runs.saved_checkpoints import SavedCheckpoints, list_steps
@@ -268,6 +270,28 @@ def test_a_complete_step_is_on_disk(content, tmp_path, monkeypatch):
     for pattern in FILES:
         for file in (tmp_path / "checkpoints" / str(STEP)).glob(pattern):
             assert file.stat().st_ino in synced, file
+
+
+def test_only_one_copy_of_a_state_exists(content, tmp_path, monkeypatch):
+    """Writing takes longer than the next iteration."""
+    sealed, started = threading.Event(), []
+    copy, seal = checkpoint_writer._copy, CheckpointWriter._seal
+
+    def copy_after_the_last(state):
+        started.append(sealed.is_set())
+        return copy(state)
+
+    def seal_late(self):
+        time.sleep(0.5)
+        sealed.set()
+        seal(self)
+
+    monkeypatch.setattr(CheckpointWriter, "_seal", seal_late)
+    monkeypatch.setattr(checkpoint_writer, "_copy", copy_after_the_last)
+    with CheckpointWriter(tmp_path) as writer:
+        for step in (STEP, STEP + 1):
+            writer.save(on_devices(content, 1), step)
+    assert started == [False, True]
 
 
 def test_a_removed_folder_is_not_made_again(content, tmp_path):

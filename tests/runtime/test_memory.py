@@ -1,5 +1,6 @@
 """The free memory of the machine, or of the control group of the process."""
 
+import math
 from pathlib import Path
 
 import jax
@@ -13,6 +14,7 @@ MACHINE = {"proc/meminfo": f"MemTotal: {16 << 20} kB\nMemAvailable: {8 << 20} kB
 SECOND = {"proc/self/cgroup": "0::/jobs/1\n", "sys/fs/cgroup/jobs/1/memory.max": "max\n"}
 FIRST = {"proc/self/cgroup": "5:cpu,memory:/\n3:cpuset:/\n"}
 LIMITED = {"sys/fs/cgroup/jobs/memory.max": f"{4 * GB}\n", "sys/fs/cgroup/jobs/memory.current": f"{3 * GB}\n"}
+FULL = LIMITED | {"sys/fs/cgroup/jobs/memory.current": f"{4 * GB}\n"}
 CACHED = {"sys/fs/cgroup/jobs/memory.stat": f"anon 5\ninactive_file {GB}\n"}
 OLD = {
     "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{4 * GB}\n",
@@ -24,15 +26,16 @@ UNLIMITED = OLD | {"sys/fs/cgroup/memory/memory.limit_in_bytes": f"{2**63 - 4096
 @pytest.mark.parametrize(
     ("files", "free"),
     [
-        ({}, 0),
+        ({}, math.inf),
         (MACHINE, 8 * GB),
         (MACHINE | SECOND, 8 * GB),
         (MACHINE | SECOND | LIMITED, GB),
         (MACHINE | SECOND | LIMITED | CACHED, 2 * GB),
+        (MACHINE | SECOND | FULL, 0),
         (MACHINE | FIRST | OLD, GB),
         (MACHINE | FIRST | UNLIMITED, 8 * GB),
     ],
-    ids=["unknown", "machine", "no limit", "limited", "cached", "version 1", "version 1, no limit"],
+    ids=["unknown", "machine", "no limit", "limited", "cached", "full", "version 1", "version 1, no limit"],
 )
 def test_free_memory(files: dict[str, str], free: float, tmp_path: Path):
     for name, text in files.items():

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -32,3 +33,26 @@ def test_an_interrupt_counts_even_if_nobody_can_be_told(monkeypatch, open_output
         signal.raise_signal(signal.SIGINT)
         assert preemption.is_requested()
     os.close(preemption.STDERR)
+
+
+def test_abandoned_work_stops_although_the_request_is_over():
+    """As in a notebook: after an interrupt, the run is resumed in the same process."""
+    is_over, ended, endings = threading.Event(), threading.Event(), []
+
+    def work() -> None:
+        is_over.wait(10)
+        try:
+            preemption.check()
+            endings.append("went on")
+        except preemption.Preempted:
+            endings.append("stopped")
+        ended.set()
+
+    with preemption.listening():
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(preemption.Preempted):
+            preemption.run(work)
+    is_over.set()
+    assert ended.wait(10)
+    assert endings == ["stopped"]
+    assert preemption.run(lambda: preemption.check() or "new work") == "new work"

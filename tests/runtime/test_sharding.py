@@ -1,15 +1,12 @@
 """Tests the mesh: its number of devices, and the error when there are too few."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import jax
 import numpy as np
 import pytest
-from jax.experimental import multihost_utils
 
 from alphagat.errors import JointError, UserError
 from alphagat.runtime import sharding
+from tests.processes import as_processes
 
 
 @pytest.mark.parametrize(("requested", "expected"), [(0, 8), (1, 1), (3, 3), (8, 8)])
@@ -73,27 +70,26 @@ def refuse(message: str):
     ],
 )
 def test_processes_agree_on_a_mistake(monkeypatch, works, expected):
-    """The two threads are two processes, and `Barrier` is what connects them."""
-    sent: dict[int, np.ndarray] = {}
-    barrier, rank = threading.Barrier(2), threading.local()
+    assert as_processes(monkeypatch, [lambda work=work: sharding.agree(work) for work in works]) == expected
 
-    def gather(value: np.ndarray) -> np.ndarray:
-        sent[rank.value] = value
-        barrier.wait(10)
-        return np.stack([sent[0], sent[1]])
 
-    def take_part(index: int):
-        rank.value = index
-        try:
-            return sharding.agree(works[index])
-        except JointError as error:
-            return str(error), error.is_reported_here
+def test_processes_with_equal_values_go_on(monkeypatch):
+    works = [lambda: sharding.check_equal({"a": (1, 2), "b": "x\udcff"}, "fix")] * 3
+    assert as_processes(monkeypatch, works) == [None] * 3
 
-    monkeypatch.setattr(jax, "process_count", lambda: 2)
-    monkeypatch.setattr(jax, "process_index", lambda: rank.value)
-    monkeypatch.setattr(multihost_utils, "process_allgather", gather)
-    with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(take_part, range(2))) == expected
+
+def test_the_first_value_that_differs_between_processes_is_named(monkeypatch):
+    works = [
+        lambda last=last: sharding.check_equal({"a": 1, "b": last, "c": last}, "make it equal") for last in (2, 2, 3)
+    ]
+    said = "b differs between the processes; make it equal"
+    assert as_processes(monkeypatch, works) == [(said, True), (said, False), (said, False)]
+
+
+def test_processes_share_their_largest_value(monkeypatch):
+    assert sharding.largest(3.5) == 3.5
+    works = [lambda value=value: sharding.largest(value) for value in (-2.0, 7.0, -np.inf)]
+    assert as_processes(monkeypatch, works) == [7.0] * 3
 
 
 def test_a_single_process_raises_its_own_error():

@@ -1,5 +1,6 @@
 """Tests the supervisor on small programs that die, hang or end."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from alphagat.errors import UserError
+from alphagat.errors import REQUEUE, UserError
 from alphagat.runtime import supervisor
 from alphagat.runtime.supervisor import Patience, supervise
 
@@ -113,7 +114,7 @@ def test_one_death_restarts_all(program, tmp_path):
 
 
 def test_gives_up_after_deaths_without_progress(program, tmp_path):
-    with pytest.raises(UserError, match="ended 3 times without progress, last with status 7"):
+    with pytest.raises(UserError, match=r"ended 3 times without progress, last with status 7; fix .* --hang_min"):
         run(program("sys.exit(7)"), tmp_path, processes=1)()
     assert starts(tmp_path) == 3
 
@@ -142,7 +143,7 @@ def test_progress_up_to_the_same_failure_does_not_count(program, tmp_path):
 def test_a_hang_restarts_all(program, tmp_path):
     status, said = run(program("progress(); time.sleep(0 if start else 60)"), tmp_path, hang_seconds=1.0)()
     assert (status, starts(tmp_path)) == (0, 2)
-    assert said[0] == "no progress for 1 s"
+    assert said[0] == "no progress for 1 s; if matches take longer, raise --hang_minutes"
 
 
 def test_a_run_that_progresses_for_longer_than_the_patience_does_not_hang(program, tmp_path):
@@ -156,16 +157,19 @@ def test_final_statuses_do_not_restart(program, tmp_path, status):
     assert starts(tmp_path) == 1
 
 
-def test_sigterm_during_the_pause_starts_nothing(program, tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_during_the_pause_starts_nothing(program, tmp_path, monkeypatch, number):
+    """The scheduler that sends SIGTERM starts the run again."""
     command = program("sys.exit(7)")
     monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 60.0)
     patience = Patience(restarts=2, hang_seconds=60.0, grace_seconds=60.0)
 
     def say(line: str) -> None:
         if line.startswith("restarting"):
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(number)
 
-    assert supervise(command, 1, 0, tmp_path / "progress", patience, say) == 7
+    with pytest.raises(KeyboardInterrupt) if number == signal.SIGINT else contextlib.nullcontext():
+        assert supervise(command, 1, 0, tmp_path / "progress", patience, say) == REQUEUE
     assert starts(tmp_path) == 1
 
 
@@ -195,7 +199,26 @@ def test_ctrl_c_ends_with_the_status_of_an_interrupt(program, tmp_path, ending, 
         time.sleep(60)
     """)
     ended, said = stop_when_ready(command, tmp_path, signal.SIGINT, grace_seconds=60)
-    assert (ended, said) == ((1, "KeyboardInterrupt\n") if status == "KeyboardInterrupt" else (status, ""))
+    first = "stopping: the processes save (at most 60 s); Ctrl-C again kills them\n"
+    assert said.startswith(first)
+    expected = (1, "KeyboardInterrupt\n") if status == "KeyboardInterrupt" else (status, "")
+    assert (ended, said.removeprefix(first)) == expected
+
+
+def test_a_second_ctrl_c_kills_the_processes(program, tmp_path):
+    command = program("""
+        import signal
+        def ask_again(*_):
+            if rank:
+                os.kill(os.getppid(), signal.SIGINT)
+        signal.signal(signal.SIGTERM, ask_again)
+        (folder / f"ready_{rank}").touch()
+        while True:
+            time.sleep(60)
+    """)
+    status, said = stop_when_ready(command, tmp_path, signal.SIGINT, grace_seconds=600)
+    assert status == 1
+    assert said.splitlines()[1:] == ["killed what still ran after the second Ctrl-C", "KeyboardInterrupt"]
 
 
 def test_processes_save_and_end_after_the_death_of_their_supervisor(program, tmp_path):

@@ -1,5 +1,7 @@
 """The estimate of search trees agrees with their arrays, and refuses what cannot fit before anything is compiled."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -83,5 +85,5 @@ def test_trees_that_do_not_fit_are_refused(run, monkeypatch: pytest.MonkeyPatch)
         jax.eval_shape(run, batch(GAME))
     monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 3 * needed)
     jax.eval_shape(run, batch(GAME))
-    monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: 0.0)  # unknown
+    monkeypatch.setattr("alphagat.runtime.memory.available_memory", lambda: math.inf)  # unknown
     jax.eval_shape(run, batch(GAME))

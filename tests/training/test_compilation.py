@@ -1,6 +1,7 @@
 """Compilation uses the fewest micro-batches that fit, and refuses a program that never fits."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +14,12 @@ from alphagat.runtime import cpu_cache, sharding, terminal
 from alphagat.runtime.memory import memory_held, memory_needed
 from alphagat.search.memory import num_bytes
 from alphagat.training import compilation, iterations, loop
-from alphagat.training.compilation import compile_iterations, memory_elsewhere, with_less_memory
+from alphagat.training.compilation import compile_iterations, compile_to_fit, memory_elsewhere, with_less_memory
 from alphagat.training.iteration import make_find_gradients
 from alphagat.training.memory import estimate_memory
-from alphagat.training.setup import make_run
+from alphagat.training.setup import Setup, make_run
 from alphagat.training.state import init_state
+from tests.processes import as_processes
 from tests.training.tiny import tiny_config
 
 
@@ -31,8 +33,10 @@ def config_with(num_micro_batches: int, memory_gb: float = 0.0) -> Config:
 
 def compile_with(num_micro_batches: int, memory_gb: float = 0.0):
     run, said = make_run(config_with(num_micro_batches, memory_gb), sharding.make_mesh(1)), []
-    (program,) = compile_iterations(run, init_state(run), said.append)
-    return program, said
+    (fitted,) = compile_iterations(run, init_state(run), said.append)
+    assert isinstance(fitted.program, Planned)
+    assert fitted.program.num_micro_batches == fitted.num_micro_batches
+    return fitted.num_micro_batches, said
 
 
 def test_micro_batches_save_memory():
@@ -74,7 +78,7 @@ def large_cache(monkeypatch):
 
 @pytest.fixture
 def planned(monkeypatch):
-    monkeypatch.setattr(compilation, "make_iteration", lambda board, mesh: Planned(board.micro_batch_counts(mesh)[0]))
+    monkeypatch.setattr(compilation, "make_iteration", lambda board, mesh: Planned(board.num_micro_batches(mesh)))
     monkeypatch.setattr(compilation, "memory_needed", lambda program: 1e9 + 16e9 / program.num_micro_batches)
 
 
@@ -97,25 +101,40 @@ def test_a_cpu_device_computes_16_positions_at_once_and_a_gpu_its_whole_share(
     config.learner.batch_size = batch_size
     (one,) = make_run(config, sharding.make_mesh(1)).boards
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    assert one.micro_batch_counts(mesh)[0] == count  # 100: 7 parts would do, but do not divide it
-    assert dataclasses.replace(one, least_micro_batches=2 * count).micro_batch_counts(mesh)[0] == 2 * count
+    assert one.num_micro_batches(mesh) == count  # 100: 7 parts would do, but do not divide it
+    assert dataclasses.replace(one, least_micro_batches=2 * count).num_micro_batches(mesh) == 2 * count
 
 
 @pytest.mark.usefixtures("planned")
 def test_by_default_a_program_is_compiled_for_the_cache_of_a_core():
-    program, said = compile_with(Config().learner.num_micro_batches)
-    assert program.num_micro_batches == 256 // 16
+    num_micro_batches, said = compile_with(Config().learner.num_micro_batches)
+    assert num_micro_batches == 256 // 16
     assert not said
 
 
 @pytest.mark.usefixtures("planned", "large_cache")
 @pytest.mark.parametrize(("memory_gb", "count"), [(0, 1), (17.01, 1), (16.9, 2), (4, 8), (1.1, 256)])
 def test_fewest_micro_batches_that_fit(memory_gb: float, count: int):
-    program, said = compile_with(0, memory_gb)
-    assert program.num_micro_batches == count
+    num_micro_batches, said = compile_with(0, memory_gb)
+    assert num_micro_batches == count
     if count > 1:
         assert said[0] == f"hex:2: needs 17.0 GB per device, of {memory_gb:.1f} GB"
         assert said[-1] == f"hex:2: each device splits its part of a batch into {count} micro-batches"
+
+
+@pytest.mark.usefixtures("planned", "large_cache")
+def test_processes_with_unequal_memory_choose_the_same_micro_batches(monkeypatch):
+    run = make_run(config_with(0), sharding.make_mesh(1))
+    state = init_state(run)
+    monkeypatch.setattr(compilation, "memory_limit", lambda _: (17.01e9, 4e9)[jax.process_index()])
+
+    def compile_here() -> int:
+        def lower(setup: Setup) -> Any:
+            return compilation.make_iteration(setup, run.mesh)
+
+        return compile_to_fit(run, state, 0, lower, print).num_micro_batches
+
+    assert as_processes(monkeypatch, [compile_here, compile_here]) == [8, 8]
 
 
 @pytest.mark.usefixtures("planned", "large_cache")
@@ -161,29 +180,30 @@ OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8.00
 
 
 def test_out_of_memory_retries_with_more_micro_batches(tmp_path, monkeypatch, capsys):
-    """The run resumes from its last checkpoint after the compiler underestimated the memory."""
-    config, seen = tiny_config(), []
-    config.mesh.data, config.learner.num_micro_batches = 1, 0
+    """The run resumes from its last checkpoint after the compiler underestimated the memory of 2 micro-batches."""
+    config, seen, needed = tiny_config(), [], iter([2e9, 1e9, 1e9])
+    config.mesh.data, config.mesh.memory_gb, config.learner.num_micro_batches = 1, 1.5, 0
     config.num_iterations, config.evaluation.every = 3, 0
     run_iteration, make = iterations.run_iteration, compilation.make_iteration
 
     def exhaust(program, state, board):
-        if len(seen) == 1 and int(state.iteration) == 2:
+        if len(seen) == 2 and int(state.iteration) == 2:
             raise jax.errors.JaxRuntimeError(OUT_OF_MEMORY)
         return run_iteration(program, state, board)
 
     def note(board, mesh):
-        seen.append(board.micro_batch_counts(mesh)[0])
+        seen.append(board.num_micro_batches(mesh))
         return make(board, mesh)
 
     monkeypatch.setattr(iterations, "run_iteration", exhaust)
     monkeypatch.setattr(compilation, "make_iteration", note)
+    monkeypatch.setattr(compilation, "memory_needed", lambda _: next(needed))
     loop.train(config, tmp_path)
-    assert seen == [1, 2]
+    assert seen == [1, 2, 4]
     assert [line["iteration"] for line in read_metrics(tmp_path)] == [1, 2, 3]
     said = capsys.readouterr()
     assert "Out of memory" in said.err
-    assert "at least 2 micro-batches" in said.err
+    assert "at least 4 micro-batches" in said.err
     assert "resumed after iteration 2" in said.out + said.err
 
 
@@ -192,9 +212,9 @@ def test_each_lack_of_memory_doubles_the_micro_batches_of_the_compiled_program(m
     run, counts, said = make_run(config_with(0, 4), sharding.make_mesh(1)), [], []
     monkeypatch.setattr(terminal, "say", said.append)
     for _ in range(3):
-        (program,) = compile_iterations(run, init_state(run), lambda _: None)
-        counts.append(program.num_micro_batches)
-        run = with_less_memory(run, jax.errors.JaxRuntimeError(OUT_OF_MEMORY))
+        (fitted,) = compile_iterations(run, init_state(run), lambda _: None)
+        counts.append(fitted.num_micro_batches)
+        run = with_less_memory(run, fitted.num_micro_batches, jax.errors.JaxRuntimeError(OUT_OF_MEMORY))
     assert counts == [8, 16, 32]
     assert "at least 64 micro-batches from now on" in said[-1]
 
@@ -203,7 +223,7 @@ def test_a_device_that_cannot_hold_single_positions_ends_the_run():
     run = make_run(config_with(0), sharding.make_mesh(1))
     boards = tuple(dataclasses.replace(board, least_micro_batches=256) for board in run.boards)
     with pytest.raises(UserError, match=r"num_micro_batches=0: a device ran out .* lower config\.selfplay\.num_games"):
-        with_less_memory(dataclasses.replace(run, boards=boards), jax.errors.JaxRuntimeError(OUT_OF_MEMORY))
+        with_less_memory(dataclasses.replace(run, boards=boards), 0, jax.errors.JaxRuntimeError(OUT_OF_MEMORY))
 
 
 @pytest.mark.parametrize(
@@ -217,4 +237,4 @@ def test_unrecoverable_out_of_memory_is_reported(num_micro_batches, message, err
     config = tiny_config()
     config.learner.num_micro_batches = num_micro_batches
     with pytest.raises(error, match=reason):
-        with_less_memory(make_run(config, sharding.make_mesh(1)), jax.errors.JaxRuntimeError(message))
+        with_less_memory(make_run(config, sharding.make_mesh(1)), 0, jax.errors.JaxRuntimeError(message))

@@ -1,5 +1,6 @@
 """The training loop: resuming is bit-identical, and failures lose no data."""
 
+import dataclasses
 import errno
 import json
 import os
@@ -40,10 +41,12 @@ from alphagat.training.announcements import closing_lines
 from alphagat.training.evaluation import RunEvaluator
 from alphagat.training.iterations import make_iterations
 from alphagat.training.loop import is_due, train
+from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.reporter import Diverged
 from alphagat.training.resume import with_another_key
 from alphagat.training.setup import make_run
 from alphagat.training.state import RunState, init_state, placed_shapes
+from tests.processes import as_processes
 from tests.runs.event_files import events
 from tests.training.tiny import NUM_ITERATIONS, tiny_config, tiny_run, write_config
 
@@ -487,15 +490,15 @@ def test_nonfinite_parameters_roll_the_run_back(tmp_path, monkeypatch, capsys):
 
 def test_only_returns_to_one_checkpoint_are_counted(monkeypatch):
     monkeypatch.setattr(loop, "MAX_ROLLBACKS", 2)
-    run, rollbacks = tiny_run(), loop._Rollbacks()
+    run, attempts = tiny_run(), loop._Attempts()
     counts = []
     for fails, step in ((False, 0), (True, 0), (False, 0), (True, 0), (True, 20), (True, 20)):
-        rollbacks.error = Diverged("updates were not finite") if fails else None
-        counts.append(rollbacks.count(run, step))
+        attempts.error = Diverged("updates were not finite") if fails else None
+        counts.append(attempts.count(run, step))
     assert counts == [0, 1, 1, 2, 1, 2]
-    rollbacks.error = Diverged("updates were not finite")
+    attempts.error = Diverged("updates were not finite")
     with pytest.raises(UserError, match="even after 2 returns"):
-        rollbacks.count(run, 20)
+        attempts.count(run, 20)
 
 
 def test_a_retry_starts_without_the_old_state(monkeypatch):
@@ -505,7 +508,7 @@ def test_a_retry_starts_without_the_old_state(monkeypatch):
     class State:
         pass
 
-    def fail(run, folder, claim, profiler, rollbacks, recorded):
+    def fail(run, folder, claim, profiler, attempts, recorded):
         alive.append([each() for each in states if each() is not None])
         if len(states) < 2:
             state = State()
@@ -744,7 +747,7 @@ def test_steps_that_orbax_cannot_open_are_set_aside(finished, tmp_path, capsys):
     assert_same_run(folder, finished)
 
 
-def as_two_processes(monkeypatch: pytest.MonkeyPatch, function: Callable[[], Any]) -> list[Any]:
+def one_after_another(monkeypatch: pytest.MonkeyPatch, function: Callable[[], Any]) -> list[Any]:
     """Calls a function as the first of two processes, then as the second, which receives what the first sent; returns
     the results, or the messages of the errors.
     """
@@ -779,7 +782,7 @@ def test_all_processes_take_the_checkpoint_of_the_first(tmp_path, monkeypatch, s
         (tmp_path / "checkpoints" / str(step)).mkdir(parents=True)
     monkeypatch.setattr(SavedCheckpoints, "find_damage", lambda self, step: "cut" if step in damaged else None)
     monkeypatch.setattr(SavedCheckpoints, "find_metadata_damage", lambda self, step: None)
-    both = as_two_processes(monkeypatch, lambda: resume._agree_on_step(tmp_path))
+    both = one_after_another(monkeypatch, lambda: resume._agree_on_step(tmp_path))
     assert both == [found, (found[0], {})]
 
 
@@ -787,9 +790,41 @@ def test_only_the_first_process_names_the_damaged_checkpoints(tmp_path, monkeypa
     for step in (20, 40):
         (tmp_path / "checkpoints" / str(step)).mkdir(parents=True)
     run = tiny_run()
-    first, second = as_two_processes(monkeypatch, lambda: resume.find_start(run, tmp_path))
+    first, second = one_after_another(monkeypatch, lambda: resume.find_start(run, tmp_path))
     assert first.startswith("none of the checkpoints [20, 40] in ")
     assert second == first
+
+
+def test_processes_with_other_versions_or_configs_are_refused(monkeypatch):
+    configs = [changed(tiny_config(), "learner.learning_rate", rate) for rate in (0.1, 0.2)]
+    works = [lambda config=config: loop._check_same_start(config) for config in configs]
+    said = "config.learner.learning_rate differs between the processes; start all of them with the same command"
+    assert as_processes(monkeypatch, works) == [(said, True), (said, False)]
+    monkeypatch.setattr(loop, "package_versions", lambda: {"jax": jax.process_index()})
+    said = "the version of jax differs between the processes; install the same one on all machines"
+    assert as_processes(monkeypatch, works) == [(said, True), (said, False)]
+
+
+def test_processes_with_other_games_are_refused(tmp_path, monkeypatch):
+    digests = iter("ab")
+    monkeypatch.setattr(loop, "read_recorded", lambda *_: Recorded([], [], {"hex:2": next(digests)}))
+    said = "--games: the set of positions of hex:2 differs between the processes; give all of them the same files"
+    run = tiny_run()
+    assert as_processes(monkeypatch, [lambda: loop._read_games(run, tmp_path)] * 2) == [(said, True), (said, False)]
+
+
+def test_processes_that_cut_the_network_elsewhere_are_refused(monkeypatch):
+    run = tiny_run()
+    (setup,) = run.boards
+
+    def check(*cut: int) -> None:
+        network: Any = SimpleNamespace(blocks_per_stage=cut)
+        loop._check_same_cut(dataclasses.replace(run, boards=(dataclasses.replace(setup, network=network),)))
+
+    said = (
+        "config.mesh.stage=1: the cut of the network for hex:2 differs between the processes; set config.mesh.memory_gb"
+    )
+    assert as_processes(monkeypatch, [lambda: check(2, 1), lambda: check(1, 2)]) == [(said, True), (said, False)]
 
 
 def test_a_run_whose_folder_is_moved_stops_and_continues_once_it_is_back(finished, tmp_path, monkeypatch):
@@ -883,7 +918,7 @@ def test_invalid_matches_are_refused_before_any_write(finished, tmp_path, monkey
 
 def test_rounded_fields_are_reported(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(loop._Steps, "iterate", lambda *_: None)
-    monkeypatch.setattr(loop, "make_iterations", lambda *_: None)
+    monkeypatch.setattr(loop, "make_iterations", lambda *_: SimpleNamespace(num_micro_batches=1))
     monkeypatch.setattr(loop, "closing_lines", lambda *_: [])
     config = changed(tiny_config(), "selfplay.num_games", 23)
     train(changed(config, "learner.replay_ratio", 0.01), tmp_path / "run")

@@ -1,6 +1,7 @@
 """One network for several boards: schedule, resume, transfer of weights, and incompatible boards."""
 
 import copy
+from types import SimpleNamespace
 
 import chex
 import jax
@@ -112,7 +113,7 @@ def test_a_run_starts_from_the_weights_of_another_board(finished, monkeypatch, t
     config = config_of(("hex:4",))
     config.init_from = str(finished)
     config.evaluation.every = 0
-    monkeypatch.setattr(loop, "make_iterations", lambda *_: None)
+    monkeypatch.setattr(loop, "make_iterations", lambda *_: SimpleNamespace(num_micro_batches=1))
     train(config, tmp_path)
     weights = load(finished).params
     chex.assert_trees_all_equal(weights, started[0].train.params)

@@ -131,27 +131,44 @@ commands.end(train.run(sys.argv[2:]))
 
 
 @pytest.fixture
-def exhaust(tmp_path, process_environment):
-    """Returns a function that starts two processes, of which those of some ranks run out of memory."""
-    config = config_for_two()
-    config.learner.num_micro_batches, config.checkpoint.every, config.num_iterations = 0, 1, 3
-    file, started = write_config(config, tmp_path / "config.py"), []
+def start(tmp_path, process_environment):
+    """Returns a function that starts Python with each list of words, as the processes of one run."""
+    started = []
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
 
-    def start(ranks):
-        for rank in "01":
-            where = ["--nodes", "2", "--node_rank", rank, "--coordinator", address]
-            words = [sys.executable, "-c", EXHAUST, ranks, str(file), "--workdir", str(tmp_path / "run"), *where]
-            pipe = subprocess.PIPE
-            started.append(subprocess.Popen(words, cwd=ROOT, env=process_environment, stderr=pipe, text=True))
+    def start_all(*commands: list[str]) -> list[subprocess.Popen]:
+        for rank, words in enumerate(commands):
+            where = ["--nodes", str(len(commands)), "--node_rank", str(rank), "--coordinator", address]
+            command, pipe = [sys.executable, *words, *where], subprocess.PIPE
+            started.append(subprocess.Popen(command, cwd=ROOT, env=process_environment, stderr=pipe, text=True))
         return started
 
-    yield start
+    yield start_all
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def exhaust(start, tmp_path):
+    """Returns a function that starts two processes, of which those of some ranks run out of memory."""
+    config = config_for_two()
+    config.learner.num_micro_batches, config.checkpoint.every, config.num_iterations = 0, 1, 3
+    file = str(write_config(config, tmp_path / "config.py"))
+    return lambda ranks: start(*[["-c", EXHAUST, ranks, file, "--workdir", str(tmp_path / "run")]] * 2)
+
+
+def test_processes_that_would_train_different_networks_are_refused(start, tmp_path):
+    file = str(write_config(config_for_two(), tmp_path / "config.py"))
+    words = ["-m", "alphagat", "train", file, "--workdir", str(tmp_path / "run")]
+    processes = start(words, [*words, "--config.seed=1"])
+    ended = [(process.communicate(timeout=400)[1].splitlines(), process.returncode) for process in processes]
+    said = "error: config.seed differs between the processes; start all of them with the same command"
+    assert [(lines[1:], status) for lines, status in ended][:1] == [([said], 2)]  # after `waiting at`
+    assert ended[1] == ([], 2)
+    assert not (tmp_path / "run").exists()
 
 
 def test_processes_that_all_run_out_of_memory_go_on_together(exhaust, tmp_path):

@@ -165,7 +165,7 @@ def check_memory(game: Game, file: Path, num_positions: int, auxiliary: Sequence
     """
     position = state_bytes(game) + num_bytes(blank_records(game, auxiliary))
     needed, free = COPIES * num_positions * position, available_memory()
-    if free and needed > free:
+    if needed > free:
         raise UserError(
             f"--games {file}: {num_positions:,} positions of {game.name} need about {sized(needed)}, of "
             f"{sized(free)}; use a part of the file"

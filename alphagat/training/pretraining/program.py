@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from alphagat.learner.loss import Batch
 from alphagat.learner.update import TrainState
 from alphagat.runtime import sharding
-from alphagat.training.compilation import compile_to_fit
+from alphagat.training.compilation import Fitted, compile_to_fit
 from alphagat.training.iteration import Metrics, draw_keys, gradients_of, learner_metrics, make_batch, make_updates
 from alphagat.training.pretraining.dataset import Recorded
 from alphagat.training.pretraining.loader import make_loader
@@ -39,18 +39,22 @@ class PretrainIterations:
         self._where = NamedSharding(run.mesh, BLOCK)
         start, rollbacks = int(state.iteration), int(state.rollbacks)
         self._loaders = [self._load(number, start, rollbacks) for number in range(len(run.boards))]
-        self._programs = [self._compile(number, state, say) for number in range(len(run.boards))]
+        self._fitted = [self._compile(number, state, say) for number in range(len(run.boards))]
 
     @property
     def programs(self) -> dict[str, list[stages.Compiled]]:
         """The compiled programs of each role, one per board."""
-        return {"an iteration": self._programs}
+        return {"an iteration": [each.program for each in self._fitted]}
+
+    @property
+    def num_micro_batches(self) -> int:
+        return max(each.num_micro_batches for each in self._fitted)
 
     def run(self, state: RunState, iteration: int) -> tuple[RunState, Metrics, None]:
         """Starts iteration number `iteration`, counted from 1 and consecutive. The results may still be running."""
         number = self._run.order[iteration - 1]
         block = self._place(self._run.boards[number], next(self._loaders[number]))
-        train, done, metrics = self._programs[number](state.train, block, state.key, state.iteration)
+        train, done, metrics = self._fitted[number].program(state.train, block, state.key, state.iteration)
         plan, config = self._run.boards[number].plan, self._run.boards[number].config
         used = plan.updates_per_iteration * config.learner.batch_size
         epochs = self._run.num_iterations_of(number, iteration) * used / self._recorded.boards[number].train.size
@@ -90,7 +94,7 @@ class PretrainIterations:
 
         return jax.tree.map(put, block)
 
-    def _compile(self, number: int, state: RunState, say: Callable[[str], None]) -> stages.Compiled:
+    def _compile(self, number: int, state: RunState, say: Callable[[str], None]) -> Fitted:
         plan, train = self._run.boards[number].plan, self._recorded.boards[number].train
         before = (plan.updates_per_iteration, plan.num_groups, plan.group_batch_size)
         block = jax.tree.map(

@@ -178,11 +178,12 @@ def test_files_beyond_the_memory_are_refused(tmp_path, monkeypatch):
     file = write(tmp_path / "games.sgf", WON, WON)
     monkeypatch.setattr(game_sources, "available_memory", lambda: 3.0 * 10 * state_bytes(GAME))
     assert read(file)
-    monkeypatch.setattr(game_sources, "available_memory", lambda: 2.9 * 10 * state_bytes(GAME))
-    with pytest.raises(
-        UserError, match=rf"--games {file}: 10 positions of {BOARD} need about [0-9]+ bytes, of [0-9]+ bytes;"
-    ):
-        read(file)
+    for free in (2.9 * 10 * state_bytes(GAME), 0.0):
+        monkeypatch.setattr(game_sources, "available_memory", lambda free=free: free)
+        with pytest.raises(
+            UserError, match=rf"--games {file}: 10 positions of {BOARD} need about [0-9]+ bytes, of [0-9]+ bytes;"
+        ):
+            read(file)
 
 
 def test_auxiliary_targets_need_memory(tmp_path, monkeypatch):
