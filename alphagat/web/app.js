@@ -50,7 +50,7 @@ function notify(message) {
 
 /**
  * Shows the position at the cursor, requests its analysis, and plays the network's move if it is its turn. Without a
- * position, each of the buttons that move the cursor tries again; without an analysis, "Move for me" does.
+ * position, each of the buttons that move the cursor tries again; without an analysis, "Move for me" and "Hint" do.
  */
 function update(announcement = "") {
   controller.abort();
@@ -60,7 +60,9 @@ function update(announcement = "") {
   document.body.dataset.analysed = false;
   return attempt(async () => {
     const position = await api.position(request(), signal).catch((error) => {
-      if (!signal.aborted) for (const id of CURSOR_BUTTONS) $(id).disabled = false;
+      if (signal.aborted) throw error;
+      for (const id of CURSOR_BUTTONS) $(id).disabled = false;
+      showFailure("Forward");
       throw error;
     });
     signal.throwIfAborted();
@@ -76,20 +78,28 @@ function update(announcement = "") {
     if (position.over) return;
     const started = performance.now();
     if (settings.attention && shownAttention()) attempt(() => attend(signal));
+    const isNetworks = isAtEnd() && !isPersons(position.player);
     view.analysis = await analyse(signal).catch((error) => {
       view.hasFailed = !signal.aborted;
+      if (view.hasFailed && isNetworks) showFailure("Move for me");
       throw error;
     });
     signal.throwIfAborted();
     annotate();
     document.body.dataset.analysed = true;
-    if (isPersons(position.player) || !isAtEnd()) return;
+    if (!isNetworks) return;
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, PAUSE_MS - (performance.now() - started))));
     signal.throwIfAborted();
     const { value, prior, action } = view.analysis, { isBeginner } = engineOf(position.player);
     if (canSwap() && value < 0) swapSides();
     else play(isBeginner ? drawn(position.legal, prior, CARELESSNESS) : action);
   });
+}
+
+/** Says that an answer is missing, and which button asks again. */
+function showFailure(button) {
+  $("status-text").textContent = `No answer. Press ${button} to try again.`;
+  $("dot").classList.remove("busy");
 }
 
 /** Returns whether the player to move may exchange the sides. */
@@ -301,6 +311,7 @@ function chosenWeights(weights) {
 
 /** Shows the network's move without playing it. */
 function hint() {
+  if (view.hasFailed) update();
   view.hint = true;
   annotate();
   const move = view.analysis?.variation[0];
