@@ -321,16 +321,17 @@ function hint() {
 /**
  * Starts a game on a board, or continues a saved one at its `ply` (default: the last). A later call supersedes this one.
  * Until the board is open, nobody plays on the current one, unless it is the same. If the server rejects the game, the
- * current one stays.
+ * current one stays. The browser's Back restores a replaced game with moves; a game that `isAddressed` has its entry in
+ * the history already.
  */
-async function open(name, saved = {}) {
+async function open(name, saved = {}, isAddressed = false) {
   opening.abort();
   opening = new AbortController();
   const { signal } = opening, main = document.querySelector("main");
   main.inert = name !== game.board;
   if (main.inert) controller.abort();
   try {
-    await replaceGame(name, saved, signal);
+    await replaceGame(name, saved, isAddressed, signal);
   } catch (error) {
     if (!signal.aborted && server.board) {
       $("boards").value = game.board;
@@ -343,7 +344,7 @@ async function open(name, saved = {}) {
   await update();
 }
 
-async function replaceGame(name, saved, signal) {
+async function replaceGame(name, saved, isAddressed, signal) {
   if (!server.info.boards.includes(name)) throw new api.ApiError(`This server does not offer the board ${name}.`);
   $("status-text").textContent = `Opening ${title(name)}`;
   attempt(() => prepare(name));
@@ -354,6 +355,7 @@ async function replaceGame(name, saved, signal) {
   const actions = moves.map((step) => step.action);
   analyses.clear();
   const cursor = Math.max(0, Math.min(saved.ply ?? moves.length, moves.length));
+  if (game.moves.length && !isAddressed) history.pushState(null, "");
   unswap();
   server.board = opened;
   const resigned = [0, 1].includes(saved.resigned) ? saved.resigned : null, isSwapped = saved.isSwapped ?? false;
@@ -419,7 +421,7 @@ async function start() {
 /** Opens the game in the address. */
 async function openAddressed() {
   const saved = addressed();
-  if (saved) await open(saved.board, saved);
+  if (saved) await open(saved.board, saved, true);
 }
 
 attempt(start);

@@ -141,6 +141,38 @@ def test_a_rejected_link_leaves_the_address_of_the_game(serve, page):
     page.wait_for_url(lambda url: "board=hex%3A3" in url)  # after an answer of the server
 
 
+@pytest.mark.parametrize("replace", ["key", "menu", "file"])
+def test_back_restores_a_replaced_game(serve, page, tmp_path, replace):
+    open_page(page, serve("hex:3"))
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    before, link = saved(page), page.url
+    if replace == "key":
+        page.keyboard.press("n")
+    elif replace == "menu":
+        page.select_option("#boards", "hex:4")
+    else:
+        file = tmp_path / "game.json"
+        file.write_text(json.dumps({**before, "moves": ["a1", "a2"]}))
+        page.set_input_files("#file", file)
+    wait_for_ply(page, 2 if replace == "file" else 0)
+    after = page.url
+    page.go_back()
+    wait_for_ply(page, 1)
+    assert (saved(page), page.url) == (before, link)
+    page.go_forward()
+    page.wait_for_url(after)
+    wait_for_ply(page, 2 if replace == "file" else 0)
+
+
+def test_a_game_without_moves_is_no_entry_of_the_history(serve, page):
+    open_page(page, serve("hex:3"))
+    entries = page.evaluate("history.length")
+    page.click("#new")
+    page.wait_for_selector('body[data-analysed="true"]')
+    assert page.evaluate("history.length") == entries
+
+
 def test_a_menu_lists_the_games_of_a_file(serve, page, tmp_path):
     open_page(page, serve("hex:3"))
     assert not page.is_visible("#games")
