@@ -20,6 +20,8 @@ export function save() {
 
 /** Reads a file written by `save`, or the first game of an SGF or PGN file. Throws an ApiError if it is invalid. */
 export async function read(file) {
+  // The server would close the connection, without an answer that the browser reads.
+  if (file.size > server.info.max_file) throw new api.ApiError("This file is too large; open one with fewer games.");
   const text = await file.text();
   return text.trimStart().startsWith("{") ? { ...parse(text), file: null } : pick({ text, board: game.board }, 0);
 }
@@ -27,7 +29,7 @@ export async function read(file) {
 /** Returns game `number` of an SGF or PGN file, with the `file` itself, from which another game can be picked. */
 export async function pick({ text, board }, number) {
   const { games } = await api.games(text, board, number);
-  if (!games.length) throw new api.ApiError("This file has no game.");
+  if (!games.length) throw new api.ApiError("This file contains no games.");
   return { ...games[number], file: { text, board, number, names: games.map((each) => each.names) } };
 }
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from alphagat.evaluation.game_files import GameRecord, read_games, to_text
-from alphagat.serving.limits import MAX_NAME
+from alphagat.serving.limits import MAX_FILE, MAX_NAME
 from tests.serving.untrained import save_untrained
 from tests.web.pages import open_page, saved, wait_for_ply
 
@@ -52,6 +52,9 @@ def test_a_saved_game_loads(serve, page, tmp_path):
     file.write_text("nonsense")
     page.set_input_files("#file", file)
     page.wait_for_selector("#toast:has-text('neither PGN nor SGF')")
+    file.write_text(" " * (MAX_FILE + 1))
+    page.set_input_files("#file", file)
+    page.wait_for_selector("#toast:has-text('This file is too large; open one with fewer games.')")
 
 
 def test_a_record_names_the_networks_and_levels(start, page, tmp_path):

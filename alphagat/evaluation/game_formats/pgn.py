@@ -44,8 +44,8 @@ def write(record: GameRecord) -> str:
     return f"{game}\n\n"
 
 
-def read(text: str) -> list[GameRecord]:
-    """Reads the main lines of all games.
+def read(text: str, most: int | None = None) -> list[GameRecord]:
+    """Reads the main lines of the first `most` games; None: of all.
 
     Raises:
       UserError: a move is illegal, a game is not chess from the initial position, or the file exceeds a limit.
@@ -54,7 +54,7 @@ def read(text: str) -> list[GameRecord]:
     for number, line in enumerate(stream, 1):
         limits.check(len(line), limits.MAX_LINE, f"characters in line {number}", "wrap the line")
     stream.seek(0)
-    while (record := _read_game(stream, len(records) + 1)) is not None:
+    while len(records) != most and (record := _read_game(stream, len(records) + 1)) is not None:
         records.append(record)
         num_moves += len(record.moves)
         limits.check(len(records), limits.MAX_GAMES, "games", "split the file")
