@@ -40,7 +40,6 @@ from alphagat.serving.service import BatchService, Busy
 PAGE = Path(__file__).parents[1] / "web"
 STRENGTHS = (0, 16, 64, 256)  # numbers of simulations on offer
 MAX_GAMES = 100  # of a file
-RESIGNATION = "resigned"
 
 
 def make_app(
@@ -158,7 +157,8 @@ def _add_files(app: FastAPI, roster: Roster, lanes: Lanes) -> None:
         """
         text = (await http.body()).decode(errors="replace")
         records = await lanes.run("files", read_games, text, board, MAX_GAMES)
-        found = [{"board": each.board, "moves": each.moves, "names": each.names} for each in records]
+        fields = ("board", "moves", "names", "outcome", "forfeit")
+        found = [{name: getattr(each, name) for name in fields} for each in records]
         if records:
             if number >= len(records):
                 raise UserError(f"number {number}: the file has games 0 to {len(records) - 1}")
@@ -246,14 +246,12 @@ def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, streng
 
 
 def _record_of(game: Game, playthrough: Playthrough, request: RecordRequest) -> GameRecord:
-    """Returns the game with its result, which a resignation decides before the end; None if it is unfinished."""
+    """Returns the game with its result: by the rules, or else the requested one."""
     moves = tuple(step.name for step in playthrough.steps)
     players = tuple(step.player for step in playthrough.steps)
-    outcome, forfeit = None, ""
+    outcome, forfeit = request.outcome, request.forfeit
     if playthrough.state.terminated:
-        outcome = int(np.sign(playthrough.returns[0]))
-    elif request.resigned is not None:
-        outcome, forfeit = (-1, 1)[request.resigned], RESIGNATION
+        outcome, forfeit = int(np.sign(playthrough.returns[0])), ""
     return GameRecord(game.name, request.names, moves, players, outcome, forfeit)
 
 

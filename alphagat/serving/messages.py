@@ -45,10 +45,14 @@ class AnalysisRequest(EvaluationRequest):
 
 
 class RecordRequest(GameRequest):
-    """Requests the game as a file; `names` are those of players 0 and 1, one of which may have resigned."""
+    """Requests the game as a file; `names` are those of players 0 and 1.
+
+    A game that has not ended by the rules may have an `outcome` and the reason of a loss, as in a `GameRecord`.
+    """
 
     names: tuple[Name, Name] = ("", "")
-    resigned: Literal[0, 1] | None = None
+    outcome: Literal[-1, 0, 1] | None = None
+    forfeit: Name = ""
 
 
 def describe_board(game: Game, networks: list[dict[str, Any]]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ export const preparation = (board, player, ahead = true) =>
 export const analysis = (game, player, simulations, signal) =>
   json("api/analysis", { ...game, player, simulations }, signal);
 export const attention = (game, player, signal) => json("api/attention", { ...game, player }, signal);
-export const record = async (game, names, resigned) =>
-  received((await call("api/record", { ...game, names, resigned })).text());
+export const record = async (game, names, outcome, forfeit) =>
+  received((await call("api/record", { ...game, names, outcome, forfeit })).text());
 export const games = (text, board, number) => json(`api/games?${new URLSearchParams({ board, number })}`, text);
 export const run = () => json("api/run");

@@ -138,15 +138,16 @@ def test_a_record_reads_back(client):
     (record,) = read_games(answer.text)
     assert (record.board, record.names, record.outcome) == ("hex:3", tuple(names), 1)
     assert record.moves == ("b1", "a1", "b2", "a2", "b3")
-    resigned = client.post("/api/record", json=game("b1", "a1", resigned=0)).text
+    resigned = client.post("/api/record", json=game("b1", "a1", outcome=-1, forfeit="resigned")).text
     (record,) = read_games(resigned)
     assert (record.outcome, record.forfeit) == (-1, "resigned")
     (record,) = read_games(client.post("/api/record", json=game("b1", "a1")).text)
     assert (record.outcome, record.forfeit) == (None, "")  # the game goes on
+    moves = ["b1", "a1"]
     assert client.post("/api/games", content=answer.text + resigned).json() == {
         "games": [
-            {"board": "hex:3", "moves": ["b1", "a1", "b2", "a2", "b3"], "names": names},
-            {"board": "hex:3", "moves": ["b1", "a1"], "names": ["", ""]},
+            {"board": "hex:3", "moves": [*moves, "b2", "a2", "b3"], "names": names, "outcome": 1, "forfeit": ""},
+            {"board": "hex:3", "moves": moves, "names": ["", ""], "outcome": -1, "forfeit": "resigned"},
         ]
     }
 
@@ -583,7 +584,8 @@ def test_seeds_have_32_bits(client):
 
 def test_a_file_that_names_no_board_is_of_the_given_one(client):
     answer = client.post("/api/games?board=hex:4", content="(;B[a1];W[b2])")
-    assert answer.json() == {"games": [{"board": "hex:4", "moves": ["a1", "b2"], "names": ["", ""]}]}
+    (found,) = answer.json()["games"]
+    assert (found["board"], found["moves"]) == ("hex:4", ["a1", "b2"])
 
 
 def test_a_board_states_its_goal(client):

@@ -33,11 +33,13 @@ def write(record: GameRecord) -> str:
     game = chess.pgn.Game()
     result = next(text for text, outcome in OUTCOMES.items() if outcome == record.outcome)
     # A tag is one line, and its quotes and backslashes are escaped.
-    white, black = (re.sub(r'(["\\])', r"\\\1", " ".join(name.splitlines())) for name in record.names)
+    white, black, forfeit = (
+        re.sub(r'(["\\])', r"\\\1", " ".join(text.splitlines())) for text in (*record.names, record.forfeit)
+    )
     game.headers.update(Event="AlphaGAT", White=white, Black=black, Result=result)
     game.headers.update(Site="?", Date="????.??.??", Round="?")
-    if record.forfeit:
-        game.headers["Termination"] = record.forfeit
+    if forfeit:
+        game.headers["Termination"] = forfeit
     node = game
     for move in record.moves:
         node = node.add_main_variation(chess.Move.from_uci(move))
