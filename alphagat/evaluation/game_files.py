@@ -57,18 +57,19 @@ def to_text(record: GameRecord) -> str:
     return _format("pgn" if record.board == CHESS else "sgf").write(record)
 
 
-def read_games(text: str, board: str = "") -> list[GameRecord]:
+def read_games(text: str, board: str = "", most: int | None = None) -> list[GameRecord]:
     """Reads games written by `to_text` or another program.
 
     Args:
       board: the board of games whose file does not name one; `to_text` always does.
+      most: the number of games to read, the first ones; None: all.
 
     Raises:
       UserError: the text is neither PGN nor SGF, a game is on no known board or does not begin at the initial position,
         a limit of `game_formats.limits` is exceeded, or the package for the format is not installed.
     """
     text = text.lstrip("\ufeff")  # the mark with which some editors begin a file
-    return _format("pgn").read(text) if PGN_START.match(text) else _format("sgf").read(text, board)
+    return _format("pgn").read(text, most) if PGN_START.match(text) else _format("sgf").read(text, board, most)
 
 
 def read_file(file: Path, board: str = "") -> list[GameRecord]:

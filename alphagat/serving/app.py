@@ -10,10 +10,10 @@ import contextlib
 import traceback
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
@@ -31,16 +31,15 @@ from alphagat.games.states import moves_determine_positions
 from alphagat.serving import limits, messages
 from alphagat.serving.hosts import LOCAL, AllowedHosts
 from alphagat.serving.live_run import LiveRun
-from alphagat.serving.messages import AnalysisRequest, EvaluationRequest, FileRequest, GameRequest, RecordRequest
-from alphagat.serving.middleware import Middleware
-from alphagat.serving.playthrough import Playthrough
+from alphagat.serving.messages import AnalysisRequest, EvaluationRequest, GameRequest, RecordRequest
+from alphagat.serving.middleware import FILES, Middleware
+from alphagat.serving.playthrough import Lanes, Playthrough
 from alphagat.serving.roster import BoardSession, Program, Roster
 from alphagat.serving.service import BatchService, Busy
 
 PAGE = Path(__file__).parents[1] / "web"
 STRENGTHS = (0, 16, 64, 256)  # numbers of simulations on offer
 MAX_GAMES = 100  # of a file
-RESIGNATION = "resigned"
 
 
 def make_app(
@@ -64,14 +63,14 @@ def make_app(
         yield
         await run_in_threadpool(service.close)
 
-    strengths = sorted({*STRENGTHS, simulations})
+    strengths, lanes = sorted({*STRENGTHS, simulations}), Lanes()
     app = FastAPI(title="AlphaGAT", docs_url=None, redoc_url=None, lifespan=lifespan)
     _add_errors(app)
     _add_info(app, roster, simulations, strengths)
-    _add_positions(app, roster)
-    _add_files(app, roster)
+    _add_positions(app, roster, lanes)
+    _add_files(app, roster, lanes)
     _add_preparation(app, roster, service, strengths)
-    _add_evaluations(app, roster, service, strengths)
+    _add_evaluations(app, roster, service, strengths, lanes)
     _add_status(app, service, live_run)
     _add_heads(app)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
@@ -88,14 +87,15 @@ def _add_heads(app: FastAPI) -> None:
 
 def _add_info(app: FastAPI, roster: Roster, simulations: int, strengths: list[int]) -> None:
     @app.get("/api/info")
-    def info() -> dict[str, Any]:
-        """Returns the boards and strengths on offer, with their defaults, and the longest game."""
+    async def info() -> dict[str, Any]:
+        """Returns the boards and strengths on offer, with their defaults, the longest game, and the largest file."""
         return {
             "boards": roster.boards,
             "default": roster.default,
             "strengths": strengths,
             "simulations": simulations,
             "max_moves": limits.MAX_MOVES,
+            "max_file": limits.MAX_FILE,
         }
 
 
@@ -108,18 +108,18 @@ def _add_status(app: FastAPI, service: BatchService, live_run: LiveRun | None) -
         return live_run.describe()
 
     @app.get("/api/metrics")
-    def metrics() -> dict[str, Any]:
+    async def metrics() -> dict[str, Any]:
         """Returns the metrics of the evaluation service (`BatchService.metrics`)."""
         return service.metrics()
 
     @app.get("/health")
-    def health() -> dict[str, str]:
+    async def health() -> dict[str, str]:
         """Reports that evaluations are possible; status 503 if their thread has ended."""
         service.check()
         return {"evaluation": "alive"}
 
 
-def _add_positions(app: FastAPI, roster: Roster) -> None:
+def _add_positions(app: FastAPI, roster: Roster, lanes: Lanes) -> None:
     @app.get("/api/boards/{board}")
     def board(board: str) -> dict[str, Any]:
         """Describes a board: the two sides, and the networks that play it."""
@@ -130,48 +130,50 @@ def _add_positions(app: FastAPI, roster: Roster) -> None:
         return messages.describe_board(roster.session(board).game, networks)
 
     @app.post("/api/position")
-    def position(request: GameRequest) -> dict[str, Any]:
+    async def position(request: GameRequest) -> dict[str, Any]:
         """Describes the position after the moves."""
-        session, playthrough = _replay(roster, request)
-        last = None
-        if playthrough.steps:
-            before = session.games.replay(request.seed, request.moves[:-1])
-            last = messages.describe_move(session.game, before.state, playthrough.steps[-1].action)
-        return messages.describe_position(session.game, playthrough, last)
+        return await lanes.run(_lane(roster, request.board), _describe_position, roster, request)
 
 
-def _add_files(app: FastAPI, roster: Roster) -> None:
+def _add_files(app: FastAPI, roster: Roster, lanes: Lanes) -> None:
     @app.post("/api/record")
-    def record(request: RecordRequest) -> PlainTextResponse:
+    async def record(request: RecordRequest) -> PlainTextResponse:
         """Writes the game as SGF, or as PGN for chess."""
-        session, playthrough = _replay(roster, request)
+        session, playthrough = await lanes.run(_lane(roster, request.board), _replay, roster, request)
         if not moves_determine_positions(session.game):
             raise UserError(f"board {request.board}: game files hold only two-player games without chance")
         return PlainTextResponse(to_text(_record_of(session.game, playthrough, request)))
 
-    @app.post("/api/games")
-    def games(request: FileRequest) -> dict[str, Any]:
-        """Reads the games of an SGF or PGN file, at most `MAX_GAMES`.
+    @app.post(FILES)
+    async def games(
+        http: Request,
+        board: Annotated[str, Query(max_length=limits.MAX_NAME)] = "",
+        number: Annotated[int, Query(ge=0)] = 0,
+    ) -> dict[str, Any]:
+        """Reads the games of an SGF or PGN file, the body, at most `MAX_GAMES`.
 
-        The one with the requested number, which the page opens, is checked, and ends where our rules end it.
+        `board` is that of games that name none. The one with the requested number, from 0, which the page opens, is
+        checked, and ends where our rules end it. The body is no JSON, because large JSON would occupy the event loop.
         """
-        records = read_games(request.text, request.board)[:MAX_GAMES]
-        found = [{"board": each.board, "moves": each.moves, "names": each.names} for each in records]
+        text = (await http.body()).decode(errors="replace")
+        records = await lanes.run("files", read_games, text, board, MAX_GAMES)
+        fields = ("board", "moves", "names", "outcome", "forfeit")
+        found = [{name: getattr(each, name) for name in fields} for each in records]
         if records:
-            if request.number >= len(records):
-                raise UserError(f"number {request.number}: the file has games 0 to {len(records) - 1}")
-            found[request.number]["moves"] = _moves_of(records[request.number], roster)
+            if number >= len(records):
+                raise UserError(f"number {number}: the file has games 0 to {len(records) - 1}")
+            record = records[number]
+            if record.board in roster.boards:
+                found[number]["moves"] = await lanes.run(record.board, _moves_of, record, roster)
         return {"games": found}
 
 
 def _moves_of(record: GameRecord, roster: Roster) -> Sequence[str]:
-    """Returns the moves of a game up to its end by the rules; all, unchecked, on a board that is not offered.
+    """Returns the moves of a game on a board on offer, up to its end by the rules.
 
     Raises:
       UserError: a move is not legal, or of the other player, as after a handicap.
     """
-    if record.board not in roster.boards:
-        return record.moves
     session = roster.session(record.board)
     steps = session.games.replay(0, record.moves, stops_at_end=True).steps
     for ply, (step, player) in enumerate(zip(steps, record.players)):
@@ -210,7 +212,7 @@ def _add_preparation(app: FastAPI, roster: Roster, service: BatchService, streng
         }
 
 
-def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, strengths: list[int]) -> None:
+def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, strengths: list[int], lanes: Lanes) -> None:
     async def evaluate(http: Request, program: Program, playthrough: Playthrough) -> Any:
         if playthrough.state.terminated:
             raise UserError("the game is over; ask about an earlier position")
@@ -229,29 +231,43 @@ def _add_evaluations(app: FastAPI, roster: Roster, service: BatchService, streng
         """Analyzes the position after the moves; `action` is the move to play."""
         if request.simulations not in strengths:
             raise UserError(f"simulations {request.simulations}: use one of {', '.join(map(str, strengths))}")
-        session, playthrough = await run_in_threadpool(_replay, roster, request)
+        lane = _lane(roster, request.board)
+        session, playthrough = await lanes.run(lane, _replay, roster, request)
         program = roster.program(request.board, request.player, request.simulations)
         result = await evaluate(http, program, playthrough)
-        return await run_in_threadpool(_describe, session, request, playthrough, result)
+        return await lanes.run(lane, _describe, session, request, playthrough, result)
 
     @app.post("/api/attention")
     async def attention(http: Request, request: EvaluationRequest) -> dict[str, Any]:
         """Returns the attention weights of each block and head in the position after the moves."""
-        session, playthrough = await run_in_threadpool(_replay, roster, request)
+        session, playthrough = await lanes.run(_lane(roster, request.board), _replay, roster, request)
         weights = await evaluate(http, roster.program(request.board, request.player, None), playthrough)
         return messages.describe_attention(session.game, weights)
 
 
 def _record_of(game: Game, playthrough: Playthrough, request: RecordRequest) -> GameRecord:
-    """Returns the game with its result, which a resignation decides before the end; None if it is unfinished."""
+    """Returns the game with its result: by the rules, or else the requested one."""
     moves = tuple(step.name for step in playthrough.steps)
     players = tuple(step.player for step in playthrough.steps)
-    outcome, forfeit = None, ""
+    outcome, forfeit = request.outcome, request.forfeit
     if playthrough.state.terminated:
-        outcome = int(np.sign(playthrough.returns[0]))
-    elif request.resigned is not None:
-        outcome, forfeit = (-1, 1)[request.resigned], RESIGNATION
+        outcome, forfeit = int(np.sign(playthrough.returns[0])), ""
     return GameRecord(game.name, request.names, moves, players, outcome, forfeit)
+
+
+def _lane(roster: Roster, board: str) -> str:
+    """Returns the lane of the replays on a board. Raises UserError if the board is not offered."""
+    roster.players(board)
+    return board
+
+
+def _describe_position(roster: Roster, request: GameRequest) -> dict[str, Any]:
+    session, playthrough = _replay(roster, request)
+    last = None
+    if playthrough.steps:
+        before = session.games.replay(request.seed, request.moves[:-1])
+        last = messages.describe_move(session.game, before.state, playthrough.steps[-1].action)
+    return messages.describe_position(session.game, playthrough, last)
 
 
 def _replay(roster: Roster, request: GameRequest) -> tuple[BoardSession, Playthrough]:

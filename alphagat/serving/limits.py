@@ -5,9 +5,14 @@ from alphagat.bounds import Limits
 # Requests. Larger ones are refused, except for headers that arrive in one read: h11 checks only incomplete ones.
 MAX_HEADERS = 16 * 1024  # bytes of the request line and all headers, as long as they are incomplete
 MAX_BODY = 64 * 1024  # bytes
+MAX_FILE = 4 * 2**20  # bytes of a file of games, the body of /api/games
 MAX_MOVES = 4_096  # per request
 MAX_NAME = 40  # characters of a board, a move or a person
 MAX_PATH = 1_024  # characters of a network
+
+# Replays of games and readings of files. A board has its own lane, and so have files.
+MAX_WORKING = 16  # at a time, on as many of the 40 threads of the server
+MAX_PIECES = 128  # in progress or waiting, in a lane
 
 # Connections. Above these numbers, connections that wait for their client are dropped, see `http_server`.
 MAX_CONNECTIONS = 512

@@ -9,7 +9,7 @@ from alphagat.agents.analysis import Analysis
 from alphagat.evaluation.game_files import file_ending
 from alphagat.games.base import Game
 from alphagat.games.states import moves_determine_positions
-from alphagat.serving.limits import MAX_BODY, MAX_MOVES, MAX_NAME, MAX_PATH
+from alphagat.serving.limits import MAX_MOVES, MAX_NAME, MAX_PATH
 from alphagat.serving.playthrough import Playthrough, Playthroughs
 
 Number = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
@@ -45,22 +45,14 @@ class AnalysisRequest(EvaluationRequest):
 
 
 class RecordRequest(GameRequest):
-    """Requests the game as a file; `names` are those of players 0 and 1, one of which may have resigned."""
+    """Requests the game as a file; `names` are those of players 0 and 1.
 
-    names: tuple[Name, Name] = ("", "")
-    resigned: Literal[0, 1] | None = None
-
-
-class FileRequest(BaseModel):
-    """Requests the games of an SGF or PGN file; `board` is that of games that name none, and game `number`, from 0, is
-    checked.
+    A game that has not ended by the rules may have an `outcome` and the reason of a loss, as in a `GameRecord`.
     """
 
-    model_config = ConfigDict(extra="forbid")
-    # The limit, which no body exceeds, makes pydantic refuse surrogates without a partner.
-    text: Annotated[str, StringConstraints(max_length=MAX_BODY, strict=True)]
-    board: Name = ""
-    number: Annotated[int, Field(ge=0, strict=True)] = 0
+    names: tuple[Name, Name] = ("", "")
+    outcome: Literal[-1, 0, 1] | None = None
+    forfeit: Name = ""
 
 
 def describe_board(game: Game, networks: list[dict[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from alphagat.serving.hosts import AllowedHosts
-from alphagat.serving.limits import MAX_BODY
+from alphagat.serving.limits import MAX_BODY, MAX_FILE
 
 HEADERS = {
     # The page loads resources from this server only.
@@ -18,10 +18,11 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-cache",
 }
+FILES = "/api/games"  # takes files, which are larger than other bodies
 
 
 class Middleware:
-    """Rejects requests of other hosts or sites or above `MAX_BODY` bytes, and adds `HEADERS` to each response."""
+    """Rejects requests of other hosts or sites or with too large a body, and adds `HEADERS` to each response."""
 
     def __init__(self, app: Any, hosts: AllowedHosts):
         self._app, self._hosts = app, hosts
@@ -41,16 +42,18 @@ class Middleware:
         refusal = self._hosts.refusal(_values(scope, b"host"), _values(scope, b"origin")) or _refusal_of_site(scope)
         if refusal is not None:
             return await _refuse(403, refusal)(scope, receive, send_with_headers)
-        body, more = b"", True
+        most = MAX_FILE if scope["path"] == FILES else MAX_BODY
+        body, more = bytearray(), True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return None
-            body, more = body + message.get("body", b""), message.get("more_body", False)
-            if len(body) > MAX_BODY:
-                too_large = f"the request is larger than {MAX_BODY} bytes; send less"
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > most:
+                too_large = f"the request is larger than {most} bytes; send less"
                 return await _refuse(413, too_large)(scope, receive, send_with_headers)
-        whole = [{"type": "http.request", "body": body, "more_body": False}]
+        whole = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def receive_whole() -> Any:
             return whole.pop() if whole else await receive()

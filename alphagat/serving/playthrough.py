@@ -1,18 +1,24 @@
-"""Replays games from their moves, and caches the intermediate positions."""
+"""Replays games from their moves, caches the intermediate positions, and bounds the threads of such work."""
 
+import asyncio
 import collections
 import hashlib
 import threading
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
+from starlette.concurrency import run_in_threadpool
 
 from alphagat.errors import UserError
 from alphagat.games.base import Game
 from alphagat.runtime import sharding
+from alphagat.serving import limits
+from alphagat.serving.service import Busy
+from alphagat.wording import counted
 
+T = TypeVar("T")
 MAX_KEPT = 2048  # positions
 
 
@@ -110,6 +116,29 @@ class Playthroughs:
         self._kept[digest] = game
         if len(self._kept) > MAX_KEPT:
             self._kept.popitem(last=False)
+
+
+class Lanes:
+    """Runs work on threads, one piece at a time in each lane, and `limits.MAX_WORKING` in all.
+
+    Other pieces wait without a thread, so that those of other routes stay free. For use in one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(limits.MAX_WORKING)
+        self._lanes: dict[str, asyncio.Semaphore] = {}
+        self._pieces = collections.Counter[str]()  # by lane, in progress or waiting
+
+    async def run(self, lane: str, work: Callable[..., T], *arguments: Any) -> T:
+        """Returns `work(*arguments)`. Raises Busy if `limits.MAX_PIECES` pieces are in the lane."""
+        if self._pieces[lane] >= limits.MAX_PIECES:
+            raise Busy(f"{counted(limits.MAX_PIECES, 'request')} for {lane} already waiting")
+        self._pieces[lane] += 1
+        try:
+            async with self._lanes.setdefault(lane, asyncio.Semaphore(1)), self._free:
+                return await run_in_threadpool(work, *arguments)
+        finally:
+            self._pieces[lane] -= 1
 
 
 def _with_mask(state: Any) -> tuple[Any, jax.Array]:

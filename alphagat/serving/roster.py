@@ -151,14 +151,15 @@ class Roster:
           ServiceError: a run was started anew, with a network that the compiled programs do not fit, or with boards
             that are not offered.
         """
-        for board, name in list(self._agents):
-            source = self._sources[board][name]
-            config = resolve(source, board=board).config
-            if differing_fields(config.network, self._agents[board, name].config.network):
-                raise ServiceError(f"{name} now has a different network; restart the command")
-            if not all(name in self._sources.get(each, ()) for each in config.boards):
-                raise ServiceError(f"{name} now has different boards; restart the command")
-            self._agents[board, name] = load(source, board=board)
+        with self._loading:  # a load that has begun could store an older checkpoint later
+            for board, name in list(self._agents):
+                source = self._sources[board][name]
+                config = resolve(source, board=board).config
+                if differing_fields(config.network, self._agents[board, name].config.network):
+                    raise ServiceError(f"{name} now has a different network; restart the command")
+                if not all(name in self._sources.get(each, ()) for each in config.boards):
+                    raise ServiceError(f"{name} now has different boards; restart the command")
+                self._agents[board, name] = load(source, board=board)
 
     def prepare(self, program: Program) -> Callable[[Any], Any]:
         """Compiles the function from `[B]` states to an `Analysis`, or to attention weights, for single states.

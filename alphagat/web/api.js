@@ -15,10 +15,11 @@ async function received(promise) {
 }
 
 async function call(path, body, signal, retries = RETRIES) {
+  const isText = typeof body === "string"; // of a file
   const options = body === undefined ? { signal } : {
     method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
+    headers: { "content-type": isText ? "text/plain" : "application/json" },
+    body: isText ? body : JSON.stringify(body),
     signal,
   };
   const response = await received(fetch(path, options));
@@ -47,7 +48,7 @@ export const preparation = (board, player, ahead = true) =>
 export const analysis = (game, player, simulations, signal) =>
   json("api/analysis", { ...game, player, simulations }, signal);
 export const attention = (game, player, signal) => json("api/attention", { ...game, player }, signal);
-export const record = async (game, names, resigned) =>
-  received((await call("api/record", { ...game, names, resigned })).text());
-export const games = (text, board, number) => json("api/games", { text, board, number });
+export const record = async (game, names, outcome, forfeit) =>
+  received((await call("api/record", { ...game, names, outcome, forfeit })).text());
+export const games = (text, board, number) => json(`api/games?${new URLSearchParams({ board, number })}`, text);
 export const run = () => json("api/run");

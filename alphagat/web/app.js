@@ -50,7 +50,7 @@ function notify(message) {
 
 /**
  * Shows the position at the cursor, requests its analysis, and plays the network's move if it is its turn. Without a
- * position, each of the buttons that move the cursor tries again; without an analysis, "Move for me" does.
+ * position, each of the buttons that move the cursor tries again; without an analysis, "Move for me" and "Hint" do.
  */
 function update(announcement = "") {
   controller.abort();
@@ -60,7 +60,9 @@ function update(announcement = "") {
   document.body.dataset.analysed = false;
   return attempt(async () => {
     const position = await api.position(request(), signal).catch((error) => {
-      if (!signal.aborted) for (const id of CURSOR_BUTTONS) $(id).disabled = false;
+      if (signal.aborted) throw error;
+      for (const id of CURSOR_BUTTONS) $(id).disabled = false;
+      showFailure("Forward");
       throw error;
     });
     signal.throwIfAborted();
@@ -68,7 +70,7 @@ function update(announcement = "") {
     if (resigned !== null) Object.assign(position, { over: true, winner: 1 - resigned, legal: [] });
     view.position = position;
     game.steps.splice(0, position.moves.length, ...position.moves);
-    history.replaceState(null, "", address());
+    history.replaceState(game.source, "", address());
     if (position.over && resigned === null) game.values[game.cursor] = outcome(position);
     showPosition();
     Object.assign(document.body.dataset, { ply: game.cursor, over: position.over, analysed: position.over });
@@ -76,20 +78,28 @@ function update(announcement = "") {
     if (position.over) return;
     const started = performance.now();
     if (settings.attention && shownAttention()) attempt(() => attend(signal));
+    const isNetworks = isAtEnd() && !isPersons(position.player);
     view.analysis = await analyse(signal).catch((error) => {
       view.hasFailed = !signal.aborted;
+      if (view.hasFailed && isNetworks) showFailure("Move for me");
       throw error;
     });
     signal.throwIfAborted();
     annotate();
     document.body.dataset.analysed = true;
-    if (isPersons(position.player) || !isAtEnd()) return;
+    if (!isNetworks) return;
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, PAUSE_MS - (performance.now() - started))));
     signal.throwIfAborted();
     const { value, prior, action } = view.analysis, { isBeginner } = engineOf(position.player);
     if (canSwap() && value < 0) swapSides();
     else play(isBeginner ? drawn(position.legal, prior, CARELESSNESS) : action);
   });
+}
+
+/** Says that an answer is missing, and which button asks again. */
+function showFailure(button) {
+  $("status-text").textContent = `No answer. Press ${button} to try again.`;
+  $("dot").classList.remove("busy");
 }
 
 /** Returns whether the player to move may exchange the sides. */
@@ -184,7 +194,7 @@ function play(action) {
     unswap();
     showControls({ update: change, annotate });
   }
-  game.resigned = null;
+  Object.assign(game, { resigned: null, source: null });
   game.moves.splice(game.cursor, Infinity, action);
   game.steps.splice(game.cursor, Infinity, { action, name: move.name, player: position.player });
   game.values.splice(++game.cursor);
@@ -196,7 +206,7 @@ function play(action) {
 function resign() {
   const { player, over } = view.position ?? { over: true };
   if (over || !isAtEnd()) return;
-  game.resigned = isPersons(player) ? player : 1 - player;
+  Object.assign(game, { resigned: isPersons(player) ? player : 1 - player, source: null });
   update();
 }
 
@@ -208,7 +218,7 @@ function goTo(cursor) {
 /** Moves the cursor by `step`, 1 or -1, and on to a position in which a person is to move; takes back a resignation. */
 function turn(step) {
   if (step < 0 && resignedAt(game.cursor) !== null) {
-    game.resigned = null;
+    Object.assign(game, { resigned: null, source: null });
     return update();
   }
   let cursor = game.cursor + step;
@@ -219,26 +229,40 @@ function turn(step) {
   goTo(cursor);
 }
 
+/** Returns the name of a player for a sentence: that of the file and the colour, or the colour alone. */
+function called(player) {
+  const { name } = server.board.players[player], given = game.source?.names[player] ?? "";
+  return ["", "?"].includes(given) ? capital(name) : `${given} (${name})`;
+}
+
+/** Returns the status, and the result in the file where the rules give none or another one. */
+function fullStatus(position) {
+  const { outcome: told = null, forfeit } = game.source ?? {};
+  if (told === null || !isAtEnd() || (position.over && told === outcome(position))) return status(position);
+  const result = told ? `${called(told > 0 ? 0 : 1)} wins` : "A draw";
+  return `${status(position)}. Result in the file: ${result}${forfeit ? ` (${forfeit})` : ""}`;
+}
+
 function status({ over, player, points, winner }) {
   const { players } = server.board;
   const you = players.findIndex((_, each) => isPersons(each));
   const isAlone = players.filter((_, each) => isPersons(each)).length === 1; // "you" is unambiguous
   if (points !== null) return `${over ? "Game over: " : ""}${points.toLocaleString("en")} points`;
   if (over && resignedAt(game.cursor) !== null) {
-    const loser = isAlone && isPersons(1 - winner) ? "You" : capital(players[1 - winner].name);
-    return `${loser} resigned: ${players[winner].name} wins`;
+    const loser = isAlone && isPersons(1 - winner) ? "You" : called(1 - winner);
+    return `${loser} resigned: ${game.source ? called(winner) : players[winner].name} wins`;
   }
   if (over && isAlone && winner !== null) return winner === you ? "You win" : "You lose";
-  if (over) return winner === null ? "A draw" : `${capital(players[winner].name)} wins`;
+  if (over) return winner === null ? "A draw" : `${called(winner)} wins`;
   if (isAlone && player === you) return "Your move";
-  return `${capital(players[player].name)} ${isPersons(player) || !isAtEnd() ? "to move" : "is thinking"}`;
+  return `${called(player)} ${isPersons(player) || !isAtEnd() ? "to move" : "is thinking"}`;
 }
 
 function showPosition() {
   const { position } = view, { players, family } = server.board;
   const canPlay = !position.over && (isPersons(position.player) || !isAtEnd());
   const shown = position.over ? position.winner : position.player;
-  $("status-text").textContent = status(position);
+  $("status-text").textContent = fullStatus(position);
   $("dot").style.background = players[shown]?.colour ?? "";
   $("dot").classList.toggle("busy", !position.over && !canPlay);
   $("text").textContent = position.text;
@@ -301,6 +325,7 @@ function chosenWeights(weights) {
 
 /** Shows the network's move without playing it. */
 function hint() {
+  if (view.hasFailed) update();
   view.hint = true;
   annotate();
   const move = view.analysis?.variation[0];
@@ -310,16 +335,17 @@ function hint() {
 /**
  * Starts a game on a board, or continues a saved one at its `ply` (default: the last). A later call supersedes this one.
  * Until the board is open, nobody plays on the current one, unless it is the same. If the server rejects the game, the
- * current one stays.
+ * current one stays. The browser's Back restores a replaced game with moves; a game that `isAddressed` has its entry in
+ * the history already.
  */
-async function open(name, saved = {}) {
+async function open(name, saved = {}, isAddressed = false) {
   opening.abort();
   opening = new AbortController();
   const { signal } = opening, main = document.querySelector("main");
   main.inert = name !== game.board;
   if (main.inert) controller.abort();
   try {
-    await replaceGame(name, saved, signal);
+    await replaceGame(name, saved, isAddressed, signal);
   } catch (error) {
     if (!signal.aborted && server.board) {
       $("boards").value = game.board;
@@ -332,21 +358,22 @@ async function open(name, saved = {}) {
   await update();
 }
 
-async function replaceGame(name, saved, signal) {
+async function replaceGame(name, saved, isAddressed, signal) {
   if (!server.info.boards.includes(name)) throw new api.ApiError(`This server does not offer the board ${name}.`);
   $("status-text").textContent = `Opening ${title(name)}`;
   attempt(() => prepare(name));
   const opened = await api.board(name, signal);
   const seed = saved.seed ?? crypto.getRandomValues(new Uint32Array(1))[0];
-  const { moves } = await api.position({ board: name, seed, moves: saved.moves ?? [] }, signal);
+  const { moves, over } = await api.position({ board: name, seed, moves: saved.moves ?? [] }, signal);
   signal.throwIfAborted();
   const actions = moves.map((step) => step.action);
   analyses.clear();
   const cursor = Math.max(0, Math.min(saved.ply ?? moves.length, moves.length));
+  if (game.moves.length && !isAddressed) history.pushState(null, "");
   unswap();
   server.board = opened;
-  const resigned = [0, 1].includes(saved.resigned) ? saved.resigned : null, isSwapped = saved.isSwapped ?? false;
-  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false, resigned, isSwapped });
+  const resigned = !over && [0, 1].includes(saved.resigned) ? saved.resigned : null, isSwapped = saved.isSwapped ?? false;
+  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false, resigned, isSwapped, source: saved.source ?? null });
   game.swapsBack = Boolean(saved.swapsBack && saved.sides);
   Object.assign(view, { block: null, head: -1, file: saved.file ?? null });
   showFile(view.file);
@@ -408,7 +435,7 @@ async function start() {
 /** Opens the game in the address. */
 async function openAddressed() {
   const saved = addressed();
-  if (saved) await open(saved.board, saved);
+  if (saved) await open(saved.board, { ...saved, source: history.state }, true);
 }
 
 attempt(start);

@@ -3,6 +3,7 @@
 import { $, capital, html, segments } from "./dom.js";
 import { SHOWN, game, hasTwoEngines, keep, networkOf, offersSwap, server, settings, shownAttention, view } from "./state.js";
 
+const KEYS_MS = 500; // without another key, after which a choice by keys counts
 const NAMES = { 0: "Easy", 16: "Medium", 64: "Hard", 256: "Expert" };
 
 /** Returns the levels, weakest first. A beginner plays the moves of the network alone, by chance. */
@@ -94,6 +95,32 @@ export function toggle(name, { update, annotate }) {
   else annotate();
 }
 
+/**
+ * Calls `choose(value)` for each choice in a menu. Arrow keys choose in a closed menu, so a choice by keys waits for
+ * `KEYS_MS` without another key, for Enter, or until the focus leaves the menu.
+ */
+function onChoice(menu, choose) {
+  let isByKey = false, timer = null;
+  const end = () => {
+    if (timer === null) return;
+    clearTimeout(timer);
+    timer = null;
+    choose(menu.value);
+  };
+  const begin = () => {
+    clearTimeout(timer);
+    timer = setTimeout(end, isByKey ? KEYS_MS : 0);
+  };
+  menu.addEventListener("pointerdown", () => { isByKey = false; });
+  menu.addEventListener("keydown", (event) => {
+    isByKey = true;
+    if (event.key === "Enter") end();
+    else if (timer !== null) begin();
+  });
+  menu.addEventListener("change", begin);
+  menu.addEventListener("blur", end);
+}
+
 /** Binds buttons and keys to the actions of the page. */
 export function listen(actions) {
   const show = (name) => () => toggle(name, actions);
@@ -106,7 +133,7 @@ export function listen(actions) {
     "help-open": help, ...Object.fromEntries(SHOWN.map((name) => [`show-${name}`, show(name)])),
   };
   for (const [id, action] of Object.entries(clicks)) $(id).addEventListener("click", action);
-  $("boards").addEventListener("change", (event) => actions.open(event.target.value));
+  onChoice($("boards"), actions.open);
   $("file").addEventListener("change", (event) => {
     if (event.target.files[0]) actions.load(event.target.files[0]);
     event.target.value = "";

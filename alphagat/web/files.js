@@ -6,7 +6,7 @@ import { $, download, html } from "./dom.js";
 import { engineOf, game, networkOf, request, server, settings } from "./state.js";
 
 const FORMAT = "alphagat-game";
-const MAX_NAME = 40; // characters of a player's name that the server takes
+const MAX_NAME = 40; // characters of a player's name, or of the reason of a loss, that the server takes
 
 const name = (ending) => game.board.replaceAll(":", "-") + ending;
 
@@ -20,15 +20,19 @@ export function save() {
 
 /** Reads a file written by `save`, or the first game of an SGF or PGN file. Throws an ApiError if it is invalid. */
 export async function read(file) {
+  // The server would close the connection, without an answer that the browser reads.
+  if (file.size > server.info.max_file) throw new api.ApiError("This file is too large; open one with fewer games.");
   const text = await file.text();
-  return text.trimStart().startsWith("{") ? { ...parse(text), file: null } : pick({ text, board: game.board }, 0);
+  return text.trimStart().startsWith("{") ? { ...parse(text), file: null, source: null } : pick({ text, board: game.board }, 0);
 }
 
 /** Returns game `number` of an SGF or PGN file, with the `file` itself, from which another game can be picked. */
 export async function pick({ text, board }, number) {
   const { games } = await api.games(text, board, number);
-  if (!games.length) throw new api.ApiError("This file has no game.");
-  return { ...games[number], file: { text, board, number, names: games.map((each) => each.names) } };
+  if (!games.length) throw new api.ApiError("This file contains no games.");
+  const { names, outcome, forfeit } = games[number];
+  const resigned = forfeit === "resigned" && outcome ? Number(outcome > 0) : null;
+  return { ...games[number], source: { names, outcome, forfeit }, resigned, file: { text, board, number, names: games.map((each) => each.names) } };
 }
 
 /** Shows the menu of the games of the open file, if it has several. */
@@ -54,8 +58,14 @@ function parse(text) {
 /** Downloads the whole game as SGF, or as PGN for chess. */
 export async function writeRecord() {
   const names = settings.sides.map((side, player) => (side === "person" ? "Person" : engineName(engineOf(player))));
-  download(name(server.board.record), await api.record(request(game.moves.length), names, game.resigned), "text/plain");
+  const resigned = game.resigned === null ? {} : { outcome: game.resigned ? 1 : -1, forfeit: "resigned" };
+  const { outcome = null, forfeit = "", ...written } = { names, ...resigned, ...game.source };
+  const text = await api.record(request(game.moves.length), written.names.map(cut), outcome, cut(forfeit));
+  download(name(server.board.record), text, "text/plain");
 }
+
+/** Returns the part of a text that the server takes. */
+const cut = (text) => [...text].slice(0, MAX_NAME).join("");
 
 /** Returns the network, if the board has several, and the level; of a long name of a network only the end. */
 function engineName(engine) {

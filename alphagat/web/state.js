@@ -5,6 +5,7 @@ export const game = {
   isReviewed: false, better: [], // the best move by ply, after a review
   resigned: null, // the player who gave up at the end of the moves
   isSwapped: false, // whether the sides were swapped after the first move
+  source: null, // the names, outcome and forfeit in the file of the game, as long as it is the game of the file
   swapsBack: false, // whether the next game has the sides from before the swap: nobody has chosen others since
 };
 export const view = { position: null, analysis: null, attention: null, node: null, block: 0, head: -1, file: null };

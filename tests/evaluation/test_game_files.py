@@ -124,9 +124,11 @@ def test_only_known_terminations_are_forfeits(end, is_forfeit):
     assert record.forfeit == (end if is_forfeit else "")
 
 
-def test_a_name_of_two_lines_does_not_split_a_game():
+def test_a_name_or_reason_of_two_lines_does_not_split_a_game():
     text = to_text(GameRecord("chess", ("A\n\n1. e4", "B\rC"), ("e2e4",), (0,), 1))
     assert [record.names for record in read_games(text)] == [("A  1. e4", "B C")]
+    (record,) = read_games(to_text(GameRecord("chess", ("A", "B"), ("e2e4",), (0,), 1, 'A "\n1. e4 on time')))
+    assert (record.moves, record.forfeit) == (("e2e4",), 'A " 1. e4 on time')
 
 
 def test_missing_result_is_not_a_draw():

@@ -187,3 +187,23 @@ def test_moves_of_other_programs_on_hex_and_othello_are_read(change):
     assert read_games(text, "hex:3:swap")[0].moves == ("a2", "swap")
     text = f"(;GM[2]SZ[8];B[{change('d3')}];W[{change('pass')}])"
     assert read_games(text, "othello:8")[0].moves == ("d3", "pass")
+
+
+@pytest.mark.parametrize(
+    ("game", "names"), [("(;GN[hex:3]PB[A];B[a1])\n", ("A", "")), ('[White "A"]\n\n1. e4 *\n\n', ("A", "?"))]
+)
+def test_no_more_games_are_read_than_asked_for(game, names):
+    damaged = "(;GN[hex:3];B[a" if game[0] == "(" else "1. e5 *\n"
+    for text in (game * 2, game * 3, game * 2 + damaged):
+        assert [record.names for record in read_games(text, most=2)] == [names] * 2
+    with pytest.raises(UserError, match="game 3: "):
+        read_games(game * 2 + damaged, most=3)
+
+
+def test_the_first_games_have_a_limit_of_their_own(monkeypatch):
+    monkeypatch.setattr(limits, "MAX_FIRST_TOKENS", 20)
+    game = "(;GN[hex:3];B[a1])"  # of 8 tokens
+    assert len(read_games(game * 3, most=2)) == 2
+    with pytest.raises(UserError, match="it has more than 20 tokens in its first 3 games, the limit of game files"):
+        read_games(game * 3, most=3)
+    assert len(read_games(game * 3)) == 3

@@ -229,7 +229,9 @@ def test_an_ipv6_network_is_one_client():
 def test_the_guide_lists_every_limit():
     guide = (Path(__file__).parents[2] / "docs" / "guides" / "play.md").read_text()
     listed = dict(re.findall(r"^\| `([A-Z_]+)` \| ([\d,]+) ", guide, re.MULTILINE))
-    assert listed == {name: f"{value:,g}" for name, value in vars(limits).items() if name.isupper() and name != "FLAGS"}
+    assert listed == {
+        name: f"{value:,.9g}" for name, value in vars(limits).items() if name.isupper() and name != "FLAGS"
+    }
     flags = {f"--{name}": [f"{each.at_least:,g}", f"{each.at_most:,g}"] for name, each in limits.FLAGS.items()}
     rows = re.findall(r"^\| `(--\w+)` \| ([\d,]+) to ([\d,]+) ", guide, re.MULTILINE)
     assert {flag: limits_of_flag for flag, *limits_of_flag in rows} == flags

@@ -205,6 +205,46 @@ def test_evaluations_and_open_boards_do_not_wait_for_a_load(tmp_path, monkeypatc
         assert loading.result().game.name == "hex:5"
 
 
+def test_a_load_that_a_refresh_overtakes_is_refreshed_too(tmp_path, monkeypatch):
+    folder = save_tiny_run(tmp_path / "run", 1)
+    roster = Roster([str(folder)])
+    begun, may_end = threading.Event(), threading.Event()
+
+    class Lock:
+        """The lock of loads; a load may end once the refresh waits for the lock."""
+
+        def __init__(self):
+            self.lock = threading.Lock()
+
+        def __enter__(self):
+            if not self.lock.acquire(blocking=False):
+                may_end.set()
+                self.lock.acquire()
+
+        def __exit__(self, *_):
+            self.lock.release()
+
+    def load_slowly(source, board):
+        agent = load(source, board=board)
+        if board == "hex:3" and not begun.is_set():
+            begun.set()
+            assert may_end.wait(30)
+        return agent
+
+    monkeypatch.setattr(roster, "_loading", Lock())
+    monkeypatch.setattr(roster_module, "load", load_slowly)
+    with ThreadPoolExecutor(2) as pool:
+        loading = pool.submit(roster.agent, "hex:3", str(folder))
+        assert begun.wait(30)
+        with CheckpointWriter(folder) as writer:
+            writer.save(init_state(tiny_run()), 2)
+        refreshing = pool.submit(roster.refresh)
+        refreshing.add_done_callback(lambda _: may_end.set())  # it has not waited
+        assert loading.result().iteration == 1
+        refreshing.result()
+    assert roster.agent("hex:3", str(folder)).iteration == 2
+
+
 def test_the_players_of_all_boards_are_refreshed(tmp_path):
     folder = save_tiny_run(tmp_path / "run", 1)
     roster = Roster([str(folder)])

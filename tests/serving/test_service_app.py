@@ -4,8 +4,9 @@ import asyncio
 import functools
 import json
 import re
+import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from types import SimpleNamespace
 
 import jax
@@ -13,15 +14,17 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from alphagat.errors import UserError
 from alphagat.evaluation.game_files import read_games
 from alphagat.games import make_game
 from alphagat.games.batches import batch_of_one
 from alphagat.games.states import first_state
 from alphagat.games.twenty_forty_eight import TwentyFortyEightGame
+from alphagat.serving import app as app_module
 from alphagat.serving import limits
 from alphagat.serving.app import PAGE, make_app
 from alphagat.serving.hosts import LOCAL
-from alphagat.serving.limits import MAX_BODY
+from alphagat.serving.limits import MAX_BODY, MAX_FILE
 from alphagat.serving.messages import GameRequest, describe_attention, describe_line, describe_move, describe_position
 from alphagat.serving.middleware import HEADERS, Middleware
 from alphagat.serving.playthrough import Playthroughs
@@ -68,7 +71,7 @@ def test_info_lists_boards_and_strengths(client):
     info = client.get("/api/info").json()
     assert (info["default"], info["strengths"], info["simulations"]) == ("hex:3", [0, 4, 16, 64, 256], SIMULATIONS)
     assert {"hex:3", "hex:11"} <= set(info["boards"])
-    assert info["max_moves"] == limits.MAX_MOVES
+    assert (info["max_moves"], info["max_file"]) == (limits.MAX_MOVES, MAX_FILE)
     board = client.get("/api/boards/hex:4").json()
     assert (board["family"], board["record"]) == ("hex", ".sgf")
     assert [network["attention"] for network in board["networks"]] == [{"blocks": [1], "heads": 2}]
@@ -135,15 +138,16 @@ def test_a_record_reads_back(client):
     (record,) = read_games(answer.text)
     assert (record.board, record.names, record.outcome) == ("hex:3", tuple(names), 1)
     assert record.moves == ("b1", "a1", "b2", "a2", "b3")
-    resigned = client.post("/api/record", json=game("b1", "a1", resigned=0)).text
+    resigned = client.post("/api/record", json=game("b1", "a1", outcome=-1, forfeit="resigned")).text
     (record,) = read_games(resigned)
     assert (record.outcome, record.forfeit) == (-1, "resigned")
     (record,) = read_games(client.post("/api/record", json=game("b1", "a1")).text)
     assert (record.outcome, record.forfeit) == (None, "")  # the game goes on
-    assert client.post("/api/games", json={"text": answer.text + resigned}).json() == {
+    moves = ["b1", "a1"]
+    assert client.post("/api/games", content=answer.text + resigned).json() == {
         "games": [
-            {"board": "hex:3", "moves": ["b1", "a1", "b2", "a2", "b3"], "names": names},
-            {"board": "hex:3", "moves": ["b1", "a1"], "names": ["", ""]},
+            {"board": "hex:3", "moves": [*moves, "b2", "a2", "b3"], "names": names, "outcome": 1, "forfeit": ""},
+            {"board": "hex:3", "moves": moves, "names": ["", ""], "outcome": -1, "forfeit": "resigned"},
         ]
     }
 
@@ -251,7 +255,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("path", ["position", "analysis", "attention", "record", "games"])
+@pytest.mark.parametrize("path", ["position", "analysis", "attention", "record"])
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 def test_invalid_requests_get_one_short_line(client, path, body):
     answer = client.post(f"/api/{path}", content=body, headers={"content-type": "application/json"})
@@ -325,21 +329,19 @@ def test_ranges_are_ignored(client, value):
 
 @pytest.mark.parametrize("text", ["", "nonsense", "(;GM[1]", "(;GM[1]SZ[99999];B[aa])"])
 def test_files_that_hold_no_game_get_one_line(client, text):
-    answer = client.post("/api/games", json={"text": text})
+    answer = client.post("/api/games", content=text)
     assert answer.status_code == 422
     assert "\n" not in answer.json()["error"]
 
 
-@pytest.mark.parametrize("text", [r"[White \"\ud800\"]\n\n1. e4 *\n", r"(;GN[hex:3]PB[\udfff];B[a1])"])
-def test_files_with_half_a_character_are_refused(client, text):
-    answer = client.post("/api/games", content=f'{{"text": "{text}"}}', headers={"content-type": "application/json"})
-    assert answer.status_code == 422
-    assert answer.json()["error"].startswith("text: Input should be a valid string")
+@pytest.mark.parametrize("text", [b'[White "\xff"]\n\n1. e4 *\n', b"(;GN[hex:3]PB[\xff];B[a1])"])
+def test_characters_that_cannot_be_read_are_replaced(client, text):
+    assert client.post("/api/games", content=text).json()["games"][0]["names"][0] == "\ufffd"
 
 
 def test_a_file_of_another_order_of_colours_is_refused(client):
     """The page alternates the colours, so it would show another game."""
-    answer = client.post("/api/games", json={"text": "(;GN[hex:3];B[a1];B[b1];W[c1])"})
+    answer = client.post("/api/games", content="(;GN[hex:3];B[a1];B[b1];W[c1])")
     assert answer.status_code == 422
     assert re.match("move 2, b1, is by (orange|blue), but it is the turn of", answer.json()["error"])
 
@@ -347,7 +349,7 @@ def test_a_file_of_another_order_of_colours_is_refused(client):
 def test_a_file_ends_where_the_game_ends(client):
     moves = ["a1", "a2", "b1", "b2", "c1", "c2"]  # with which White has connected its sides
     text = "".join(f";{'BW'[ply % 2]}[{move}]" for ply, move in enumerate([*moves, "a3", "b3"]))
-    answer = client.post("/api/games", json={"text": f"(;GN[hex:3]{text})"})
+    answer = client.post("/api/games", content=f"(;GN[hex:3]{text})")
     assert answer.json()["games"][0]["moves"] == moves
     assert client.post("/api/position", json={"board": "hex:3", "moves": moves}).json()["over"]
 
@@ -356,18 +358,87 @@ def test_the_requested_game_of_a_file_is_checked(client):
     moves = ["a1", "a2", "b1", "b2", "c1", "c2"]  # with which White has connected its sides
     over = "".join(f";{'BW'[ply % 2]}[{move}]" for ply, move in enumerate([*moves, "a3"]))
     text = f"(;GN[hex:3];B[a1];B[b1])(;GN[hex:3]{over})"
-    answer = client.post("/api/games", json={"text": text, "number": 1})
-    assert [each["moves"] for each in answer.json()["games"]] == [["a1", "b1"], moves]
-    assert client.post("/api/games", json={"text": text, "number": 0}).json()["error"].startswith("move 2, b1, is by")
-    assert client.post("/api/games", json={"text": text, "number": 2}).json() == {
-        "error": "number 2: the file has games 0 to 1"
-    }
-    assert client.post("/api/games", json={"text": text, "number": -1}).status_code == 422
+    answers = [client.post(f"/api/games?number={number}", content=text) for number in (0, 1, 2, -1)]
+    assert answers[0].json()["error"].startswith("move 2, b1, is by")
+    assert [each["moves"] for each in answers[1].json()["games"]] == [["a1", "b1"], moves]
+    assert answers[2].json() == {"error": "number 2: the file has games 0 to 1"}
+    assert answers[3].status_code == 422
 
 
 def test_long_files_are_cut(client):
-    answer = client.post("/api/games", json={"text": "(;GN[hex:3];B[a1])" * 200})
+    text = "(;GN[hex:3];B[a1])" * 10_000
+    assert MAX_BODY < len(text) < MAX_FILE
+    answer = client.post("/api/games", content=text)
     assert len(answer.json()["games"]) == 100
+    answer = client.post("/api/games", content=b" " * (MAX_FILE + 1))
+    assert (answer.status_code, "larger" in answer.json()["error"]) == (413, True)
+
+
+class Gate:
+    """A function whose calls wait until the gate opens."""
+
+    def __init__(self):
+        self.num_begun, self.open = 0, threading.Event()
+
+    def __call__(self, *_):
+        self.num_begun += 1
+        assert self.open.wait(30)
+        raise UserError("the gate is open")
+
+
+def test_replays_leave_threads_to_other_requests(roster, monkeypatch):
+    """More of them than the server has threads wait on one board, and further ones are refused."""
+    gate = Gate()
+    monkeypatch.setattr(app_module, "_replay", gate)
+    monkeypatch.setattr(limits, "MAX_PIECES", 50)
+    service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=8)
+    with (
+        TestClient(make_app(roster, service, SIMULATIONS), base_url=ADDRESS) as client,
+        ThreadPoolExecutor(51) as pool,
+    ):
+        answers = [pool.submit(client.post, "/api/position", json=game("b2")) for _ in range(51)]
+        refused = next(as_completed(answers)).result()
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.json() == {"error": "50 requests for hex:3 already waiting; ask again"}
+        for path in ("/health", "/api/boards/hex:3", "/app.js"):
+            assert client.get(path).status_code == 200
+        assert gate.num_begun == 1
+        gate.open.set()
+        assert sorted(each.result().status_code for each in answers) == [422] * 50 + [503]
+        assert gate.num_begun == 50
+
+
+def test_health_and_metrics_need_no_thread(roster):
+    gate, num_threads = Gate(), 40  # those of AnyIO
+    service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=8)
+    app = make_app(roster, service, SIMULATIONS, live_run=SimpleNamespace(describe=gate))
+    with TestClient(app, base_url=ADDRESS) as client, ThreadPoolExecutor(num_threads) as pool:
+        answers = [pool.submit(client.get, "/api/run") for _ in range(num_threads)]
+        while gate.num_begun < num_threads:
+            time.sleep(0.01)
+        for path in ("/health", "/api/info", "/api/metrics"):
+            assert client.get(path).status_code == 200
+        assert not any(each.done() for each in answers)
+        gate.open.set()
+
+
+def test_the_lanes_of_boards_leave_threads_to_other_requests(roster, monkeypatch):
+    gate = Gate()
+    monkeypatch.setattr(app_module, "_replay", gate)
+    monkeypatch.setattr(limits, "MAX_WORKING", 2)
+    service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=8)
+    with (
+        TestClient(make_app(roster, service, SIMULATIONS), base_url=ADDRESS) as client,
+        ThreadPoolExecutor(3) as pool,
+    ):
+        boards = ("hex:3", "hex:4", "hex:5")
+        answers = [pool.submit(client.post, "/api/position", json={"board": board}) for board in boards]
+        while gate.num_begun < 2:
+            time.sleep(0.01)
+        assert client.get("/health").status_code == 200
+        assert gate.num_begun == 2
+        gate.open.set()
+        assert [each.result().status_code for each in answers] == [422] * 3
 
 
 @pytest.mark.parametrize("path", ["/", "/app.js", "/watch.html", "/style.css", "/logo.svg", "/api/info", "/api/none"])
@@ -512,8 +583,9 @@ def test_seeds_have_32_bits(client):
 
 
 def test_a_file_that_names_no_board_is_of_the_given_one(client):
-    answer = client.post("/api/games", json={"text": "(;B[a1];W[b2])", "board": "hex:4"})
-    assert answer.json() == {"games": [{"board": "hex:4", "moves": ["a1", "b2"], "names": ["", ""]}]}
+    answer = client.post("/api/games?board=hex:4", content="(;B[a1];W[b2])")
+    (found,) = answer.json()["games"]
+    assert (found["board"], found["moves"]) == ("hex:4", ["a1", "b2"])
 
 
 def test_a_board_states_its_goal(client):

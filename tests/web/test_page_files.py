@@ -5,16 +5,20 @@ import json
 import pytest
 
 from alphagat.evaluation.game_files import GameRecord, read_games, to_text
-from alphagat.serving.limits import MAX_NAME
+from alphagat.serving.limits import MAX_FILE, MAX_NAME
 from tests.serving.untrained import save_untrained
 from tests.web.pages import open_page, saved, wait_for_ply
 
 
-def recorded_names(page):
+def recorded(page):
     with page.expect_download() as download:
         page.click("#record")
     (record,) = read_games(download.value.path().read_text())
-    return record.names
+    return record
+
+
+def recorded_names(page):
+    return recorded(page).names
 
 
 def test_a_saved_game_loads(serve, page, tmp_path):
@@ -52,6 +56,9 @@ def test_a_saved_game_loads(serve, page, tmp_path):
     file.write_text("nonsense")
     page.set_input_files("#file", file)
     page.wait_for_selector("#toast:has-text('neither PGN nor SGF')")
+    file.write_text(" " * (MAX_FILE + 1))
+    page.set_input_files("#file", file)
+    page.wait_for_selector("#toast:has-text('This file is too large; open one with fewer games.')")
 
 
 def test_a_record_names_the_networks_and_levels(start, page, tmp_path):
@@ -141,6 +148,38 @@ def test_a_rejected_link_leaves_the_address_of_the_game(serve, page):
     page.wait_for_url(lambda url: "board=hex%3A3" in url)  # after an answer of the server
 
 
+@pytest.mark.parametrize("replace", ["key", "menu", "file"])
+def test_back_restores_a_replaced_game(serve, page, tmp_path, replace):
+    open_page(page, serve("hex:3"))
+    page.click('.hit[data-name="b2"]')
+    wait_for_ply(page, 1)
+    before, link = saved(page), page.url
+    if replace == "key":
+        page.keyboard.press("n")
+    elif replace == "menu":
+        page.select_option("#boards", "hex:4")
+    else:
+        file = tmp_path / "game.json"
+        file.write_text(json.dumps({**before, "moves": ["a1", "a2"]}))
+        page.set_input_files("#file", file)
+    wait_for_ply(page, 2 if replace == "file" else 0)
+    after = page.url
+    page.go_back()
+    wait_for_ply(page, 1)
+    assert (saved(page), page.url) == (before, link)
+    page.go_forward()
+    page.wait_for_url(after)
+    wait_for_ply(page, 2 if replace == "file" else 0)
+
+
+def test_a_game_without_moves_is_no_entry_of_the_history(serve, page):
+    open_page(page, serve("hex:3"))
+    entries = page.evaluate("history.length")
+    page.click("#new")
+    page.wait_for_selector('body[data-analysed="true"]')
+    assert page.evaluate("history.length") == entries
+
+
 def test_a_menu_lists_the_games_of_a_file(serve, page, tmp_path):
     open_page(page, serve("hex:3"))
     assert not page.is_visible("#games")
@@ -165,6 +204,56 @@ def test_a_menu_lists_the_games_of_a_file(serve, page, tmp_path):
     page.click("#new")
     wait_for_ply(page, 0)
     assert not page.is_visible("#games")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "forfeit", "status"),
+    [
+        (1, "resigned", "Bob (blue) resigned: Alice (orange) wins"),
+        (-1, "timed out", "Alice (orange) to move. Result in the file: Bob (blue) wins (timed out)"),
+        (0, "", "Alice (orange) to move. Result in the file: A draw"),
+        (None, "", "Alice (orange) to move"),
+    ],
+)
+def test_a_file_keeps_its_names_and_result_until_a_move_is_added(serve, page, tmp_path, outcome, forfeit, status):
+    open_page(page, serve("hex:3"))
+    record, file = GameRecord("hex:3", ("Alice", "Bob"), ("a2", "b2"), (0, 1), outcome, forfeit), tmp_path / "game.sgf"
+    file.write_text(to_text(record))
+    page.set_input_files("#file", file)
+    wait_for_ply(page, 2)
+    assert (page.inner_text("#status-text"), recorded(page)) == (status, record)
+    page.click("#first")
+    wait_for_ply(page, 0)
+    assert (page.inner_text("#status-text"), recorded(page)) == ("Alice (orange) to move", record)
+    page.click("#new")
+    page.wait_for_selector("#status-text:text-is('Orange to move')")
+    page.go_back()
+    page.wait_for_selector("#status-text:text-is('Alice (orange) to move')")
+    assert recorded(page) == record
+    page.click('.hit[data-name="c3"]')
+    wait_for_ply(page, 1)
+    assert page.inner_text("#status-text") == "Blue to move"
+    assert recorded(page) == GameRecord("hex:3", ("Person", "Person"), ("c3",), (0,), None)
+
+
+def test_long_names_of_a_file_are_cut_in_the_record(serve, page, tmp_path):
+    open_page(page, serve("hex:3"))
+    file = tmp_path / "game.sgf"
+    file.write_text(to_text(GameRecord("hex:3", ("é" * 50, ""), ("a2",), (0,), None)))
+    page.set_input_files("#file", file)
+    wait_for_ply(page, 1)
+    assert recorded_names(page) == ("é" * MAX_NAME, "")
+
+
+def test_a_result_by_the_rules_is_shown_beside_that_of_the_file(serve, page, tmp_path):
+    open_page(page, serve("hex:3"))
+    file = tmp_path / "game.sgf"
+    for outcome, status in ((1, "Alice (orange) wins"), (-1, "Alice (orange) wins. Result in the file: Blue wins")):
+        file.write_text(
+            to_text(GameRecord("hex:3", ("Alice", ""), ("b1", "a1", "b2", "a2", "b3"), (0, 1) * 2 + (0,), outcome))
+        )
+        page.set_input_files("#file", file)
+        page.wait_for_selector(f"#status-text:text-is('{status}')")
 
 
 def test_the_network_does_not_move_in_a_loaded_game(serve, page, tmp_path):

@@ -193,6 +193,26 @@ def test_a_complete_game_by_keyboard(serve, page):
     wait_for_ply(page, 1)
 
 
+@pytest.mark.parametrize("end", ["Enter", "Tab", "pause"])
+def test_only_the_last_board_chosen_by_keys_opens(serve, page, end):
+    page.clock.install()
+    open_page(page, serve("hex:3"))
+    names = page.eval_on_selector_all("#boards option", "(options) => options.map((each) => each.value)")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "/api/boards/" in request.url else None)
+    page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+    page.focus("#boards")
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+        page.clock.run_for(400)  # milliseconds
+    chosen = page.input_value("#boards")
+    assert chosen == names[names.index("hex:3") + 2]
+    assert asked == []
+    page.clock.run_for(101) if end == "pause" else page.keyboard.press(end)
+    page.wait_for_url(lambda url: f"board={chosen.replace(':', '%3A')}" in url)
+    assert len(asked) == 1
+
+
 def test_a_piece_is_selected_and_deselected_by_keyboard(serve, page):
     open_page(page, serve("breakthrough:5"))
     page.focus("#board .hit >> nth=0")

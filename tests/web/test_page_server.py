@@ -17,20 +17,35 @@ def test_a_failed_request_can_be_tried_again(serve, page, button):
     page.route("**/api/position", lambda route: route.fulfill(status=500, json={"error": "out of order"}))
     page.click('.hit[data-name="b2"]')
     page.wait_for_selector("#toast:has-text('out of order')")
+    assert page.inner_text("#status-text") == "No answer. Press Forward to try again."
     page.unroute("**/api/position")
     page.click(button)
     wait_for_ply(page, 1)
     assert saved(page)["moves"] == ["b2"]
 
 
-def test_a_move_of_the_network_that_failed_can_be_asked_for_again(serve, page):
+@pytest.mark.parametrize("button", ["#move-now", "#hint"])
+def test_a_move_of_the_network_that_failed_can_be_asked_for_again(serve, page, button):
     open_page(page, serve("hex:3"), sides="person,network")
     page.route("**/api/analysis", lambda route: route.fulfill(status=500, json={"error": "out of order"}))
     page.click('.hit[data-name="b2"]')
     page.wait_for_selector("#toast:has-text('out of order')")
+    assert page.inner_text("#status-text") == "No answer. Press Move for me to try again."
+    assert not page.query_selector("#dot.busy")
     page.unroute("**/api/analysis")
-    page.click("#move-now")
+    page.click(button)
     wait_for_ply(page, 2)
+
+
+def test_a_failed_analysis_leaves_the_turn_of_a_person(serve, page):
+    page.route("**/api/analysis", lambda route: route.fulfill(status=500, json={"error": "out of order"}))
+    page.goto(serve("hex:3"))
+    page.wait_for_selector("#toast:has-text('out of order')")
+    assert page.inner_text("#status-text") == "Your move"
+    page.unroute("**/api/analysis")
+    page.click("#hint")
+    wait_for_ply(page, 0)
+    assert len(page.query_selector_all("#board .line > *")) == 1
 
 
 @pytest.mark.parametrize(("board", "keys"), [("hex:3", ["m"]), ("2048:3", ["ArrowLeft", "ArrowRight", "ArrowUp"])])

@@ -33,19 +33,21 @@ def write(record: GameRecord) -> str:
     game = chess.pgn.Game()
     result = next(text for text, outcome in OUTCOMES.items() if outcome == record.outcome)
     # A tag is one line, and its quotes and backslashes are escaped.
-    white, black = (re.sub(r'(["\\])', r"\\\1", " ".join(name.splitlines())) for name in record.names)
+    white, black, forfeit = (
+        re.sub(r'(["\\])', r"\\\1", " ".join(text.splitlines())) for text in (*record.names, record.forfeit)
+    )
     game.headers.update(Event="AlphaGAT", White=white, Black=black, Result=result)
     game.headers.update(Site="?", Date="????.??.??", Round="?")
-    if record.forfeit:
-        game.headers["Termination"] = record.forfeit
+    if forfeit:
+        game.headers["Termination"] = forfeit
     node = game
     for move in record.moves:
         node = node.add_main_variation(chess.Move.from_uci(move))
     return f"{game}\n\n"
 
 
-def read(text: str) -> list[GameRecord]:
-    """Reads the main lines of all games.
+def read(text: str, most: int | None = None) -> list[GameRecord]:
+    """Reads the main lines of the first `most` games; None: of all.
 
     Raises:
       UserError: a move is illegal, a game is not chess from the initial position, or the file exceeds a limit.
@@ -54,7 +56,7 @@ def read(text: str) -> list[GameRecord]:
     for number, line in enumerate(stream, 1):
         limits.check(len(line), limits.MAX_LINE, f"characters in line {number}", "wrap the line")
     stream.seek(0)
-    while (record := _read_game(stream, len(records) + 1)) is not None:
+    while len(records) != most and (record := _read_game(stream, len(records) + 1)) is not None:
         records.append(record)
         num_moves += len(record.moves)
         limits.check(len(records), limits.MAX_GAMES, "games", "split the file")

@@ -46,11 +46,12 @@ def write(record: GameRecord) -> str:
     return sgf_grammar.serialise_game_tree(tree).decode()
 
 
-def read(text: str, board: str = "") -> list[GameRecord]:
-    """Reads the main variations of all games.
+def read(text: str, board: str = "", most: int | None = None) -> list[GameRecord]:
+    """Reads the main variations of all games, or of the first ones.
 
     Args:
       board: the board of games that do not name one.
+      most: the number of games to read; None: all.
 
     Raises:
       UserError: the text is not SGF, a game is on no known board, has another komi or placed stones, or the file
@@ -58,6 +59,8 @@ def read(text: str, board: str = "") -> list[GameRecord]:
     """
     data = text.encode(errors="replace")
     limits.check(data.count(b";"), limits.MAX_NODES, "nodes", "split the file")
+    if most is not None:
+        data = _first_games(data, most)
     try:
         trees = sgf_grammar.parse_sgf_collection(data)
     except ValueError as error:
@@ -74,6 +77,18 @@ def read(text: str, board: str = "") -> list[GameRecord]:
         boards.add(records[-1].board)
         limits.check(len(boards), limits.MAX_BOARDS, "boards", "write a file for each board")
     return records
+
+
+def _first_games(data: bytes, most: int) -> bytes:
+    """Returns the data up to the end of the first games. Raises UserError if these exceed the limit of tokens."""
+    end = num_tokens = 0
+    for _ in range(most):
+        tokens, position = sgf_grammar.tokenise(data, end)
+        if not tokens:
+            break
+        end, num_tokens = position, num_tokens + len(tokens)
+        limits.check(num_tokens, limits.MAX_FIRST_TOKENS, f"tokens in its first {most} games", "split the file")
+    return data[:end]
 
 
 def _depth(tree: sgf_grammar.Coarse_game_tree) -> int:
