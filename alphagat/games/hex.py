@@ -15,6 +15,7 @@ import numpy as np
 
 from alphagat.errors import UserError
 from alphagat.games import base, hex_distances, places, svg
+from alphagat.games.drawings.hexagons import draw_hexagons, hexagon_places
 from alphagat.games.rays import displacements, neighbour_table
 from alphagat.games.symmetries import Symmetries
 from alphagat.games.transition import win_rewards
@@ -146,10 +147,10 @@ class HexGame(base.Game):
         players = np.array([-1, 0, 1])[np.sign(np.asarray(state.cells))].reshape(self.size, self.size)
         names = tuple(str(row + 1) for row in range(self.size))
         chain = winning_chain(players) if state.terminated else np.zeros(players.shape, bool)
-        return svg.draw_hexagons(players, chain, names, svg.column_letters(self.size))
+        return draw_hexagons(players, chain, names, svg.column_letters(self.size))
 
     def node_places(self, state: HexState) -> np.ndarray:
-        return np.concatenate([places.hexagon_places(self.size), places.nowhere(int(self.swap))])
+        return np.concatenate([hexagon_places(self.size), places.nowhere(int(self.swap))])
 
     def _status(self, state: HexState) -> str:
         if state.terminated:

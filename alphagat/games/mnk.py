@@ -14,6 +14,7 @@ from flax import struct
 
 from alphagat.errors import UserError
 from alphagat.games import base, places, svg
+from alphagat.games.drawings.discs import disc_places, draw_discs
 from alphagat.games.rays import displacements, grid_symmetries, ray_names, ray_relations
 from alphagat.games.symmetries import Symmetries
 from alphagat.games.transition import win_rewards
@@ -141,13 +142,13 @@ class MnkGame(base.Game):
         stones = np.asarray(state.board).reshape(self.rows, self.columns)
         marked = self._lines(stones)
         if self.gravity:
-            return svg.draw_discs(stones - 1, marked, self._column_names())
+            return draw_discs(stones - 1, marked, self._column_names())
         return svg.draw_tiles(stones - 1, marked, self._row_names(), self._column_names())
 
     def node_places(self, state: MnkState) -> np.ndarray:
         if not self.gravity:
             return places.grid_places(self.rows, self.columns)
-        cells = svg.disc_places(self.rows, self.columns)
+        cells = disc_places(self.rows, self.columns)
         columns = cells[: self.columns].copy()  # a column's place includes its name below the board
         top, bottom = cells[0, 1] - places.CELL / 2, cells[-1, 1] + places.CELL / 2 + places.MARGIN
         columns[:, 1], columns[:, 3] = (top + bottom) / 2, bottom - top

@@ -1,7 +1,5 @@
 """Pixel positions of nodes in drawings: `[N, 4]` float64 of centre x, centre y, width and height."""
 
-import math
-
 import numpy as np
 
 CELL = 40.0  # pixels between the centres of neighbouring cells
@@ -29,18 +27,3 @@ def turned_places(size: int, player: int) -> np.ndarray:
     """Places squares whose rows are numbered from the far side of the player; player 0 sits at the bottom."""
     squares = grid_places(size, size)
     return squares.reshape(size, size, 4)[::-1].reshape(-1, 4) if player else squares
-
-
-def hexagon_middle(row: float, column: float) -> tuple[float, float]:
-    """Returns x and y of a cell in a rhombus of hexagons; each row is shifted half a cell to the right."""
-    return MARGIN + (column + row / 2 + 0.75) * CELL, MARGIN + (1.5 * row + 1) * CELL / math.sqrt(3)
-
-
-def hexagon_places(size: int) -> np.ndarray:
-    """Places the cells of a rhombus of hexagons, row by row, then its borders: top, bottom, left and right."""
-    cells = [hexagon_middle(row, column) for row, column in np.ndindex(size, size)]
-    middle, last = (size - 1) / 2, size - 1
-    borders = [(-0.62, middle + 0.31), (last + 0.62, middle - 0.31), (middle, -0.62), (middle, last + 0.62)]
-    middles = np.array(cells + [hexagon_middle(*border) for border in borders])
-    sides = np.repeat([0.92 * CELL, 0.3 * CELL], [len(cells), len(borders)])
-    return np.column_stack([middles, sides, sides])

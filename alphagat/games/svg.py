@@ -1,11 +1,10 @@
 """Boards as SVG documents, in flat shapes and mid-tones that are readable on light and dark pages."""
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from alphagat.games.places import CELL, MARGIN, grid_places, hexagon_middle
+from alphagat.games.places import CELL, MARGIN, grid_places
 
 COLOURS = ("#e8590c", "#1c7ed6")  # of player 0 and player 1
 PANEL, TILE, MARKED_TILE, LABEL = "#ced4da", "#f8f9fa", "#ffe066", "#868e96"
@@ -106,69 +105,3 @@ def draw_tiles(
     bottom = 4 + rows * CELL + MARGIN / 2 + 2
     shapes += [label(MARGIN + (column + 0.5) * CELL, bottom, name) for column, name in enumerate(column_names)]
     return document(MARGIN + columns * CELL + 4, bottom + MARGIN / 2, shapes)
-
-
-def disc_places(rows: int, columns: int) -> np.ndarray:
-    """Places the holes of `draw_discs`, row by row."""
-    return grid_places(rows, columns, left=6, top=6)
-
-
-def draw_discs(stones: np.ndarray, marked: np.ndarray, column_names: Sequence[str]) -> str:
-    """Draws discs in the holes of an upright board; takes the arguments of `draw_tiles`."""
-    rows, columns = stones.shape
-    shapes = [rectangle(2, 2, columns * CELL + 8, rows * CELL + 8, 12, PANEL)]
-    for (row, column), (x, y) in zip(np.ndindex(rows, columns), disc_places(rows, columns)[:, :2].tolist()):
-        player = stones[row, column]
-        shapes.append(disc(x, y, 0.42 * CELL, COLOURS[player] if player >= 0 else TILE))
-        if marked[row, column]:
-            shapes.append(ring(x, y, 0.22 * CELL, 0.09 * CELL, TILE))
-    bottom = 10 + rows * CELL + MARGIN / 2
-    shapes += [label(6 + (column + 0.5) * CELL, bottom, name) for column, name in enumerate(column_names)]
-    return document(columns * CELL + 12, bottom + MARGIN / 2, shapes)
-
-
-def draw_hexagons(stones: np.ndarray, marked: np.ndarray, row_names: Sequence[str], column_names: Sequence[str]) -> str:
-    """Draws a rhombus of hexagons. The top and bottom borders are player 0's, the left and right ones player 1's.
-
-    Args:
-      stones: `[N, N]`, the player whose stone it is, or -1.
-      marked: `[N, N]` bool, the stones to highlight.
-      row_names: `[N]`, written at the left.
-      column_names: `[N]`, written above.
-    """
-    size, side = len(stones), CELL / math.sqrt(3)
-
-    def corners(row: int, column: int, scale: float = 1.0) -> list[tuple[float, float]]:  # clockwise from the top
-        x, y = hexagon_middle(row, column)
-        steps = ((0, -1), (1, -0.5), (1, 0.5), (0, 1), (-1, 0.5), (-1, -0.5))
-        return [(x + scale * CELL / 2 * right, y + scale * side * down) for right, down in steps]
-
-    shapes = _hexagon_borders(size, corners)
-    for row, column in np.ndindex(size, size):
-        shapes.append(polygon(corners(row, column), PANEL))
-        shapes.append(polygon(corners(row, column, 0.94), TILE))
-        if stones[row, column] >= 0:
-            shapes.append(polygon(corners(row, column, 0.8), COLOURS[stones[row, column]]))
-        if marked[row, column]:
-            shapes.append(disc(*hexagon_middle(row, column), 0.14 * CELL, TILE))
-    shapes += [label(*hexagon_middle(-1.15, column), name) for column, name in enumerate(column_names)]
-    shapes += [label(*hexagon_middle(row, -0.95), name) for row, name in enumerate(row_names)]
-    right, bottom = hexagon_middle(size - 1, size - 1)
-    return document(right + CELL / 2 + 10, bottom + side + 10, shapes)
-
-
-def _hexagon_borders(size: int, corners) -> list[str]:
-    """Draws the four borders; at each blunt corner, two borders share one edge equally."""
-    last = size - 1
-    blunt = [_halfway(*corners(0, last)[:2]), _halfway(*corners(last, 0)[3:5])]
-    top = [point for column in range(size) for point in (corners(0, column)[5], corners(0, column)[0])]
-    right = [point for row in range(size) for point in corners(row, last)[1:3]]
-    bottom = [point for column in range(size) for point in (corners(last, column)[4], corners(last, column)[3])]
-    left = [point for row in range(size) for point in (corners(row, 0)[5], corners(row, 0)[4])]
-    bottom = [blunt[1], *bottom[1:], corners(last, last)[2]]
-    borders = ([*top, blunt[0]], bottom, [*left, blunt[1]], [blunt[0], *right])
-    return [line(points, 11, COLOURS[border // 2], "butt") for border, points in enumerate(borders)]
-
-
-def _halfway(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    return (one[0] + other[0]) / 2, (one[1] + other[1]) / 2

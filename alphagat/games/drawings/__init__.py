@@ -1,1 +1,1 @@
-"""Drawings of one family each: numbered tiles, chess pieces, and Go stones. `games.svg` has the shapes."""
+"""Drawings of one family each; `games.svg` has the shapes and boards of tiles."""
