@@ -25,8 +25,8 @@ AT_ONCE = 2  # positions per part on a CPU core: the fastest of 1, 2, 4, 8 and 1
 class GateauNetwork(nn.Module):
     """Residual blocks of two GATEAU layers each.
 
-    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the view of the
-    player to move: see `alphagat.networks.values`).
+    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the perspective
+    of the player to move: see `alphagat.networks.values`).
     """
 
     topology: Topology

@@ -108,7 +108,7 @@ class Labels(NamedTuple):
       nodes: `[N, V, F]`.
       legal: `[N, A]`.
       policy: `[N, A]`, the teacher's.
-      value: `[N]`, the teacher's, in the view of the player to move.
+      value: `[N]`, the teacher's, from the perspective of the player to move.
       game: `[N]`, the number of the game.
     """
 

@@ -58,7 +58,7 @@ def test_discount(board):
 
 
 def test_a_discount_per_move():
-    """A value target is the result, from the view of its player to move, times the discount per remaining move."""
+    """A value target is the result, for its player to move, times the discount per remaining move."""
     game = make_game("tic_tac_toe")
     play = make_play(game, random_search, num_plies=30, max_plies=9, opening_plies=0, discount=0.9)
     games = start_games(game, KEY, num_games=20, num_waiting=0, opening_plies=0)

@@ -74,7 +74,7 @@ class Agent:
         return make_configured_search(self.game, self.evaluator, self.config, explore=False, num_simulations=number)
 
     def evaluate(self, state: Any) -> Evaluation:
-        """Evaluates one state: prior logits `[A]` and value `[]`, from the view of the player to move.
+        """Evaluates one state: prior logits `[A]` and value `[]`, from the perspective of the player to move.
 
         Where `Game.winning_actions` marks a legal move, the value is 1 and only marked moves have a prior.
 

@@ -14,7 +14,7 @@ from alphagat.search.tree import likeliest_action, mask_illegal, root_statistics
 
 
 class Analysis(NamedTuple):
-    """The analysis of `[B]` positions, from the view of the player to move; each shape follows a leading `[B]`.
+    """The analysis of `[B]` positions, from the perspective of the player to move; each shape follows a leading `[B]`.
 
     Values lie in [-1, 1]; in games for one player they are points.
 

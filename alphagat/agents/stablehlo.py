@@ -19,8 +19,8 @@ def write(file: Path, agent: Agent, batch_size: int | None = None) -> None:
     """Writes the network of `agent`, with its parameters, for one board; `jax.export.deserialize` reads the file.
 
     The program runs on CPUs and NVIDIA GPUs. It maps features `[B, V, F]` float32 (`Game.observe`) to prior logits
-    `[B, A]`, with illegal actions unmasked, and values `[B]`, both from the view of the player to move. Where edges
-    differ between positions, the edges `[B, V, V, R]` float32 (`Game.edges`) are its second argument.
+    `[B, A]`, with illegal actions unmasked, and values `[B]`, both from the perspective of the player to move. Where
+    edges differ between positions, the edges `[B, V, V, R]` float32 (`Game.edges`) are its second argument.
 
     Args:
       batch_size: B; None: any number.

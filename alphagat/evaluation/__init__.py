@@ -8,5 +8,5 @@
 - `ratings` fits Elo ratings by the Bradley-Terry model; `sprt` stops a match once it is decided.
 - `solvers`, `hex_solver` and `connect_four_solver` compute exact values; `oracles` measures players against them.
 
-Results are from the view of player A; values of positions and moves, from the view of the player to move.
+Results are from the perspective of player A; values of positions and moves, from the perspective of the player to move.
 """

@@ -30,7 +30,7 @@ Position = tuple[int, int]  # bit sets of the stones of player 0 and player 1, b
 class Solver:
     """Exact values of one board, computed on demand and cached.
 
-    Values are +1, 0, -1 for a won, drawn, lost position, from the view of the player to move.
+    Values are +1, 0, -1 for a won, drawn, lost position, from the perspective of the player to move.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class SolvedPositions(NamedTuple):
 
     Attributes:
       states: `[P]`.
-      values: `[P]` int8, from the view of the player to move.
+      values: `[P]` int8, from the perspective of the player to move.
       action_values: `[P, A]` int8, each action's value from the same view; `ILLEGAL` for illegal actions.
     """
 

@@ -5,7 +5,7 @@ The interface (`base.Game`): all methods take one state; `jax.vmap` batches and 
 - `init(key)` and `step(state, action, key)` return a state: a small pytree with `current_player`, `rewards` of the
   last move for each player, `terminated`, and `legal_action_mask` (True where legal, all False once terminated).
 - Terminated states are absorbing, with rewards of 0.
-- `observe(state)` returns features of the nodes of `topology`, from the view of the player to move. They are
+- `observe(state)` returns features of the nodes of `topology`, from the perspective of the player to move. They are
   computed, never stored.
 - The edges are those of `topology`, or, if they differ between positions, those of `edges(state)`.
 - Every action is located at a node of `topology` or at a pair of nodes.

@@ -105,7 +105,7 @@ class Game(abc.ABC):
 
     @abc.abstractmethod
     def observe(self, state: Any) -> jax.Array:
-        """Returns `[V, F]` float32, the features of each node, from the view of the player to move."""
+        """Returns `[V, F]` float32, the features of each node, from the perspective of the player to move."""
 
     def edges(self, state: Any) -> jax.Array | None:
         """Returns `[V, V, R]` float32 by (receiver, sender, relation): how strong each edge is in each relation.

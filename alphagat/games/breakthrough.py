@@ -5,13 +5,13 @@ to a cell that is empty or holds an opponent's piece, which is captured. Capturi
 always move: no own piece is in front of the foremost piece, so its diagonal steps are free. (Dan Troyka's game of 2000,
 with the rules of OpenSpiel, except that OpenSpiel starts with one row per player on boards of fewer than six rows.)
 
-Board, nodes and actions are from the view of the player to move, for whom forward is up: rows are reversed after every
-move, columns are not. Reversing the rows and exchanging the colours gives an equivalent position, so both colours
-share all weights and examples, and each relation has one meaning. A board that is not reversed would double the
-actions that a search stores per position, half of them always illegal. In a test it learned no better: on solved 5x5
-positions, after 450 updates with batches of 256, its value error was 0.33, against 0.32 with reversal. The disadvantage
-is that names depend on the player: `action_names` are those of player 0, and `action_name` returns the name on the
-drawn board, which is fixed.
+Board, nodes and actions are from the perspective of the player to move, for whom forward is up: rows are reversed after
+every move, columns are not. Reversing the rows and exchanging the colours gives an equivalent position, so both colours
+share all weights and examples, and each relation has one meaning. A board that is not reversed would double the actions
+that a search stores per position, half of them always illegal. In a test it learned no better: on solved 5x5 positions,
+after 450 updates with batches of 256, its value error was 0.33, against 0.32 with reversal. The disadvantage is that
+names depend on the player: `action_names` are those of player 0, and `action_name` returns the name on the drawn board,
+which is fixed.
 """
 
 import re
@@ -50,8 +50,8 @@ class BreakthroughState(base.State):
     """A position.
 
     Attributes:
-      board: `[N, N]` int8 in the view of the player to move: 1 own piece, -1 opponent's, 0 empty. Row 0 is the row to
-        reach.
+      board: `[N, N]` int8 from the perspective of the player to move: 1 own piece, -1 opponent's, 0 empty. Row 0 is the
+        row to reach.
     """
 
     board: jax.Array
@@ -153,7 +153,7 @@ class BreakthroughGame(base.Game):
         return places.turned_places(self.size, int(state.current_player))
 
     def _upright(self, state: BreakthroughState) -> np.ndarray:
-        """Returns the `[N, N]` board in the view of player 0."""
+        """Returns the `[N, N]` board from the perspective of player 0."""
         board = np.asarray(state.board)
         return board if state.current_player == 0 else -board[::-1]
 

@@ -9,8 +9,8 @@ material: bare kings, one additional knight or bishop, or only bishops on square
   Pgx may count fewer repetitions.
 - Chess is a draw after 512 plies, Gardner's chess after 256.
 
-Actions, squares and `action_names` are from the view of the player to move: Black's rows are reversed, so that `e2e4`
-is Black's e7e5. `action_name` and drawings use ordinary coordinates.
+Actions, squares and `action_names` are from the perspective of the player to move: Black's rows are reversed, so that
+`e2e4` is Black's e7e5. `action_name` and drawings use ordinary coordinates.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """The graph of chess boards: squares are nodes, and edges follow the moves of queens and knights.
 
-Squares are numbered row by row from the top, from the view of the player to move, whose pawns move up. An action is an
-edge from the square of a piece to its target. A pawn that reaches the last row becomes a queen, unless the kind of the
-action is an underpromotion.
+Squares are numbered row by row from the top, from the perspective of the player to move, whose pawns move up. An action
+is an edge from the square of a piece to its target. A pawn that reaches the last row becomes a queen, unless the kind
+of the action is an underpromotion.
 """
 
 import functools

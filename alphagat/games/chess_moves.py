@@ -1,8 +1,8 @@
 """Legal moves of chess, by arithmetic on sets of squares.
 
-Boards are from the view of the player to move: pawns move up, and row 0 is the top. A line to the king is the set of
-squares on both a ray from the king and an opposite ray from an enemy slider. An own piece on a line is pinned. An own
-piece that moves to an empty square of a line blocks a check.
+Boards are from the perspective of the player to move: pawns move up, and row 0 is the top. A line to the king is the
+set of squares on both a ray from the king and an opposite ray from an enemy slider. An own piece on a line is pinned.
+An own piece that moves to an empty square of a line blocks a check.
 
 Legal moves are represented as planes. A plane is the set of targets of all moves with one direction and distance. The
 planes form rows of eight: row `d - 1` holds moves of distance d along the eight `STEPS`, row N - 1 the knight's
@@ -51,7 +51,7 @@ class Side(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A board from the view of the player to move.
+    """A board from the perspective of the player to move.
 
     Attributes:
       own: the pieces of the player to move.

@@ -15,7 +15,7 @@ KINDS = np.arange(PAWN, KING + 1)
 
 
 class ChessState(base.State):
-    """A position from the view of the player to move, with the history that draws need.
+    """A position from the perspective of the player to move, with the history that draws need.
 
     Attributes:
       pieces: `[7, W]` uint32, sets of squares: all pieces of the player to move, then the pawns, knights, bishops,
@@ -70,7 +70,7 @@ def start(board: np.ndarray, castling: np.ndarray | None, player: int = 0, en_pa
     """Returns an initial state.
 
     Args:
-      board: `[N, N]` pieces from the view of the player to move, whose pieces are positive.
+      board: `[N, N]` pieces from the perspective of the player to move, whose pieces are positive.
       castling: `[4]` bool, or None.
       player: the player to move.
       en_passant: the column of an enemy pawn that has just made a double step, or -1.

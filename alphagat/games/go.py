@@ -41,9 +41,9 @@ class GoGame(base.Game):
     """The rules, topology and features of one board.
 
     Features per node: own stone; opponent's stone; empty; stone in atari; ko; legal; played last; one, two and three
-    moves before that; on the first, second and third line; komi / 10 from the view of the player to move; the opponent
-    has just passed; moves played / maximum length of a game; stone whose chain has two, and three, liberties. Pass is a
-    node, too; its features for stones and lines are 0.
+    moves before that; on the first, second and third line; komi / 10 from the perspective of the player to move; the
+    opponent has just passed; moves played / maximum length of a game; stone whose chain has two, and three, liberties.
+    Pass is a node, too; its features for stones and lines are 0.
     """
 
     num_features = 18

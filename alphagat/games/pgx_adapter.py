@@ -106,7 +106,8 @@ class PgxState(base.State):
 class PgxGame(base.Game):
     """One of Pgx's games.
 
-    Features per node: the channels of Pgx's observation, from the view of the player to move; zeros for action nodes.
+    Features per node: the channels of Pgx's observation, from the perspective of the player to move; zeros for action
+    nodes.
     """
 
     player_colours = (("player 1", "#495057"), ("player 2", "#adb5bd"))

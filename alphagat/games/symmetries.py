@@ -15,8 +15,8 @@ class Symmetries:
 
     The transformed features are `features[node_permutations[s]]`, and the transformed policy is
     `policy[action_permutations[s]]`: both gather. A symmetry may exchange the players (transposition in Hex),
-    because features are from the view of the player to move: it holds for features, policy and value, not for states.
-    Edges of a position are transformed like the features, in both of their nodes.
+    because features are from the perspective of the player to move: it holds for features, policy and value, not for
+    states. Edges of a position are transformed like the features, in both of their nodes.
 
     Attributes:
       node_permutations: `[S, V]` int32.

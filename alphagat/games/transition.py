@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 
 class Transition(NamedTuple):
-    """One move, from the view of the player who made it.
+    """One move, from the perspective of the player who made it.
 
     Attributes:
       reward: `[]` float32.

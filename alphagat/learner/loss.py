@@ -12,7 +12,7 @@ from alphagat.networks.values import value_loss
 
 
 class Batch(NamedTuple):
-    """Training examples, from the view of the player to move.
+    """Training examples, from the perspective of the player to move.
 
     Attributes:
       nodes: `[B, V, F]` float32.

@@ -3,7 +3,7 @@
 A network is a flax module whose only variables are parameters. `network.init(key, nodes)` creates them.
 `network.apply(params, nodes, edges)` maps node features `[B, V, F]`, and the edges of each position if they vary, else
 None (`Game.edges`), to prior logits `[B, A]`, including illegal actions, and the output of the value head, which
-`values.expected_value` turns into values `[B]` from the view of the player to move.
+`values.expected_value` turns into values `[B]` from the perspective of the player to move.
 A network with auxiliary heads also returns their predictions, by name, on `apply(..., with_auxiliary=True)`.
 """
 

@@ -24,8 +24,8 @@ class GraphAttentionNetwork(nn.Module):
     are the sum of both; `blocks` names the kinds, which repeat so that the last block has the last kind.
 
     Call: nodes `[B, V, F]` float32, and if `topology.edges_vary` the edges of each position, `[B, V, V, R]` float32
-    (`Game.edges`) -> (prior logits `[B, A]`, not masked; output of the value head from the view of the player to move:
-    see `networks.values`). `with_auxiliary=True` also returns the predictions of the `auxiliary_heads`, by name.
+    (`Game.edges`) -> (prior logits `[B, A]`, not masked; output of the value head from the perspective of the player to
+    move: see `networks.values`). `with_auxiliary=True` also returns the predictions of the `auxiliary_heads`, by name.
     """
 
     topology: Topology

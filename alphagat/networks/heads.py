@@ -137,7 +137,7 @@ class ValueHead(nn.Module):
     are proportional to the weights, takes hundreds of updates to amplify the difference.
 
     Call: nodes `[B, V, D]` -> `[B]` in (-1, 1), or `[B, K]` logits over a support of K returns (`networks.values`),
-    from the view of the player to move.
+    from the perspective of the player to move.
     """
 
     num_pools: int

@@ -17,8 +17,8 @@ class ResidualNetwork(nn.Module):
     in the heads, because layer norm has no running statistics. A linear map adds the nodes outside the grid (the
     borders of Hex) to every cell.
 
-    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the view of the
-    player to move: see `networks.values`).
+    Call: nodes `[B, V, F]` float32 -> (prior logits `[B, A]`, not masked; output of the value head from the perspective
+    of the player to move: see `networks.values`).
     """
 
     topology: Topology

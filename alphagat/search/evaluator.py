@@ -21,7 +21,7 @@ class Evaluation(NamedTuple):
 
     Attributes:
       prior_logits: `[B, A]`, illegal actions not masked.
-      value: `[B]`, from the view of the player to move; undefined at terminal states.
+      value: `[B]`, from the perspective of the player to move; undefined at terminal states.
     """
 
     prior_logits: jax.Array

@@ -79,7 +79,7 @@ def make_chance_recurrent_fn(game: StochasticGame, evaluate: Evaluator) -> mctx.
                 _join(prior, jnp.full_like(chance, _IMPOSSIBLE)),
                 _join(jnp.full_like(prior, _IMPOSSIBLE), chance),
             ),
-            # The value of an afterstate is from the view of its `current_player`.
+            # The value of an afterstate is from the perspective of its `current_player`.
             value=jnp.where(at_chance, value, chance_discount * value),
         )
         return output, Node(select(at_chance, resolved, afterstates), ~at_chance)

@@ -37,7 +37,7 @@ class RootStatistics(NamedTuple):
 
 
 class SearchOutput(NamedTuple):
-    """Search results of a batch of states, from the view of the player to move; undefined for terminal states.
+    """Search results of a batch of states, from the perspective of the player to move; undefined for terminal states.
 
     Attributes:
       action: `[B]` int32, the move to play.

@@ -15,8 +15,8 @@ class Ply(struct.PyTreeNode):
       policy_target: `[A]` float32.
       is_full: `[]` bool, searched in full; other plies are not trained on.
       policy_weight: `[]` float32, weight of this ply in the policy loss; 1 on average over the full searches, else 0.
-      search_value: `[]` float32, the root value from the view of the player to move.
-      reward: `[]` float32, from the view of the player who moved.
+      search_value: `[]` float32, the root value from the perspective of the player to move.
+      reward: `[]` float32, from the perspective of the player who moved.
       discount: `[]` float32, of the next position's value; 0 where the game terminated or was truncated.
       ended: `[]` bool, the game terminated or was truncated here.
       truncated: `[]` bool, the game was truncated at the ply cap.

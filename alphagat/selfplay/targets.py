@@ -8,7 +8,7 @@ from alphagat.selfplay.ply import Ply
 
 
 def value_targets(history: Ply, value_lambda: float) -> jax.Array:
-    """Returns `[T, N]` lambda-returns, each from the view of the player to move at its ply.
+    """Returns `[T, N]` lambda-returns, each from the perspective of the player to move at its ply.
 
     G_t = r_t + discount_t * ((1 - lambda) * v_{t+1} + lambda * G_{t+1}), with v the search value
     (Sutton and Barto 2018, equation 12.2, with discount -1 where the player changes). With lambda 1 the target is the

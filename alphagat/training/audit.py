@@ -137,8 +137,8 @@ class Auditor:
 def lambda_returns(history: Ply, value_lambda: float, discount: float) -> np.ndarray:
     """Returns `[P + T]` float64 lambda-returns for the players to move (Sutton and Barto 2018, equation 12.2).
 
-    Computes in the view of player 0 and converts at the end, so `discount` is the discount per move without a sign
-    change.
+    Computes from the perspective of player 0 and converts at the end, so `discount` is the discount per move without a
+    sign change.
     """
     signs = np.where(np.asarray(history.state.current_player) == 0, 1.0, -1.0)
     values, rewards = signs * history.search_value.astype(np.float64), signs * history.reward.astype(np.float64)

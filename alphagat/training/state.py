@@ -26,7 +26,7 @@ class Sample(struct.PyTreeNode):
       state: the position.
       policy_target: `[A]` float32.
       policy_weight: `[]` float32, weight of the example in the policy loss.
-      value_target: `[]` float32, from the view of the player to move.
+      value_target: `[]` float32, from the perspective of the player to move.
       auxiliary: target of each auxiliary head by name.
     """
 

@@ -78,14 +78,14 @@ def test_statistics_equal_the_tree(algorithm):
     np.testing.assert_allclose(analysis.policy, output.policy_target, atol=1e-6)
     np.testing.assert_allclose(analysis.value, output.value, atol=1e-6)
     np.testing.assert_array_equal(np.isnan(analysis.action_values), analysis.visits == 0)
-    for row in range(POSITIONS):  # the mean over the nodes below, each value in the view of its player to move
+    for row in range(POSITIONS):  # the mean over the nodes below, each value from the perspective of its player to move
         for action in np.flatnonzero(analysis.visits[row]):
             expected = mean_below(tree, row, tree.children_index[row, 0, action], int(states.current_player[row]))
             assert analysis.action_values[row, action] == pytest.approx(expected, abs=1e-5)
 
 
 def mean_below(tree, row, node, player):
-    """Returns the mean value of the simulations through `node`, from the view of `player`."""
+    """Returns the mean value of the simulations through `node`, from the perspective of `player`."""
     found, below = [], [node]
     while below:
         node = below.pop()

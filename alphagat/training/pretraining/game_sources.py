@@ -104,7 +104,7 @@ def positions_of(
     discount: float,
     auxiliary: Sequence[AuxiliaryTarget] = (),
 ) -> Source:
-    """Replays games. Each move is a policy target; the result is the value target, in the view of the player to move.
+    """Replays games. Each move is a policy target; the result, for the player to move, is the value target.
 
     A game without a result, or lost by a forfeit unrelated to the position, has no value target. A game that did not
     end by the rules has no auxiliary targets. Moves after the end by the rules are left out.

@@ -19,7 +19,7 @@ class Positions(struct.PyTreeNode):
       state: game states, `[N]` before each shape.
       policy: `[N]` int32, the moves played, or `[N, A]` float32, search policies.
       policy_weight: `[N]` float32.
-      value_target: `[N]` float32, from the view of the player to move.
+      value_target: `[N]` float32, from the perspective of the player to move.
       value_mask: `[N]` float32, 1 if the value target counts, else 0.
       game: `[N]` int32, index of the game, from 0.
       auxiliary: the target of each auxiliary head by name, `[N]` before each shape.

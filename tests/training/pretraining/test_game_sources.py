@@ -42,7 +42,7 @@ def read(*names: str, games=(GAME,), discount=1.0, auxiliary=()):
 
 
 def test_targets_of_perfect_games_are_exact(tmp_path):
-    """Play is perfect from the fourth ply on; values are from the view of the player to move."""
+    """Play is perfect from the fourth ply on; values are from the perspective of the player to move."""
     (source,) = read(write(tmp_path / "games.sgf", *perfect_games(60, random_plies=3)))
     found = source.positions
     ply = (found.state.board > 0).sum(axis=1)

@@ -164,7 +164,7 @@ class Group:
         return Sample(here.state, here.policy_target, here.policy_weight, target, self._auxiliary(ownership))
 
     def _return(self, history: list[Ply], ply: int) -> float:
-        """Returns the lambda-return of a ply from the view of its player to move."""
+        """Returns the lambda-return of a ply from the perspective of its player to move."""
         here, mixed = history[ply], self._config.selfplay.value_lambda
         if here.ended:
             return float(here.reward)
