@@ -105,6 +105,7 @@ class GtpServer:
         }
         if isinstance(thinker.agent.game, GoGame):
             self._commands["komi"] = self._komi
+            self._commands["final_status_list"] = self._final_status_list
 
     def serve(self, source: TextIO, out: TextIO) -> None:
         """Answers the commands of `source` until `quit` or its end."""
@@ -207,6 +208,12 @@ class GtpServer:
         if score is None:
             raise CommandError("cannot score: the game is not over")
         return score
+
+    def _final_status_list(self, status: str) -> str:
+        if status not in ("alive", "seki", "dead"):
+            raise CommandError(f"syntax error: {status} is unknown; expected alive, seki or dead")
+        points = gtp_score.stones(self._turns) if status == "alive" else []  # scoring removes no dead stones
+        return " ".join(gtp_names.vertex(self._turns.game, point) for point in points)
 
     # Time. Settings are for both players, `time_left` is for one.
 

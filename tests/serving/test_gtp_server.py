@@ -210,9 +210,8 @@ def test_an_analysis_ends_with_the_next_line(dialect):
     assert all(line.split()[0] == name for name, *_, line in moves)
     scale = 10000 if dialect == "lz" else 1
     assert all(0 <= float(rate) / scale <= 1 for _, _, rate, *_ in moves)
-    refused = talk(server, f"{dialect}-analyze w", f"{dialect}-analyze b 10 avoid b c3 1")
-    assert refused[0] == "? black is to move"
-    assert refused[1].startswith("? syntax error: avoid is unknown")
+    (refused,) = talk(server, f"{dialect}-analyze b 10 avoid b c3 1")
+    assert refused.startswith("? syntax error: avoid is unknown")
 
 
 @pytest.mark.parametrize("dialect", ["lz", "kata"])
@@ -515,9 +514,30 @@ def test_an_illegal_move_takes_back_an_omitted_pass():
     assert (answers[-2][0], answers[-1]) == ("?", "=")
 
 
-def test_a_pass_that_is_not_forced_may_not_be_omitted():
-    answers = talk(make_server("go:5"), "play b c3", "play b d4", "genmove b", "play w d4")
-    assert answers == ["=", "? illegal move: white is to move", "? white is to move", "="]
+@pytest.mark.parametrize("genmove", ["genmove b", "lz-genmove_analyze b"])
+def test_a_player_of_go_may_move_twice(genmove):
+    server = make_server("go:5")
+    talk(server, "play b c3", "play b d4", genmove, "lz-analyze b 1", "showboard")
+    assert server._turns.position.moves[:4] == ("c3", "pass", "d4", "pass")
+    assert server._turns.position.players == (0, 1, 0, 1, 0)
+    assert talk(server, *["undo"] * 3, "undo") == ["="] * 3 + ["? cannot undo"]
+
+
+def test_a_pass_that_ends_the_game_may_not_be_omitted():
+    reason = "white is to move, and its pass would end the game"
+    answers = talk(make_server("go:5"), "play b pass", "play b d4", "genmove b", "lz-analyze b", "play w d4")
+    assert answers == ["=", f"? illegal move: {reason}", f"? {reason}", f"? {reason}", "="]
+
+
+def test_all_stones_of_go_are_alive_in_the_end():
+    server = make_server("go:5")
+    answers = talk(
+        server, "play b c3", "play w d4", *(f"final_status_list {each}" for each in ("alive", "dead", "seki"))
+    )
+    assert answers[2:] == ["= D4 C3", "=", "="]
+    (refused,) = talk(server, "final_status_list black_territory")
+    assert refused == "? syntax error: black_territory is unknown; expected alive, seki or dead"
+    assert talk(make_server("hex:3"), "final_status_list alive") == ["? unknown command"]
 
 
 def test_the_periods_of_byoyomi_do_not_share_its_time():
