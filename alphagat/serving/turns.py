@@ -5,6 +5,8 @@ player may move twice in a row: the opponent passes in between, unless that pass
 swap rule, a white stone as the first move is the result of a swap: black played its mirror image, then white swapped.
 """
 
+from collections.abc import Sequence
+
 from alphagat.evaluation.live_game import IllegalMoveError, LiveGame, Position
 from alphagat.games.base import Game
 from alphagat.games.go import GoGame
@@ -31,6 +33,18 @@ class Turns(LiveGame):
             self._shorten(self._lengths[-1])
             raise
         self._lengths.append(len(self.position.moves))
+
+    def place(self, names: Sequence[str]) -> None:
+        """Plays stones of player 0 in a row, as one command. On IllegalMoveError the game is unchanged."""
+        before = len(self._lengths)
+        for name in names:
+            try:
+                self.play_for(0, name)
+            except IllegalMoveError:
+                del self._lengths[before:]
+                self._shorten(self._lengths[-1])
+                raise
+        self._lengths[before:] = self._lengths[-1:]
 
     def _give_turn(self, player: int) -> None:
         """Plays the opponent's pass where it may be omitted. Raises IllegalMoveError if it is still another's turn."""
