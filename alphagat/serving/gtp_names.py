@@ -5,7 +5,7 @@ import re
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.games.go import GoGame
+from alphagat.games.go import COLUMNS, GoGame
 from alphagat.games.hex import SWAPS, HexGame
 
 BLACK_FIRST, WHITE_FIRST = ("black", "white"), ("white", "black")
@@ -38,6 +38,24 @@ def resize(game: Game, size: int) -> str:
 def with_komi(game: GoGame, komi: float) -> str:
     """Returns the name of the board with another komi. Raises UserError if the komi is invalid."""
     return make_game(f"go:{game.size}:{komi:g}").name
+
+
+def most_handicap(size: int) -> int:
+    """Returns the largest fixed handicap of GTP 2 on a board; 0 for none."""
+    if size < 7:
+        return 0
+    return 4 if size == 7 or size % 2 == 0 else 9
+
+
+def handicap_points(size: int, number: int) -> list[str]:
+    """Returns the action names of a fixed handicap of GTP 2, of 2 to `most_handicap` stones."""
+    low = 3 if size < 13 else 4
+    middle, high = (size + 1) // 2, size + 1 - low
+    corners = [(low, low), (high, high), (low, high), (high, low)]
+    points = [*corners, (low, middle), (high, middle), (middle, low), (middle, high)]
+    in_middle = number > 4 and number % 2 == 1
+    points = [*points[: number - in_middle], *[(middle, middle)] * in_middle]
+    return [f"{COLUMNS[column - 1]}{row}" for column, row in points]
 
 
 def vertex(game: Game, name: str) -> str:

@@ -27,6 +27,12 @@ def score(game: LiveGame) -> str | None:
     return "0" if lead == 0 else f"{_letter(board, lead)}+{abs(lead):g}"
 
 
+def stones(game: LiveGame) -> list[str]:
+    """Returns the names of the points of a Go board that hold stones."""
+    assert isinstance(game.game, GoGame)
+    return [game.game.action_names[point] for point in np.flatnonzero(game.position.state.chains)]
+
+
 def _letter(board: Game, lead: float) -> str:
     return colours(board)[int(lead < 0)][0].upper()
 

@@ -4,6 +4,7 @@
   all other games.
 - Players alternate by the rules of the game, with the exceptions in `turns`.
 - In Hex, Black connects top and bottom, and a1 is at the top left. A swap is `swap-pieces`.
+- Handicap stones are moves of Black between which White passes; White gets no points for them.
 - Komi ends in .5. Scoring removes no dead stones: capture them before the game ends.
 - With a clock, `clock` allocates time to each move, and `--simulations`, if given, limits the search. Without a clock,
   each move gets a fixed number of simulations.
@@ -105,6 +106,10 @@ class GtpServer:
         }
         if isinstance(thinker.agent.game, GoGame):
             self._commands["komi"] = self._komi
+            self._commands["final_status_list"] = self._final_status_list
+            self._commands["fixed_handicap"] = self._fixed_handicap
+            self._commands["place_free_handicap"] = functools.partial(self._fixed_handicap, is_free=True)
+            self._commands["set_free_handicap"] = self._set_handicap
 
     def serve(self, source: TextIO, out: TextIO) -> None:
         """Answers the commands of `source` until `quit` or its end."""
@@ -169,6 +174,28 @@ class GtpServer:
         for player, move in zip(before.position.players, before.position.moves):
             self._turns.play_for(player, move)
 
+    def _fixed_handicap(self, number: str, *, is_free: bool = False) -> str:
+        """Places the stones and returns their vertices. `is_free`: a larger number than possible places all it can."""
+        game = self._turns.game
+        assert isinstance(game, GoGame)
+        stones, most = _int(number), gtp_names.most_handicap(game.size)
+        if stones < 2 or most == 0 or (stones > most and not is_free):
+            raise CommandError("invalid number of stones")
+        points = gtp_names.handicap_points(game.size, min(stones, most))
+        self._set_handicap(*points)
+        return " ".join(gtp_names.vertex(game, point) for point in points)
+
+    def _set_handicap(self, *vertices: str) -> None:
+        if self._turns.position.moves:
+            raise CommandError("board not empty")
+        points = [gtp_names.move_name(self._turns.game, vertex) for vertex in vertices]
+        if len(points) < 2 or "pass" in points:
+            raise CommandError("bad vertex list")
+        try:
+            self._turns.place(points)
+        except IllegalMoveError as error:
+            raise CommandError("bad vertex list") from error
+
     def _play(self, colour: str, vertex: str) -> None:
         try:
             self._turns.play_for(self._player(colour), gtp_names.move_name(self._turns.game, vertex))
@@ -207,6 +234,12 @@ class GtpServer:
         if score is None:
             raise CommandError("cannot score: the game is not over")
         return score
+
+    def _final_status_list(self, status: str) -> str:
+        if status not in ("alive", "seki", "dead"):
+            raise CommandError(f"syntax error: {status} is unknown; expected alive, seki or dead")
+        points = gtp_score.stones(self._turns) if status == "alive" else []  # scoring removes no dead stones
+        return " ".join(gtp_names.vertex(self._turns.game, point) for point in points)
 
     # Time. Settings are for both players, `time_left` is for one.
 

@@ -1,12 +1,15 @@
 """Plays moves given with a colour, one command each, as controllers send them.
 
-Players alternate by the rules of the game, with two exceptions. A forced pass in Othello may be omitted. In Hex with
-the swap rule, a white stone as the first move is the result of a swap: black played its mirror image, then white
-swapped.
+Players alternate by the rules of the game, with three exceptions. A forced pass in Othello may be omitted. In Go, a
+player may move twice in a row: the opponent passes in between, unless that pass would end the game. In Hex with the
+swap rule, a white stone as the first move is the result of a swap: black played its mirror image, then white swapped.
 """
+
+from collections.abc import Sequence
 
 from alphagat.evaluation.live_game import IllegalMoveError, LiveGame, Position
 from alphagat.games.base import Game
+from alphagat.games.go import GoGame
 from alphagat.games.hex import HexGame, mirrored
 from alphagat.serving.gtp_names import colours
 
@@ -24,25 +27,42 @@ class Turns(LiveGame):
             if isinstance(self.game, HexGame) and self.game.swap and player == 1 and not self.position.moves:
                 self._play_swapped(name)
             else:
-                self.give_turn(player)
+                self._give_turn(player)
                 self.play(name)
         except IllegalMoveError:
             self._shorten(self._lengths[-1])
             raise
         self._lengths.append(len(self.position.moves))
 
-    def give_turn(self, player: int) -> None:
-        """Plays the opponent's forced pass, if any. Raises IllegalMoveError if it is still the opponent's turn."""
-        if not self.is_over and self.position.player != player and list(self.position.legal_actions()) == ["pass"]:
+    def place(self, names: Sequence[str]) -> None:
+        """Plays stones of player 0 in a row, as one command. On IllegalMoveError the game is unchanged."""
+        before = len(self._lengths)
+        for name in names:
+            try:
+                self.play_for(0, name)
+            except IllegalMoveError:
+                del self._lengths[before:]
+                self._shorten(self._lengths[-1])
+                raise
+        self._lengths[before:] = self._lengths[-1:]
+
+    def _give_turn(self, player: int) -> None:
+        """Plays the opponent's pass where it may be omitted. Raises IllegalMoveError if it is still another's turn."""
+        if self.is_over or self.position.player == player:
+            return
+        is_go, other = isinstance(self.game, GoGame), colours(self.game)[1 - player]
+        if is_go or list(self.position.legal_actions()) == ["pass"]:
             self.play("pass")
+        if is_go and self.is_over:
+            raise IllegalMoveError(f"{other} is to move, and its pass would end the game")
         if not self.is_over and self.position.player != player:
-            raise IllegalMoveError(f"{colours(self.game)[1 - player]} is to move")
+            raise IllegalMoveError(f"{other} is to move")
 
     def position_for(self, player: int) -> Position:
-        """Returns the position that `give_turn` leads to, and leaves the game unchanged. Raises IllegalMoveError."""
+        """Returns the position in which a player moves, and leaves the game unchanged. Raises IllegalMoveError."""
         length = len(self.position.moves)
         try:
-            self.give_turn(player)
+            self._give_turn(player)
             return self.position
         finally:
             self._shorten(length)

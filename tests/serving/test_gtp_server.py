@@ -17,6 +17,7 @@ from alphagat.evaluation.engines.gtp import GtpEngine
 from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import make_game
 from alphagat.serving.clock import less_lag
+from alphagat.serving.gtp_names import handicap_points, most_handicap
 from alphagat.serving.gtp_score import score
 from alphagat.serving.gtp_server import GtpServer
 from alphagat.serving.move_reports import MoveReport, gtp_info
@@ -210,9 +211,8 @@ def test_an_analysis_ends_with_the_next_line(dialect):
     assert all(line.split()[0] == name for name, *_, line in moves)
     scale = 10000 if dialect == "lz" else 1
     assert all(0 <= float(rate) / scale <= 1 for _, _, rate, *_ in moves)
-    refused = talk(server, f"{dialect}-analyze w", f"{dialect}-analyze b 10 avoid b c3 1")
-    assert refused[0] == "? black is to move"
-    assert refused[1].startswith("? syntax error: avoid is unknown")
+    (refused,) = talk(server, f"{dialect}-analyze b 10 avoid b c3 1")
+    assert refused.startswith("? syntax error: avoid is unknown")
 
 
 @pytest.mark.parametrize("dialect", ["lz", "kata"])
@@ -515,9 +515,75 @@ def test_an_illegal_move_takes_back_an_omitted_pass():
     assert (answers[-2][0], answers[-1]) == ("?", "=")
 
 
-def test_a_pass_that_is_not_forced_may_not_be_omitted():
-    answers = talk(make_server("go:5"), "play b c3", "play b d4", "genmove b", "play w d4")
-    assert answers == ["=", "? illegal move: white is to move", "? white is to move", "="]
+@pytest.mark.parametrize("genmove", ["genmove b", "lz-genmove_analyze b"])
+def test_a_player_of_go_may_move_twice(genmove):
+    server = make_server("go:5")
+    talk(server, "play b c3", "play b d4", genmove, "lz-analyze b 1", "showboard")
+    assert server._turns.position.moves[:4] == ("c3", "pass", "d4", "pass")
+    assert server._turns.position.players == (0, 1, 0, 1, 0)
+    assert talk(server, *["undo"] * 3, "undo") == ["="] * 3 + ["? cannot undo"]
+
+
+def test_a_pass_that_ends_the_game_may_not_be_omitted():
+    reason = "white is to move, and its pass would end the game"
+    answers = talk(make_server("go:5"), "play b pass", "play b d4", "genmove b", "lz-analyze b", "play w d4")
+    assert answers == ["=", f"? illegal move: {reason}", f"? {reason}", f"? {reason}", "="]
+
+
+# Of the table in the specification of GTP 2.
+HANDICAPS = {
+    (19, 2): "D4 Q16",
+    (19, 4): "D4 Q16 D16 Q4",
+    (19, 5): "D4 Q16 D16 Q4 K10",
+    (19, 6): "D4 Q16 D16 Q4 D10 Q10",
+    (19, 7): "D4 Q16 D16 Q4 D10 Q10 K10",
+    (19, 9): "D4 Q16 D16 Q4 D10 Q10 K4 K16 K10",
+    (9, 3): "C3 G7 C7",
+}
+
+
+@pytest.mark.parametrize(("size", "number"), HANDICAPS)
+def test_a_fixed_handicap_has_the_points_of_the_specification(size, number):
+    assert " ".join(handicap_points(size, number)).upper() == HANDICAPS[size, number]
+
+
+def test_the_largest_handicap_depends_on_the_board():
+    assert [most_handicap(size) for size in (5, 6, 7, 8, 9, 10, 19)] == [0, 0, 4, 4, 9, 4, 9]
+
+
+def test_after_a_handicap_white_moves():
+    server = make_server("go:7")
+    assert talk(server, "fixed_handicap 3", "play w d4", "final_status_list alive") == [
+        "= C3 E5 C5",
+        "=",
+        "= C5 E5 D4 C3",
+    ]
+    assert server._turns.position.players[-1] == 1
+    assert talk(server, "fixed_handicap 2", "undo", "undo", "undo") == ["? board not empty", "=", "=", "? cannot undo"]
+    assert (
+        talk(server, "fixed_handicap 5", "fixed_handicap 1", "place_free_handicap 1")
+        == ["? invalid number of stones"] * 3
+    )
+    assert talk(server, "place_free_handicap 5", "clear_board") == ["= C3 E5 C5 E3", "="]
+    for vertices in ("a1", "a1 a1", "a1 pass", "a1 b1 z1"):
+        assert talk(server, f"set_free_handicap {vertices}") == ["? bad vertex list"]
+    assert talk(server, "set_free_handicap a1 G7", "final_status_list alive") == ["=", "= G7 A1"]
+
+
+def test_small_boards_have_no_fixed_handicap():
+    answers = talk(make_server("go:5"), "fixed_handicap 2", "place_free_handicap 2", "set_free_handicap a1 b1")
+    assert answers == ["? invalid number of stones"] * 2 + ["="]
+
+
+def test_all_stones_of_go_are_alive_in_the_end():
+    server = make_server("go:5")
+    answers = talk(
+        server, "play b c3", "play w d4", *(f"final_status_list {each}" for each in ("alive", "dead", "seki"))
+    )
+    assert answers[2:] == ["= D4 C3", "=", "="]
+    (refused,) = talk(server, "final_status_list black_territory")
+    assert refused == "? syntax error: black_territory is unknown; expected alive, seki or dead"
+    assert talk(make_server("hex:3"), "final_status_list alive") == ["? unknown command"]
 
 
 def test_the_periods_of_byoyomi_do_not_share_its_time():
