@@ -298,7 +298,8 @@ class _Steps:
         self._checkpoints.wait()
 
     def _save(self, state: RunState, iteration: int) -> None:
-        """Starts to write a checkpoint. Raises Diverged if a parameter is not finite."""
+        """Starts to write a checkpoint, whose metrics are flushed. Raises Diverged if a parameter is not finite."""
+        self._report.sync()  # a checkpoint without its lines of metrics would lose them for good
         try:
             self._checkpoints.save(state, iteration)
         except FloatingPointError as error:
