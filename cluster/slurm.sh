@@ -1,15 +1,16 @@
 #!/bin/bash
 # Trains on several nodes, one process per GPU:
 #   sbatch cluster/slurm.sh configs/connect_four.py /shared/c4 --config.selfplay.num_groups=16
-# The processes find each other through Slurm's environment. A minute before the time limit the job receives SIGTERM,
-# saves, and exits with status 75. It is then requeued, and resumes.
+# The processes find each other through Slurm's environment. Five minutes before the time limit the job receives SIGTERM,
+# saves, and exits with status 75. It is then requeued, and resumes. If it needs longer to save, Slurm ends it at the limit
+# and does not requeue it.
 #SBATCH --job-name=alphagat
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-task=1
 #SBATCH --cpus-per-task=8
 #SBATCH --time=12:00:00
-#SBATCH --signal=TERM@60
+#SBATCH --signal=TERM@300
 #SBATCH --requeue
 #SBATCH --open-mode=append
 

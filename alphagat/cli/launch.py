@@ -32,7 +32,7 @@ def _add_flags(parser: commands.ArgumentParser) -> None:
     help = "minutes without progress before a restart"
     commands.add_number(parser, "--hang_minutes", float, minutes, default=30.0, metavar="M", help=help)
     help = "seconds after SIGTERM in which the run saves, before it is killed"
-    commands.add_number(parser, "--grace_seconds", float, seconds, default=60.0, metavar="S", help=help)
+    commands.add_number(parser, "--grace_seconds", float, seconds, default=300.0, metavar="S", help=help)
 
 
 def launch(argv: Sequence[str]) -> int:

@@ -108,6 +108,10 @@ class MetricsWriter:
         self._stream.flush()
         self._draw(iteration, metrics)
 
+    def sync(self) -> None:
+        """Waits until all lines are on disk, where they survive a power loss."""
+        os.fsync(self._stream.fileno())
+
     def amend(self, iteration: int, metrics: Line) -> None:
         """Adds metrics to the line of `iteration`, which must be the last; writes a new line if it is missing."""
         lines = read_metrics(self._file.parent)

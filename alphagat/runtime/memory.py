@@ -1,7 +1,6 @@
 """Memory: the limit of a device, the compiler's plan, and the free memory of the machine."""
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,8 @@ import jax
 from jax import stages
 from jax.sharding import Mesh
 
-ROOT = Path("/")
+from alphagat.runtime.control_groups import ROOT, folders_of, read
+
 UNLIMITED = 2**60  # bytes; version 1 of control groups writes a number above this for "no limit"
 
 
@@ -53,10 +53,10 @@ def available_memory(root: Path = ROOT) -> float:
     Args:
       root: the folder that contains `proc` and `sys`.
     """
-    rows = dict(line.split(":", 1) for line in _read(root / "proc/meminfo").splitlines() if ":" in line)
+    rows = dict(line.split(":", 1) for line in read(root / "proc/meminfo").splitlines() if ":" in line)
     words = rows.get("MemAvailable", "").split()
     free = [float(words[0]) * 1024] if words else []
-    for group in _control_groups(root):
+    for group in folders_of("memory", root):
         limit, used = _number(group, "memory.max", "memory.limit_in_bytes"), _number(group, *_USED)
         if limit is not None and used is not None and limit < UNLIMITED:
             free.append(max(limit - used + _cached(group), 0.0))
@@ -66,31 +66,12 @@ def available_memory(root: Path = ROOT) -> float:
 _USED = "memory.current", "memory.usage_in_bytes"
 
 
-def _control_groups(root: Path) -> Iterator[Path]:
-    """Yields the folders of the groups that may limit this process, of both versions of control groups."""
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        _, kinds, path = line.split(":", 2)
-        if kinds and "memory" not in kinds.split(","):
-            continue
-        top = root / "sys/fs/cgroup" / ("memory" if kinds else "")
-        group = top / path.lstrip("/")
-        yield from (each for each in (group, *group.parents) if each == top or top in each.parents)
-
-
 def _number(group: Path, *names: str) -> float | None:
     """Returns the number in the first of the files that has one."""
-    texts = [_read(group / name).strip() for name in names]
+    texts = [read(group / name).strip() for name in names]
     return next((float(text) for text in texts if text.isdecimal()), None)
 
 
 def _cached(group: Path) -> float:
-    rows = dict(line.split(" ", 1) for line in _read(group / "memory.stat").splitlines() if " " in line)
+    rows = dict(line.split(" ", 1) for line in read(group / "memory.stat").splitlines() if " " in line)
     return float(rows.get("total_inactive_file") or rows.get("inactive_file") or 0)
-
-
-def _read(file: Path) -> str:
-    """Returns the text of a file; empty if it cannot be read."""
-    try:
-        return file.read_text()
-    except (OSError, UnicodeDecodeError):
-        return ""

@@ -7,6 +7,7 @@ partitioner, which follows the sharding of the parameters, and over `stage` by b
 
 import contextlib
 import hashlib
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from alphagat.errors import JointError, UserError
 from alphagat.runtime import distributed
+from alphagat.runtime.control_groups import cpu_quota
 from alphagat.wording import counted
 
 T = TypeVar("T")
@@ -43,10 +45,12 @@ def configure_cpu_devices(num_devices: int) -> None:
 
 def one_device_per_core() -> int:
     """Returns the number of CPU devices that leaves each a core of this process: a power of two, up to the default.
+    A quota of processor time, as of `docker run --cpus=2`, counts as that many cores.
 
     A power of two divides the usual numbers of groups.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = math.ceil(min(cores, cpu_quota()))
     return min(1 << (cores.bit_length() - 1), DEFAULT_CPU_DEVICES)
 
 

@@ -51,8 +51,9 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
       profile: `START:STOP`, the iterations to trace for xprof or Perfetto.
 
     Raises:
-      UserError: the config, the folder, or every checkpoint in it is unusable, and nothing was changed; or a tracker
-        cannot be opened. JointError if several processes stop together for this reason.
+      UserError: the config, the folder, or every checkpoint in it is unusable, and nothing was changed; or later, a
+        tracker cannot be opened, memory does not suffice, values stay non-finite, or the folder was moved, and what
+        was saved remains. JointError if several processes stop together.
       Preempted: SIGTERM or SIGHUP arrived; progress is saved if `is_saved`.
       Interrupted: the first Ctrl-C; a KeyboardInterrupt. Progress is saved if `is_saved`.
       KeyboardInterrupt: the second Ctrl-C, which ends the run at once.
@@ -67,7 +68,8 @@ def train(config: Config | str | os.PathLike, workdir: str | os.PathLike, *, pro
         sharding.configure_cpu_devices(num_cpu_devices(config.mesh))
         sharding.wait_for_all("starting")
         _check_same_start(config)
-        run, folder, profiler.span = sharding.agree(lambda: _prepare(config, workdir, profile))
+        run, folder, span = sharding.agree(lambda: _prepare(config, workdir, profile))
+        profiler.plan(span)
         _check_same_cut(run)
         with FolderClaim(folder) as claim:
             claim.take(is_new=False)
@@ -298,7 +300,8 @@ class _Steps:
         self._checkpoints.wait()
 
     def _save(self, state: RunState, iteration: int) -> None:
-        """Starts to write a checkpoint. Raises Diverged if a parameter is not finite."""
+        """Starts to write a checkpoint, whose metrics are flushed. Raises Diverged if a parameter is not finite."""
+        self._report.sync()  # a checkpoint without its lines of metrics would lose them for good
         try:
             self._checkpoints.save(state, iteration)
         except FloatingPointError as error:

@@ -29,16 +29,15 @@ def parse_span(text: str, num_iterations: int) -> tuple[int, int]:
 
 
 class Profiler:
-    """Traces the iterations `span`, and writes a memory profile after SIGUSR1, into `profiles/` of the run.
+    """Traces some iterations, and writes a memory profile after SIGUSR1, into `profiles/` of the run.
 
     Each of several processes has a folder of its own there, such as `process_0/`.
-
-    Attributes:
-      span: the first and last iteration of the trace; None: no trace.
     """
 
-    def __init__(self, folder: Path, span: tuple[int, int] | None = None):
-        self._profiles, self.span = folder / PROFILES_FOLDER, span
+    def __init__(self, folder: Path):
+        """Traces nothing until `plan`."""
+        self._profiles = folder / PROFILES_FOLDER
+        self._span: tuple[int, int] | None = None
         self._is_tracing = False
         self._asked = threading.Event()
 
@@ -46,15 +45,19 @@ class Profiler:
     def _folder(self) -> Path:
         return self._profiles / f"process_{jax.process_index()}" if jax.process_count() > 1 else self._profiles
 
+    def plan(self, span: tuple[int, int] | None) -> None:
+        """Sets the first and last iteration of the trace; None: no trace."""
+        self._span = span
+
     def opening_lines(self, done: int) -> list[str]:
         """Returns what to say at the start of a run that resumes after iteration `done`."""
-        if not self.span or self.span[1] > done:
+        if not self._span or self._span[1] > done:
             return []
-        return [f"--profile {self.span[0]}:{self.span[1]} traces nothing: these iterations are done"]
+        return [f"--profile {self._span[0]}:{self._span[1]} traces nothing: these iterations are done"]
 
     def before(self, iteration: int) -> None:
         """Starts the trace if it is due. Call it before each iteration starts."""
-        if self.span and not self._is_tracing and self.span[0] <= iteration <= self.span[1]:
+        if self._span and not self._is_tracing and self._span[0] <= iteration <= self._span[1]:
             jax.profiler.start_trace(str(self._folder))
             self._is_tracing = True
 
@@ -63,9 +66,9 @@ class Profiler:
         results.
         """
         lines = []
-        if self._is_tracing and self.span and iteration >= self.span[1]:
+        if self._is_tracing and self._span and iteration >= self._span[1]:
             jax.block_until_ready(results)
-            lines.append(f"trace of iterations {self.span[0]} to {self.span[1]}: {self._folder} (xprof, Perfetto)")
+            lines.append(f"trace of iterations {self._span[0]} to {self._span[1]}: {self._folder} (xprof, Perfetto)")
             self.close()
         if self._asked.is_set():
             self._asked.clear()
@@ -77,7 +80,7 @@ class Profiler:
 
     def close(self) -> None:
         if self._is_tracing:
-            self._is_tracing, self.span = False, None
+            self._is_tracing, self._span = False, None
             jax.profiler.stop_trace()
 
     @contextlib.contextmanager

@@ -210,6 +210,11 @@ class Reporter:
         if skipped >= self._max_skipped:
             raise Diverged(f"up to iteration {iteration}, the last {skipped} updates were not finite")
 
+    def sync(self) -> None:
+        """Waits until the lines that `flush` wrote are on disk."""
+        if self._sinks is not None:
+            self._sinks.writer.sync()
+
     def _search_failure(self, iteration: int) -> Exception:
         """Returns the error of an iteration whose searches were not finite. Before any update, no retry can help."""
         if iteration > 1 + min(setup.plan.first_update_iteration for setup in self._run.boards):

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import os
 import time
 from pathlib import Path
 
@@ -76,6 +77,15 @@ def test_a_line_is_on_disk_when_write_returns(tmp_path: Path):
     with MetricsWriter(tmp_path) as writer:
         writer.write(1, {"frames": 64})
         assert read_metrics(tmp_path) == [{"iteration": 1, "frames": 64.0}]
+
+
+def test_lines_survive_a_power_loss_after_sync(tmp_path: Path, monkeypatch):
+    synced: list[int] = []
+    with MetricsWriter(tmp_path) as writer:
+        writer.write(1, {"frames": 64})
+        monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+        writer.sync()
+        assert synced == [(tmp_path / METRICS_FILE).stat().st_ino]
 
 
 def test_resume_drops_lines_after_the_checkpoint(tmp_path: Path):

@@ -543,6 +543,16 @@ def test_persistent_nonfinite_updates_end_the_run(tmp_path, monkeypatch):
     chex.assert_tree_all_finite(params)
 
 
+def test_metrics_are_on_disk_before_their_checkpoint():
+    """A power loss may take what is only flushed."""
+    done: list[str] = []
+    nothing: Any = None
+    report: Any = SimpleNamespace(sync=lambda: done.append("metrics"))
+    checkpoints: Any = SimpleNamespace(save=lambda *_: done.append("checkpoint"))
+    loop._Steps(nothing, nothing, nothing, checkpoints, report, nothing)._save(nothing, 4)
+    assert done == ["metrics", "checkpoint"]
+
+
 def test_restarting_a_finished_run_changes_nothing(finished, capsys):
     before = contents_of(finished)
     train(tiny_config(), finished)

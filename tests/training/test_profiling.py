@@ -1,6 +1,7 @@
 """Traces of the requested iterations, and a memory profile after a signal."""
 
 import signal
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,12 @@ import pytest
 
 from alphagat.errors import UserError
 from alphagat.training.profiling import Profiler, parse_span
+
+
+def profiler_of(folder: Path, start: int, stop: int) -> Profiler:
+    profiler = Profiler(folder)
+    profiler.plan((start, stop))
+    return profiler
 
 
 def test_parse_span():
@@ -18,14 +25,14 @@ def test_parse_span():
 
 
 def test_a_span_that_is_done_is_reported(tmp_path):
-    profiler = Profiler(tmp_path, (2, 3))
+    profiler = profiler_of(tmp_path, 2, 3)
     assert profiler.opening_lines(2) == []
     assert profiler.opening_lines(3) == ["--profile 2:3 traces nothing: these iterations are done"]
-    assert Profiler(tmp_path, None).opening_lines(3) == []
+    assert Profiler(tmp_path).opening_lines(3) == []
 
 
 def test_traces_only_the_span(tmp_path):
-    profiler, lines = Profiler(tmp_path, (2, 3)), []
+    profiler, lines = profiler_of(tmp_path, 2, 3), []
     with profiler.listening():
         for iteration in range(1, 6):
             profiler.before(iteration)
@@ -37,7 +44,7 @@ def test_traces_only_the_span(tmp_path):
 
 
 def test_a_trace_ends_with_the_run(tmp_path):
-    profiler = Profiler(tmp_path, (1, 100))
+    profiler = profiler_of(tmp_path, 1, 100)
     with profiler.listening():
         profiler.before(1)
         profiler.after(1, jnp.ones(3))
@@ -45,7 +52,7 @@ def test_a_trace_ends_with_the_run(tmp_path):
 
 
 def test_a_signal_writes_one_memory_profile(tmp_path):
-    profiler = Profiler(tmp_path, None)
+    profiler = Profiler(tmp_path)
     with profiler.listening():
         assert profiler.after(4, None) == []
         signal.raise_signal(signal.SIGUSR1)
@@ -59,7 +66,7 @@ def test_each_of_several_processes_has_its_own_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     for rank in range(2):
         monkeypatch.setattr(jax, "process_index", lambda rank=rank: rank)
-        profiler = Profiler(tmp_path, (1, 1))
+        profiler = profiler_of(tmp_path, 1, 1)
         with profiler.listening():
             signal.raise_signal(signal.SIGUSR1)
             profiler.before(1)

@@ -1,5 +1,6 @@
 """A run without accelerators uses as many CPU devices as its config asks for, or one per core."""
 
+import math
 import os
 
 import jax
@@ -7,13 +8,26 @@ import pytest
 
 from alphagat.config import MeshConfig
 from alphagat.errors import UserError
-from alphagat.runtime import distributed
+from alphagat.runtime import distributed, sharding
 from alphagat.training.setup import make_configured_mesh, make_run, num_cpu_devices
 from tests.training.tiny import tiny_config
 
 
-@pytest.mark.parametrize(("cores", "expected"), [(1, 1), (2, 2), (3, 2), (6, 4), (64, 8)])
-def test_devices_per_core_are_a_power_of_two(monkeypatch, cores: int, expected: int):
+@pytest.mark.parametrize(
+    ("cores", "quota", "expected"),
+    [
+        (1, 4, 1),
+        (2, math.inf, 2),
+        (3, math.inf, 2),
+        (6, 6, 4),
+        (64, math.inf, 8),
+        (64, 2, 2),
+        (64, 3.5, 4),
+        (64, 0.5, 1),
+    ],
+)
+def test_devices_per_core_are_a_power_of_two(monkeypatch, cores: int, quota: float, expected: int):
+    monkeypatch.setattr(sharding, "cpu_quota", lambda: quota)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)), raising=False)
     assert num_cpu_devices(MeshConfig()) == expected
 
