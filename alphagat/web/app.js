@@ -203,7 +203,7 @@ function play(action) {
   update(players.length < 2 ? `${move.name}.` : `${capital(players[position.player].name)} plays ${move.name}.`);
 }
 
-/** Gives the game up, for the person to move or, on the network's turn, the other one. */
+/** Concedes the game, for the person to move or, on the network's turn, the other one. */
 function resign() {
   const { player, over } = view.position ?? { over: true };
   if (over || !isAtEnd()) return;

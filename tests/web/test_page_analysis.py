@@ -327,7 +327,7 @@ def test_marks_depend_on_the_share_that_a_move_gives_away(serve, page):
     assert near == [[None, 1], [1, 3], [4, None]]
     assert summary == "White: 1 × ??, 2 × ?, 2 × ?!."
     assert best == "A blunder: 0 gives away 41% of the expected score."
-    assert better == "Doubtful: 4 gives away 19% of the expected score. Better: 0."
+    assert better == "Dubious: 4 gives away 19% of the expected score. Better: 0."
 
 
 def test_the_expected_points_are_those_on_the_board_and_those_to_come(serve, page):
