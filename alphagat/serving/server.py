@@ -16,6 +16,7 @@ from alphagat.serving.roster import Roster
 from alphagat.serving.service import BatchService
 
 PLAY, WATCH = "Open {} in a browser to play (Ctrl-C to stop)\n", "Open {}/watch.html in a browser (Ctrl-C to stop)\n"
+ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by a host for all addresses, the loopback address
 WAIT_S = 1.0  # between looks for the first checkpoint
 
 
@@ -43,12 +44,19 @@ def run_server(options: Any, listener: socket.socket, watched: Path | None = Non
         hosts = AllowedHosts(frozenset(map(normalized, options.allowed_hosts)), any_address=not is_loopback(host))
         live_run = LiveRun(watched, roster, options.board) if watched else None
         web_app = app.make_app(roster, service, options.simulations, hosts, live_run)
-        address = f"[{host}]" if ":" in host else host
-        sys.stdout.write((WATCH if watched else PLAY).format(f"http://{address}:{port}"))
+        sys.stdout.write((WATCH if watched else PLAY).format(_address(host, port)))
+        if host in ANY:
+            sys.stdout.write(f"It listens on all addresses of this machine, on port {port}\n")
         sys.stdout.flush()
         http_server.make_server(web_app, service).run(sockets=[listener])
         service.check()
     raise KeyboardInterrupt  # only a signal ends the server, also where the shell has made Python ignore Ctrl-C
+
+
+def _address(host: str, port: int) -> str:
+    """Returns the address for a browser on this machine; not all browsers open `0.0.0.0` or `::`."""
+    reached = ANY.get(host, host)
+    return f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"
 
 
 def _wait_for_checkpoint(folder: Path) -> None:

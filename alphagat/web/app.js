@@ -86,6 +86,7 @@ function update(announcement = "") {
     });
     signal.throwIfAborted();
     annotate();
+    announceHint();
     document.body.dataset.analysed = true;
     if (!isNetworks) return;
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, PAUSE_MS - (performance.now() - started))));
@@ -202,7 +203,7 @@ function play(action) {
   update(players.length < 2 ? `${move.name}.` : `${capital(players[position.player].name)} plays ${move.name}.`);
 }
 
-/** Gives the game up, for the person to move or, on the network's turn, the other one. */
+/** Concedes the game, for the person to move or, on the network's turn, the other one. */
 function resign() {
   const { player, over } = view.position ?? { over: true };
   if (over || !isAtEnd()) return;
@@ -328,12 +329,17 @@ function hint() {
   if (view.hasFailed) update();
   view.hint = true;
   annotate();
-  const move = view.analysis?.variation[0];
+  announceHint();
+}
+
+/** Tells a screen reader of a hint that is asked for, once its analysis is there. */
+function announceHint() {
+  const move = view.hint && view.analysis?.variation[0];
   if (move) $("live").textContent = `Hint: ${move.name}.`;
 }
 
 /**
- * Starts a game on a board, or continues a saved one at its `ply` (default: the last). A later call supersedes this one.
+ * Starts a game on a board, or continues a saved one at its `ply`, by default the last. A later call supersedes this.
  * Until the board is open, nobody plays on the current one, unless it is the same. If the server rejects the game, the
  * current one stays. The browser's Back restores a replaced game with moves; a game that `isAddressed` has its entry in
  * the history already.
@@ -373,7 +379,8 @@ async function replaceGame(name, saved, isAddressed, signal) {
   unswap();
   server.board = opened;
   const resigned = !over && [0, 1].includes(saved.resigned) ? saved.resigned : null, isSwapped = saved.isSwapped ?? false;
-  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false, resigned, isSwapped, source: saved.source ?? null });
+  Object.assign(game, { board: name, seed, moves: actions, steps: moves, cursor, values: [], isReviewed: false, resigned, isSwapped });
+  game.source = saved.source ?? null;
   game.swapsBack = Boolean(saved.swapsBack && saved.sides);
   Object.assign(view, { block: null, head: -1, file: saved.file ?? null });
   showFile(view.file);

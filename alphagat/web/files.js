@@ -32,7 +32,8 @@ export async function pick({ text, board }, number) {
   if (!games.length) throw new api.ApiError("This file contains no games.");
   const { names, outcome, forfeit } = games[number];
   const resigned = forfeit === "resigned" && outcome ? Number(outcome > 0) : null;
-  return { ...games[number], source: { names, outcome, forfeit }, resigned, file: { text, board, number, names: games.map((each) => each.names) } };
+  const file = { text, board, number, names: games.map((each) => each.names) };
+  return { ...games[number], source: { names, outcome, forfeit }, resigned, file };
 }
 
 /** Shows the menu of the games of the open file, if it has several. */

@@ -9,7 +9,7 @@ export function title(board) {
   const [family, ...words] = board.split(":");
   if (family === "mnk") {
     const [rows, columns, run] = words[0].split("x");
-    return `${words[1] ? "Connect" : "In a row"}: ${run} on ${rows} × ${columns}`;
+    return `${words[1] ? `Connect ${run}` : `${run} in a row`}, ${rows} × ${columns}`;
   }
   if (family === "tsp") return `Tour of ${words[0]} cities`;
   const rest = words.map((word) => (/^\d+$/.test(word) ? `${word} × ${word}` : word.replaceAll("_", " ")));

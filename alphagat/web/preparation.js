@@ -25,6 +25,8 @@ export async function prepare(board) {
     if (mine !== turn) return;
     if (answers) {
       const text = describe(engines, answers);
+      // The text changes with every answer. A screen reader that read each of them would say nothing else.
+      if ($("preparing").hidden !== !text) $("live").textContent = text || "The preparation has ended.";
       $("preparing").textContent = text;
       $("preparing").hidden = !text;
       document.body.dataset.prepared = !text;

@@ -4,7 +4,7 @@ import { percent } from "./dom.js";
 import { game } from "./state.js";
 
 // Marks of chess, by the least share of the expected score that a move gives away.
-const MARKS = [[0.4, "??", "A blunder"], [0.2, "?", "A mistake"], [0.1, "?!", "Doubtful"]];
+const MARKS = [[0.4, "??", "A blunder"], [0.2, "?", "A mistake"], [0.1, "?!", "Dubious"]];
 
 /** Returns the mark of each move, null for a good move or before the review; a mark has `text`, `name`, `cost`. */
 export function marks() {

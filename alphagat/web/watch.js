@@ -19,6 +19,8 @@ const shown = {
   game: null, cursor: 0, position: null, analysis: null, attention: null, policyIsOn: false, attentionIsOn: true,
   turn: 0, // of the last request for a position: answers to earlier ones are not shown
 };
+const RUN = "run", GAME = "game"; // topics of messages
+const messages = new Map(); // by topic, the latest one last
 const pace = { milliseconds: 700, isPaused: false, wake: () => {} };
 let game = { board: null, seed: 0, moves: [], steps: [], values: [], number: 0, isSkipped: false };
 let run = null, simulations = 0, maxMoves = Infinity, axis = "iterations", drawnCharts = "";
@@ -32,33 +34,43 @@ async function wait(milliseconds) {
   while (pace.isPaused && !game.isSkipped) await sleep(Infinity);
 }
 
-/** Runs an action, and shows the message of an ApiError. */
-async function attempt(action) {
+/** Runs an action, and shows the message of an ApiError until an action of the same `topic` succeeds. */
+async function attempt(topic, action) {
   try {
     await action();
-    $("toast").hidden = true;
+    say(topic, "");
   } catch (error) {
     if (!(error instanceof api.ApiError)) throw error;
-    $("toast").textContent = error.message;
-    $("toast").hidden = false;
+    say(topic, error.message);
   }
 }
 
-/** Repeats an action for ever, `pause` milliseconds apart. */
-async function repeat(action, pause) {
+/** Shows the latest message of all topics; an empty one ends that of its topic. */
+function say(topic, message) {
+  if (messages.get(topic) === message) return;
+  messages.delete(topic);
+  if (message) messages.set(topic, message);
+  const latest = [...messages.values()].at(-1) ?? "";
+  $("toast").hidden = !latest;
+  if (latest !== $("toast").textContent) $("toast").textContent = latest;
+}
+
+/** Repeats an action for ever, `pause` milliseconds apart, or `POLL_MS` after an error. */
+async function repeat(topic, action, pause) {
   for (;;) {
-    await attempt(action);
-    await new Promise((resolve) => setTimeout(resolve, pause));
+    await attempt(topic, action);
+    await new Promise((resolve) => setTimeout(resolve, messages.has(topic) ? POLL_MS : pause));
   }
 }
 
 async function playGame() {
   const name = run.boards[game.number % run.boards.length];
   const described = await api.board(name), seed = crypto.getRandomValues(new Uint32Array(1))[0];
-  game = { board: described, seed, moves: [], steps: [], values: [], number: game.number + 1, isSkipped: false };
+  game = { board: described, seed, moves: [], steps: [], values: [], number: game.number, isSkipped: false };
   const network = run.network; // the newest at the start; a newer one may take over during the game
   while (!game.isSkipped) {
     const ply = game.moves.length, position = await show(ply);
+    say(GAME, "");
     $("status-text").textContent = `${title(name)}: network of iteration ${network.toLocaleString("en")}`;
     document.body.dataset.ply = ply;
     if (position.over) {
@@ -107,7 +119,7 @@ async function analysed(ply, position) {
   if (isShown() && shown.analysis) return shown;
   const request = requested(played, ply);
   let isAwaited = true;
-  const late = setTimeout(() => attempt(() => announce(() => isAwaited)), SLOW_MS);
+  const late = setTimeout(() => attempt(GAME, () => announce(() => isAwaited)), SLOW_MS);
   try {
     const [analysis, attention] = await Promise.all([
       api.analysis(request, "", simulations),
@@ -147,14 +159,14 @@ function annotate() {
 /** Pauses at an earlier position. */
 function look(ply) {
   setPaused(true);
-  attempt(() => show(Math.min(ply, game.moves.length))); // the list may still be that of the game before
+  attempt(GAME, () => show(Math.min(ply, game.moves.length))); // the list may still be that of the game before
 }
 
 function setPaused(isPaused) {
   pace.isPaused = isPaused;
-  $("pause").textContent = isPaused ? "Go on" : "Pause";
+  $("pause").textContent = isPaused ? "Resume" : "Pause";
   if (isPaused) return;
-  if (shown.cursor !== game.moves.length) attempt(() => show(game.moves.length));
+  if (shown.cursor !== game.moves.length) attempt(GAME, () => show(game.moves.length));
   pace.wake();
 }
 
@@ -207,11 +219,12 @@ async function start() {
       annotate();
     });
   }
-  repeat(follow, POLL_MS);
-  repeat(async () => {
+  repeat(RUN, follow, POLL_MS);
+  repeat(GAME, async () => {
     if (!run) return;
     ({ simulations, max_moves: maxMoves } = await api.info());
     await playGame();
+    game.number += 1;
   }, 100);
 }
 

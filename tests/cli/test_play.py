@@ -1,17 +1,20 @@
 """The play command: flags, one-line errors, and shutdown."""
 
+import contextlib
 import json
 import signal
 import socket
 import subprocess
 import sys
 import urllib.request
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from alphagat.cli import play
 from alphagat.errors import UserError
-from alphagat.serving import app
+from alphagat.serving import app, server
 from alphagat.serving.hosts import AllowedHosts
 from alphagat.serving.roster import Roster
 from tests.cli.terminals import be_terminal
@@ -133,3 +136,26 @@ def test_help_lists_every_flag(capsys):
         "allowed_hosts",
     ):
         assert f"--{flag} " in text
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "is_any"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:80", False),
+        ("0.0.0.0", "http://127.0.0.1:80", True),
+        ("::", "http://[::1]:80", True),
+        ("::2", "http://[::2]:80", False),
+    ],
+)
+def test_the_address_that_is_printed_can_be_opened(tmp_path, monkeypatch, capsys, host, address, is_any):
+    options = play.make_parser().parse_args([])
+    options.sources = [save_untrained(tmp_path, "hex:2")]
+    service = SimpleNamespace(prepare_ahead=lambda programs: None, check=lambda: None)
+    monkeypatch.setattr(server, "BatchService", lambda *_, **__: contextlib.nullcontext(service))
+    monkeypatch.setattr(server.http_server, "make_server", lambda *_: SimpleNamespace(run=lambda sockets: None))
+    listener = cast(socket.socket, SimpleNamespace(getsockname=lambda: (host, 80)))
+    with pytest.raises(KeyboardInterrupt):
+        server.run_server(options, listener)
+    lines = [f"Open {address} in a browser to play (Ctrl-C to stop)"]
+    lines += ["It listens on all addresses of this machine, on port 80"] * is_any
+    assert capsys.readouterr().out.splitlines() == lines

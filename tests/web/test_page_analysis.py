@@ -155,6 +155,21 @@ def test_a_hint_shows_the_move_without_playing_it(serve, page):
     assert page.query_selector_all("#board .line *") == []
 
 
+def test_a_hint_asked_for_early_is_announced_when_it_arrives(serve, page):
+    open_page(page, serve("hex:3"))
+    held = []
+    page.route("**/api/analysis", lambda route: held.append(route))
+    page.click('.hit[data-name="b2"]')
+    page.wait_for_selector('body[data-ply="1"]')
+    page.click("#hint")
+    assert "Hint" not in page.inner_text("#live")
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    wait_for_ply(page, 1)
+    assert page.inner_text("#live").startswith("Hint: ")
+
+
 def test_a_review_marks_the_moves_that_give_something_away(serve, page):
     """With values set by hand, because those of an untrained network are all near 0."""
     values = {0: 0.5, 1: 0.5, 2: 0.4, 3: -0.6}  # for the player to move, after so many moves
@@ -312,7 +327,7 @@ def test_marks_depend_on_the_share_that_a_move_gives_away(serve, page):
     assert near == [[None, 1], [1, 3], [4, None]]
     assert summary == "White: 1 × ??, 2 × ?, 2 × ?!."
     assert best == "A blunder: 0 gives away 41% of the expected score."
-    assert better == "Doubtful: 4 gives away 19% of the expected score. Better: 0."
+    assert better == "Dubious: 4 gives away 19% of the expected score. Better: 0."
 
 
 def test_the_expected_points_are_those_on_the_board_and_those_to_come(serve, page):

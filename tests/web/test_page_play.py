@@ -281,8 +281,8 @@ def test_boards_have_titles(serve, page):
     open_page(page, serve("hex:3"))
     titles = """async (boards) => { const { title } = await import("/panels.js"); return boards.map(title); }"""
     boards = {"hex:7": "Hex 7 × 7", "tic_tac_toe": "Tic Tac Toe", "hex:5:swap": "Hex 5 × 5 swap"} | {
-        "mnk:6x7x4:gravity": "Connect: 4 on 6 × 7",
-        "mnk:4x5x3": "In a row: 3 on 4 × 5",
+        "mnk:6x7x4:gravity": "Connect 4, 6 × 7",
+        "mnk:4x5x3": "3 in a row, 4 × 5",
         "tsp:20": "Tour of 20 cities",
     }
     assert page.evaluate(titles, list(boards)) == list(boards.values())

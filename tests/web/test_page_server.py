@@ -101,6 +101,12 @@ def test_preparation_is_announced_and_ends(serve, page):
         "said(document.getElementById('preparing').textContent)).observe(document.getElementById('preparing'), "
         "{ childList: true }))"
     )
+    announced = []
+    page.expose_function("announced", lambda text: announced.append(text))
+    page.add_init_script(
+        "addEventListener('DOMContentLoaded', () => { const live = document.getElementById('live'); "
+        "new MutationObserver(() => announced(live.textContent)).observe(live, { childList: true }); })"
+    )
     page.goto(serve("hex:3"))
     page.wait_for_selector('body[data-prepared="true"]')
     assert list(dict.fromkeys(said))[:2] == [
@@ -108,6 +114,9 @@ def test_preparation_is_announced_and_ends(serve, page):
         "Preparing the network, level Easy: 12 s so far. This happens once.",
     ]
     assert not page.is_visible("#preparing")
+    while "The preparation has ended." not in announced:
+        page.wait_for_timeout(20)
+    assert sum("Preparing" in text for text in announced) == 1
 
 
 def test_preparation_is_asked_for_again_after_a_failed_request(serve, page):

@@ -70,7 +70,7 @@ def test_games_follow_one_another_and_can_be_paused(start, page, tmp_path):
     page.wait_for_selector('body[data-ply="2"]')
     page.click("#moves button >> nth=0")
     page.wait_for_selector("#moves li:first-child [aria-current]")
-    assert page.inner_text("#pause") == "Go on"
+    assert page.inner_text("#pause") == "Resume"
     moves = len(page.query_selector_all("#moves button"))
     page.wait_for_timeout(600)  # four moves, were the game not paused
     assert len(page.query_selector_all("#moves button")) == moves
@@ -156,7 +156,7 @@ def test_a_late_value_counts_the_points_of_its_own_position(start, page, tmp_pat
 
 
 def test_a_move_chosen_while_the_game_goes_on_stays(start, page, tmp_path):
-    """After Go on, the analysis of the newest position is on its way when a person looks back again."""
+    """After Resume, the analysis of the newest position is on its way when a person looks back again."""
     folder = save_tiny_run(tmp_path / "run", 1)
     page.goto(start([str(folder)], "hex:4", folder) + "/watch.html")
     page.wait_for_selector('body[data-ply="2"]')
@@ -220,6 +220,47 @@ def test_games_are_played_on_the_boards_of_the_run_in_turn(start, page, tmp_path
     for title in ("Hex 2 × 2", "Hex 3 × 3", "Hex 2 × 2"):
         page.wait_for_selector(f"#status-text:has-text('{title}: network')")
         page.click("#next")
+
+
+def test_a_game_that_failed_begins_again_after_a_pause_on_the_same_board(start, page, tmp_path):
+    folder = save_tiny_run(tmp_path / "run", 1)
+    change_answers(page, "run", {"boards": ["hex:2", "hex:3"]})
+    asked = []
+
+    def refuse(route):
+        asked.append(route.request.url.rpartition("/")[2])
+        route.fulfill(status=500, json={"error": "out of order"})
+
+    page.clock.install()
+    page.route("**/api/boards/*", refuse)
+    page.goto(start([str(folder)], folder=folder) + "/watch.html")
+    page.wait_for_selector("#toast:has-text('out of order')")
+    page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+    number = len(asked)
+    for _ in range(10):
+        page.clock.run_for(150)
+        page.wait_for_timeout(50)  # for the requests of a page that does not wait
+    assert len(asked) <= number + 1
+    page.unroute("**/api/boards/*")
+    page.clock.resume()
+    page.wait_for_selector("#status-text:has-text('Hex 2 × 2: network')")
+    page.wait_for_selector("#toast", state="hidden")
+    assert set(asked) == {"hex%3A2"}
+
+
+def test_a_message_stays_until_its_own_cause_is_gone(start, page, tmp_path):
+    """So the page says all the time that the run was started anew, while it goes on with games of the old network."""
+    folder = save_tiny_run(tmp_path / "run", 1)
+    page.goto(start([str(folder)], "hex:4", folder) + "/watch.html")
+    page.click("#speed label:has-text('Fast')")
+    page.wait_for_selector('body[data-ply="1"]')
+    page.route("**/api/run", lambda route: route.fulfill(status=500, json={"error": "another network now"}))
+    page.wait_for_selector("#toast:has-text('another network now')")
+    ply = int(page.get_attribute("body", "data-ply"))
+    page.wait_for_selector(f'body:not([data-ply="{ply}"])')
+    assert page.is_visible("#toast:has-text('another network now')")
+    page.unroute("**/api/run")
+    page.wait_for_selector("#toast", state="hidden")
 
 
 def test_the_first_six_moves_are_drawn_from_the_policy(start, page, tmp_path):
