@@ -196,12 +196,20 @@ def make_topology(size: int) -> Topology:
     return topology_from_matrix(VOCABULARY, matrix, kinds, (actions, actions), (size, size))
 
 
+def name_of(size: int, komi: float) -> str:
+    """Returns the name of a board: `go:N` with the usual komi, else `go:N:KOMI`."""
+    return f"go:{size}" if komi == KOMI else f"go:{size}:{komi:g}"
+
+
 def make_go(name: str) -> GoGame:
-    """Makes `go:N` or `go:N:KOMI`."""
+    """Makes `go:N`, or `go:N:KOMI` with a komi other than the usual one."""
     match = re.fullmatch(r"go:([1-9][0-9]{0,5})(?::([1-3]?[0-9])\.5)?", name)
     if not match:
         raise UserError(
             f"board {name}: it must be go:SIZE or go:SIZE:KOMI with a komi from {MIN_KOMI} to {MAX_KOMI}, "
             "e.g. go:9 or go:9:6.5"
         )
-    return GoGame(name, int(match[1]), int(match[2]) + 0.5 if match[2] else KOMI)
+    size, komi = int(match[1]), int(match[2]) + 0.5 if match[2] else KOMI
+    if name != name_of(size, komi):
+        raise UserError(f"board {name}: the board with this komi is called {name_of(size, komi)}")
+    return GoGame(name, size, komi)

@@ -290,11 +290,20 @@ def make_gomoku(name: str) -> MnkGame:
 
 
 def make_mnk(name: str) -> MnkGame:
-    """Makes `mnk:ROWSxCOLUMNSxK` or `mnk:ROWSxCOLUMNSxK:gravity`."""
+    """Makes `mnk:ROWSxCOLUMNSxK` or `mnk:ROWSxCOLUMNSxK:gravity`, except boards that have another name."""
     match = re.fullmatch(f"mnk:({SIZE})x({SIZE})x({SIZE})(:gravity)?", name)
     if not match:
         raise UserError(
-            f"board {name}: it must be mnk:ROWSxCOLUMNSxK or mnk:ROWSxCOLUMNSxK:gravity, e.g. mnk:6x7x4:gravity"
+            f"board {name}: it must be mnk:ROWSxCOLUMNSxK or mnk:ROWSxCOLUMNSxK:gravity, e.g. mnk:5x6x4:gravity"
         )
     rows, columns, run = (int(number) for number in match.groups()[:3])
+    if known := _known_name(rows, columns, run, gravity=match[4] is not None):
+        raise UserError(f"board {name}: this board is called {known}")
     return MnkGame(name, rows, columns, run, gravity=match[4] is not None)
+
+
+def _known_name(rows: int, columns: int, run: int, gravity: bool) -> str | None:
+    """Returns the name of a board that is no `mnk:` board."""
+    if rows == columns and run == GOMOKU_RUN and not gravity:
+        return f"gomoku:{rows}"
+    return {(3, 3, 3, False): "tic_tac_toe", (6, 7, 4, True): "connect_four"}.get((rows, columns, run, gravity))

@@ -5,7 +5,7 @@ import re
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.games.go import COLUMNS, GoGame
+from alphagat.games.go import COLUMNS, GoGame, name_of
 from alphagat.games.hex import SWAPS, HexGame
 
 BLACK_FIRST, WHITE_FIRST = ("black", "white"), ("white", "black")
@@ -37,7 +37,7 @@ def resize(game: Game, size: int) -> str:
 
 def with_komi(game: GoGame, komi: float) -> str:
     """Returns the name of the board with another komi. Raises UserError if the komi is invalid."""
-    return make_game(f"go:{game.size}:{komi:g}").name
+    return make_game(name_of(game.size, komi)).name
 
 
 def most_handicap(size: int) -> int:

@@ -103,6 +103,10 @@ def test_equal_names_give_same_game():
         ("mnk:5x20x3", "columns 20"),
         ("mnk:5x5x6", "3 to 5"),
         ("mnk:5x5x2", "3 to 5"),
+        ("mnk:3x3x3", "this board is called tic_tac_toe"),
+        ("mnk:6x7x4:gravity", "this board is called connect_four"),
+        ("mnk:9x9x5", "this board is called gomoku:9"),
+        ("go:9:7.5", "the board with this komi is called go:9"),
     ],
 )
 def test_invalid_name_is_rejected_in_one_line(name, says):

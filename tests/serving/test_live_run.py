@@ -97,7 +97,7 @@ def test_a_run_that_was_started_anew_is_followed(live):
 
 
 @pytest.mark.parametrize(
-    ("boards", "factor", "new"), [(("hex:2",), 2, "a different network"), (("mnk:3x3x3",), 1, "different boards")]
+    ("boards", "factor", "new"), [(("hex:2",), 2, "a different network"), (("mnk:4x4x3",), 1, "different boards")]
 )
 def test_a_run_that_was_started_anew_with_another_network_or_family_is_not_played(live, boards, factor, new):
     folder, run = live

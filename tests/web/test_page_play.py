@@ -281,7 +281,7 @@ def test_boards_have_titles(serve, page):
     open_page(page, serve("hex:3"))
     titles = """async (boards) => { const { title } = await import("/panels.js"); return boards.map(title); }"""
     boards = {"hex:7": "Hex 7 × 7", "tic_tac_toe": "Tic Tac Toe", "hex:5:swap": "Hex 5 × 5 swap"} | {
-        "mnk:6x7x4:gravity": "Connect 4, 6 × 7",
+        "mnk:5x6x4:gravity": "Connect 4, 5 × 6",
         "mnk:4x5x3": "3 in a row, 4 × 5",
         "tsp:20": "Tour of 20 cities",
     }
