@@ -11,7 +11,7 @@ from alphagat.evaluation.game_formats import limits
 from alphagat.evaluation.game_formats.record import GameRecord
 from alphagat.games import make_game
 from alphagat.games.base import Game
-from alphagat.games.go import GoGame
+from alphagat.games.go import GoGame, name_of
 from alphagat.games.hex import SWAPS, HexGame
 from alphagat.games.mnk import MnkGame
 from alphagat.games.othello import OthelloGame
@@ -161,7 +161,7 @@ def _check_komi(game: Game, komi: str) -> None:
     try:
         if float(komi) == game.komi:
             return
-        named = f"go:{game.size}:{float(komi):g}"
+        named = name_of(game.size, float(komi))
     except ValueError:
         named = ""
     fix = f"name its board, GN[{named}], or remove it" if _is_board(named) else "remove it"
