@@ -105,11 +105,16 @@ class GtpServer:
             **{f"{dialect}-genmove_analyze": functools.partial(self._begin_genmove, dialect) for dialect in DIALECTS},
         }
         if isinstance(thinker.agent.game, GoGame):
-            self._commands["komi"] = self._komi
-            self._commands["final_status_list"] = self._final_status_list
-            self._commands["fixed_handicap"] = self._fixed_handicap
-            self._commands["place_free_handicap"] = functools.partial(self._fixed_handicap, is_free=True)
-            self._commands["set_free_handicap"] = self._set_handicap
+            self._commands |= self._commands_of_go()
+
+    def _commands_of_go(self) -> dict[str, Callable]:
+        return {
+            "komi": self._komi,
+            "final_status_list": self._final_status_list,
+            "fixed_handicap": self._fixed_handicap,
+            "place_free_handicap": functools.partial(self._fixed_handicap, is_free=True),
+            "set_free_handicap": self._set_handicap,
+        }
 
     def serve(self, source: TextIO, out: TextIO) -> None:
         """Answers the commands of `source` until `quit` or its end."""
