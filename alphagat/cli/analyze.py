@@ -13,7 +13,7 @@ examples:
   echo '{{"id": "1", "moves": ["c3", "b4"], "analyzeTurns": [0, 1, 2]}}' | alphagat analyze --board hex:5
   alphagat analyze runs/go --simulations 256 < queries.jsonl > answers.jsonl
 
-The docstring of alphagat/serving/json_server.py describes the fields of queries and answers."""
+The docstring of alphagat/serving/protocols/json_server.py describes the fields of queries and answers."""
 
 
 def make_parser() -> commands.ArgumentParser:
@@ -29,8 +29,10 @@ def analyze(argv: Sequence[str]) -> None:
     options = make_parser().parse_args(list(argv))
     engine_options.check_options(options)
     with terminal.status(commands.LOADING):
-        from alphagat.serving.json_server import JsonServer  # JAX is imported only after the flags are checked
-        from alphagat.serving.line_reader import standard_streams
+        from alphagat.serving.protocols.json_server import (
+            JsonServer,  # JAX is imported only after the flags are checked
+        )
+        from alphagat.serving.protocols.line_reader import standard_streams
 
         server = JsonServer(
             lambda board: engine_options.open_agent(options, board),

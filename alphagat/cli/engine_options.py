@@ -9,7 +9,7 @@ from alphagat.errors import UserError
 
 if TYPE_CHECKING:
     from alphagat.agents.agent import Agent
-    from alphagat.serving.thinking import Thinker
+    from alphagat.serving.protocols.thinking import Thinker
 
 SOURCES = """\
 SOURCE is a run folder, one of its checkpoints (runs/1/checkpoints/40), a file of alphagat export, or the name of a
@@ -66,7 +66,7 @@ def open_agent(options: argparse.Namespace, board: str | None) -> "Agent":
 
 def make_thinker(options: argparse.Namespace, board: str | None) -> "Thinker":
     """Loads the player for a board, like `open_agent`, and makes its search of a single position."""
-    from alphagat.serving.thinking import Thinker
+    from alphagat.serving.protocols.thinking import Thinker
 
     agent = open_agent(options, board)
     simulations = options.simulations or agent.config.evaluation.num_simulations  # of a move without a clock

@@ -34,8 +34,8 @@ def gtp(argv: Sequence[str]) -> None:
     options = make_parser().parse_args(list(argv))
     engine_options.check_options(options)
     with terminal.status(commands.STARTING):
-        from alphagat.serving.gtp_server import GtpServer  # JAX is imported only after the flags are checked
-        from alphagat.serving.line_reader import standard_streams
+        from alphagat.serving.protocols.gtp_server import GtpServer  # JAX is imported only after the flags are checked
+        from alphagat.serving.protocols.line_reader import standard_streams
 
     make_thinker = functools.partial(engine_options.make_thinker, options)
     with terminal.status(commands.LOADING):

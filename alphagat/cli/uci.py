@@ -35,8 +35,8 @@ def uci(argv: Sequence[str]) -> None:
     if options.board != "chess":
         raise UserError(f"board {options.board}: UCI is for chess only; see alphagat gtp")
     with terminal.status(commands.STARTING):
-        from alphagat.serving.line_reader import standard_streams
-        from alphagat.serving.uci_server import UciServer  # JAX is imported only after the flags are checked
+        from alphagat.serving.protocols.line_reader import standard_streams
+        from alphagat.serving.protocols.uci_server import UciServer  # JAX is imported only after the flags are checked
 
     with terminal.status(commands.LOADING):
         thinker = engine_options.make_thinker(options, None)

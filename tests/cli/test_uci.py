@@ -5,7 +5,7 @@ import io
 import pytest
 
 from alphagat.cli import uci
-from alphagat.serving import line_reader
+from alphagat.serving.protocols import line_reader
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from alphagat.games import make_game
 from alphagat.games.states import first_state
 from alphagat.reporting.gallery import Picture, attention_picture, draw_analysis, draw_game, gallery
 from alphagat.reporting.overlays import line_shapes, policy_shapes
-from alphagat.serving.thinking import Thinker
+from alphagat.serving.protocols.thinking import Thinker
 
 SVG = "{http://www.w3.org/2000/svg}"
 DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" width="200" height="100"><rect id="{}"/></svg>'

@@ -11,7 +11,7 @@ import pytest
 from alphagat.errors import UserError
 from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import make_game
-from alphagat.serving.fen import START, state_from_fen
+from alphagat.serving.protocols.fen import START, state_from_fen
 from tests.fuzz import text_mutants
 
 CHESS = make_game("chess")

@@ -16,12 +16,12 @@ from alphagat.errors import UserError
 from alphagat.evaluation.engines.gtp import GtpEngine
 from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import make_game
-from alphagat.serving.clock import less_lag
-from alphagat.serving.gtp_names import handicap_points, most_handicap
-from alphagat.serving.gtp_score import score
-from alphagat.serving.gtp_server import GtpServer
-from alphagat.serving.move_reports import MoveReport, gtp_info
-from alphagat.serving.thinking import Thinker
+from alphagat.serving.protocols.clock import less_lag
+from alphagat.serving.protocols.gtp_names import handicap_points, most_handicap
+from alphagat.serving.protocols.gtp_score import score
+from alphagat.serving.protocols.gtp_server import GtpServer
+from alphagat.serving.protocols.move_reports import MoveReport, gtp_info
+from alphagat.serving.protocols.thinking import Thinker
 from tests.evaluation.host_games import begin, play, play_against_random
 from tests.fuzz import line_mutants
 from tests.search.evaluators import uniform_evaluator

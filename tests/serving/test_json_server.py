@@ -12,8 +12,8 @@ from alphagat.agents.analysis import Analyzer
 from alphagat.cli import analyze
 from alphagat.errors import UserError
 from alphagat.games import make_game
-from alphagat.serving import json_server
-from alphagat.serving.json_server import JsonServer
+from alphagat.serving.protocols import json_server
+from alphagat.serving.protocols.json_server import JsonServer
 from tests.evaluation.host_games import position_after
 from tests.fuzz import line_mutants
 from tests.search.evaluators import make_table_evaluator, uniform_evaluator
@@ -99,7 +99,7 @@ def test_a_failed_batch_is_answered_and_the_next_one_too(monkeypatch):
         def __call__(self, states, key):
             return 1 / 0 if len(states.terminated) == BATCH else super().__call__(states, key)
 
-    monkeypatch.setattr("alphagat.serving.json_server.Analyzer", Failing)
+    monkeypatch.setattr("alphagat.serving.protocols.json_server.Analyzer", Failing)
     *failed, answered = ask({"id": "x", "moves": MOVES, "analyzeTurns": list(range(5))})
     error = "internal error: ZeroDivisionError: division by zero"
     assert failed == [{"id": "x", "turnNumber": turn, "error": error} for turn in range(BATCH)]
@@ -142,7 +142,7 @@ def test_a_batch_is_one_call(monkeypatch):
             sizes.append(len(states.terminated))
             return super().__call__(states, key)
 
-    monkeypatch.setattr("alphagat.serving.json_server.Analyzer", Listening)
+    monkeypatch.setattr("alphagat.serving.protocols.json_server.Analyzer", Listening)
     ask({"id": "x", "moves": MOVES, "analyzeTurns": list(range(5))})
     assert sizes == [BATCH, 1]
     ask({"id": "x", "moves": MOVES, "analyzeTurns": list(range(6))})  # the last two are padded

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from alphagat.serving import line_reader
-from alphagat.serving.line_reader import MAX_WAITING, Lines, standard_streams
+from alphagat.serving.protocols import line_reader
+from alphagat.serving.protocols.line_reader import MAX_WAITING, Lines, standard_streams
 
 
 def stream_of(data: bytes, encoding: str) -> io.TextIOWrapper:

@@ -14,9 +14,9 @@ from alphagat.config import Config
 from alphagat.errors import UserError
 from alphagat.games import make_game
 from alphagat.games.states import first_state
-from alphagat.serving import thinking
-from alphagat.serving.clock import Clock, seconds_with_increment
-from alphagat.serving.thinking import Thinker
+from alphagat.serving.protocols import thinking
+from alphagat.serving.protocols.clock import Clock, seconds_with_increment
+from alphagat.serving.protocols.thinking import Thinker
 from tests.search.evaluators import make_table_evaluator, some_positions
 from tests.search.one_position import make_parallel_search
 from tests.serving.agents import make_agent

@@ -18,10 +18,10 @@ from alphagat.agents import weight_files
 from alphagat.agents.build import make_configured_network, make_params
 from alphagat.evaluation.engines.uci import UciEngine
 from alphagat.games import make_game
-from alphagat.serving.clock import less_lag
-from alphagat.serving.move_reports import centipawns
-from alphagat.serving.thinking import Progress, Thinker
-from alphagat.serving.uci_server import UciServer
+from alphagat.serving.protocols.clock import less_lag
+from alphagat.serving.protocols.move_reports import centipawns
+from alphagat.serving.protocols.thinking import Progress, Thinker
+from alphagat.serving.protocols.uci_server import UciServer
 from tests.evaluation.host_games import play_against_random
 from tests.fuzz import line_mutants
 from tests.search.evaluators import uniform_evaluator

@@ -8,7 +8,7 @@ import numpy as np
 from alphagat.agents.analysis import Analysis
 from alphagat.evaluation.live_game import line_names
 from alphagat.games.base import Game
-from alphagat.serving.gtp_names import vertex
+from alphagat.serving.protocols.gtp_names import vertex
 
 
 class MoveReport(NamedTuple):

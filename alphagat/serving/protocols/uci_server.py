@@ -22,10 +22,10 @@ from alphagat.errors import UserError, internal_error
 from alphagat.evaluation.live_game import IllegalMoveError, LiveGame
 from alphagat.games import chess_rules
 from alphagat.games.chess import MAX_LEGAL_ACTIONS
-from alphagat.serving import fen, move_reports
-from alphagat.serving.clock import LAG_SECONDS, less_lag, seconds_with_increment
-from alphagat.serving.line_reader import MAX_LINE, TOO_LONG, Lines
-from alphagat.serving.thinking import Progress, Thinker
+from alphagat.serving.protocols import fen, move_reports
+from alphagat.serving.protocols.clock import LAG_SECONDS, less_lag, seconds_with_increment
+from alphagat.serving.protocols.line_reader import MAX_LINE, TOO_LONG, Lines
+from alphagat.serving.protocols.thinking import Progress, Thinker
 
 INFO_SECONDS = 1.0
 NUMBERS = ("nodes", "movetime", "wtime", "btime", "winc", "binc", "movestogo")

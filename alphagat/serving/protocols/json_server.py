@@ -38,10 +38,10 @@ from alphagat.games.base import Game
 from alphagat.games.batches import stack, take
 from alphagat.games.states import moves_determine_positions
 from alphagat.runtime import terminal
-from alphagat.serving import move_reports
-from alphagat.serving.gtp_names import colours, move_name, player_of
-from alphagat.serving.line_reader import MAX_LINE, Lines
-from alphagat.serving.turns import Turns
+from alphagat.serving.protocols import move_reports
+from alphagat.serving.protocols.gtp_names import colours, move_name, player_of
+from alphagat.serving.protocols.line_reader import MAX_LINE, Lines
+from alphagat.serving.protocols.turns import Turns
 
 FIELDS = ("id", "board", "moves", "analyzeTurns", "maxVisits")
 READ_AHEAD = 4  # batches that wait before no more queries are read: enough to fill batches of mixed queries

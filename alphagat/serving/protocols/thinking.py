@@ -10,7 +10,7 @@ from alphagat.agents.agent import Agent
 from alphagat.agents.analysis import Analysis, combine
 from alphagat.evaluation.live_game import LiveGame
 from alphagat.search.parallel import Tree, make_growing_search
-from alphagat.serving.move_reports import ranked_moves
+from alphagat.serving.protocols.move_reports import ranked_moves
 
 SLICE_SECONDS = 0.05  # of search between checks of clock and input
 FIRST_SLICE = 8  # simulations, while the speed is unknown

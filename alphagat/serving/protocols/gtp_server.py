@@ -26,11 +26,11 @@ from alphagat.errors import UserError, internal_error
 from alphagat.evaluation.engines.gtp import without_controls
 from alphagat.evaluation.live_game import IllegalMoveError, Position
 from alphagat.games.go import GoGame
-from alphagat.serving import gtp_names, gtp_score, move_reports
-from alphagat.serving.clock import Clock
-from alphagat.serving.line_reader import MAX_LINE, TOO_LONG, Lines
-from alphagat.serving.thinking import Progress, Thinker
-from alphagat.serving.turns import Turns
+from alphagat.serving.protocols import gtp_names, gtp_score, move_reports
+from alphagat.serving.protocols.clock import Clock
+from alphagat.serving.protocols.line_reader import MAX_LINE, TOO_LONG, Lines
+from alphagat.serving.protocols.thinking import Progress, Thinker
+from alphagat.serving.protocols.turns import Turns
 
 DIALECTS = ("lz", "kata")  # of Leela Zero and KataGo
 # KataGo's options of an analysis that change only what is written, each with a value. They are ignored.

@@ -7,7 +7,7 @@ from alphagat.evaluation.live_game import LiveGame
 from alphagat.games import go_rules
 from alphagat.games.base import Game
 from alphagat.games.go import GoGame
-from alphagat.serving.gtp_names import colours
+from alphagat.serving.protocols.gtp_names import colours
 
 
 def score(game: LiveGame) -> str | None:

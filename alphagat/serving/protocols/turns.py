@@ -11,7 +11,7 @@ from alphagat.evaluation.live_game import IllegalMoveError, LiveGame, Position
 from alphagat.games.base import Game
 from alphagat.games.go import GoGame
 from alphagat.games.hex import HexGame, mirrored
-from alphagat.serving.gtp_names import colours
+from alphagat.serving.protocols.gtp_names import colours
 
 
 class Turns(LiveGame):

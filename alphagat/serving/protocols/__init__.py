@@ -1,0 +1,1 @@
+"""Engines on standard input and output: GTP, UCI, and JSON lines."""
