@@ -16,51 +16,31 @@
 import dataclasses
 import functools
 import inspect
-import re
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from alphagat.agents.analysis import Analysis
 from alphagat.errors import UserError, internal_error
 from alphagat.evaluation.engines.gtp import without_controls
 from alphagat.evaluation.live_game import IllegalMoveError, Position
 from alphagat.games.go import GoGame
-from alphagat.serving.protocols import gtp_names, gtp_score, move_reports
+from alphagat.serving.protocols import gtp_names, gtp_score
 from alphagat.serving.protocols.clock import Clock
+from alphagat.serving.protocols.gtp_words import (
+    DIALECTS,
+    AnalysisRequest,
+    CommandError,
+    analysis_line,
+    to_float,
+    to_int,
+    without_output_options,
+)
 from alphagat.serving.protocols.line_reader import MAX_LINE, TOO_LONG, Lines
-from alphagat.serving.protocols.thinking import Progress, Thinker
+from alphagat.serving.protocols.thinking import Thinker
 from alphagat.serving.protocols.turns import Turns
 
-DIALECTS = ("lz", "kata")  # of Leela Zero and KataGo
-# KataGo's options of an analysis that change only what is written, each with a value. They are ignored.
-OUTPUT_OPTIONS = (
-    *("ownership", "ownershipStdev", "movesOwnership", "rootInfo", "minmoves", "maxmoves"),
-    *("pvVisits", "pvEdgeVisits", "noResultValue"),
-)
-
-
 MAX_THINKERS = 3  # a player holds compiled programs and a tree
-
-
-class AnalysisRequest(NamedTuple):
-    """Holds what an analysis command asks for.
-
-    Attributes:
-      dialect: `lz` or `kata`.
-      interval: seconds between lines.
-      position: the position to search.
-      player: who makes the best move in the end; None: nobody, and the analysis runs until the next line arrives.
-    """
-
-    dialect: str
-    interval: float
-    position: Position
-    player: int | None
-
-
-class CommandError(Exception):
-    """Fails a command; the message, one line, is the answer."""
 
 
 class GtpServer:
@@ -157,10 +137,10 @@ class GtpServer:
             return "?", internal_error(error)
 
     def _boardsize(self, size: str, height: str | None = None) -> None:
-        if height is not None and _int(height) != _int(size):  # HexGui sends width and height
+        if height is not None and to_int(height) != to_int(size):  # HexGui sends width and height
             raise CommandError("unacceptable size")
         try:
-            self._set_board(gtp_names.resize(self._turns.game, _int(size)))
+            self._set_board(gtp_names.resize(self._turns.game, to_int(size)))
         except UserError as error:
             raise CommandError("unacceptable size") from error
 
@@ -168,10 +148,10 @@ class GtpServer:
         game, before = self._turns.game, self._turns
         assert isinstance(game, GoGame)
         try:
-            name = gtp_names.with_komi(game, _float(komi))
+            name = gtp_names.with_komi(game, to_float(komi))
         except UserError as error:
             raise CommandError(f"komi {komi} is invalid: use one that ends in .5, from 0.5 to 39.5") from error
-        if _float(komi) == game.komi:
+        if to_float(komi) == game.komi:
             return
         clocks = self._clocks
         self._set_board(name)
@@ -183,7 +163,7 @@ class GtpServer:
         """Places the stones and returns their vertices. `is_free`: a larger number than possible places all it can."""
         game = self._turns.game
         assert isinstance(game, GoGame)
-        stones, most = _int(number), gtp_names.most_handicap(game.size)
+        stones, most = to_int(number), gtp_names.most_handicap(game.size)
         if stones < 2 or most == 0 or (stones > most and not is_free):
             raise CommandError("invalid number of stones")
         points = gtp_names.handicap_points(game.size, min(stones, most))
@@ -249,12 +229,12 @@ class GtpServer:
     # Time. Settings are for both players, `time_left` is for one.
 
     def _time_settings(self, main: str, overtime: str, moves: str) -> None:
-        main_seconds, overtime_seconds, num_moves = _float(main), _float(overtime), _int(moves)
+        main_seconds, overtime_seconds, num_moves = to_float(main), to_float(overtime), to_int(moves)
         is_unlimited = (overtime_seconds > 0 and num_moves == 0) or not (main_seconds or overtime_seconds)
         self._set_clock(None if is_unlimited else Clock(main_seconds, overtime_seconds, max(1, num_moves)))
 
     def _kgs_time_settings(self, system: str, *numbers: str) -> None:
-        values = [_float(number) for number in numbers]
+        values = [to_float(number) for number in numbers]
         match system, values:
             case "none", []:
                 self._set_clock(None)
@@ -268,7 +248,7 @@ class GtpServer:
                 raise CommandError("syntax error: expected none, absolute, byoyomi or canadian, and their numbers")
 
     def _time_left(self, colour: str, seconds: str, moves: str) -> None:
-        player, left, num_moves = self._player(colour), _float(seconds), _int(moves)
+        player, left, num_moves = self._player(colour), to_float(seconds), to_int(moves)
         setting = self._setting or Clock(0.0)
         if num_moves == 0:
             self._clocks[player] = Clock(left, setting.overtime, setting.moves)
@@ -287,13 +267,13 @@ class GtpServer:
 
     def _read_analysis(self, words: Sequence[str]) -> tuple[int, float]:
         """Returns the player, by default the one to move, and the seconds between lines."""
-        rest = _without_output_options(words)
+        rest = without_output_options(words)
         player = gtp_names.player_of(self._turns.game, rest[0]) if rest else None
         if player is not None:
             rest.pop(0)
         if len(rest) > 1:
             raise CommandError(f"syntax error: {rest[1]} is unknown; expected [COLOUR] [CENTISECONDS]")
-        interval = max(1, _int(rest[0]) if rest else 100) / 100
+        interval = max(1, to_int(rest[0]) if rest else 100) / 100
         return (self._turns.position.player if player is None else player), interval
 
     def _analyze(self, lines: Lines, out: TextIO) -> None:
@@ -307,10 +287,10 @@ class GtpServer:
                 break
             if progress.seconds - reported_at >= interval:
                 reported_at = progress.seconds
-                _report(dialect, position, progress, out)
+                _write(out, f"{analysis_line(dialect, position, progress)}\n")
         assert last is not None
         if reported_at < last.seconds:
-            _report(dialect, position, last, out)
+            _write(out, f"{analysis_line(dialect, position, last)}\n")
         if player is not None:
             _write(out, f"play {self._make_move(player, position, last.read(), last.seconds)}\n")
             return
@@ -348,34 +328,6 @@ class GtpServer:
 def _words(line: str) -> list[str]:
     """Splits a line into words, without control characters and comments."""
     return without_controls(line).partition("#")[0].split()
-
-
-def _without_output_options(words: Sequence[str]) -> list[str]:
-    """Returns the words of an analysis without `OUTPUT_OPTIONS`, their values, and `interval`, which may be omitted."""
-    kept, rest = [], iter(words)
-    for word in rest:
-        if word not in OUTPUT_OPTIONS:
-            kept.append(word)
-        elif next(rest, None) is None:
-            raise CommandError(f"syntax error: {word} has no value")
-    return [word for word in kept if word != "interval"]
-
-
-def _report(dialect: str, position: Position, progress: Progress, out: TextIO) -> None:
-    moves = move_reports.ranked_moves(position.game, position.state, progress.read())
-    _write(out, " ".join(move_reports.gtp_info(dialect, position.game, move) for move in moves) + "\n")
-
-
-def _int(word: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", word):
-        raise CommandError(f"syntax error: {word} is not a whole number")
-    return int(word)
-
-
-def _float(word: str) -> float:
-    if not re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{0,9})?", word):
-        raise CommandError(f"syntax error: {word} is not a number")
-    return float(word)
 
 
 def _write(out: TextIO, text: str) -> None:
