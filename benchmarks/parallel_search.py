@@ -27,7 +27,7 @@ from alphagat.evaluation.live_game import Position
 from alphagat.evaluation.openings import distinct_openings
 from alphagat.evaluation.oracles import make_oracle
 from alphagat.games.batches import take
-from alphagat.search.parallel import make_growing_search
+from alphagat.search.growing_search import make_growing_search
 
 TIMED_POSITIONS = 8
 ROOM = 4  # upper limit at equal time, as a multiple of the requested simulations

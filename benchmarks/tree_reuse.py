@@ -17,8 +17,8 @@ from alphagat.evaluation.engines.base import Engine
 from alphagat.evaluation.hosted_arena import play_hosted_match
 from alphagat.evaluation.live_game import Position
 from alphagat.evaluation.openings import distinct_openings
+from alphagat.search.growing_search import make_growing_search
 from alphagat.search.growing_tree import Tree
-from alphagat.search.parallel import make_growing_search
 
 ROOM = 16  # capacity of a tree, as a multiple of the simulations per move
 

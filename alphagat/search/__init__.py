@@ -3,7 +3,7 @@
 mctx runs the search; this package defines roots, edges and evaluations. Values and rewards are for the player to
 move. The discount is `search.discount` times -1 if the player changes, +1 if the same player moves again, and 0 at the
 end. `stochastic` adds chance nodes, `backup` replaces mctx's backup with a faster one, `compact` gives trees one column
-per legal action, and `parallel` searches a single position without mctx.
+per legal action, and `growing_search` searches a single position without mctx.
 """
 
 from alphagat.search.evaluator import Evaluation, Evaluator, make_network_evaluator

@@ -1,4 +1,4 @@
-"""The search of `search.parallel` with the interface of the other searches."""
+"""The search of `search.growing_search` with the interface of the other searches."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ import jax
 
 from alphagat.games.base import Game
 from alphagat.search import Evaluator, Search, SearchOutput
-from alphagat.search.parallel import make_growing_search
+from alphagat.search.growing_search import make_growing_search
 
 
-def make_parallel_search(
+def make_batched_growing_search(
     game: Game, evaluate: Evaluator, *, num_simulations: int, num_leaves: int, **options: float
 ) -> Search:
     """Returns a `Search` for batches of one position; `options` are those of `make_growing_search`."""

@@ -1,4 +1,4 @@
-"""PUCT in plain Python, several leaves at a time: what `search.parallel` is compared with."""
+"""PUCT in plain Python, several leaves at a time: what `search.growing_search` is compared with."""
 
 import dataclasses
 import functools

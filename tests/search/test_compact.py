@@ -13,7 +13,7 @@ from alphagat.games.batches import take
 from alphagat.games.chess import ChessGame
 from alphagat.search import Evaluation, make_search
 from alphagat.search.compact import CompactGame, is_compact, num_columns
-from alphagat.search.parallel import make_growing_search
+from alphagat.search.growing_search import make_growing_search
 
 GAMES, PLIES, SIMULATIONS = 12, 40, 48
 BOARDS = ["gardner_chess", "chess"]

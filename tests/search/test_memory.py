@@ -13,8 +13,8 @@ from alphagat.games import make_game
 from alphagat.games.states import first_state
 from alphagat.search import growing_tree, make_search
 from alphagat.search.evaluator import Evaluation
+from alphagat.search.growing_search import make_growing_search
 from alphagat.search.memory import num_bytes, tree_bytes
-from alphagat.search.parallel import make_growing_search
 from alphagat.wording import sized
 
 GAMES, SIMULATIONS = 64, 200

@@ -18,7 +18,7 @@ from alphagat.serving.protocols import thinking
 from alphagat.serving.protocols.clock import Clock, seconds_with_increment
 from alphagat.serving.protocols.thinking import Thinker
 from tests.search.evaluators import make_table_evaluator, some_positions
-from tests.search.one_position import make_parallel_search
+from tests.search.one_position import make_batched_growing_search
 from tests.serving.agents import make_agent
 
 GAME = make_game("tic_tac_toe")
@@ -46,7 +46,7 @@ def state():
 
 @pytest.mark.parametrize("num_leaves", [1, 8])
 def test_result_does_not_depend_on_slices(num_leaves, slow):
-    search = make_parallel_search(GAME, make_table_evaluator(GAME), num_simulations=50, num_leaves=num_leaves)
+    search = make_batched_growing_search(GAME, make_table_evaluator(GAME), num_simulations=50, num_leaves=num_leaves)
     states, plies = some_positions(GAME, 4)
     for row in range(4):
         one = jax.tree.map(lambda x, row=row: x[row : row + 1], states)
@@ -65,7 +65,7 @@ def test_the_discount_of_the_run_applies(state):
     evaluate, config = make_table_evaluator(GAME), Config(boards=(GAME.name,))
     config.search.discount = 0.5
     analysis = Thinker(Agent(GAME, config, 0, None, evaluate), CAPACITY, 1).analyze(state, 50)
-    search = make_parallel_search(GAME, evaluate, num_simulations=50, num_leaves=1, discount=0.5)
+    search = make_batched_growing_search(GAME, evaluate, num_simulations=50, num_leaves=1, discount=0.5)
     expected = jax.jit(search)(None, jax.random.key(0), jax.tree.map(lambda x: x[None], state), np.zeros(1, int))
     np.testing.assert_array_equal(analysis.visits, expected.root.visits[0])
     np.testing.assert_allclose(analysis.value, expected.value[0], rtol=1e-6)

@@ -9,7 +9,7 @@ import jax
 from alphagat.agents.agent import Agent
 from alphagat.agents.analysis import Analysis, combine
 from alphagat.evaluation.live_game import LiveGame
-from alphagat.search.parallel import Tree, make_growing_search
+from alphagat.search.growing_search import Tree, make_growing_search
 from alphagat.serving.protocols.move_reports import ranked_moves
 
 SLICE_SECONDS = 0.05  # of search between checks of clock and input
@@ -34,7 +34,7 @@ class Progress(NamedTuple):
 
 
 class Thinker:
-    """Searches with an agent's network: PUCT on one growing tree (`search.parallel`), without noise.
+    """Searches with an agent's network: PUCT on one growing tree (`search.growing_search`), without noise.
 
     Attributes:
       agent: the network and its game.

@@ -1,4 +1,4 @@
-"""The parallel search against PUCT in plain Python, exact values, and the rules."""
+"""The growing search against PUCT in plain Python, exact values, and the rules."""
 
 import functools
 
@@ -12,11 +12,11 @@ from alphagat.evaluation.solvers import position_code, reachable_positions
 from alphagat.games import make_game
 from alphagat.games.states import first_state
 from alphagat.search import Evaluation, make_search
-from alphagat.search.parallel import make_growing_search
+from alphagat.search.growing_search import make_growing_search
 from tests.evaluation.toy import PileGame, pile_values, piles
 from tests.search import puct
 from tests.search.evaluators import WILD, make_exact_evaluator, some_positions, uniform_evaluator
-from tests.search.one_position import make_parallel_search
+from tests.search.one_position import make_batched_growing_search
 
 KEY = jax.random.key(0)
 TIC_TAC_TOE, PILE = make_game("tic_tac_toe"), PileGame(12)
@@ -66,7 +66,9 @@ def test_discount_prefers_immediate_win():
     options = {"num_simulations": 96, "num_leaves": 2}
     found = {}
     for discount in (0.7, 1.0):
-        search = make_parallel_search(TIC_TAC_TOE, make_exact_evaluator(TIC_TAC_TOE), **options, discount=discount)
+        search = make_batched_growing_search(
+            TIC_TAC_TOE, make_exact_evaluator(TIC_TAC_TOE), **options, discount=discount
+        )
         act = jax.jit(
             lambda state, search=search: search(None, KEY, jax.tree.map(lambda x: x[None], state), 0).action[0]
         )
@@ -282,7 +284,7 @@ def test_finds_forced_wins(num_leaves):
 
 
 def test_has_the_common_search_interface():
-    search = make_parallel_search(TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE), num_simulations=20, num_leaves=4)
+    search = make_batched_growing_search(TIC_TAC_TOE, make_evaluator(TIC_TAC_TOE), num_simulations=20, num_leaves=4)
     states, plies = some_positions(TIC_TAC_TOE, 1)
     output = jax.jit(search)(None, KEY, states, plies)
     assert output.action.shape == output.value.shape == (1,)

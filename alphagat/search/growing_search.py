@@ -57,7 +57,7 @@ class Leaves(NamedTuple):
     is_new: jax.Array
 
 
-class ParallelSearch(NamedTuple):
+class GrowingSearch(NamedTuple):
     """Pure functions on one tree, which the caller compiles; a tree can be grown repeatedly.
 
     Attributes:
@@ -85,7 +85,7 @@ def make_growing_search(
     capacity: int,
     num_leaves: int,
     discount: float = 1.0,
-) -> ParallelSearch:
+) -> GrowingSearch:
     """Makes the functions of a search, as described in the module's docstring.
 
     Args:
@@ -124,11 +124,11 @@ def make_growing_search(
 
         return jax.lax.while_loop(lambda tree: tree.visits[0].sum() < target, play_round, tree)
 
-    return ParallelSearch(start, resume, grow, read, read_prior)
+    return GrowingSearch(start, resume, grow, read, read_prior)
 
 
 def read(tree: Tree) -> SearchOutput:
-    """Implements `ParallelSearch.read`."""
+    """Implements `GrowingSearch.read`."""
     visits, values = tree.visits[0], mean_results(tree)
     most = (visits == visits.max()) & (tree.prior[0] > 0)
     # Without simulations, the prior decides.
@@ -145,7 +145,7 @@ def read(tree: Tree) -> SearchOutput:
 
 
 def read_prior(tree: Tree) -> jax.Array:
-    """Implements `ParallelSearch.prior`."""
+    """Implements `GrowingSearch.prior`."""
     prior = tree.prior[:1]
     return spread(prior, root_state(tree), 0) if isinstance(tree.states, CompactState) else prior
 
