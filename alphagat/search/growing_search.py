@@ -98,7 +98,7 @@ def make_growing_search(
     """
     if not is_deterministic_duel(game):
         raise UserError(
-            f"board {game.name}: the growing search needs two players and no chance moves; use search.make_search"
+            f"board {game.name}: this search needs a game for two players without chance; take another board"
         )
     check_trees(1, capacity, tree_bytes(game, capacity))
 

@@ -293,5 +293,7 @@ def test_has_the_common_search_interface():
 
 
 def test_rejects_chance_games():
-    with pytest.raises(UserError, match="board 2048: the growing search needs two players and no chance moves; use"):
+    with pytest.raises(
+        UserError, match="board 2048: this search needs a game for two players without chance; take another"
+    ):
         make_growing_search(make_game("2048"), uniform_evaluator, capacity=8, num_leaves=2)
