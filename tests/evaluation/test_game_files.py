@@ -156,8 +156,8 @@ def test_reads_files_of_other_programs():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("(;GM[1]SZ[9];B[aa])", "game 1: it is on another board"),
-        ("(;GM[11]SZ[5];B[aa])", "game 1: it is on another board"),
+        ("(;GM[4]SZ[30];B[aa])", "game 1: it is on another board than go:5: GM is '4', SZ is '30'; name its board"),
+        ("(;GM[1]SZ[9]KM[0];B[aa])", "game 1: its komi .* '0', and that of go:9 is 7.5; remove it"),
         ("(;GM[1]GN[go:9]SZ[5];B[aa])", "it is on another board than go:9: GM is '1', SZ is '5'; name its board in GN"),
         ("(;GM[11]GN[go:5]SZ[5];B[aa])", "it is on another board than go:5: GM is '11', SZ is '5'"),
         ("(;GN[go:5];B[aa])(;AB[aa];W[bb])", "game 2: it starts from placed stones"),
@@ -175,6 +175,24 @@ def test_reads_files_of_other_programs():
 def test_game_of_another_board_is_rejected(text, expected):
     with pytest.raises(UserError, match=expected):
         read_games(text, "go:5")
+
+
+@pytest.mark.parametrize(
+    ("root", "asked", "board"),
+    [
+        ("GM[1]SZ[19]KM[6.5]", "hex:3", "go:19:6.5"),
+        ("GM[1]SZ[9]KM[7.5]", "", "go:9"),
+        ("GM[1]SZ[9]", "go:5", "go:9"),
+        ("GM[1]SZ[9]KM[6.5]", "go:9", "go:9:6.5"),
+        ("GM[1]SZ[9]", "go:9:5.5", "go:9:5.5"),
+        ("GM[11]SZ[5]", "go:5", "hex:5"),
+        ("GM[11]SZ[5]", "hex:5:swap", "hex:5:swap"),
+    ],
+)
+def test_a_root_describes_its_board_where_it_names_none(root, asked, board):
+    move = "aa" if board.startswith("go") else "a1"
+    (record,) = read_games(f"(;{root};B[{move}])", asked)
+    assert record.board == board
 
 
 def test_game_without_board_is_rejected():

@@ -18,6 +18,7 @@ from alphagat.games.othello import OthelloGame
 
 # Game numbers of SGF (property GM); 0 for games without one.
 NUMBERS = {"go": 1, "othello": 2, "gomoku": 4, "hex": 11}
+FAMILIES = {str(number): family for family, number in NUMBERS.items()}
 RESULTS = {"B": 1, "W": -1, "0": 0, "DRAW": 0, "JIGO": 0}
 
 
@@ -50,7 +51,7 @@ def read(text: str, board: str = "", most: int | None = None) -> list[GameRecord
     """Reads the main variations of all games, or of the first ones.
 
     Args:
-      board: the board of games that do not name one.
+      board: the board of games that neither name nor describe another one.
       most: the number of games to read; None: all.
 
     Raises:
@@ -110,7 +111,6 @@ def _read_tree(tree: sgf_grammar.Coarse_game_tree, board: str) -> GameRecord:
 
     board = _board_of(value, board)
     game = make_game(board)
-    _check_komi(game, value("KM"))
     if any({"AB", "AW", "AE"} & node.keys() for node in nodes):
         raise UserError("it starts from placed stones or changes some later (AB, AW, AE); remove it")
     result, _, reason = value("RE").partition("+")
@@ -140,32 +140,52 @@ def _with_passes(moves: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
 
 
 def _board_of(value: Callable[[str], str], board: str) -> str:
-    """Returns the board named in the root node, else `board`. Raises UserError if the root contradicts it."""
+    """Returns the board named in the root node, else `board`, unless the root describes another one.
+
+    Raises:
+      UserError: the root names and describes no board, or contradicts itself.
+    """
     if _is_board(named := value("GN")):
         board = named
-    elif not _is_board(board):
+    elif not _is_board(board) or _contradiction(value, board):
+        board = _described(value) or board
+    if not _is_board(board):
         raise UserError(f"it names no board (GN is {named[:40]!r}); add one, such as GN[hex:5]")
-    family, *arguments = board.split(":")
-    numbers = {str(NUMBERS.get(family, 0)), "0", ""}
-    number, size = value("GM"), value("SZ")
-    if number not in numbers or (_size(arguments) and size not in (_size(arguments), "")):
-        said = f"GM is {number[:40]!r}, SZ is {size[:40]!r}"
-        raise UserError(f"it is on another board than {board}: {said}; name its board in GN, or remove it")
+    if contradiction := _contradiction(value, board):
+        raise UserError(contradiction)
     return board
 
 
-def _check_komi(game: Game, komi: str) -> None:
-    """Raises UserError if the komi of a file, where it has one, is not that of its Go board."""
-    if not isinstance(game, GoGame) or not komi.strip():
-        return
-    try:
-        if float(komi) == game.komi:
-            return
-        named = name_of(game.size, float(komi))
-    except ValueError:
-        named = ""
+def _described(value: Callable[[str], str]) -> str:
+    """Returns the board that the game, size and komi of a root node describe; empty if they describe none."""
+    family, size = FAMILIES.get(value("GM"), ""), value("SZ")
+    boards = [f"{family}:{size}"]
+    if family == "go" and _is_board(boards[0]) and (komi := _number(value("KM"))) is not None:
+        boards.insert(0, name_of(int(size), komi))
+    return next(filter(_is_board, boards), "")
+
+
+def _contradiction(value: Callable[[str], str], board: str) -> str:
+    """Returns how the game, size or komi of a root node contradict a board; empty if they do not."""
+    family, *arguments = board.split(":")
+    numbers = {str(NUMBERS.get(family, 0)), "0", ""}
+    number, size, komi = value("GM"), value("SZ"), value("KM")
+    if number not in numbers or (_size(arguments) and size not in (_size(arguments), "")):
+        said = f"GM is {number[:40]!r}, SZ is {size[:40]!r}"
+        return f"it is on another board than {board}: {said}; name its board in GN, or remove it"
+    game = make_game(board)
+    if not isinstance(game, GoGame) or not komi.strip() or _number(komi) == game.komi:
+        return ""
+    named = "" if _number(komi) is None else name_of(game.size, float(komi))
     fix = f"name its board, GN[{named}], or remove it" if _is_board(named) else "remove it"
-    raise UserError(f"its komi (KM) is {komi[:40]!r}, and that of {game.name} is {game.komi:g}; {fix}")
+    return f"its komi (KM) is {komi[:40]!r}, and that of {game.name} is {game.komi:g}; {fix}"
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _is_board(name: str) -> bool:
