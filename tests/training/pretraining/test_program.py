@@ -22,6 +22,7 @@ from alphagat.runs.folder import check_run_folder
 from alphagat.runs.metrics import read_metrics
 from alphagat.runs.saved_checkpoints import SavedCheckpoints
 from alphagat.runtime import sharding
+from alphagat.training.compilation import Fitted
 from alphagat.training.iteration import gradients_of, make_find_gradients
 from alphagat.training.loop import train
 from alphagat.training.pretraining import program
@@ -166,7 +167,7 @@ def test_a_resumed_run_reads_on_where_each_board_was(loaded):
 def test_epochs_are_those_of_the_board_alone(loaded, monkeypatch):
     monkeypatch.setattr(program, "make_loader", lambda *_, **__: iter(range(6)))
     monkeypatch.setattr(PretrainIterations, "_place", lambda *_: None)
-    monkeypatch.setattr(PretrainIterations, "_compile", lambda *_: lambda *_: (None, None, {}))
+    monkeypatch.setattr(PretrainIterations, "_compile", lambda *_: Fitted(lambda *_: (None, None, {}), 1))
     iterations = start_on_two_boards(iteration=0, rollbacks=0)
     state = SimpleNamespace(train=None, key=None, iteration=0, replace=lambda **_: state)
     epochs = [iterations.run(state, number)[1]["epochs"] for number in range(1, 7)]
