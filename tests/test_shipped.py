@@ -38,7 +38,7 @@ def test_a_card_states_its_origin(name):
     agent = alphagat.load(name)
     card = (weight_files.FOLDER / f"{name}.md").read_text()
     assert card.startswith("---\nlicense: apache-2.0\nlibrary_name: alphagat\n")
-    assert f"- {agent.game.family}\n---\n" in card
+    assert f'- "{agent.game.family}"\n---\n' in card
     assert f'alphagat.load("{name}")' in card
     assert re.search("alphagat (train|pretrain) ", card)
     assert f"iteration {agent.iteration}" in card
