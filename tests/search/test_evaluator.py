@@ -51,6 +51,29 @@ def test_only_legal_actions_win_at_once(monkeypatch):
     jax.tree.map(np.testing.assert_array_equal, make_network_evaluator(game, network)(params, states), expected)
 
 
+@pytest.mark.parametrize(
+    ("board", "says"),
+    [
+        (
+            "tsp:6",
+            r"^board tsp:6: edges\(state\) returns None, but edges_vary of its topology is True; return an array",
+        ),
+        (
+            "hex:3",
+            r"^board hex:3: edges\(state\) returns an array, but edges_vary of its topology is False; return None",
+        ),
+    ],
+)
+def test_edges_that_contradict_the_topology_are_refused(monkeypatch, board, says):
+    game = make_game(board)
+    network = make_configured_network(Config(boards=(board,)), game)
+    wrong = None if game.topology.edges_vary else jnp.zeros((3, 3, 3))
+    monkeypatch.setattr(type(game), "edges", lambda self, state: wrong)
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2))
+    with pytest.raises(UserError, match=says):
+        make_network_evaluator(game, network)(None, states)
+
+
 class WrongNetwork:
     """Returns zeros of the given shapes."""
 

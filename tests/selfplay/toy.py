@@ -6,6 +6,7 @@ import numpy as np
 
 from alphagat.games import base
 from alphagat.games.symmetries import Symmetries
+from alphagat.graphs.topology import RelationVocabulary, topology_from_matrix
 from alphagat.search import SearchOutput
 
 
@@ -29,6 +30,13 @@ class MarkedGame(base.Game):
 
     num_actions = 2
     num_features = 2
+    topology = topology_from_matrix(
+        RelationVocabulary("marked", version=1, relations=("self",), node_kinds=("node",)),
+        np.zeros((1, 1), np.int32),
+        np.zeros(1, np.int32),
+        (np.zeros(2, np.int32), np.zeros(2, np.int32)),
+        (1, 1),
+    )
     symmetries = Symmetries(np.zeros((1, 1), np.int32), np.arange(2, dtype=np.int32)[None])
 
     def __init__(self, lengths=(2, 20), turn=2, num_players=2):
