@@ -387,18 +387,24 @@ class Gate:
         raise UserError("the gate is open")
 
 
+@contextlib.contextmanager
+def waiting_at(gate, roster, num_requests, live_run=None):
+    """Yields a client and threads for its requests; opens the gate in the end, so that a failed test does not wait."""
+    service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=8)
+    app = make_app(roster, service, SIMULATIONS, live_run=live_run)
+    with TestClient(app, base_url=ADDRESS) as client, ThreadPoolExecutor(num_requests) as pool:
+        try:
+            yield client, pool
+        finally:
+            gate.open.set()
+
+
 def test_replays_leave_threads_to_other_requests(roster, monkeypatch):
     """More of them than the server has threads wait on one board, and further ones are refused."""
     gate = Gate()
     monkeypatch.setattr(app_module, "_replay", gate)
     monkeypatch.setattr(limits, "MAX_PIECES", 50)
-    service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=8)
-    with (
-        TestClient(make_app(roster, service, SIMULATIONS), base_url=ADDRESS) as client,
-        ThreadPoolExecutor(51) as pool,
-        contextlib.ExitStack() as stack,
-    ):
-        stack.callback(gate.open.set)  # a failed test must not wait for the others
+    with waiting_at(gate, roster, 51) as (client, pool):
         answers = [pool.submit(client.post, "/api/position", json=game("b2")) for _ in range(51)]
         refused = next(as_completed(answers)).result()
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
@@ -413,27 +419,20 @@ def test_replays_leave_threads_to_other_requests(roster, monkeypatch):
 
 def test_health_and_metrics_need_no_thread(roster):
     gate, num_threads = Gate(), 40  # those of AnyIO
-    service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=8)
-    app = make_app(roster, service, SIMULATIONS, live_run=SimpleNamespace(describe=gate))
-    with TestClient(app, base_url=ADDRESS) as client, ThreadPoolExecutor(num_threads) as pool:
+    with waiting_at(gate, roster, num_threads, SimpleNamespace(describe=gate)) as (client, pool):
         answers = [pool.submit(client.get, "/api/run") for _ in range(num_threads)]
         while gate.num_begun < num_threads:
             time.sleep(0.01)
         for path in ("/health", "/api/info", "/api/metrics"):
             assert client.get(path).status_code == 200
         assert not any(each.done() for each in answers)
-        gate.open.set()
 
 
 def test_the_lanes_of_boards_leave_threads_to_other_requests(roster, monkeypatch):
     gate = Gate()
     monkeypatch.setattr(app_module, "_replay", gate)
     monkeypatch.setattr(limits, "MAX_WORKING", 2)
-    service = BatchService(roster.prepare, max_batch=4, max_wait_ms=0, max_queue=8)
-    with (
-        TestClient(make_app(roster, service, SIMULATIONS), base_url=ADDRESS) as client,
-        ThreadPoolExecutor(3) as pool,
-    ):
+    with waiting_at(gate, roster, 3) as (client, pool):
         boards = ("hex:3", "hex:4", "hex:5")
         answers = [pool.submit(client.post, "/api/position", json={"board": board}) for board in boards]
         while gate.num_begun < 2:
